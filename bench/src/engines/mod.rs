@@ -1,0 +1,16 @@
+//! How each runtime is built, in one place per runtime, so that every experiment uses it in the same way and with the same number of workers.
+
+pub mod chili;
+#[cfg(feature = "ours")]
+pub mod ours;
+pub mod rayon;
+pub mod tokio;
+
+/// Numbers of workers that fork-join experiments are run with. The bars are about a machine of two processors.
+pub const WORKERS: [usize; 2] = [1, 2];
+
+/// Fork-join in its smallest form, for experiments whose program is the same for all runtimes but for the call itself.
+pub trait Join: Sync {
+    /// Runs both, possibly in parallel, and returns when both are done.
+    fn join(&self, a: impl FnOnce() + Send, b: impl FnOnce() + Send);
+}

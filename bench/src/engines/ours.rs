@@ -1,0 +1,71 @@
+//! Urgency: one runtime per process, with two levels where an experiment needs them.
+//!
+//! Samples of ours carry the runtime's own accounting as metrics `stats_<counter>` (see [`with_stats`]). They are in the raw samples, not in the
+//! tables: they say why a number is what it is, and no peer has them.
+
+use crate::harness::Sample;
+use urgency::Runtime;
+
+urgency::levels! {
+    /// The levels of the experiments that need two.
+    pub Levels:
+        /// What somebody waits for.
+        Urgent >
+        /// What runs beside it.
+        Batch
+}
+
+/// A runtime of so many workers with the one level that programs without levels have.
+pub fn runtime(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .build()
+        .expect("threads can be started")
+}
+
+/// A runtime of so many workers with the levels [`Urgent`] and [`Batch`].
+pub fn runtime_with_levels(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .levels::<Levels>()
+        .build()
+        .expect("threads can be started")
+}
+
+/// Takes a sample on a stack of a new runtime of so many workers.
+pub fn run(workers: usize, measure: impl FnOnce() -> Sample) -> Sample {
+    let runtime = runtime(workers);
+    let sample = runtime.run(measure);
+    with_stats(sample, &runtime)
+}
+
+/// Adds the runtime's accounting to a sample.
+pub fn with_stats(sample: Sample, runtime: &Runtime) -> Sample {
+    let stats = runtime.stats();
+    let total = stats.total();
+    sample
+        .with("stats_tasks", total.tasks as f64)
+        .with("stats_closures", total.closures as f64)
+        .with("stats_jobs", total.jobs as f64)
+        .with("stats_steals", total.steals as f64)
+        .with("stats_leaps", total.leaps as f64)
+        .with("stats_raises", total.raises as f64)
+        .with("stats_mugs", total.mugs as f64)
+        .with("stats_abandonments", total.abandonments as f64)
+        .with("stats_hand_offs", total.hand_offs as f64)
+        .with("stats_reliefs", total.reliefs as f64)
+        .with("stats_promotions", total.promotions as f64)
+        .with("stats_demotions", stats.demotions as f64)
+        .with("stats_threads_peak", stats.threads_peak as f64)
+        .with("stats_running_ns", total.running.as_nanos() as f64)
+        .with("stats_behind_ns", total.behind.as_nanos() as f64)
+}
+
+/// `urgency::join`.
+pub struct Join;
+
+impl super::Join for Join {
+    fn join(&self, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
+        urgency::join(a, b);
+    }
+}

@@ -1,0 +1,29 @@
+//! The table of all experiments, in the order in which `--list` prints them: fork-join first, then promptness, async, I/O and the mix.
+
+use crate::harness::{Experiment, Scale};
+
+/// Every experiment with its contenders and bars, at the given scale.
+pub fn all(scale: Scale) -> Vec<Experiment> {
+    let problems: [fn(Scale) -> Vec<Experiment>; 19] = [
+        crate::fib::experiments,
+        crate::nqueens::experiments,
+        crate::uts::experiments,
+        crate::matmul::experiments,
+        crate::sort::experiments,
+        crate::sums::experiments,
+        crate::scope_spawn::experiments,
+        crate::start::experiments,
+        crate::tick::experiments,
+        crate::idle::experiments,
+        crate::inject::experiments,
+        crate::task_spawn::experiments,
+        crate::yielding::experiments,
+        crate::ping_pong::experiments,
+        crate::wake::experiments,
+        crate::echo::experiments,
+        crate::latency_hiding::experiments,
+        crate::hand_off::experiments,
+        crate::mixed::experiments,
+    ];
+    problems.iter().flat_map(|of| of(scale)).collect()
+}

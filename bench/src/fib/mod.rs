@@ -1,0 +1,64 @@
+//! fib(38), one fork a call, no cut-off: what a fork costs that nobody steals. 63 million forks; nothing else takes time.
+
+mod chili;
+#[cfg(feature = "ours")]
+pub mod ours;
+pub mod rayon;
+mod serial;
+
+use crate::engines::WORKERS;
+use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+
+/// What to compute, with how many workers.
+#[derive(Clone, Copy)]
+pub struct Config {
+    /// The argument of fib.
+    pub n: u32,
+    /// Workers.
+    pub workers: usize,
+}
+
+impl Config {
+    /// Times `fib` and adds `fork_ns`, the time per fork.
+    pub fn measure(&self, mut fib: impl FnMut(u32) -> u64) -> Sample {
+        let (mut value, mut next) = (0, 1);
+        for _ in 0..self.n {
+            (value, next) = (next, value + next);
+        }
+        let sample = timing::repeat(1, &value, || fib(std::hint::black_box(self.n)));
+        let time = sample.get("time_ns").expect("repeat measures the time");
+        // fib(n) makes fib(n + 1) - 1 calls that fork.
+        sample.with("fork_ns", time / (next - 1) as f64)
+    }
+}
+
+/// One experiment per number of workers.
+pub fn experiments(scale: Scale) -> Vec<Experiment> {
+    WORKERS
+        .iter()
+        .map(|&workers| experiment(scale, workers))
+        .collect()
+}
+
+fn experiment(scale: Scale, workers: usize) -> Experiment {
+    let config = Config {
+        n: scale.pick(38, 22),
+        workers,
+    };
+    let experiment = Experiment::new(
+        format!("fib-{workers}"),
+        format!("fork cost: fib(38) without cut-off, {workers} worker(s)"),
+    )
+    .table("rayon", &["time_ns", "fork_ns", "cpu_ns", "peak_rss_bytes"])
+    .contender("serial", move || serial::run(config))
+    .contender("rayon", move || rayon::run(config))
+    .contender("chili", move || chili::run(config))
+    .bar(Bar::times_at_most("ours", "time_ns", 0.35, &["rayon"]))
+    .bar(Bar::times_at_most("ours", "time_ns", 1.0, &["chili"]));
+    #[cfg(feature = "ours")]
+    let experiment = experiment.contender("ours", move || ours::run(config));
+    if workers == 2 {
+        return experiment.bar(Bar::times_at_most("ours", "time_ns", 1.3, &["serial"]));
+    }
+    experiment
+}

@@ -1,0 +1,36 @@
+//! Two closures at two levels on one worker.
+
+use super::Config;
+use crate::engines::ours::{Batch, Urgent, runtime_with_levels, with_stats};
+use crate::harness::{Sample, machine};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// One sample on all processors: whoever is woken may land on the idle one.
+pub fn run(config: Config) -> Sample {
+    let runtime = runtime_with_levels(1);
+    let lower = runtime.spawn_fn_at(Batch, move || config.measure(hand_off));
+    let sample = lower.get().expect("nothing is cancelled");
+    with_stats(sample, &runtime)
+}
+
+/// One sample with the whole process bound to one processor.
+pub fn run_bound(config: Config) -> Sample {
+    machine::bind_to_one_processor();
+    run(config)
+}
+
+fn hand_off() -> Option<Instant> {
+    let started = Arc::new(Mutex::new(None));
+    let theirs = started.clone();
+    urgency::spawn_fn_at(Urgent, move || {
+        *theirs.lock().expect("nobody panics while holding it") = Some(Instant::now());
+    })
+    .detach();
+    // The spawn is a scheduling point already; so is this, for runtimes that check only before they run something.
+    urgency::join(|| (), || ());
+    started
+        .lock()
+        .expect("nobody panics while holding it")
+        .take()
+}

@@ -1,0 +1,124 @@
+//! What the operating system says about this process and the machine: CPU time, memory, threads, limits, the real-time class.
+//!
+//! Memory is `VmHWM` of `/proc/self/status`, not `ru_maxrss`: the latter is inherited through fork and exec, so a child would report the
+//! harness's peak as its own.
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::time::TimeVal;
+use nix::unistd::Pid;
+use std::time::Duration;
+use thread_priority::unix::{
+    RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
+};
+use thread_priority::{ThreadPriority, ThreadPriorityValue};
+
+fn duration(time: TimeVal) -> Duration {
+    Duration::new(time.tv_sec() as u64, time.tv_usec() as u32 * 1000)
+}
+
+fn usage(who: UsageWho) -> Duration {
+    let usage = getrusage(who).expect("getrusage has no failure for these arguments");
+    duration(usage.user_time()) + duration(usage.system_time())
+}
+
+/// CPU time, user and system, that all threads of this process have used.
+pub fn cpu_time() -> Duration {
+    usage(UsageWho::RUSAGE_SELF)
+}
+
+/// CPU time of all waited-for children and theirs.
+pub fn children_cpu_time() -> Duration {
+    usage(UsageWho::RUSAGE_CHILDREN)
+}
+
+/// How often threads of this process went to sleep so far.
+pub fn sleeps() -> u64 {
+    getrusage(UsageWho::RUSAGE_SELF)
+        .expect("getrusage has no failure for these arguments")
+        .voluntary_context_switches() as u64
+}
+
+fn status(field: &str) -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");
+    text.lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+        .and_then(|value| value.split_whitespace().next()?.parse().ok())
+        .unwrap_or_else(|| panic!("/proc/self/status has no number in its field {field}"))
+}
+
+/// Peak resident memory of this process, in bytes.
+pub fn peak_rss() -> f64 {
+    status("VmHWM") * 1024.0
+}
+
+/// Resident memory of this process now, in bytes.
+pub fn rss() -> f64 {
+    status("VmRSS") * 1024.0
+}
+
+/// Threads of this process now.
+pub fn threads() -> f64 {
+    status("Threads")
+}
+
+/// CPU time that everything on this machine has used since boot, and that the host took (steal), over all processors.
+pub fn machine_busy() -> Duration {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let fields: Vec<u64> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .map_while(|field| field.parse().ok())
+        .collect();
+    // user nice system idle iowait irq softirq steal, in hundredths of a second.
+    let busy: u64 = fields
+        .iter()
+        .take(8)
+        .enumerate()
+        .filter(|(index, _)| ![3, 4].contains(index))
+        .map(|(_, ticks)| ticks)
+        .sum();
+    Duration::from_millis(busy * 10)
+}
+
+/// Processors that this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Raises the limit on open descriptors as far as it goes and checks that `needed` fit.
+pub fn allow_descriptors(needed: u64) {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("getrlimit cannot fail");
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit is allowed");
+    }
+    assert!(
+        hard >= needed,
+        "this experiment needs {needed} open descriptors, the hard limit is {hard}: raise it with `ulimit -Hn {needed}`"
+    );
+}
+
+/// Puts the calling thread into the class SCHED_FIFO; false where that is not permitted.
+pub fn enter_real_time_class() -> bool {
+    let Ok(priority) = ThreadPriorityValue::try_from(10) else {
+        return false;
+    };
+    let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    let class = ThreadPriority::Crossplatform(priority);
+    set_thread_priority_and_policy(thread_native_id(), class, policy).is_ok()
+}
+
+/// Binds the calling thread, and the threads that it starts from now on, to the first processor that it may use.
+pub fn bind_to_one_processor() {
+    let this = Pid::from_raw(0);
+    let allowed = sched_getaffinity(this).expect("the affinity can be read");
+    let first = (0..CpuSet::count()).find(|&cpu| allowed.is_set(cpu).unwrap_or(false));
+    let mut one = CpuSet::new();
+    one.set(first.expect("this thread may run somewhere"))
+        .expect("the processor was in a set");
+    sched_setaffinity(this, &one).expect("a subset of the allowed processors is allowed");
+}

@@ -1,0 +1,81 @@
+//! The harness: what an experiment is, how its samples are taken, and what is said about them.
+//!
+//! Words: an **experiment** is a question with a table as its answer. A **contender** is one program that answers it. A
+//! **sample** is one run of one contender in a process of its own: a map from metric names to numbers. A **round** is one sample of each contender.
+//! A **bar** is a limit that a contender of ours must keep, either absolute or relative to peers in the same rounds.
+//!
+//! The last part of a metric's name is its unit: `_ns`, `_bytes`, `_per_s`, `_share` (of 1); anything else is a count.
+//!
+//! Files in reading order: `experiment.rs` (the words as types), `options.rs` (the command line), `sample.rs` (what a child
+//! prints), `timing.rs` (how contenders measure), `child.rs` (one sample in a fresh process), `rounds.rs` (interleaving), `summary.rs` (medians, ratios,
+//! verdicts), `table.rs` (print), `record.rs` (the JSON file), `machine.rs` (clocks, memory, limits, the real-time class).
+
+mod child;
+mod experiment;
+pub mod machine;
+mod options;
+mod record;
+mod rounds;
+mod sample;
+mod summary;
+mod table;
+pub mod timing;
+
+pub use experiment::{Bar, Experiment, Scale};
+pub use sample::Sample;
+
+use clap::Parser as _;
+use std::process::ExitCode;
+
+/// Runs the command: `table` gives the experiments at a scale.
+pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
+    let options = options::Options::parse();
+    if let Some(spec) = &options.load {
+        return crate::client::main(spec);
+    }
+    let experiments = table(options.scale());
+    if let Some(one) = &options.one {
+        return child::run_here(&experiments, one);
+    }
+    let names: Vec<_> = experiments.iter().map(|e| e.name().to_owned()).collect();
+    let chosen: Vec<_> = experiments
+        .into_iter()
+        .filter(|e| options.admits(e.name(), &names))
+        .collect();
+    if chosen.is_empty() {
+        eprintln!(
+            "urgency-bench: no experiment matches {:?}; `--list` names them all",
+            options.filter
+        );
+        return ExitCode::from(2);
+    }
+    if options.list {
+        table::list(&chosen);
+        return ExitCode::SUCCESS;
+    }
+    run(&options, &chosen)
+}
+
+fn run(options: &options::Options, chosen: &[Experiment]) -> ExitCode {
+    let mut record = record::Record::start(options);
+    let mut failures = 0;
+    for experiment in chosen {
+        let rounds = rounds::run(experiment, options);
+        let summary = summary::Summary::of(experiment, &rounds);
+        table::print(experiment, &summary, options);
+        failures += summary.failures(options.judges_bars());
+        record.add(experiment, &rounds, &summary);
+        if let Err(error) = record.write() {
+            eprintln!("urgency-bench: the samples could not be kept: {error}");
+            failures += 1;
+        }
+    }
+    if let Some(path) = record.path() {
+        println!("raw samples: {}", path.display());
+    }
+    if options.check && failures > 0 {
+        println!("--check: {failures} below the bar or failed");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

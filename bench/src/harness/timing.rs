@@ -1,0 +1,116 @@
+//! How contenders measure themselves.
+//!
+//! [`repeat`] is for programs: run once to warm up (threads started, pages touched, branch predictors trained), then `times` times, each
+//! result compared with the expected one; the sample is the median time. [`Latencies`] is for distributions, recorded in nanoseconds
+//! with three significant digits. [`spin`] is work of a known duration that no compiler removes.
+
+use super::{Sample, machine};
+use hdrhistogram::Histogram;
+use std::fmt::Debug;
+use std::time::{Duration, Instant};
+
+/// Median time of `times` runs of `work` after one that is not measured; panics if a result differs from `expected`.
+pub fn repeat<R: PartialEq + Debug>(
+    times: usize,
+    expected: &R,
+    mut work: impl FnMut() -> R,
+) -> Sample {
+    assert_eq!(&work(), expected, "the warm-up run gave a wrong result");
+    let mut elapsed = Vec::with_capacity(times);
+    let cpu = machine::cpu_time();
+    for _ in 0..times {
+        let start = Instant::now();
+        let result = work();
+        elapsed.push(start.elapsed().as_nanos() as f64);
+        assert_eq!(&result, expected, "wrong result");
+    }
+    let cpu = (machine::cpu_time() - cpu).as_nanos() as f64 / times as f64;
+    Sample::new()
+        .with("time_ns", median(&mut elapsed))
+        .with("cpu_ns", cpu)
+        .with("peak_rss_bytes", machine::peak_rss())
+}
+
+/// Median; the mean of the middle two for an even count. Panics on an empty slice.
+pub fn median(values: &mut [f64]) -> f64 {
+    assert!(!values.is_empty(), "the median of nothing");
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values[middle]
+    } else {
+        (values[middle - 1] + values[middle]) / 2.0
+    }
+}
+
+/// Computes on this thread until `duration` has passed.
+pub fn spin(duration: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < duration {
+        std::hint::spin_loop();
+    }
+}
+
+/// The serial Fibonacci function: work that takes the time of about 1.6^n calls.
+pub fn serial_fib(n: u32) -> u64 {
+    if n < 2 {
+        return u64::from(n);
+    }
+    serial_fib(n - 1) + serial_fib(n - 2)
+}
+
+/// A distribution of durations.
+pub struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    /// An empty distribution.
+    pub fn new() -> Self {
+        Latencies(Histogram::new(3).expect("3 significant digits are in the allowed range 0..=5"))
+    }
+
+    /// Adds one duration.
+    pub fn record(&mut self, latency: Duration) {
+        self.0
+            .record(latency.as_nanos() as u64)
+            .expect("an auto-resizing histogram takes any value");
+    }
+
+    /// How many were recorded.
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Percentiles as metrics `<prefix>p50_ns`, `p90`, `p95`, `p99`, `p999`, `max`, and their count.
+    pub fn sample(&self, prefix: &str) -> Sample {
+        let at = |quantile| self.0.value_at_quantile(quantile) as f64;
+        Sample::new()
+            .with(format!("{prefix}p50_ns"), at(0.50))
+            .with(format!("{prefix}p90_ns"), at(0.90))
+            .with(format!("{prefix}p95_ns"), at(0.95))
+            .with(format!("{prefix}p99_ns"), at(0.99))
+            .with(format!("{prefix}p999_ns"), at(0.999))
+            .with(format!("{prefix}max_ns"), self.0.max() as f64)
+            .with(format!("{prefix}count"), self.0.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_count_is_the_mean_of_the_middle_two() {
+        assert_eq!(median(&mut [4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert_eq!(median(&mut [9.0, 1.0, 3.0]), 3.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "wrong result")]
+    fn a_wrong_result_fails_the_sample() {
+        let mut runs = 0;
+        repeat(2, &1, || {
+            runs += 1;
+            runs
+        });
+    }
+}

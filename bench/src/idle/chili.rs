@@ -1,0 +1,12 @@
+//! A pool that has run one join.
+
+use super::Config;
+use crate::engines;
+use crate::harness::Sample;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let pool = engines::chili::pool(2);
+    pool.scope().join(|_| (), |_| ());
+    config.measure()
+}

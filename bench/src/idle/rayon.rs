@@ -1,0 +1,12 @@
+//! A pool that has run one join.
+
+use super::Config;
+use crate::engines;
+use crate::harness::Sample;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let pool = engines::rayon::pool(2);
+    pool.join(|| (), || ());
+    config.measure()
+}

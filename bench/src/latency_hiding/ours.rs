@@ -1,0 +1,87 @@
+//! Leaves as async tasks, as closures that block in `get`, and without any wait.
+
+use super::{BASE, Config, N, add, serial_fib, timer};
+use crate::engines;
+use crate::harness::Sample;
+use nix::sys::timerfd::TimerFlags;
+use std::ops::Range;
+use std::pin::Pin;
+use std::time::Duration;
+use urgency::io::Async;
+
+/// One sample without waits.
+pub fn ideal(config: Config) -> Sample {
+    let runtime = engines::ours::runtime(config.workers);
+    let leaf = || fib(N);
+    let sample = config.measure(config.leaves, |leaves| {
+        runtime.run(|| map_reduce(leaves, &leaf))
+    });
+    engines::ours::with_stats(sample, &runtime)
+}
+
+/// One sample with leaves that are closures: each starts its wait and blocks in `get`.
+pub fn closures(config: Config) -> Sample {
+    let runtime = engines::ours::runtime(config.workers);
+    let leaf = || {
+        urgency::spawn(wait(config.delay))
+            .get()
+            .expect("nothing is cancelled");
+        fib(N)
+    };
+    let sample = config.measure(config.leaves, |leaves| {
+        runtime.run(|| map_reduce(leaves, &leaf))
+    });
+    engines::ours::with_stats(sample, &runtime)
+}
+
+/// One sample with leaves that are async tasks.
+pub fn tasks(config: Config) -> Sample {
+    let runtime = engines::ours::runtime(config.workers);
+    let sample = config.measure(config.leaves, |leaves| {
+        let whole = runtime.spawn(map_reduce_async(leaves, config.delay));
+        whole.get().expect("nothing is cancelled")
+    });
+    engines::ours::with_stats(sample, &runtime)
+}
+
+async fn wait(delay: Duration) {
+    let timer = Async::new(timer(delay, TimerFlags::TFD_NONBLOCK)).expect("a timer can be polled");
+    let expired = timer.read_with(|timer| timer.wait().map_err(std::io::Error::from));
+    expired.await.expect("a timer can be read");
+}
+
+fn map_reduce(leaves: Range<u64>, leaf: &(impl Fn() -> u64 + Sync)) -> u64 {
+    if leaves.end - leaves.start == 1 {
+        return leaf();
+    }
+    let middle = leaves.start.midpoint(leaves.end);
+    let (a, b) = urgency::join(
+        || map_reduce(leaves.start..middle, leaf),
+        || map_reduce(middle..leaves.end, leaf),
+    );
+    add(a, b)
+}
+
+fn map_reduce_async(
+    leaves: Range<u64>,
+    delay: Duration,
+) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+    Box::pin(async move {
+        if leaves.end - leaves.start == 1 {
+            wait(delay).await;
+            return fib(N);
+        }
+        let middle = leaves.start.midpoint(leaves.end);
+        let low = urgency::spawn(map_reduce_async(leaves.start..middle, delay));
+        let high = map_reduce_async(middle..leaves.end, delay).await;
+        add(low.await.expect("nothing is cancelled"), high)
+    })
+}
+
+fn fib(n: u32) -> u64 {
+    if n < BASE {
+        return serial_fib(n);
+    }
+    let (a, b) = urgency::join(|| fib(n - 1), || fib(n - 2));
+    a + b
+}

@@ -1,0 +1,35 @@
+//! The usual pair: Tokio serves, a rayon pool beside it computes.
+
+use super::{Compute, Config, LEAF, METER, TREE_DEPTH, endless_loop};
+use crate::harness::Sample;
+use crate::{echo, engines, fib};
+use std::hint::black_box;
+
+/// One sample.
+pub fn run(config: Config, compute: Compute) -> Sample {
+    let runtime = engines::tokio::runtime(2);
+    let listener = runtime.block_on(echo::tokio::listen());
+    let address = listener.local_addr().expect("a listener has an address");
+    runtime.spawn(echo::tokio::serve(listener));
+    let pool = engines::rayon::pool(2);
+    let start = || match compute {
+        Compute::Forks => pool.spawn(|| {
+            loop {
+                tree(TREE_DEPTH);
+            }
+        }),
+        Compute::Loops => (0..2).for_each(|_| pool.spawn(endless_loop)),
+    };
+    let sample = config.measure(address, Some(start));
+    // The pool never becomes idle; it ends with the process.
+    std::mem::forget(pool);
+    sample
+}
+
+fn tree(depth: u32) {
+    if depth == 0 {
+        assert_eq!(fib::rayon::fib(black_box(LEAF)), 987, "wrong result");
+        return METER.count();
+    }
+    rayon::join(|| tree(depth - 1), || tree(depth - 1));
+}

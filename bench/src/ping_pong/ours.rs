@@ -1,0 +1,30 @@
+//! Each side a task.
+
+use super::{Config, pair};
+use crate::engines;
+use crate::harness::Sample;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = engines::ours::runtime(2);
+    let sample = config.measure(|| {
+        runtime
+            .block_on(runtime.spawn(all(config)))
+            .expect("nothing is cancelled")
+    });
+    engines::ours::with_stats(sample, &runtime)
+}
+
+async fn all(config: Config) -> u64 {
+    let one = move |_| {
+        let (caller, echo) = pair();
+        drop(urgency::spawn(echo.echo()));
+        urgency::spawn(caller.call(config.trips))
+    };
+    let handles: Vec<_> = (0..config.pairs).map(one).collect();
+    let mut sum = 0;
+    for handle in handles {
+        sum += handle.await.expect("nothing is cancelled");
+    }
+    sum
+}

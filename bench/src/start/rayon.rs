@@ -1,0 +1,10 @@
+//! `rayon::join` on a pool of two.
+
+use super::Config;
+use crate::engines;
+use crate::harness::Sample;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    engines::rayon::pool(2).install(|| config.measure(&engines::rayon::Join))
+}

@@ -1,0 +1,19 @@
+//! `rayon::join`.
+
+use super::Config;
+use crate::engines;
+use crate::harness::Sample;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    engines::rayon::pool(config.workers).install(|| config.measure(sum))
+}
+
+fn sum(numbers: &[u64], leaf: usize) -> u64 {
+    if numbers.len() <= leaf {
+        return numbers.iter().sum();
+    }
+    let (low, high) = numbers.split_at(numbers.len() / 2);
+    let (a, b) = rayon::join(|| sum(low, leaf), || sum(high, leaf));
+    a + b
+}

@@ -1,0 +1,17 @@
+//! The serial program: the same recursion.
+
+use super::Config;
+use crate::harness::Sample;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    config.measure(sum)
+}
+
+fn sum(numbers: &[u64], leaf: usize) -> u64 {
+    if numbers.len() <= leaf {
+        return numbers.iter().sum();
+    }
+    let (low, high) = numbers.split_at(numbers.len() / 2);
+    sum(low, leaf) + sum(high, leaf)
+}

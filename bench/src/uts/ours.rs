@@ -1,0 +1,30 @@
+//! `urgency::join` over the halves of the children.
+
+use super::{Config, Node};
+use crate::engines;
+use crate::harness::Sample;
+use std::ops::Range;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    engines::ours::run(config.workers, || config.measure(count))
+}
+
+fn count(node: Node) -> u64 {
+    1 + below(&node, node.children())
+}
+
+fn below(node: &Node, children: Range<u32>) -> u64 {
+    match children.len() {
+        0 => 0,
+        1 => count(node.child(children.start)),
+        _ => {
+            let middle = children.start.midpoint(children.end);
+            let (a, b) = urgency::join(
+                || below(node, children.start..middle),
+                || below(node, middle..children.end),
+            );
+            a + b
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Each place a task.
+
+use super::{Config, Ring, member};
+use crate::engines;
+use crate::harness::Sample;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = engines::tokio::runtime(2);
+    config.measure(|| {
+        runtime
+            .block_on(runtime.spawn(all(config)))
+            .expect("no task panics")
+    })
+}
+
+async fn all(config: Config) -> u64 {
+    let ring = Ring::new(config);
+    let one = |index| tokio::spawn(member(ring.clone(), index));
+    let handles: Vec<_> = (0..config.tasks).map(one).collect();
+    let mut sum = 0;
+    for handle in handles {
+        sum += handle.await.expect("no task panics");
+    }
+    sum
+}

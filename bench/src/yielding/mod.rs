@@ -1,0 +1,44 @@
+//! 100 tasks that yield 10^4 times each: the cost of going once through the queue.
+
+#[cfg(feature = "ours")]
+mod ours;
+mod tokio;
+
+use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+
+/// How many tasks, and how often each yields.
+#[derive(Clone, Copy)]
+pub struct Config {
+    /// Tasks.
+    pub tasks: u64,
+    /// Yields of each.
+    pub yields: u64,
+}
+
+impl Config {
+    /// Times `yields`, which returns how often its tasks have yielded in all.
+    pub fn measure(&self, yields: impl FnMut() -> u64) -> Sample {
+        let expected = self.tasks * self.yields;
+        let sample = timing::repeat(3, &expected, yields);
+        let time = sample.get("time_ns").expect("repeat measures the time");
+        sample.with("yield_ns", time / expected as f64)
+    }
+}
+
+/// The experiment.
+pub fn experiments(scale: Scale) -> Vec<Experiment> {
+    let config = Config {
+        tasks: 100,
+        yields: scale.pick(10_000, 100),
+    };
+    let experiment = Experiment::new(
+        "yield",
+        "100 async tasks that yield 10^4 times each, 2 workers",
+    )
+    .table("tokio", &["yield_ns", "cpu_ns", "peak_rss_bytes"])
+    .contender("tokio", move || tokio::run(config))
+    .bar(Bar::times_at_most("ours", "yield_ns", 1.0, &["tokio"]));
+    #[cfg(feature = "ours")]
+    let experiment = experiment.contender("ours", move || ours::run(config));
+    vec![experiment]
+}

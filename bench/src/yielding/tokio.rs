@@ -1,0 +1,32 @@
+//! `tokio::task::yield_now`.
+
+use super::Config;
+use crate::engines;
+use crate::harness::Sample;
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = engines::tokio::runtime(2);
+    config.measure(|| {
+        runtime
+            .block_on(runtime.spawn(all(config)))
+            .expect("no task panics")
+    })
+}
+
+async fn all(config: Config) -> u64 {
+    let one = move |_| {
+        tokio::spawn(async move {
+            for _ in 0..config.yields {
+                tokio::task::yield_now().await;
+            }
+            config.yields
+        })
+    };
+    let handles: Vec<_> = (0..config.tasks).map(one).collect();
+    let mut sum = 0;
+    for handle in handles {
+        sum += handle.await.expect("no task panics");
+    }
+    sum
+}

@@ -1,0 +1,224 @@
+//! The demo: interactive requests beside endless compute, under each contender in turn.
+//!
+//! Three kinds of processes, all of this program:
+//!
+//!     parent ──tells──> server (one contender: answers and computes)
+//!        │                 ^
+//!        └──starts──> client (sends requests, measures)
+//!
+//! The parent only coordinates: it sleeps nearly all the time. Each turn has a server process of its own, so that nothing of one contender
+//! disturbs another, and a client process of its own.
+//!
+//! Reading order: `plan.rs` (which turns, how long), `turn.rs` (what happens in one), `server/` (the contenders: the code that a user would
+//! write), `client/` (the load), then what is made of the numbers: `outcome.rs`, `table.rs`, `words.rs`, `picture.rs`, `raw.rs`.
+//!
+//! A contender that fails loses its further turns; the others go on, their results are shown and written as ever, and the exit code is 1.
+//! What can be known to fail is tried before the first turn: files that cannot be written, a port that is taken.
+
+mod child;
+pub mod client;
+mod compute;
+mod contender;
+mod error;
+mod files;
+mod latencies;
+mod messages;
+mod options;
+mod outcome;
+mod picture;
+mod plan;
+mod progress;
+mod raw;
+pub mod server;
+mod table;
+mod turn;
+mod wire;
+mod words;
+
+pub use error::Error;
+pub use options::Options;
+
+use files::Wanted;
+use options::{Kind, ServeAt};
+use outcome::Outcome;
+use plan::Plan;
+use progress::Progress;
+use std::{
+    io::Write,
+    net::{Ipv4Addr, TcpListener},
+    process::ExitCode,
+};
+use turn::Gained;
+
+/// The parent process.
+pub fn run(options: &Options) -> ExitCode {
+    match try_run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(errors) => {
+            for error in errors {
+                eprintln!("urgency demo: {error}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_run(options: &Options) -> Result<(), Vec<String>> {
+    let told = |error: Error| vec![error.to_string()];
+    let picture = Wanted {
+        what: "the picture",
+        option: "--picture",
+        path: &options.picture,
+    };
+    let json = options.json.as_deref().map(|path| Wanted {
+        what: "the raw results",
+        option: "--json",
+        path,
+    });
+    probe(options, picture, json).map_err(told)?;
+
+    let measured = measure(options);
+    let outcomes = &measured.outcomes;
+    print(&format!("\n{}", table::table(outcomes)));
+    let meaning = words::meaning(outcomes, options.level, options.kind);
+    print(&format!("\n{meaning}\n\n{}", measured.caveats()));
+
+    let mut errors: Vec<_> = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.failure.clone())
+        .collect();
+    let drawn = picture::draw(outcomes, &scenario(options)).and_then(|svg| picture.write(&svg));
+    match drawn {
+        Ok(()) => print(&format!("Picture: {}\n", options.picture.display())),
+        Err(error) => errors.push(error.to_string()),
+    }
+    if let Some(json) = json {
+        match json.write(&raw::json(options, measured.not_real_time.is_none(), outcomes)) {
+            Ok(()) => print(&format!("Raw results: {}\n", json.path.display())),
+            Err(error) => errors.push(error.to_string()),
+        }
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
+}
+
+/// Fails now with what would fail later.
+fn probe(options: &Options, picture: Wanted<'_>, json: Option<Wanted<'_>>) -> Result<(), Error> {
+    picture.probe()?;
+    json.map_or(Ok(()), Wanted::probe)?;
+    match options.port {
+        None => Ok(()),
+        Some(port) => TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .map(drop)
+            .map_err(|cause| Error::Listen { port, cause }),
+    }
+}
+
+/// All that was measured.
+struct Measured {
+    outcomes: Vec<Outcome>,
+    /// Why the client was not in the real-time class.
+    not_real_time: Option<String>,
+}
+
+fn measure(options: &Options) -> Measured {
+    let contenders = options.contenders();
+    let plan = Plan::new(&contenders, options.duration);
+    let progress = Progress::new(options.duration);
+    progress.line(&format!(
+        "{}\nThis takes about {:.0} s.\n",
+        scenario(options),
+        options.duration
+    ));
+    let mut measured = Measured {
+        outcomes: contenders.into_iter().map(Outcome::new).collect(),
+        not_real_time: None,
+    };
+    let count = plan.turns.len();
+    for (number, turn) in (1..).zip(&plan.turns) {
+        let outcomes = measured.outcomes.iter_mut();
+        let outcome = outcomes
+            .filter(|outcome| outcome.failure.is_none())
+            .find(|outcome| outcome.contender == turn.contender);
+        let Some(outcome) = outcome else {
+            continue;
+        };
+        let title = format!("[{number}/{count}] {}", turn.contender.title());
+        let taken = turn::take(turn, options, &mut |doing| {
+            progress.live(&format!("{title}: {doing}"));
+        });
+        match taken {
+            Ok(gained) => {
+                progress.line(&format!("{title}: {}", summary(&gained)));
+                outcome.add(&gained);
+                measured.not_real_time = gained.not_real_time.or(measured.not_real_time);
+            }
+            Err(error) => {
+                progress.line(&format!("{title}: failed: {error}"));
+                outcome.failure = Some(error.to_string());
+            }
+        }
+    }
+    measured
+}
+
+impl Measured {
+    /// What one must know to trust the numbers.
+    fn caveats(&self) -> String {
+        let mut text = match &self.not_real_time {
+            None => "The load client ran in the real-time class (SCHED_FIFO), so its own waits are not part of the times.\n".to_owned(),
+            Some(reason) => format!(
+                "The load client could not enter the real-time class ({reason}): its own waits for a processor are part of the times, for all \
+                 contenders alike.\n"
+            ),
+        };
+        let asked = self.outcomes.iter().map(|outcome| outcome.latencies.asked());
+        if asked.min().unwrap_or(0) < 1000 {
+            text.push_str(
+                "Some had less than 1000 requests, so their p99.9 is their slowest one: give it more time with --duration.\n",
+            );
+        }
+        text
+    }
+}
+
+/// One turn in a line.
+fn summary(gained: &Gained) -> String {
+    let mut text = format!("{} answered", gained.latencies.answered_count());
+    let p50 = gained.latencies.quantile(0.5);
+    if let (Some(p50), Some(p99)) = (p50, gained.latencies.quantile(0.99)) {
+        let (p50, p99) = (table::ms(p50.ms), table::ms(p99.ms));
+        text.push_str(&format!(", p50 {p50} ms, p99 {p99} ms"));
+    }
+    if let Some(rates) = gained.compute {
+        let kept = rates.loaded.per_s() / rates.alone.per_s();
+        text.push_str(&format!(", compute keeps {}", table::percent(kept)));
+    }
+    text
+}
+
+/// What is shown, in a sentence.
+fn scenario(options: &Options) -> String {
+    let compute = match options.kind {
+        Kind::ForkJoin => "fork-join compute",
+        Kind::Sequential => "sequential loops",
+    };
+    let level = match options.level {
+        ServeAt::Interactive => "interactive",
+        ServeAt::Batch => "batch",
+        ServeAt::Background => "background",
+    };
+    format!(
+        "{} requests per second beside endless {compute}, {} workers; under Urgency the requests are at level {level}, the compute at batch.",
+        options.rate,
+        options.worker_count()
+    )
+}
+
+/// To standard output; who does not read it misses it.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}

@@ -1,0 +1,69 @@
+//! The raw results as JSON, for other programs: everything in the table, the distributions themselves, the options, and what the runtime counted.
+
+use super::{
+    latencies::{Latencies, Quantile},
+    messages::Account,
+    options::Options,
+    outcome::{Outcome, QUANTILES},
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The whole run.
+#[derive(Serialize)]
+struct Run<'a> {
+    version: &'static str,
+    options: &'a Options,
+    workers: usize,
+    client_in_real_time_class: bool,
+    contenders: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    name: super::contender::Contender,
+    asked: u64,
+    answered: u64,
+    latency_ms: BTreeMap<&'static str, f64>,
+    compute: Option<Compute>,
+    account: &'a Account,
+    failure: Option<&'a str>,
+    latencies: &'a Latencies,
+}
+
+#[derive(Serialize)]
+struct Compute {
+    units_per_s_alone: f64,
+    units_per_s_beside_requests: f64,
+    kept: Option<f64>,
+}
+
+/// The results as JSON.
+pub fn json(options: &Options, real_time: bool, outcomes: &[Outcome]) -> String {
+    let run = Run {
+        version: env!("CARGO_PKG_VERSION"),
+        options,
+        workers: options.worker_count(),
+        client_in_real_time_class: real_time,
+        contenders: outcomes.iter().map(entry).collect(),
+    };
+    serde_json::to_string(&run).expect("the results can be written as JSON") + "\n"
+}
+
+fn entry(outcome: &Outcome) -> Entry<'_> {
+    let value = |(name, q)| Some((name, outcome.quantile(q).map(|Quantile { ms, .. }| ms)?));
+    Entry {
+        name: outcome.contender,
+        asked: outcome.latencies.asked(),
+        answered: outcome.latencies.answered_count(),
+        latency_ms: QUANTILES.into_iter().filter_map(value).collect(),
+        compute: outcome.compute.map(|rates| Compute {
+            units_per_s_alone: rates.alone.per_s(),
+            units_per_s_beside_requests: rates.loaded.per_s(),
+            kept: outcome.kept(),
+        }),
+        account: &outcome.account,
+        failure: outcome.failure.as_deref(),
+        latencies: &outcome.latencies,
+    }
+}

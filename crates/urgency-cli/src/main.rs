@@ -1,0 +1,68 @@
+//! The command `urgency`.
+//!
+//! `urgency demo` runs the project's main job: interactive requests beside endless parallel compute on the same
+//! processors, under Urgency and under the usual alternatives, live and in about 20 seconds.
+//!
+//! Exit codes: 0 all went well; 1 something failed while running (a process died, a file could not be written); 2 the command line
+//! was wrong, and nothing was started.
+//!
+//! Two hidden subcommands are the demo's own child processes: `demo-server` (one contender) and `demo-client` (the load). Each gets
+//! its task as one argument of JSON and talks JSON lines on its standard streams.
+
+#![forbid(unsafe_code)]
+
+mod demo;
+
+use clap::{Parser, Subcommand};
+use serde::de::DeserializeOwned;
+use std::process::ExitCode;
+
+/// Urgent work goes first: a task runtime for interactive and batch work on the same cores.
+#[derive(Parser)]
+#[command(name = "urgency", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Interactive requests beside endless compute: Urgency, Tokio + Rayon and plain threads, live.
+    Demo(demo::Options),
+    #[command(hide = true)]
+    DemoServer { spec: String },
+    #[command(hide = true)]
+    DemoClient { spec: String },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Demo(options) => demo::run(&options),
+        Command::DemoServer { spec } => with_spec(&spec, demo::server::main),
+        Command::DemoClient { spec } => with_spec(&spec, demo::client::main),
+    }
+}
+
+/// Runs a child process's task.
+fn with_spec<S: DeserializeOwned>(
+    spec: &str,
+    task: impl FnOnce(&S) -> Result<(), demo::Error>,
+) -> ExitCode {
+    let spec = match serde_json::from_str(spec) {
+        Ok(spec) => spec,
+        Err(error) => {
+            eprintln!(
+                "urgency: {spec:?} is not the task of a child process of `urgency demo` ({error}); this subcommand is its own, run \
+                 `urgency demo`"
+            );
+            return ExitCode::from(2);
+        }
+    };
+    match task(&spec) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

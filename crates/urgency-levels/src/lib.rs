@@ -1,0 +1,87 @@
+//! `levels!`: the priority levels of a program as types.
+//!
+//! ```ignore
+//! urgency::levels! {
+//!     /// The levels of the application.
+//!     pub App:
+//!         /// Somebody is waiting.
+//!         Interactive > Query > Batch;
+//!         Interactive > Audit
+//! }
+//! ```
+//!
+//! `A > B` reads "A is more urgent than B". Each name becomes a type, and for each pair of levels of
+//! which one is at least as urgent as the other, a trait says so; waiting for something less urgent
+//! then is an ordinary "trait bound not satisfied", which the compiler reports at the place of the
+//! wait in the library's words. That is why this is a macro and not a function: the order has to
+//! become trait implementations, one for each pair of its transitive closure, and `macro_rules!`
+//! cannot compute a closure.
+//!
+//! # Grammar
+//!
+//! ```text
+//! levels   = attributes visibility NAME ":" chain { ";" chain } [ ";" ]
+//! chain    = level { ">" level }
+//! level    = attributes NAME
+//! ```
+//!
+//! A name that occurs in several chains is the same level. A chain of one name declares a level
+//! that is ordered by other chains or not at all; one that is there already is rejected as a slip,
+//! and so is an order that is stated twice. Attributes of a level may stand at any of its
+//! occurrences.
+//!
+//! # Steps
+//!
+//! 1. `parse`: tokens to a declaration, or an error at the token that does not fit.
+//! 2. `urgency_policy::order::Order`: ranks and closure, by the very code that the runtime uses for
+//!    levels known at run time only; or an error that names levels.
+//! 3. `expand`: the types and implementations, with the names' own spans, so that "go to
+//!    definition", rustdoc and the compiler's messages point at what the user wrote.
+//! 4. An error becomes a `compile_error!` with the span of what is wrong.
+//!
+//! No `syn`, no `quote`: the grammar is six lines, and every program that has levels would wait for
+//! those crates to build.
+
+use proc_macro::TokenStream;
+
+mod error;
+mod expand;
+mod parse;
+
+/// Declares priority levels as types, most urgent first. Reexported as `urgency::levels!`.
+///
+/// ```ignore
+/// urgency::levels! {
+///     /// The levels of the application.
+///     pub App: Interactive > Query > Batch; Interactive > Audit
+/// }
+/// ```
+///
+/// `A > B` says that `A` is more urgent than `B`; chains are separated by `;`, and together they make
+/// a partial order. Levels that they do not order, like `Query` and `Audit` here, are incomparable:
+/// neither may wait for the other. A program can have at most 64 levels.
+///
+/// This makes, all with the given visibility:
+///
+/// - a unit struct for each level, which implements `Level`: `Batch.spawn_fn(|cx| ..)`;
+/// - a type without values for the order, which implements `Levels`:
+///   `Runtime::builder().levels::<App>()`;
+/// - `AtLeast<W>` for each level that is the same as `W` or more urgent: waiting for anything else
+///   does not compile;
+/// - the trait `Level` in scope, without a name, so that its methods can be called in this module
+///   and wherever everything of it is imported (`use crate::levels::*`).
+///
+/// Levels and the order take doc comments and other attributes (but not `cfg`: an order must not
+/// depend on it silently). Each level's documentation ends with its place in the order.
+///
+/// # Errors
+///
+/// More than 64 levels, a cycle, a level or an order that is stated twice, and whatever does not fit
+/// the grammar are compile errors that point at the name or token.
+#[proc_macro]
+pub fn levels(input: TokenStream) -> TokenStream {
+    match parse::declaration(input).and_then(|declaration| expand::expand(&declaration)) {
+        Ok(output) => output,
+        Err(error) => error.into_tokens(),
+    }
+}

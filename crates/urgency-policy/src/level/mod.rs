@@ -1,0 +1,35 @@
+//! Between levels: which priority level a worker serves.
+//!
+//! A policy is asked at two moments, and a worker keeps one value of it, so that policies with
+//! state (rounds, donations, quanta) need no sharing:
+//!
+//! 1. The worker is free and looks for work: [`LevelPolicy::serve`].
+//! 2. The worker runs something and comes to a scheduling point: [`LevelPolicy::abandon_for`].
+//!
+//! Both get the levels with work as a bitfield (bit `i`: the level of rank `i`, rank 0 is the most
+//! urgent). The field is a snapshot, and it may be wrong in both directions by the time the answer
+//! is used: a level may turn out to be empty (the worker then clears its bit and asks again), and
+//! work may have arrived elsewhere (its bit is seen at the next scheduling point).
+//!
+//! A policy that returns a level without a bit sends the worker to an empty pool, again and again.
+//! The contract therefore is: an answer is always a set bit of the argument.
+
+mod prompt;
+
+pub use prompt::Prompt;
+
+/// Which level a worker serves. See the [module's text](self).
+pub trait LevelPolicy {
+    /// A free worker asks which level to look into, given the levels with work.
+    ///
+    /// The answer is the rank of a set bit; `None` means that there is nothing to serve and the
+    /// worker may sleep. A work-conserving policy returns `None` for 0 only.
+    fn serve(&mut self, with_work: u64) -> Option<u8>;
+
+    /// A worker that runs work at the level of rank `current` asks whether to abandon it.
+    ///
+    /// `None` means to go on. Otherwise the worker puts what it runs into the mugging queue of
+    /// `current` and moves to the level of the returned rank, which is a set bit other than
+    /// `current`.
+    fn abandon_for(&mut self, with_work: u64, current: u8) -> Option<u8>;
+}

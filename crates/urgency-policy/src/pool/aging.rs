@@ -1,0 +1,157 @@
+//! Aging: contexts are served in the order in which they became ready.
+//!
+//! Serving the oldest request first is what makes interactive servers meet their tail latencies;
+//! the Prompt I-Cilk paper ("Work stealing without randomization", "Support for aging") gets it
+//! from plain first-in-first-out queues and gives up randomised stealing for it.
+//!
+//! # Rules
+//!
+//! 1. Whatever becomes ready goes to the tail of the regular queue, and is taken from its head.
+//! 2. The exception: an abandoned stack goes to the mugging queue. It was being served; at the tail
+//!    of the regular queue it would stand behind contexts that became ready after it (it would be
+//!    *de-aged*).
+//! 3. The mugging queue is served before the regular one, first in, first out.
+//! 4. A deque that still holds jobs after a steal goes to the tail of the regular queue, so that the
+//!    deques of a level take turns, each giving its oldest job. A deque without jobs is dropped;
+//!    it comes back when its stack publishes a job ([`Arrival::PublicJobs`]).
+//!
+//! # What stays out of order
+//!
+//! A deque may stand in the regular queue for its jobs, lose them all, and then become resumable:
+//! it keeps its old place and so overtakes contexts that became ready before it. The paper leaves
+//! it so, because it is rare and a queue from which one can only take the head is what makes the
+//! pool fast. The runtime measures it.
+
+use super::{Arrival, Left, Occupied, Place, PoolPolicy, Queue};
+
+/// First in, first out, abandoned stacks first; the default policy. It has no state.
+///
+/// ```
+/// use urgency_policy::pool::{Aging, Arrival, Occupied, Place, PoolPolicy, Queue};
+///
+/// assert_eq!(Aging.place(Arrival::Task), Place::Tail(Queue::Regular));
+/// assert_eq!(Aging.place(Arrival::Abandoned), Place::Tail(Queue::Mugging));
+/// let both = Occupied { mugging: true, regular: true };
+/// assert_eq!(Aging.take_from(both), Some(Queue::Mugging));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aging;
+
+impl PoolPolicy for Aging {
+    #[inline(always)]
+    fn place(&mut self, arrival: Arrival) -> Place {
+        match arrival {
+            Arrival::Abandoned => Place::Tail(Queue::Mugging),
+            Arrival::Resumable | Arrival::Task | Arrival::Root | Arrival::PublicJobs => {
+                Place::Tail(Queue::Regular)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_from(&mut self, occupied: Occupied) -> Option<Queue> {
+        if occupied.mugging {
+            Some(Queue::Mugging)
+        } else if occupied.regular {
+            Some(Queue::Regular)
+        } else {
+            None
+        }
+    }
+
+    #[inline(always)]
+    fn after_steal(&mut self, left: Left) -> Place {
+        match left {
+            Left::Jobs => Place::Tail(Queue::Regular),
+            Left::Nothing => Place::Dropped,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{collections::VecDeque, vec::Vec};
+    use proptest::prelude::*;
+
+    /// A pool as the runtime has it, with the arrival's number and its jobs as the entry.
+    #[derive(Default)]
+    struct Pool {
+        mugging: VecDeque<(usize, u32)>,
+        regular: VecDeque<(usize, u32)>,
+    }
+
+    impl Pool {
+        fn put(&mut self, place: Place, entry: (usize, u32)) {
+            match place {
+                Place::Tail(Queue::Mugging) => self.mugging.push_back(entry),
+                Place::Tail(Queue::Regular) => self.regular.push_back(entry),
+                Place::Dropped => {}
+            }
+        }
+
+        fn take(&mut self) -> Option<(usize, u32)> {
+            let occupied = Occupied {
+                mugging: !self.mugging.is_empty(),
+                regular: !self.regular.is_empty(),
+            };
+            match Aging.take_from(occupied)? {
+                Queue::Mugging => self.mugging.pop_front(),
+                Queue::Regular => self.regular.pop_front(),
+            }
+        }
+    }
+
+    fn any_arrival() -> impl Strategy<Value = Arrival> {
+        prop_oneof![
+            Just(Arrival::Abandoned),
+            Just(Arrival::Resumable),
+            Just(Arrival::Task),
+            Just(Arrival::Root),
+            Just(Arrival::PublicJobs),
+        ]
+    }
+
+    #[test]
+    fn an_empty_pool_gives_nothing() {
+        assert_eq!(Pool::default().take(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn abandoned_stacks_come_first_and_all_others_in_the_order_of_their_arrival(
+            arrivals in proptest::collection::vec(any_arrival(), 0..50),
+        ) {
+            let mut pool = Pool::default();
+            for (number, arrival) in arrivals.iter().enumerate() {
+                pool.put(Aging.place(*arrival), (number, 0));
+            }
+            let served: Vec<_> = core::iter::from_fn(|| pool.take()).map(|(n, _)| n).collect();
+            let mut expected: Vec<_> = (0..arrivals.len()).collect();
+            expected.sort_by_key(|&n| (arrivals[n] != Arrival::Abandoned, n));
+            prop_assert_eq!(served, expected);
+        }
+
+        #[test]
+        fn deques_with_jobs_take_turns_until_all_jobs_are_stolen(
+            jobs in proptest::collection::vec(1u32..5, 1..20),
+        ) {
+            let mut pool = Pool::default();
+            for (number, jobs) in jobs.iter().enumerate() {
+                pool.put(Aging.place(Arrival::PublicJobs), (number, *jobs));
+            }
+            let mut stolen = Vec::new();
+            while let Some((number, left)) = pool.take() {
+                stolen.push(number);
+                let rest = if left > 1 { Left::Jobs } else { Left::Nothing };
+                pool.put(Aging.after_steal(rest), (number, left - 1));
+            }
+            let turns = (0..4).flat_map(|turn| jobs.iter().enumerate().map(move |j| (turn, j)));
+            let expected: Vec<_> = turns
+                .filter(|(turn, (_, jobs))| *turn < **jobs)
+                .map(|(_, (number, _))| number)
+                .collect();
+            prop_assert_eq!(stolen, expected);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A snapshot of a runtime's accounting.
+
+use super::counters::{Histogram, LevelCounters};
+use crate::{os::clock, sched::shared::Shared};
+use std::{sync::atomic::Ordering, time::Duration};
+
+/// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
+///
+/// Counters only grow; the difference of two snapshots is what happened between them. A snapshot is taken
+/// while the workers run, so values that belong together may be a moment apart.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Stats {
+    /// By worker.
+    pub workers: Vec<WorkerStats>,
+    /// By level, most urgent first.
+    pub levels: Vec<LevelStats>,
+    /// Threads that exist now.
+    pub threads: usize,
+    /// The most threads that existed at a time.
+    pub threads_peak: usize,
+    /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
+    pub threads_refused: u64,
+    /// Threads that were demoted to the kernel's idle class while they overran.
+    pub demotions: u64,
+    /// Whether the system lets an overrunning thread be demoted, and come back.
+    pub can_demote: bool,
+}
+
+/// One worker's share.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WorkerStats {
+    /// By level, most urgent first.
+    pub levels: Vec<WorkerLevelStats>,
+    /// Time inside the scheduler with work in hand.
+    pub scheduling: Duration,
+    /// Time looking for work.
+    pub searching: Duration,
+    /// Time unused.
+    pub asleep: Duration,
+}
+
+macro_rules! level_counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// What one worker did at one level.
+        #[derive(Debug, Clone, Copy, Default)]
+        #[non_exhaustive]
+        pub struct WorkerLevelStats {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Time in user code.
+            pub running: Duration,
+            /// Time in user code at this level after more urgent work had asked for the worker.
+            pub behind: Duration,
+        }
+
+        impl WorkerLevelStats {
+            fn of(counters: &LevelCounters) -> Self {
+                WorkerLevelStats {
+                    $($name: counters.$name.get(),)*
+                    running: clock::to_duration(counters.running.get()),
+                    behind: clock::to_duration(counters.behind.get()),
+                }
+            }
+
+            fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)*
+                self.running += other.running;
+                self.behind += other.behind;
+            }
+        }
+    };
+}
+
+level_counters! {
+    /// Polls of async tasks.
+    tasks,
+    /// Closures started on a stack of their own.
+    closures,
+    /// Jobs started after a steal.
+    jobs,
+    /// Jobs taken from another stack's deque.
+    steals,
+    /// Jobs stolen back from the thief of the job that a stack waits for.
+    leaps,
+    /// Steals for which the thief had to make the job public itself.
+    raises,
+    /// Abandoned stacks taken over from the mugging queue.
+    mugs,
+    /// Stacks left for more urgent work.
+    abandonments,
+    /// Times the worker was handed to another thread.
+    hand_offs,
+    /// Times the worker was taken from a stack that did not check in.
+    reliefs,
+    /// Times the worker was taken from a less urgent stack by an event.
+    promotions,
+}
+
+/// One level's state, over all workers.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// The level's name.
+    pub name: &'static str,
+    /// The sum over the workers.
+    pub total: WorkerLevelStats,
+    /// Ready contexts that wait now.
+    pub queued: usize,
+    /// Tasks: time from ready to running.
+    pub latency: LatencyHistogram,
+}
+
+/// Times from ready to running. Each is known to about 12 %.
+#[derive(Debug, Clone)]
+pub struct LatencyHistogram {
+    counts: Vec<u64>,
+    ticks_per_nanosecond: f64,
+}
+
+impl LatencyHistogram {
+    /// How many times were recorded.
+    pub fn len(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Whether none was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The time that the share `q` (0 to 1) of the contexts did not exceed; zero if none was recorded.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = urgency::Runtime::builder().workers(1).build()?;
+    /// runtime.spawn(async {}).get().unwrap();
+    /// let latency = &runtime.stats().levels[0].latency;
+    /// assert_eq!(latency.len(), 1);
+    /// assert!(latency.quantile(0.5) <= latency.quantile(0.99));
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn quantile(&self, q: f64) -> Duration {
+        let wanted = (q.clamp(0.0, 1.0) * self.len() as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (index, count) in self.counts.iter().enumerate() {
+            seen += count;
+            if seen >= wanted {
+                let ticks = Histogram::upper(index) as f64;
+                return Duration::from_nanos((ticks / self.ticks_per_nanosecond) as u64);
+            }
+        }
+        Duration::ZERO
+    }
+}
+
+impl Stats {
+    pub(crate) fn of(shared: &Shared) -> Self {
+        let worker = |worker: &crate::sched::worker::Worker| WorkerStats {
+            levels: worker.by_level.iter().map(WorkerLevelStats::of).collect(),
+            scheduling: clock::to_duration(worker.counters.scheduling.get()),
+            searching: clock::to_duration(worker.counters.searching.get()),
+            asleep: clock::to_duration(worker.counters.asleep.get()),
+        };
+        let workers: Vec<_> = shared.workers.iter().map(|w| worker(w)).collect();
+        let levels = (0..shared.levels.len())
+            .map(|level| level_stats(shared, &workers, level))
+            .collect();
+        Stats {
+            workers,
+            levels,
+            threads: shared.threads.alive(),
+            threads_peak: shared.threads.peak.load(Ordering::Relaxed),
+            threads_refused: shared.threads.refused.load(Ordering::Relaxed),
+            demotions: shared.overrunning.demotions.load(Ordering::Relaxed),
+            can_demote: crate::os::thread::can_demote(),
+        }
+    }
+
+    /// The sum over all workers and levels.
+    pub fn total(&self) -> WorkerLevelStats {
+        let mut total = WorkerLevelStats::default();
+        for level in &self.levels {
+            total.add(&level.total);
+        }
+        total
+    }
+}
+
+fn level_stats(shared: &Shared, workers: &[WorkerStats], level: usize) -> LevelStats {
+    let mut total = WorkerLevelStats::default();
+    for worker in workers {
+        total.add(&worker.levels[level]);
+    }
+    let mut counts: Vec<u64> = Vec::new();
+    for worker in &shared.workers {
+        for (index, count) in worker.by_level[level].latency.counts().enumerate() {
+            match counts.get_mut(index) {
+                Some(sum) => *sum += count,
+                None => counts.push(count),
+            }
+        }
+    }
+    LevelStats {
+        name: shared.levels.names()[level],
+        total,
+        queued: shared.pools[level].len(),
+        latency: LatencyHistogram {
+            counts,
+            ticks_per_nanosecond: clock::ticks_per_nanosecond(),
+        },
+    }
+}

@@ -1,0 +1,433 @@
+//! The deque of a stack: its forked, not yet started jobs.
+//!
+//! Oldest first, in an array: `[0, top)` were stolen, `[top, split)` are *public*, `[split, bottom)`
+//! are *private*. The owner pushes and pops at the bottom with plain stores, no fence, no atomic
+//! read-modify-write, as long as it stays in the private part; thieves take the oldest public job.
+//! It is Cilk's THE protocol with Lace's split and an asymmetric fence ([`super::fence`]).
+//!
+//! # Who may write what
+//!
+//! - `bottom`: the owner, at any time.
+//! - slots: the owner, at `bottom`, before it moves `bottom` up.
+//! - `top`, `split`, the buffer: whoever holds the lock. The owner reads `split` without it.
+//!
+//! # How a private job becomes public
+//!
+//! 1. The owner answers a request (the SHARE bit of its attention word) with [`Deque::publish`]:
+//!    the oldest half of the private part. This is the usual way and costs nobody a fence.
+//! 2. A thief raises the split itself, for an owner that does not answer (it sits in a long leaf):
+//!    it stores the new split, makes every thread execute a barrier, and reads `bottom`. If the
+//!    owner popped below the new split meanwhile, the thief lowers the split again.
+//!
+//! # Why no job is run twice
+//!
+//! The owner's pop stores `bottom = i` and then reads `split`. If `split <= i`, the job at `i` was
+//! private and no thief touches it: a raise that the owner did not see yet ordered its read of
+//! `bottom` after our store (the barrier), so it sees `bottom = i` and stays below. If `split > i`
+//! the owner takes the lock, and `top` tells. *Named race, "pop under raise"*: both see each other;
+//! then both are in the locked part, where the order of the lock decides.
+//!
+//! A job found stolen resets the deque to that index: everything below was stolen before it, and
+//! jobs pushed while waiting for it start there.
+//!
+//! The array is bounded only by memory; growing takes the lock, so thieves need no reclamation
+//! scheme. Rejected: a linked list through the frames (0.1 ns slower, and halving needs indices); a
+//! lock-free steal (a thief's cost is dominated by cache misses anyway, and the lock lets growth and
+//! publication be simple).
+
+use super::{fence, job::Job};
+use crate::facade::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicUsize, Ordering},
+};
+use std::{cell::Cell, ptr};
+
+type Slot = AtomicPtr<Job>;
+
+/// The first array: enough for any recursion that halves its work.
+#[cfg(not(urgency_loom))]
+const INITIAL_SLOTS: usize = 256;
+#[cfg(urgency_loom)]
+const INITIAL_SLOTS: usize = 4;
+
+/// How the owner's pop ended.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Popped {
+    /// The job is the owner's again.
+    Mine,
+    /// A thief has it; the deque is empty and starts over at the job's index.
+    Stolen,
+}
+
+/// How a thief's attempt ended.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Stolen {
+    /// A job, and whether more public jobs are left.
+    Job(*const Job, bool),
+    /// There are jobs, but none is public.
+    OnlyPrivate,
+    /// No job at all.
+    Empty,
+    /// Another thief, or the owner, is at it.
+    Contended,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Deque {
+    bottom: AtomicUsize,
+    split: AtomicUsize,
+    /// The array, for the owner; the same as in `buffer`.
+    slots: AtomicPtr<Slot>,
+    /// The array's length, for the owner.
+    capacity: Cell<usize>,
+    top: AtomicUsize,
+    buffer: Mutex<Box<[Slot]>>,
+}
+
+// SAFETY: `capacity` is touched by the owner only (the contract of `push`); all else is atomic or
+// locked. Jobs are sent to the thief that steals them: `join` and `scope` require `Send` of them.
+unsafe impl Send for Deque {}
+// SAFETY: as above.
+unsafe impl Sync for Deque {}
+
+impl Deque {
+    pub(crate) fn new() -> Self {
+        let buffer: Box<[Slot]> = empty_slots(INITIAL_SLOTS);
+        Deque {
+            bottom: AtomicUsize::new(0),
+            split: AtomicUsize::new(0),
+            slots: AtomicPtr::new(buffer.as_ptr().cast_mut()),
+            capacity: Cell::new(buffer.len()),
+            top: AtomicUsize::new(0),
+            buffer: Mutex::new(buffer),
+        }
+    }
+
+    /// Pushes a job and returns its index.
+    ///
+    /// # Safety
+    /// Only the owner calls this. The job stays valid until it was popped as [`Popped::Mine`] or
+    /// until whoever stole it is done with it.
+    #[inline(always)]
+    pub(crate) unsafe fn push(&self, job: *const Job) -> usize {
+        if self.bottom() == self.capacity.get() {
+            self.grow_cold();
+        }
+        let index = self.bottom();
+        // SAFETY: by the caller's promise; there is room now.
+        unsafe { self.push_at(index, job) };
+        index
+    }
+
+    /// As [`Deque::push`], at `bottom()` and without the question whether there is room.
+    ///
+    /// # Safety
+    /// As [`Deque::push`], and `index` is `bottom()` and below the capacity.
+    #[inline(always)]
+    pub(crate) unsafe fn push_at(&self, index: usize, job: *const Job) {
+        debug_assert!(index == self.bottom() && index < self.capacity.get());
+        let slots = self.slots.load(Ordering::Relaxed);
+        // SAFETY: `index < capacity`, and `slots` is the current array: only the owner, this thread,
+        // replaces it.
+        let slot = unsafe { &*slots.add(index) };
+        slot.store(job.cast_mut(), Ordering::Relaxed);
+        self.bottom.store(index + 1, Ordering::Release);
+    }
+
+    /// How many jobs the array can hold. Meaningful for the owner.
+    #[inline(always)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity.get()
+    }
+
+    /// The index of the next job to be pushed: how many jobs a frame that remembers an earlier value
+    /// has above it. Meaningful for the owner.
+    #[inline(always)]
+    pub(crate) fn bottom(&self) -> usize {
+        self.bottom.load(Ordering::Relaxed)
+    }
+
+    /// Takes the youngest job back: the one at `index`, which must be `bottom() - 1`.
+    ///
+    /// # Safety
+    /// Only the owner calls this.
+    #[inline(always)]
+    pub(crate) unsafe fn pop(&self, index: usize) -> Popped {
+        debug_assert_eq!(index + 1, self.bottom());
+        self.bottom.store(index, Ordering::Release);
+        fence::light();
+        if self.split.load(Ordering::Relaxed) <= index {
+            Popped::Mine
+        } else {
+            self.pop_public_cold(index)
+        }
+    }
+
+    /// The job in the slot of an index that the owner just popped as its own.
+    ///
+    /// # Safety
+    /// Only the owner calls this, with the index of a successful pop, before it pushes again.
+    pub(crate) unsafe fn popped_job(&self, index: usize) -> *const Job {
+        let slots = self.slots.load(Ordering::Relaxed);
+        // SAFETY: the index was pushed, so it is below the capacity.
+        unsafe { &*slots.add(index) }.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pop_public_cold(&self, index: usize) -> Popped {
+        let _buffer = lock(&self.buffer);
+        let top = self.top.load(Ordering::Relaxed);
+        let stolen = top > index;
+        if stolen {
+            self.top.store(index, Ordering::Relaxed);
+        }
+        self.split.store(index, Ordering::Relaxed);
+        if stolen { Popped::Stolen } else { Popped::Mine }
+    }
+
+    /// Starts over at `base`: all jobs from there on were stolen, as a pop has just shown.
+    ///
+    /// # Safety
+    /// Only the owner calls this, after [`Popped::Stolen`] for an index not below `base`.
+    #[cold]
+    pub(crate) unsafe fn start_over(&self, base: usize) {
+        let _buffer = lock(&self.buffer);
+        debug_assert!(self.top.load(Ordering::Relaxed) == self.bottom());
+        self.top.store(base, Ordering::Relaxed);
+        self.split.store(base, Ordering::Relaxed);
+        self.bottom.store(base, Ordering::Release);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow_cold(&self) {
+        let mut buffer = lock(&self.buffer);
+        let grown = empty_slots(buffer.len() * 2);
+        for (new, old) in grown.iter().zip(buffer.iter()) {
+            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.slots
+            .store(grown.as_ptr().cast_mut(), Ordering::Relaxed);
+        self.capacity.set(grown.len());
+        *buffer = grown;
+    }
+
+    /// The owner, or whoever knows that the owner is parked, makes the oldest half of the private
+    /// part public (all of it with `all`). Returns whether anything is public now.
+    pub(crate) fn publish(&self, all: bool) -> bool {
+        let _buffer = lock(&self.buffer);
+        let bottom = self.bottom.load(Ordering::Acquire);
+        let split = self.split.load(Ordering::Relaxed).min(bottom);
+        let private = bottom - split;
+        let share = if all { private } else { private.div_ceil(2) };
+        self.split.store(split + share, Ordering::Relaxed);
+        self.top.load(Ordering::Relaxed) < split + share
+    }
+
+    /// A thief takes the oldest public job, if `admit` (asked when there is one) allows it. `on_steal`
+    /// runs under the lock, before the owner can learn that the job is gone. With `raise`, a thief
+    /// that finds only private jobs makes the oldest half public itself.
+    pub(crate) fn steal(
+        &self,
+        raise: bool,
+        admit: impl FnOnce() -> bool,
+        on_steal: impl FnOnce(*const Job),
+    ) -> Stolen {
+        let Ok(buffer) = self.buffer.try_lock() else {
+            return Stolen::Contended;
+        };
+        let top = self.top.load(Ordering::Relaxed);
+        let mut split = self.split.load(Ordering::Relaxed);
+        if top >= split {
+            let bottom = self.bottom.load(Ordering::Acquire);
+            if bottom <= split {
+                return Stolen::Empty;
+            }
+            if !raise {
+                return Stolen::OnlyPrivate;
+            }
+            split = self.raise(split, bottom);
+            if top >= split {
+                return Stolen::OnlyPrivate;
+            }
+        }
+        if !admit() {
+            return Stolen::Empty;
+        }
+        let job = buffer[top].load(Ordering::Relaxed).cast_const();
+        self.top.store(top + 1, Ordering::Relaxed);
+        on_steal(job);
+        Stolen::Job(job, top + 1 < split)
+    }
+
+    /// Called with the lock held.
+    fn raise(&self, split: usize, bottom: usize) -> usize {
+        let wanted = split + (bottom - split).div_ceil(2);
+        self.split.store(wanted, Ordering::Relaxed);
+        let granted = if fence::heavy() {
+            self.bottom.load(Ordering::Acquire).clamp(split, wanted)
+        } else {
+            split
+        };
+        if granted != wanted {
+            self.split.store(granted, Ordering::Relaxed);
+        }
+        granted
+    }
+
+    /// A guess, for thieves: whether there is anything to take or to ask for.
+    #[inline]
+    pub(crate) fn seems_empty(&self) -> bool {
+        self.top.load(Ordering::Relaxed) >= self.bottom.load(Ordering::Relaxed)
+    }
+
+    /// A guess, for thieves: whether there is a public job.
+    #[inline]
+    pub(crate) fn seems_public(&self) -> bool {
+        self.top.load(Ordering::Relaxed) < self.split.load(Ordering::Relaxed)
+    }
+}
+
+fn empty_slots(length: usize) -> Box<[Slot]> {
+    (0..length).map(|_| Slot::new(ptr::null_mut())).collect()
+}
+
+/// Nothing panics while the lock is held.
+fn lock(buffer: &Mutex<Box<[Slot]>>) -> crate::facade::MutexGuard<'_, Box<[Slot]>> {
+    buffer.lock().expect("nothing panics under a deque's lock")
+}
+
+#[cfg(all(test, urgency_loom))]
+mod loom_models {
+    use super::*;
+    use loom::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering::Relaxed},
+        },
+        thread,
+    };
+
+    /// A job is a tag here: nothing dereferences it.
+    fn job(tag: usize) -> *const Job {
+        ptr::without_provenance(tag * 16)
+    }
+
+    struct Model {
+        deque: Deque,
+        taken: [AtomicUsize; 3],
+    }
+
+    impl Model {
+        fn new() -> Arc<Self> {
+            Arc::new(Model {
+                deque: Deque::new(),
+                taken: std::array::from_fn(|_| AtomicUsize::new(0)),
+            })
+        }
+
+        fn take(&self, job: *const Job) {
+            self.taken[job.addr() / 16].fetch_add(1, Relaxed);
+        }
+
+        fn push(&self, tag: usize) -> usize {
+            unsafe { self.deque.push(job(tag)) }
+        }
+
+        /// What `join` does: pop, and remember whether it was stolen.
+        fn pop(&self, index: usize, tag: usize) {
+            if unsafe { self.deque.pop(index) } == Popped::Mine {
+                assert_eq!(unsafe { self.deque.popped_job(index) }, job(tag));
+                self.take(job(tag));
+            }
+        }
+
+        fn steal(&self, raise: bool) {
+            if let Stolen::Job(job, _) = self.deque.steal(raise, || true, |_| ()) {
+                self.take(job);
+            }
+        }
+
+        fn taken(&self) -> [usize; 3] {
+            std::array::from_fn(|tag| self.taken[tag].load(Relaxed))
+        }
+    }
+
+    #[test]
+    fn a_job_popped_under_a_raise_runs_once() {
+        loom::model(|| {
+            let model = Model::new();
+            let first = model.push(0);
+            let second = model.push(1);
+            let thief = model.clone();
+            let thief = thread::spawn(move || {
+                thief.steal(true);
+                thief.steal(true);
+            });
+            model.pop(second, 1);
+            model.pop(first, 0);
+            thief.join().unwrap();
+            assert_eq!(model.taken(), [1, 1, 0]);
+        });
+    }
+
+    #[test]
+    fn a_job_pushed_after_a_pop_under_a_raise_runs_once() {
+        loom::model(|| {
+            let model = Model::new();
+            let first = model.push(0);
+            let thief = model.clone();
+            let thief = thread::spawn(move || thief.steal(true));
+            model.pop(first, 0);
+            let again = model.push(1);
+            model.pop(again, 1);
+            thief.join().unwrap();
+            assert_eq!(model.taken(), [1, 1, 0]);
+        });
+    }
+
+    #[test]
+    fn published_jobs_are_taken_once_by_two_thieves_or_the_owner() {
+        loom::model(|| {
+            let model = Model::new();
+            let first = model.push(0);
+            let second = model.push(1);
+            model.deque.publish(true);
+            let thieves: Vec<_> = (0..2)
+                .map(|_| {
+                    let model = model.clone();
+                    thread::spawn(move || model.steal(false))
+                })
+                .collect();
+            model.pop(second, 1);
+            model.pop(first, 0);
+            for thief in thieves {
+                thief.join().unwrap();
+            }
+            assert_eq!(model.taken(), [1, 1, 0]);
+        });
+    }
+
+    #[test]
+    fn jobs_survive_the_growth_of_the_array_under_a_thief() {
+        loom::model(|| {
+            let model = Model::new();
+            for tag in [0, 1, 2] {
+                model.push(tag);
+            }
+            model.deque.publish(true);
+            let thief = model.clone();
+            let thief = thread::spawn(move || thief.steal(false));
+            model.push(0);
+            model.push(0);
+            thief.join().unwrap();
+            assert_eq!(model.deque.bottom(), 5);
+            // The oldest, or none if the owner held the lock.
+            let [oldest, rest @ ..] = model.taken();
+            assert!(oldest <= 1 && rest == [0, 0]);
+        });
+    }
+}

@@ -1,0 +1,315 @@
+//! `scope`: any number of children that may borrow from the frame around them.
+//!
+//! A child is a boxed job. Its scope must not end before it, so children are counted, but as cheaply as
+//! can be: a child that its scope's own stack pushed and takes back needs no count at all (the stack
+//! sees its own deque); one that was stolen, or was spawned from another stack, is counted in `remote`
+//! from the moment of the steal (under the deque's lock, before the owner can see it gone) or the spawn,
+//! until it has run. So the usual child costs an allocation, a push and a pop, no locked instruction.
+//!
+//! The wait of [`Scope::sync`]: first run own children, youngest first, down to where the scope began
+//! (what lies below belongs to frames that are not done with theirs), then wait until `remote` is zero.
+//!
+//! # Rules
+//!
+//! 1. `owner` is the stack that opened the scope; only it looks at `base`.
+//! 2. `remote` never becomes zero while a counted child can still spawn: a child is counted before its
+//!    parent ends.
+//! 3. Whoever makes `remote` zero wakes the owner and does not touch the scope afterwards: the
+//!    decrement that shows zero is its last access.
+
+use super::job::{Job, Kind, Payload};
+use crate::sched::{
+    run::{self, check},
+    stack::Stack,
+};
+use std::{
+    cell::Cell,
+    fmt,
+    marker::PhantomData,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    ptr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+/// A scope in which children can be spawned; see [`scope()`].
+pub struct Scope<'scope, 'env: 'scope> {
+    owner: Arc<Stack>,
+    base: usize,
+    remote: AtomicUsize,
+    /// How many children run on the owner's stack right now, one inside the other: a `sync` there would
+    /// wait for its own caller. Touched by the owner's thread only.
+    nested: OwnerCount,
+    panicked: AtomicBool,
+    panic: Mutex<Option<Payload>>,
+    /// Invariant over both lifetimes, as in the standard library's scoped threads.
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// A count that one thread uses: plain loads and stores, but sound to look at from others.
+#[derive(Default)]
+struct OwnerCount(AtomicUsize);
+
+impl OwnerCount {
+    fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, count: usize) {
+        self.0.store(count, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+/// Opens a scope: `f` and the children that it spawns may borrow everything that outlives the call.
+///
+/// Returns what `f` returns, when `f` and all children have ended. It can be called from anywhere, as
+/// [`join()`](crate::join()), and nests freely. Children of one scope may run in parallel with each other
+/// and with `f`, on any worker; none outlives the scope, whatever `f` does.
+///
+/// # Panics
+///
+/// If `f` or a child panics, the panic is resumed here after all children have ended; the panic of `f`
+/// goes first, then the first of a child. The other children run to their end.
+///
+/// # Examples
+///
+/// ```
+/// let words = ["urgent", "work", "goes", "first"];
+/// let mut lengths = [0; 4];
+/// urgency::scope(|s| {
+///     for (word, length) in words.iter().zip(&mut lengths) {
+///         s.spawn(move || *length = word.len());
+///     }
+/// });
+/// assert_eq!(lengths, [6, 4, 4, 5]);
+/// ```
+pub fn scope<'env, F, R>(f: F) -> R
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+{
+    crate::runtime::as_stack(|me| scope_on(me, f))
+}
+
+fn scope_on<'env, F, R>(me: &Stack, f: F) -> R
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+{
+    let scope = Scope {
+        owner: me.arc(),
+        base: me.deque.bottom(),
+        remote: AtomicUsize::new(0),
+        nested: OwnerCount::default(),
+        panicked: AtomicBool::new(false),
+        panic: Mutex::new(None),
+        scope: PhantomData,
+        env: PhantomData,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    scope.wait(me);
+    match result {
+        Err(panic) => resume_unwind(panic),
+        Ok(result) => {
+            scope.resume_panic();
+            result
+        }
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// Spawns a child. It may run at any time from now until the scope ends, on any worker.
+    ///
+    /// The call is a scheduling point. A child costs one allocation of its closure and three words.
+    ///
+    /// # Panics
+    ///
+    /// A panic of the child is resumed where the scope ends, or at the next [`Scope::sync`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    /// let count = AtomicU32::new(0);
+    /// urgency::scope(|s| {
+    ///     s.spawn(|| {
+    ///         s.spawn(|| count.fetch_add(1, Relaxed)); // children spawn children
+    ///         count.fetch_add(1, Relaxed);
+    ///     });
+    /// });
+    /// assert_eq!(count.into_inner(), 2);
+    /// ```
+    pub fn spawn<F, T>(&'scope self, child: F)
+    where
+        F: FnOnce() -> T + Send + 'scope,
+    {
+        let me = Stack::current_ptr();
+        if me.is_null() {
+            // A plain thread that got hold of the scope: it runs the child itself.
+            self.run_child(child);
+            return;
+        }
+        // SAFETY: the thread keeps its stack while it is bound.
+        let me = unsafe { &*me };
+        let counted = !ptr::eq(me, &*self.owner);
+        if counted {
+            self.remote.fetch_add(1, Ordering::Relaxed);
+        }
+        let child: Box<Child<F, T>> = Box::new(Child {
+            job: Job::new(&Child::<F, T>::KIND),
+            scope: ptr::from_ref(self).cast::<Scope<'static, 'static>>(),
+            counted: Cell::new(counted),
+            closure: child,
+            result: PhantomData,
+        });
+        // SAFETY: `me` is the calling thread's stack; the box lives until it has run, which is before
+        // the scope ends: it is in the owner's deque above `base`, or counted.
+        unsafe { me.deque.push(Box::into_raw(child).cast::<Job>()) };
+        check(me);
+    }
+
+    /// Waits until all children that were spawned so far have ended.
+    ///
+    /// Called by a child, or on another thread than the one that opened the scope, it would wait for the
+    /// caller itself and therefore does nothing.
+    ///
+    /// # Panics
+    ///
+    /// Resumes the first panic of a child.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    /// let done = AtomicU32::new(0);
+    /// urgency::scope(|s| {
+    ///     for _ in 0..10 {
+    ///         s.spawn(|| done.fetch_add(1, Relaxed));
+    ///     }
+    ///     s.sync();
+    ///     assert_eq!(done.load(Relaxed), 10);
+    /// });
+    /// ```
+    pub fn sync(&'scope self) {
+        let me = Stack::current_ptr();
+        if ptr::eq(me, &*self.owner) && self.nested.get() == 0 {
+            self.wait(&self.owner);
+            self.resume_panic();
+        }
+    }
+
+    /// Waits for all children. `me` is the owner's stack.
+    fn wait(&self, me: &Stack) {
+        check(me);
+        run::run_pushed_above(me, self.base);
+        let shared = me.runtime();
+        while self.remote.load(Ordering::Acquire) != 0 {
+            shared.come_in(me);
+            if self.remote.load(Ordering::Acquire) != 0 {
+                shared.suspend(me);
+            }
+            shared.go(me, me.level());
+        }
+    }
+
+    fn resume_panic(&self) {
+        if self.panicked.swap(false, Ordering::Acquire) {
+            let panic = self
+                .panic
+                .lock()
+                .expect("nothing panics under this lock")
+                .take();
+            if let Some(panic) = panic {
+                resume_unwind(panic);
+            }
+        }
+    }
+
+    fn run_child<T>(&self, child: impl FnOnce() -> T) {
+        let on_owner = ptr::eq(Stack::current_ptr(), &*self.owner);
+        if on_owner {
+            self.nested.set(self.nested.get() + 1);
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| drop(child())));
+        if on_owner {
+            self.nested.set(self.nested.get() - 1);
+        }
+        if let Err(panic) = result {
+            let mut first = self.panic.lock().expect("nothing panics under this lock");
+            if first.is_none() {
+                *first = Some(panic);
+                self.panicked.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// A counted child has ended.
+    ///
+    /// # Safety
+    /// The caller counted for one in `remote`, so `this` is valid until the decrement.
+    unsafe fn child_ended(this: *const Self) {
+        // SAFETY: valid until the decrement; the owner is kept by a reference of our own.
+        let owner = unsafe { (*this).owner.clone() };
+        // SAFETY: as above; this is the last access.
+        if unsafe { (*this).remote.fetch_sub(1, Ordering::AcqRel) } == 1 {
+            owner.wake();
+        }
+    }
+}
+
+/// A child in the heap.
+#[repr(C)]
+struct Child<F, T> {
+    job: Job,
+    scope: *const Scope<'static, 'static>,
+    /// Whether the scope counts it in `remote`. Written under the deque's lock, by its one thief.
+    counted: Cell<bool>,
+    closure: F,
+    result: PhantomData<fn() -> T>,
+}
+
+impl<F: FnOnce() -> T + Send, T> Child<F, T> {
+    const KIND: Kind = Kind {
+        execute: Self::execute,
+        stolen: Self::stolen,
+    };
+
+    /// # Safety
+    /// As [`Kind::execute`].
+    unsafe fn execute(this: *const Job) {
+        // SAFETY: `this` heads a box that whoever runs the job owns now.
+        let child = unsafe { Box::from_raw(this.cast_mut().cast::<Self>()) };
+        let (scope, counted) = (child.scope, child.counted.get());
+        // SAFETY: the scope waits for this child: it is in the owner's deque or counted.
+        unsafe { &*scope }.run_child(child.closure);
+        if counted {
+            // SAFETY: counted by the spawn or the steal, ended here.
+            unsafe { Scope::child_ended(scope) };
+        }
+    }
+
+    /// # Safety
+    /// As [`Kind::stolen`].
+    unsafe fn stolen(this: *const Job) {
+        // SAFETY: the job is in the deque, so the box and its scope are alive; under the lock nobody
+        // else touches `counted`.
+        unsafe {
+            Job::init_thief(this);
+            let child = &*this.cast::<Self>();
+            if !child.counted.replace(true) {
+                (*child.scope).remote.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+// SAFETY: children reach the scope by reference from other threads: the counters are atomic, the
+// panic is locked, `owner` and `base` are only read.
+unsafe impl Sync for Scope<'_, '_> {}

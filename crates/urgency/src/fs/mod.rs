@@ -1,0 +1,120 @@
+//! Files.
+//!
+//! The kernel cannot wait for regular files, it blocks; so each operation here is a closure of its own
+//! that is declared blocking: it starts at once, runs on a stack of its own while its worker does something
+//! else, and its future can be awaited or dropped. A dropped operation still happens, as it was started.
+//!
+//! In closures use [`std::fs`] inside [`blocking`](crate::blocking): that is the blocking form.
+//!
+//! `offloaded` is the operation, `file` an open file with the `futures-io` traits, and the rest of this
+//! file the functions of [`std::fs`] as operations.
+
+mod file;
+mod offloaded;
+
+pub use file::{File, OpenOptions};
+pub use offloaded::Offloaded;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+fn with_path<T: Send + 'static>(
+    path: impl AsRef<Path>,
+    operation: impl FnOnce(PathBuf) -> io::Result<T> + Send + 'static,
+) -> Offloaded<T> {
+    let path = path.as_ref().to_owned();
+    Offloaded::new(move || operation(path))
+}
+
+/// The whole contents of a file. See [`std::fs::read`].
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// let path = std::env::temp_dir().join(format!("urgency-doc-{}", std::process::id()));
+/// urgency::block_on(async {
+///     urgency::fs::write(&path, "contents").await?;
+///     assert_eq!(urgency::fs::read(&path).await?, b"contents");
+///     urgency::fs::remove_file(&path).await
+/// })
+/// # }
+/// ```
+pub fn read(path: impl AsRef<Path>) -> Offloaded<Vec<u8>> {
+    with_path(path, fs::read)
+}
+
+/// The whole contents of a file, which must be UTF-8. See [`std::fs::read_to_string`].
+pub fn read_to_string(path: impl AsRef<Path>) -> Offloaded<String> {
+    with_path(path, fs::read_to_string)
+}
+
+/// Replaces the contents of a file, or makes it. See [`std::fs::write`].
+pub fn write(path: impl AsRef<Path>, contents: impl Into<Vec<u8>>) -> Offloaded<()> {
+    let contents = contents.into();
+    with_path(path, move |path| fs::write(path, contents))
+}
+
+/// Copies a file and gives its length in bytes. See [`std::fs::copy`].
+pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Offloaded<u64> {
+    let to = to.as_ref().to_owned();
+    with_path(from, move |from| fs::copy(from, to))
+}
+
+/// Renames a file or folder. See [`std::fs::rename`].
+pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Offloaded<()> {
+    let to = to.as_ref().to_owned();
+    with_path(from, move |from| fs::rename(from, to))
+}
+
+/// Makes a folder. See [`std::fs::create_dir`].
+pub fn create_dir(path: impl AsRef<Path>) -> Offloaded<()> {
+    with_path(path, fs::create_dir)
+}
+
+/// Makes a folder and those above it. See [`std::fs::create_dir_all`].
+pub fn create_dir_all(path: impl AsRef<Path>) -> Offloaded<()> {
+    with_path(path, fs::create_dir_all)
+}
+
+/// The paths in a folder, in no particular order. See [`std::fs::read_dir`].
+pub fn read_dir(path: impl AsRef<Path>) -> Offloaded<Vec<PathBuf>> {
+    with_path(path, |path| {
+        fs::read_dir(path)?
+            .map(|entry| Ok(entry?.path()))
+            .collect()
+    })
+}
+
+/// Removes a file. See [`std::fs::remove_file`].
+pub fn remove_file(path: impl AsRef<Path>) -> Offloaded<()> {
+    with_path(path, fs::remove_file)
+}
+
+/// Removes an empty folder. See [`std::fs::remove_dir`].
+pub fn remove_dir(path: impl AsRef<Path>) -> Offloaded<()> {
+    with_path(path, fs::remove_dir)
+}
+
+/// Removes a folder with everything in it. See [`std::fs::remove_dir_all`].
+pub fn remove_dir_all(path: impl AsRef<Path>) -> Offloaded<()> {
+    with_path(path, fs::remove_dir_all)
+}
+
+/// What is known of a file, through links. See [`std::fs::metadata`].
+pub fn metadata(path: impl AsRef<Path>) -> Offloaded<fs::Metadata> {
+    with_path(path, fs::metadata)
+}
+
+/// What is known of a file or link. See [`std::fs::symlink_metadata`].
+pub fn symlink_metadata(path: impl AsRef<Path>) -> Offloaded<fs::Metadata> {
+    with_path(path, fs::symlink_metadata)
+}
+
+/// The absolute path without links. See [`std::fs::canonicalize`].
+pub fn canonicalize(path: impl AsRef<Path>) -> Offloaded<PathBuf> {
+    with_path(path, fs::canonicalize)
+}

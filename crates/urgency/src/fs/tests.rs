@@ -1,0 +1,153 @@
+//! Files, by way of a temporary folder each.
+
+use super::*;
+use crate::block_on;
+use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
+use std::{future::poll_fn, io::SeekFrom, pin::Pin};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("urgency-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+async fn read_some(file: &mut File, count: usize) -> io::Result<Vec<u8>> {
+    let mut buffer = vec![0; count];
+    let count = poll_fn(|cx| Pin::new(&mut *file).poll_read(cx, &mut buffer)).await?;
+    buffer.truncate(count);
+    Ok(buffer)
+}
+
+async fn write_all(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = poll_fn(|cx| Pin::new(&mut *file).poll_write(cx, bytes)).await?;
+        bytes = &bytes[count..];
+    }
+    Ok(())
+}
+
+async fn seek(file: &mut File, to: SeekFrom) -> io::Result<u64> {
+    poll_fn(|cx| Pin::new(&mut *file).poll_seek(cx, to)).await
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let folder = Folder::new("back");
+    let path = folder.file("data");
+    let data: Vec<u8> = (0..500_000u32).map(|n| (n % 251) as u8).collect();
+    block_on(async {
+        let mut file = File::create(&path).await.unwrap();
+        write_all(&mut file, &data).await.unwrap();
+        file.sync_all().await.unwrap();
+        let mut file = File::open(&path).await.unwrap();
+        let mut back = Vec::new();
+        loop {
+            let some = read_some(&mut file, 70_000).await.unwrap();
+            if some.is_empty() {
+                break;
+            }
+            back.extend(some);
+        }
+        assert!(back == data);
+    });
+}
+
+#[test]
+fn a_dropped_read_loses_no_bytes() {
+    let folder = Folder::new("dropped");
+    let path = folder.file("data");
+    std::fs::write(&path, b"abcdef").unwrap();
+    block_on(async {
+        let mut file = File::open(&path).await.unwrap();
+        poll_fn(|cx| {
+            // Starts a read of three bytes and forgets it.
+            let _ = Pin::new(&mut file).poll_read(cx, &mut [0; 3]);
+            std::task::Poll::Ready(())
+        })
+        .await;
+        assert_eq!(read_some(&mut file, 2).await.unwrap(), b"ab");
+        assert_eq!(read_some(&mut file, 2).await.unwrap(), b"c");
+        assert_eq!(read_some(&mut file, 9).await.unwrap(), b"def");
+        assert_eq!(read_some(&mut file, 9).await.unwrap(), b"");
+    });
+}
+
+#[test]
+fn writes_and_seeks_go_by_what_the_reader_has_taken() {
+    let folder = Folder::new("position");
+    let path = folder.file("data");
+    std::fs::write(&path, b"0123456789").unwrap();
+    block_on(async {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).write(true).open(&path).await.unwrap();
+        poll_fn(|cx| {
+            let _ = Pin::new(&mut file).poll_read(cx, &mut [0; 8]);
+            std::task::Poll::Ready(())
+        })
+        .await;
+        assert_eq!(read_some(&mut file, 2).await.unwrap(), b"01");
+        assert_eq!(seek(&mut file, SeekFrom::Current(1)).await.unwrap(), 3);
+        assert_eq!(read_some(&mut file, 1).await.unwrap(), b"3");
+        write_all(&mut file, b"X").await.unwrap();
+        file.flush().await.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"0123X56789");
+    });
+}
+
+#[test]
+fn the_error_of_a_write_is_reported_later_but_is_reported() {
+    block_on(async {
+        let Ok(mut file) = OpenOptions::new().write(true).open("/dev/full").await else {
+            return;
+        };
+        let written = poll_fn(|cx| Pin::new(&mut file).poll_write(cx, b"x")).await;
+        assert_eq!(written.unwrap(), 1);
+        let error = file.flush().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        file.flush().await.unwrap();
+    });
+}
+
+#[test]
+fn folders_and_names() {
+    let folder = Folder::new("names");
+    block_on(async {
+        let deep = folder.file("a/b/c");
+        create_dir_all(&deep).await.unwrap();
+        assert!(metadata(&deep).await.unwrap().is_dir());
+        let (one, two) = (deep.join("one"), deep.join("two"));
+        write(&one, "text").await.unwrap();
+        assert_eq!(copy(&one, &two).await.unwrap(), 4);
+        assert_eq!(read_dir(&deep).await.unwrap().len(), 2);
+        rename(&two, deep.join("three")).await.unwrap();
+        assert_eq!(read_to_string(deep.join("three")).await.unwrap(), "text");
+        remove_file(&one).await.unwrap();
+        let error = read(&one).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        remove_dir_all(folder.file("a")).await.unwrap();
+    });
+}
+
+#[test]
+fn a_dropped_operation_still_happens() {
+    let folder = Folder::new("happens");
+    let path = folder.file("data");
+    drop(write(&path, "x"));
+    while !path.exists() {
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,170 @@
+//! What [`levels!`](crate::levels) implements: a level, an order of levels, "at least as urgent as".
+
+use super::{Cx, LevelId, SendBody, TypedHandle};
+use crate::Runtime;
+use std::fmt::Debug;
+
+/// The levels of a program with their partial order. [`levels!`](crate::levels) implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an order of levels",
+    label = "this needs the name before the colon in `levels! {{ App: Interactive > Batch }}`"
+)]
+pub trait Levels: 'static {
+    /// The name of the order.
+    const NAME: &'static str;
+    /// The names of the levels by rank, most urgent first; 1 to 64 of them.
+    const NAMES: &'static [&'static str];
+    /// By rank: bit `j` of entry `i` is set if the level of rank `j` is more urgent than that of
+    /// rank `i`. As long as [`NAMES`](Self::NAMES), and transitively closed.
+    const ABOVE: &'static [u64];
+}
+
+/// A priority level, declared by [`levels!`](crate::levels).
+///
+/// The methods create work at this level, in the runtime of the current thread. They are the typed
+/// forms of [`spawn_at`](crate::spawn_at) and [`spawn_fn_at`](crate::spawn_fn_at).
+///
+/// ```
+/// use urgency::{Runtime, levels};
+///
+/// levels! { App: Interactive > Batch }
+///
+/// let rt = Runtime::builder().levels::<App>().build()?;
+/// let answer = Batch.run_on(&rt, |cx| {
+///     // `cx` says that this runs at `Batch`; it may wait for anything more urgent.
+///     let double = Interactive.spawn(async |_| 21 * 2);
+///     double.get(cx)
+/// });
+/// assert_eq!(answer?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a priority level",
+    label = "this needs a level, a name in `levels! {{ App: Interactive > Batch }}`"
+)]
+pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
+    /// The order that this level belongs to.
+    type Order: Levels;
+    /// The level itself.
+    const LEVEL: Self;
+    /// The place of this level in a topological order, 0 for the most urgent.
+    const RANK: u8;
+    /// The name of this level.
+    const NAME: &'static str;
+
+    /// This level as a number.
+    fn id(self) -> LevelId {
+        self.into()
+    }
+
+    /// Creates an async task at this level.
+    ///
+    /// The body is an async closure, `async move |cx| { .. }`: it gets the proof that it runs at this
+    /// level and may hold it across every `.await`. Dropping the handle detaches the task.
+    ///
+    /// ```
+    /// # use urgency::{Runtime, levels};
+    /// # levels! { App: Interactive > Batch }
+    /// # let rt = Runtime::builder().levels::<App>().build()?;
+    /// let words = vec!["urgent", "work"];
+    /// let counted = rt.run(|| {
+    ///     Batch.spawn(async move |cx| {
+    ///         let first = Interactive.spawn(async move |_| words.len());
+    ///         first.wait(cx).await
+    ///     })
+    /// });
+    /// assert_eq!(counted.erase().get()??, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the runtime of the current thread was not built with the levels of this order; the message
+    /// names both ([`WrongOrder`](super::WrongOrder)).
+    #[track_caller]
+    fn spawn<F, T>(self, body: F) -> TypedHandle<T, Self>
+    where
+        F: for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
+            + for<'cx> SendBody<'cx, Self, Result = T>
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        super::table::require::<Self::Order>();
+        TypedHandle::new(crate::spawn_at(self, body(Cx::new())))
+    }
+
+    /// Creates the task of a closure at this level, which gets a stack of its own: it may `join`,
+    /// block in [`get`](TypedHandle::get) and call blocking code. Dropping the handle detaches it.
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn`](Self::spawn).
+    #[track_caller]
+    fn spawn_fn<F, T>(self, body: F) -> TypedHandle<T, Self>
+    where
+        F: for<'cx> FnOnce(Cx<'cx, Self>) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        super::table::require::<Self::Order>();
+        TypedHandle::new(crate::spawn_fn_at(self, move || body(Cx::new())))
+    }
+
+    /// Runs a closure at this level on the calling thread, as a stack of `runtime`: the way from `main`
+    /// or a test into typed code. See [`Runtime::run_at`].
+    ///
+    /// # Panics
+    ///
+    /// If `runtime` was not built with the levels of this order, and if `body` panics.
+    #[track_caller]
+    fn run_on<F, R>(self, runtime: &Runtime, body: F) -> R
+    where
+        F: for<'cx> FnOnce(Cx<'cx, Self>) -> R,
+    {
+        runtime.run_at(self, || {
+            super::table::require::<Self::Order>();
+            body(Cx::new())
+        })
+    }
+}
+
+/// `Awaited: AtLeast<Waiter>` says that `Awaited` is the same level as `Waiter` or a more urgent one,
+/// so that code at `Waiter` may wait for work at `Awaited`.
+///
+/// [`levels!`](crate::levels) implements it for the pairs of the program's order. Level-polymorphic
+/// code states what it needs with it:
+///
+/// ```
+/// use urgency::{WaitError, level::{AtLeast, Cx, Level, TypedHandle}};
+///
+/// fn both<L, A, B>(cx: Cx<L>, a: TypedHandle<u32, A>, b: TypedHandle<u32, B>) -> Result<u32, WaitError>
+/// where
+///     L: Level,
+///     A: Level + AtLeast<L>,
+///     B: Level + AtLeast<L>,
+/// {
+///     Ok(a.get(cx)? + b.get(cx)?)
+/// }
+/// ```
+///
+/// An implementation by hand that is wrong does no harm beyond the program's own response times: the
+/// scheduler checks the wait again and returns the error that untyped handles return.
+#[diagnostic::on_unimplemented(
+    message = "priority inversion: code at level `{Waiter}` must not wait for work at level `{Self}`",
+    label = "`{Self}` is not at least as urgent as `{Waiter}`",
+    note = "code may wait only for work at its own level or a more urgent one; levels that `levels!` does not order may not wait for each other",
+    note = "to wait all the same, raise the awaited work: `.boosted(cx).await` or, in a closure, `.boost_get(cx)`",
+    note = "or create the awaited work at level `{Waiter}`, or declare in `levels!` that `{Self}` is more urgent than `{Waiter}`"
+)]
+pub trait AtLeast<Waiter> {}
+
+/// `Waiter: MayWaitFor<Awaited>` is [`Awaited: AtLeast<Waiter>`](AtLeast), read from the other side.
+/// It is implemented for exactly those pairs, and there is no need to name it: code states `AtLeast`.
+///
+/// It is what the waiting methods ask for, because there the waiter's level is a parameter that the
+/// compiler finds from `cx`. Were it a parameter of the trait, the compiler would take it from the
+/// only implementation that a least urgent level has, or from a bound of level-polymorphic code, and
+/// would then report "mismatched types" instead of the priority inversion.
+pub trait MayWaitFor<Awaited> {}
+
+impl<Waiter, Awaited: AtLeast<Waiter>> MayWaitFor<Awaited> for Waiter {}

@@ -1,0 +1,160 @@
+//! Addresses, and names that must be looked up first.
+//!
+//! A literal address costs nothing. A name is looked up by the C library, which blocks: that happens in a
+//! declared blocking closure, so no worker is lost. The standard library's trait cannot tell the
+//! two apart, hence this one.
+
+use crate::fs::Offloaded;
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs},
+};
+
+/// Addresses to connect or bind to: a socket address, an IP address with a port, a name with a port as
+/// `("host", 80)` or `"host:80"`, or several socket addresses to be tried in order.
+///
+/// This trait cannot be implemented outside.
+pub trait ToAddresses: sealed::Resolve {}
+
+impl<T: sealed::Resolve + ?Sized> ToAddresses for T {}
+
+/// Addresses, now or later.
+#[derive(Debug)]
+pub enum Resolved {
+    /// Known.
+    Now(Vec<SocketAddr>),
+    /// Being looked up.
+    Later(Offloaded<Vec<SocketAddr>>),
+}
+
+impl Resolved {
+    pub(crate) async fn get(self) -> io::Result<Vec<SocketAddr>> {
+        match self {
+            Resolved::Now(addresses) => Ok(addresses),
+            Resolved::Later(lookup) => lookup.await,
+        }
+    }
+}
+
+pub(crate) mod sealed {
+    use super::*;
+
+    pub trait Resolve {
+        fn resolve(&self) -> Resolved;
+    }
+
+    fn one(address: impl Into<SocketAddr>) -> Resolved {
+        Resolved::Now(vec![address.into()])
+    }
+
+    fn look_up<A: ToSocketAddrs + Send + 'static>(name: A) -> Resolved {
+        Resolved::Later(Offloaded::new(move || Ok(name.to_socket_addrs()?.collect())))
+    }
+
+    impl Resolve for SocketAddr {
+        fn resolve(&self) -> Resolved {
+            one(*self)
+        }
+    }
+
+    impl Resolve for SocketAddrV4 {
+        fn resolve(&self) -> Resolved {
+            one(*self)
+        }
+    }
+
+    impl Resolve for SocketAddrV6 {
+        fn resolve(&self) -> Resolved {
+            one(*self)
+        }
+    }
+
+    impl Resolve for (IpAddr, u16) {
+        fn resolve(&self) -> Resolved {
+            one(*self)
+        }
+    }
+
+    impl Resolve for (Ipv4Addr, u16) {
+        fn resolve(&self) -> Resolved {
+            one(*self)
+        }
+    }
+
+    impl Resolve for (Ipv6Addr, u16) {
+        fn resolve(&self) -> Resolved {
+            one(*self)
+        }
+    }
+
+    impl Resolve for [SocketAddr] {
+        fn resolve(&self) -> Resolved {
+            Resolved::Now(self.to_vec())
+        }
+    }
+
+    impl Resolve for Vec<SocketAddr> {
+        fn resolve(&self) -> Resolved {
+            Resolved::Now(self.clone())
+        }
+    }
+
+    impl Resolve for str {
+        fn resolve(&self) -> Resolved {
+            match self.parse::<SocketAddr>() {
+                Ok(address) => one(address),
+                Err(_) => look_up(self.to_owned()),
+            }
+        }
+    }
+
+    impl Resolve for String {
+        fn resolve(&self) -> Resolved {
+            self.as_str().resolve()
+        }
+    }
+
+    impl Resolve for (&str, u16) {
+        fn resolve(&self) -> Resolved {
+            match self.0.parse::<IpAddr>() {
+                Ok(address) => one((address, self.1)),
+                Err(_) => look_up((self.0.to_owned(), self.1)),
+            }
+        }
+    }
+
+    impl Resolve for (String, u16) {
+        fn resolve(&self) -> Resolved {
+            (self.0.as_str(), self.1).resolve()
+        }
+    }
+
+    impl<T: Resolve + ?Sized> Resolve for &T {
+        fn resolve(&self) -> Resolved {
+            (**self).resolve()
+        }
+    }
+}
+
+/// The error for an empty list of addresses.
+pub(crate) fn no_address() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "no address was given, or the name has none; at least one is needed",
+    )
+}
+
+/// Tries `attempt` with each address until one succeeds; the error is the last one.
+pub(crate) fn first_that_works<T>(
+    addresses: impl IntoIterator<Item = SocketAddr>,
+    mut attempt: impl FnMut(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut last = None;
+    for address in addresses {
+        match attempt(address) {
+            Ok(done) => return Ok(done),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(no_address))
+}

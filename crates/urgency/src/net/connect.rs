@@ -1,0 +1,149 @@
+//! Connecting a TCP stream, to one address after the other.
+//!
+//! 1. A literal address is connected to when the future is made; a name is looked up first.
+//! 2. The kernel reports a connection in progress as writable when it is made or refused. Whether it is
+//!    made, the attempt finds out: the socket's error, then whether it has a peer.
+//! 3. If it is refused, the next address is tried. The error is that of the last one.
+
+use super::{
+    addr::{self, Resolved},
+    tcp::TcpStream,
+};
+use crate::{
+    fs::Offloaded,
+    io::{
+        Async,
+        poller::socket,
+        readiness::Ticket,
+        source::{Direction, Done},
+    },
+};
+use rustix::{
+    fd::OwnedFd,
+    io::Errno,
+    net::{AddressFamily, SocketType},
+};
+use std::{
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    vec,
+};
+
+/// A connection in the making: see [`TcpStream::connect`].
+///
+/// Dropping it gives up the attempt.
+#[derive(Debug)]
+#[must_use = "dropping it gives up the attempt"]
+pub struct Connect {
+    lookup: Option<Offloaded<Vec<SocketAddr>>>,
+    rest: vec::IntoIter<SocketAddr>,
+    current: Option<Pending>,
+    /// Why the address before failed.
+    error: Option<io::Error>,
+}
+
+/// A socket that connects.
+#[derive(Debug)]
+struct Pending {
+    /// Taken when it is connected.
+    socket: Option<Async<OwnedFd>>,
+    ticket: Option<Ticket>,
+}
+
+impl Connect {
+    pub(crate) fn new(target: Resolved) -> Self {
+        let (lookup, addresses) = match target {
+            Resolved::Now(addresses) => (None, addresses),
+            Resolved::Later(lookup) => (Some(lookup), Vec::new()),
+        };
+        let mut connect = Connect {
+            lookup,
+            rest: addresses.into_iter(),
+            current: None,
+            error: None,
+        };
+        connect.try_next();
+        connect
+    }
+
+    /// Begins with the next address that can be begun with, if there is one.
+    fn try_next(&mut self) {
+        self.current = None;
+        for address in self.rest.by_ref() {
+            match begin(address) {
+                Ok(socket) => {
+                    self.current = Some(Pending {
+                        socket: Some(Async::from_nonblocking(socket)),
+                        ticket: None,
+                    });
+                    return;
+                }
+                Err(error) => self.error = Some(error),
+            }
+        }
+    }
+}
+
+fn begin(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = socket(family, SocketType::STREAM)?;
+    match rustix::net::connect(&socket, &address) {
+        // Interrupted: it goes on in the background all the same.
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the connection is made; `WouldBlock` while it is in progress.
+fn is_connected(socket: &OwnedFd) -> io::Result<Done<()>> {
+    rustix::net::sockopt::socket_error(socket)??;
+    match rustix::net::getpeername(socket) {
+        Ok(_) => Ok(Done::maybe_more(())),
+        Err(Errno::NOTCONN) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Future for Connect {
+    type Output = io::Result<TcpStream>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if let Some(lookup) = &mut this.lookup {
+            let addresses = ready!(Pin::new(lookup).poll(cx));
+            this.lookup = None;
+            this.rest = addresses?.into_iter();
+            this.try_next();
+        }
+        while let Some(pending) = &mut this.current {
+            match ready!(pending.poll(cx)) {
+                Ok(socket) => {
+                    this.current = None;
+                    return Poll::Ready(Ok(TcpStream::from_async(socket)));
+                }
+                Err(error) => {
+                    this.error = Some(error);
+                    this.try_next();
+                }
+            }
+        }
+        Poll::Ready(Err(this.error.take().unwrap_or_else(addr::no_address)))
+    }
+}
+
+impl Pending {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Async<OwnedFd>>> {
+        let socket = self.socket.as_ref().expect("taken once, at the end");
+        let ticket = &mut self.ticket;
+        ready!(socket.poll_with_ticket(cx, Direction::Write, ticket, is_connected))?;
+        Poll::Ready(Ok(self.socket.take().expect("it was there above")))
+    }
+}
+
+// Nobody else waits on a socket that is being connected, and its waiters go with it: a dropped ticket
+// needs no leave.

@@ -1,0 +1,40 @@
+//! Sockets: TCP, UDP and Unix, each operation an I/O future.
+//!
+//! There are three ways to make an operation, and they mix freely on one socket:
+//!
+//! - `socket.read(&mut buffer).await`: the operation is tried when the future is first polled, and waits
+//!   for its turn if it would block. Dropping the future cancels it, and then nothing has happened.
+//! - `socket.start_read(vec)`: the operation is tried *now*; the future, which owns its buffer, can
+//!   be awaited later or sent elsewhere. Dropping it loses nothing either: what it read goes
+//!   back to the socket. (The I/O futures of the papers: start, do something else, get.)
+//! - `socket.blocking()`: the same operations for closures, returning when they are done.
+//!
+//! Streams also implement [`futures_io::AsyncRead`] and [`futures_io::AsyncWrite`], by value and by
+//! reference. Operations of several tasks in the same direction of one socket are served in the order in
+//! which they began to wait. Every socket option that has no method here can be set through `AsFd` (for
+//! instance with the crate `socket2`).
+//!
+//! From the bottom up: `addr` (addresses and names), `started` (operations that start at once), `stream`
+//! (what TCP and Unix streams share), `split`, `connect`, then one file per kind of socket.
+
+mod addr;
+mod connect;
+mod split;
+mod started;
+mod stream;
+mod tcp;
+mod udp;
+mod unix;
+
+pub use addr::ToAddresses;
+pub use connect::Connect;
+pub use split::{ReadHalf, ReuniteError, WriteHalf};
+pub use started::{
+    Started, StartedAccept, StartedRead, StartedReceive, StartedSend, StartedWrite,
+};
+pub use tcp::{Incoming, TcpListener, TcpStream};
+pub use udp::UdpSocket;
+pub use unix::{UnixDatagram, UnixListener, UnixStream};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Operations that start at once.
+//!
+//! [`Started`] makes its first attempt when it is created; if that would block, the socket is registered,
+//! so that readiness is noticed from then on, and the rest happens when the future is polled. It owns its
+//! buffer, so it borrows nothing but the socket.
+//!
+//! A result that nobody took is *put back* when the future is dropped: bytes, datagrams and
+//! connections go to the socket's `Unread`, where the next operation finds them first. What was sent cannot
+//! be unsent; [`Started::cancel`] tells how much it was.
+
+use super::{
+    stream::{ReadOperation, WriteOperation},
+    tcp::AcceptOperation,
+    udp::{ReceiveOperation, SendOperation},
+};
+use crate::io::{
+    Async,
+    readiness::Ticket,
+    source::{Direction, Done},
+};
+use rustix::fd::AsFd;
+use std::{
+    fmt, io,
+    marker::PhantomData,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+/// One kind of operation.
+#[expect(private_interfaces, reason = "sealed: the module is private")]
+pub trait Startable<'a> {
+    /// What a successful attempt gives.
+    type Item;
+    /// What the future gives.
+    type Output;
+    /// The descriptor.
+    type Socket: AsFd + 'a;
+
+    /// The socket.
+    fn socket(&self) -> &'a Async<Self::Socket>;
+    /// Where to wait.
+    fn direction(&self) -> Direction;
+    /// The system call.
+    fn attempt(&mut self) -> io::Result<Done<Self::Item>>;
+    /// The result, with the buffer.
+    fn finish(self, result: io::Result<Self::Item>) -> Self::Output;
+    /// Nobody took the item. Whether it went back to the socket.
+    fn put_back(self, item: Self::Item) -> bool;
+}
+
+/// An operation that was started when this was made; awaiting it gives the result.
+///
+/// If the operation owns a buffer, the output is the pair of the result and the buffer. Dropping it
+/// cancels, and loses nothing: what was read or accepted already goes back to the socket and is what its
+/// next operation gets. What was sent already stays sent.
+///
+/// ```
+/// use urgency::net::{TcpListener, TcpStream};
+/// use std::io::Write;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
+/// urgency::block_on(async {
+///     let (server, _) = listener.accept().await?;
+///     let request = server.start_read(vec![0; 100]);
+///     client.write_all(b"hello")?; // or anything else worth doing meanwhile
+///     let (count, buffer) = request.await;
+///     assert_eq!(&buffer[..count?], b"hello");
+///     Ok(())
+/// })
+/// # }
+/// ```
+#[must_use = "dropping a started operation cancels it"]
+pub struct Started<'a, O: Startable<'a>> {
+    /// Present until the output is taken.
+    operation: Option<O>,
+    result: Option<io::Result<O::Item>>,
+    ticket: Option<Ticket>,
+    socket: PhantomData<&'a ()>,
+}
+
+/// A started read of a stream: `(io::Result<usize>, Vec<u8>)`.
+pub type StartedRead<'a> = Started<'a, ReadOperation<'a>>;
+/// A started write to a stream: `(io::Result<usize>, Vec<u8>)`.
+pub type StartedWrite<'a> = Started<'a, WriteOperation<'a>>;
+/// A started accept: `io::Result<(TcpStream, SocketAddr)>`.
+pub type StartedAccept<'a> = Started<'a, AcceptOperation<'a>>;
+/// A started receive of a datagram: `(io::Result<(usize, SocketAddr)>, Vec<u8>)`.
+pub type StartedReceive<'a> = Started<'a, ReceiveOperation<'a>>;
+/// A started send of a datagram: `(io::Result<usize>, Vec<u8>)`.
+pub type StartedSend<'a> = Started<'a, SendOperation<'a>>;
+
+impl<'a, O: Startable<'a>> Started<'a, O> {
+    pub(crate) fn new(mut operation: O) -> Self {
+        let socket = operation.socket();
+        let result = match socket.start(operation.direction(), |_| operation.attempt()) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => None,
+        };
+        Started {
+            operation: Some(operation),
+            result,
+            ticket: None,
+            socket: PhantomData,
+        }
+    }
+
+    /// Cancels, and gives the output if the operation has happened already.
+    pub fn cancel(mut self) -> Option<O::Output> {
+        let result = self.result.take()?;
+        let operation = self.operation.take()?;
+        Some(operation.finish(result))
+    }
+}
+
+// The operation is called by reference and never pinned.
+impl<'a, O: Startable<'a>> Unpin for Started<'a, O> {}
+
+impl<'a, O: Startable<'a>> Future for Started<'a, O> {
+    type Output = O::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<O::Output> {
+        let this = self.get_mut();
+        let operation = this
+            .operation
+            .as_mut()
+            .expect("not polled after it was ready");
+        let result = match this.result.take() {
+            Some(result) => result,
+            None => {
+                let socket = operation.socket();
+                let direction = operation.direction();
+                ready!(
+                    socket.poll_with_ticket(cx, direction, &mut this.ticket, |_| {
+                        operation.attempt()
+                    })
+                )
+            }
+        };
+        let operation = this.operation.take().expect("it was there above");
+        Poll::Ready(operation.finish(result))
+    }
+}
+
+impl<'a, O: Startable<'a>> Drop for Started<'a, O> {
+    fn drop(&mut self) {
+        let Some(operation) = self.operation.take() else {
+            return;
+        };
+        let (socket, direction) = (operation.socket(), operation.direction());
+        socket.leave(direction, self.ticket.take());
+        if let Some(Ok(item)) = self.result.take()
+            && operation.put_back(item)
+        {
+            socket.raise(direction);
+        }
+    }
+}
+
+impl<'a, O: Startable<'a>> fmt::Debug for Started<'a, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Started")
+            .field("has_happened", &self.result.is_some())
+            .finish_non_exhaustive()
+    }
+}

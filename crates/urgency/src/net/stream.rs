@@ -1,0 +1,504 @@
+//! What TCP and Unix streams share: bytes in order, in two directions.
+//!
+//! A read takes what a dropped started read put back before it asks the kernel. A read or write that
+//! transfers less than asked for shows that the next one would block, which saves one system call per
+//! request; that is relied on for TCP only, and not after a hang-up, an error or urgent data (a read stops
+//! short at those). A read of a Unix stream also stops short where a descriptor was passed along.
+
+use super::started::Startable;
+use crate::io::{
+    Async,
+    poller::SEND_FLAGS,
+    source::{Direction, Done},
+    unread::{Bytes, Unread},
+};
+use rustix::{
+    fd::OwnedFd,
+    net::{RecvFlags, SendAncillaryBuffer, Shutdown, recv, send, sendmsg},
+};
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    task::{Context, Poll},
+};
+
+/// The socket of a stream. See the module's text.
+#[derive(Debug)]
+pub struct Stream {
+    io: Async<OwnedFd>,
+    unread: Unread<Bytes>,
+    trusts_short: bool,
+}
+
+impl Stream {
+    pub(crate) fn new(io: Async<OwnedFd>, trusts_short: bool) -> Self {
+        Stream {
+            io,
+            unread: Unread::new(),
+            trusts_short,
+        }
+    }
+
+    pub(crate) fn io(&self) -> &Async<OwnedFd> {
+        &self.io
+    }
+
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.io.into_inner()
+    }
+
+    fn done(&self, count: usize, of: usize) -> io::Result<Done<usize>> {
+        Ok(Done {
+            value: count,
+            exhausted: self.trusts_short && 0 < count && count < of,
+        })
+    }
+
+    #[inline]
+    fn attempt_read(&self, buffer: &mut [u8]) -> io::Result<Done<usize>> {
+        let unread = self.unread.take_with(|mut bytes| {
+            let count = bytes.copy_to(buffer);
+            (count, bytes.rest())
+        });
+        if let Some(count) = unread {
+            return Ok(Done::maybe_more(count));
+        }
+        let (_, count) = recv(self.io.get_ref(), &mut *buffer, RecvFlags::empty())?;
+        self.done(count, buffer.len())
+    }
+
+    fn attempt_read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<Done<usize>> {
+        let unread = self.unread.take_with(|mut bytes| {
+            let count = buffers.iter_mut().map(|buffer| bytes.copy_to(buffer)).sum();
+            (count, bytes.rest())
+        });
+        if let Some(count) = unread {
+            return Ok(Done::maybe_more(count));
+        }
+        let count = rustix::io::readv(self.io.get_ref(), buffers)?;
+        self.done(count, buffers.iter().map(|b| b.len()).sum())
+    }
+
+    fn attempt_peek(&self, buffer: &mut [u8]) -> io::Result<Done<usize>> {
+        let unread = self
+            .unread
+            .take_with(|bytes| (bytes.peek_to(buffer), Some(bytes)));
+        if let Some(count) = unread {
+            return Ok(Done::maybe_more(count));
+        }
+        let (_, count) = recv(self.io.get_ref(), buffer, RecvFlags::PEEK)?;
+        Ok(Done::maybe_more(count))
+    }
+
+    #[inline]
+    fn attempt_write(&self, buffer: &[u8]) -> io::Result<Done<usize>> {
+        let count = send(self.io.get_ref(), buffer, SEND_FLAGS)?;
+        self.done(count, buffer.len())
+    }
+
+    fn attempt_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<Done<usize>> {
+        let nothing = &mut SendAncillaryBuffer::default();
+        let count = sendmsg(self.io.get_ref(), buffers, nothing, SEND_FLAGS)?;
+        self.done(count, buffers.iter().map(|b| b.len()).sum())
+    }
+
+    pub(crate) fn read(
+        &self,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = io::Result<usize>> + Send {
+        self.io
+            .operate(Direction::Read, move |_| self.attempt_read(buffer))
+    }
+
+    pub(crate) fn read_vectored(
+        &self,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> impl Future<Output = io::Result<usize>> + Send {
+        self.io
+            .operate(Direction::Read, move |_| self.attempt_read_vectored(buffers))
+    }
+
+    pub(crate) fn peek(
+        &self,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = io::Result<usize>> + Send {
+        self.io
+            .operate(Direction::Read, move |_| self.attempt_peek(buffer))
+    }
+
+    pub(crate) fn write(&self, buffer: &[u8]) -> impl Future<Output = io::Result<usize>> + Send {
+        self.io
+            .operate(Direction::Write, move |_| self.attempt_write(buffer))
+    }
+
+    pub(crate) fn write_vectored(
+        &self,
+        buffers: &[IoSlice<'_>],
+    ) -> impl Future<Output = io::Result<usize>> + Send {
+        self.io.operate(Direction::Write, move |_| {
+            self.attempt_write_vectored(buffers)
+        })
+    }
+
+    pub(crate) async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read(buffer).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => buffer = &mut buffer[count..],
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn write_all(&self, mut buffer: &[u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.write(buffer).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => buffer = &buffer[count..],
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn poll_read(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.io
+            .poll_operate(cx, Direction::Read, |_| self.attempt_read(buffer))
+    }
+
+    pub(crate) fn poll_read_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.io
+            .poll_operate(cx, Direction::Read, |_| self.attempt_read_vectored(buffers))
+    }
+
+    pub(crate) fn poll_write(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.io
+            .poll_operate(cx, Direction::Write, |_| self.attempt_write(buffer))
+    }
+
+    pub(crate) fn poll_write_vectored(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.io.poll_operate(cx, Direction::Write, |_| {
+            self.attempt_write_vectored(buffers)
+        })
+    }
+
+    pub(crate) fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
+        let how = match how {
+            std::net::Shutdown::Read => Shutdown::Read,
+            std::net::Shutdown::Write => Shutdown::Write,
+            std::net::Shutdown::Both => Shutdown::Both,
+        };
+        Ok(rustix::net::shutdown(self.io.get_ref(), how)?)
+    }
+}
+
+/// A read that owns its buffer.
+#[derive(Debug)]
+pub struct ReadOperation<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) buffer: Vec<u8>,
+}
+
+#[expect(private_interfaces, reason = "sealed: the module is private")]
+impl<'a> Startable<'a> for ReadOperation<'a> {
+    type Item = usize;
+    type Output = (io::Result<usize>, Vec<u8>);
+    type Socket = OwnedFd;
+
+    fn socket(&self) -> &'a Async<OwnedFd> {
+        &self.stream.io
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Read
+    }
+
+    fn attempt(&mut self) -> io::Result<Done<usize>> {
+        self.stream.attempt_read(&mut self.buffer)
+    }
+
+    fn finish(self, result: io::Result<usize>) -> Self::Output {
+        (result, self.buffer)
+    }
+
+    fn put_back(self, count: usize) -> bool {
+        if count != 0 {
+            self.stream.unread.put_back(Bytes::new(self.buffer, count));
+        }
+        count != 0
+    }
+}
+
+/// A write that owns its buffer.
+#[derive(Debug)]
+pub struct WriteOperation<'a> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) buffer: Vec<u8>,
+}
+
+#[expect(private_interfaces, reason = "sealed: the module is private")]
+impl<'a> Startable<'a> for WriteOperation<'a> {
+    type Item = usize;
+    type Output = (io::Result<usize>, Vec<u8>);
+    type Socket = OwnedFd;
+
+    fn socket(&self) -> &'a Async<OwnedFd> {
+        &self.stream.io
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Write
+    }
+
+    fn attempt(&mut self) -> io::Result<Done<usize>> {
+        self.stream.attempt_write(&self.buffer)
+    }
+
+    fn finish(self, result: io::Result<usize>) -> Self::Output {
+        (result, self.buffer)
+    }
+
+    fn put_back(self, _: usize) -> bool {
+        false
+    }
+}
+
+/// Gives a type with a field `stream: Stream` the operations of a stream and the traits.
+macro_rules! impl_stream {
+    ($type:ty) => {
+        impl $type {
+            /// Reads what is there, at least one byte, into `buffer`; 0 is the end of the stream.
+            ///
+            /// Dropping the future before it is ready has read nothing.
+            ///
+            /// # Errors
+            /// Those of the connection, or that the runtime was shut down.
+            pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.stream.read(buffer).await
+            }
+
+            /// As `read`, into several buffers, one after the other.
+            ///
+            /// # Errors
+            /// As `read`.
+            pub async fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                self.stream.read_vectored(buffers).await
+            }
+
+            /// As `read`, but what is read will be read again.
+            ///
+            /// # Errors
+            /// As `read`.
+            pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.stream.peek(buffer).await
+            }
+
+            /// Reads until `buffer` is full.
+            ///
+            /// Several reads: dropping the future may have read a part.
+            ///
+            /// # Errors
+            /// As `read`, and `UnexpectedEof` if the stream ends before.
+            pub async fn read_exact(&self, buffer: &mut [u8]) -> io::Result<()> {
+                self.stream.read_exact(buffer).await
+            }
+
+            /// Writes what there is room for, at least one byte, and returns how much.
+            ///
+            /// Dropping the future before it is ready has written nothing.
+            ///
+            /// # Errors
+            /// Those of the connection, or that the runtime was shut down.
+            pub async fn write(&self, buffer: &[u8]) -> io::Result<usize> {
+                self.stream.write(buffer).await
+            }
+
+            /// As `write`, from several buffers, one after the other.
+            ///
+            /// # Errors
+            /// As `write`.
+            pub async fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+                self.stream.write_vectored(buffers).await
+            }
+
+            /// Writes all of `buffer`.
+            ///
+            /// Several writes: dropping the future may have written a part.
+            ///
+            /// # Errors
+            /// As `write`, and `WriteZero` if the connection takes nothing any more.
+            pub async fn write_all(&self, buffer: &[u8]) -> io::Result<()> {
+                self.stream.write_all(buffer).await
+            }
+
+            /// Starts a read now; await the result later. It reads into the whole length of `buffer`.
+            ///
+            /// Dropping it loses no bytes: what was read is read again by the next operation.
+            pub fn start_read(&self, buffer: Vec<u8>) -> StartedRead<'_> {
+                Started::new(ReadOperation {
+                    stream: &self.stream,
+                    buffer,
+                })
+            }
+
+            /// Starts a single write now; await the result later.
+            pub fn start_write(&self, buffer: Vec<u8>) -> StartedWrite<'_> {
+                Started::new(WriteOperation {
+                    stream: &self.stream,
+                    buffer,
+                })
+            }
+
+            /// Waits until a read would return at once.
+            ///
+            /// # Errors
+            /// As `read`.
+            pub async fn readable(&self) -> io::Result<()> {
+                self.stream.io().readable().await
+            }
+
+            /// Waits until a write would return at once.
+            ///
+            /// # Errors
+            /// As `write`.
+            pub async fn writable(&self) -> io::Result<()> {
+                self.stream.io().writable().await
+            }
+
+            /// Ends one direction or both. Shutting down writing is how the peer gets to see the end.
+            ///
+            /// # Errors
+            /// If the connection is gone already.
+            pub fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
+                self.stream.shutdown(how)
+            }
+
+            /// The blocking forms, for closures: a [`std::io::Read`] and [`std::io::Write`].
+            pub fn blocking(&self) -> Blocking<'_, Self> {
+                Blocking::new(self)
+            }
+
+            /// Two halves that can go to different tasks. (Within one task `&stream` does it, too.)
+            pub fn into_split(self) -> (ReadHalf<Self>, WriteHalf<Self>) {
+                split::into_split(self)
+            }
+        }
+
+        impl split::Duplex for $type {
+            fn end_writing(&self) {
+                // A connection that is gone has no peer to tell.
+                let _ = self.shutdown(std::net::Shutdown::Write);
+            }
+        }
+
+        impl AsFd for $type {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.stream.io().as_fd()
+            }
+        }
+
+        impl AsyncRead for &$type {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                self.stream.poll_read(cx, buffer)
+            }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                self.stream.poll_read_vectored(cx, buffers)
+            }
+        }
+
+        impl AsyncWrite for &$type {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                self.stream.poll_write(cx, buffer)
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                self.stream.poll_write_vectored(cx, buffers)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(self.shutdown(std::net::Shutdown::Write))
+            }
+        }
+
+        impl AsyncRead for $type {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &*self).poll_read(cx, buffer)
+            }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &*self).poll_read_vectored(cx, buffers)
+            }
+        }
+
+        impl AsyncWrite for $type {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &*self).poll_write(cx, buffer)
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &*self).poll_write_vectored(cx, buffers)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut &*self).poll_flush(cx)
+            }
+
+            fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut &*self).poll_close(cx)
+            }
+        }
+    };
+}
+
+pub(crate) use impl_stream;

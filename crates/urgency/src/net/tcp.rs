@@ -1,0 +1,315 @@
+//! TCP: listeners and streams.
+
+use super::{
+    ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, ToAddresses, WriteHalf, addr,
+    connect::Connect,
+    split,
+    started::Startable,
+    stream::{ReadOperation, Stream, WriteOperation, impl_stream},
+};
+use crate::io::{
+    Async, Blocking, poller,
+    source::{Direction, Done},
+    unread::Unread,
+};
+use futures_io::{AsyncRead, AsyncWrite};
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    net::{AddressFamily, SocketAddrAny, SocketType, sockopt},
+};
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    net::{SocketAddr, ToSocketAddrs},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// How many connections may wait to be accepted; the kernel lowers it to its own limit.
+const BACKLOG: i32 = 4096;
+
+/// A TCP connection.
+///
+/// It can be used from several tasks by `&`; [`net`](crate::net) says how its operations can be made.
+///
+/// ```
+/// use urgency::net::{TcpListener, TcpStream};
+///
+/// # fn main() -> std::io::Result<()> {
+/// urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0")?;
+///     let connecting = TcpStream::connect(listener.local_addr()?);
+///     let (server, peer) = listener.accept().await?;
+///     let client = connecting.await?;
+///     assert_eq!(peer, client.local_addr()?);
+///
+///     client.write_all(b"ping").await?;
+///     let mut buffer = [0; 4];
+///     server.read_exact(&mut buffer).await?;
+///     assert_eq!(&buffer, b"ping");
+///     Ok(())
+/// })
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TcpStream {
+    stream: Stream,
+}
+
+impl_stream!(TcpStream);
+
+impl TcpStream {
+    /// Connects. A literal address is connected to at once, before the future is polled; a name is looked up
+    /// first (a blocking call that costs no worker). Several addresses are tried in order.
+    ///
+    /// # Errors
+    /// The future gives that of the last address; or `InvalidInput` if there is no address.
+    pub fn connect(to: impl ToAddresses) -> Connect {
+        Connect::new(to.resolve())
+    }
+
+    pub(crate) fn from_async(socket: Async<OwnedFd>) -> Self {
+        TcpStream {
+            stream: Stream::new(socket, true),
+        }
+    }
+
+    fn fd(&self) -> &OwnedFd {
+        self.stream.io().get_ref()
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        address(rustix::net::getsockname(self.fd())?)
+    }
+
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// `NotConnected` if the connection is gone.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        let peer = rustix::net::getpeername(self.fd())?;
+        address(peer.ok_or(io::ErrorKind::NotConnected)?)
+    }
+
+    /// Whether small writes are sent at once instead of being collected (Nagle's algorithm off).
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        Ok(sockopt::tcp_nodelay(self.fd())?)
+    }
+
+    /// See [`nodelay`](TcpStream::nodelay); off for new streams.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
+        Ok(sockopt::set_tcp_nodelay(self.fd(), nodelay)?)
+    }
+}
+
+impl TryFrom<std::net::TcpStream> for TcpStream {
+    type Error = io::Error;
+
+    /// Makes the stream non-blocking.
+    fn try_from(stream: std::net::TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(TcpStream::from_async(Async::from_nonblocking(
+            stream.into(),
+        )))
+    }
+}
+
+impl From<TcpStream> for std::net::TcpStream {
+    /// The stream is still non-blocking.
+    fn from(stream: TcpStream) -> Self {
+        stream.stream.into_fd().into()
+    }
+}
+
+/// A TCP socket that accepts connections.
+///
+/// Several tasks may accept from one listener by `&`; each connection wakes one of them, the one that has
+/// waited longest.
+#[derive(Debug)]
+pub struct TcpListener {
+    io: Async<OwnedFd>,
+    unread: Unread<(TcpStream, SocketAddr)>,
+}
+
+impl TcpListener {
+    /// Binds to the first of the addresses that can be bound, and listens. Port 0 takes any free port. A
+    /// *name* is looked up here and now, in a declared blocking call.
+    ///
+    /// # Errors
+    /// That of the last address; or `InvalidInput` if there is no address.
+    pub fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
+        let addresses = crate::blocking(|| to.to_socket_addrs())?;
+        addr::first_that_works(addresses, |address| {
+            let family = match address {
+                SocketAddr::V4(_) => AddressFamily::INET,
+                SocketAddr::V6(_) => AddressFamily::INET6,
+            };
+            let socket = poller::socket(family, SocketType::STREAM)?;
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            rustix::net::bind(&socket, &address)?;
+            rustix::net::listen(&socket, BACKLOG)?;
+            Ok(TcpListener::from_nonblocking(socket))
+        })
+    }
+
+    fn from_nonblocking(socket: OwnedFd) -> Self {
+        TcpListener {
+            io: Async::from_nonblocking(socket),
+            unread: Unread::new(),
+        }
+    }
+
+    /// The next connection and the address of its peer.
+    ///
+    /// Dropping the future loses no connection.
+    ///
+    /// # Errors
+    /// Those of the kernel, among them the limit of open descriptors. The listener stays usable; when
+    /// descriptors are closed it accepts again, so wait a little before the next try. A connection that was
+    /// aborted before it was accepted is passed over.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let attempt = |_: &OwnedFd| self.attempt_accept();
+        self.io.operate(Direction::Read, attempt).await
+    }
+
+    /// Starts to accept now; await the connection later.
+    pub fn start_accept(&self) -> StartedAccept<'_> {
+        Started::new(AcceptOperation { listener: self })
+    }
+
+    /// The `poll_*` form of [`accept`](TcpListener::accept).
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        self.io
+            .poll_operate(cx, Direction::Read, |_| self.attempt_accept())
+    }
+
+    /// All connections, one after the other.
+    pub fn incoming(&self) -> Incoming<'_> {
+        Incoming { listener: self }
+    }
+
+    /// The blocking forms, for closures.
+    pub fn blocking(&self) -> Blocking<'_, Self> {
+        Blocking::new(self)
+    }
+
+    /// The address it listens on.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        address(rustix::net::getsockname(self.io.get_ref())?)
+    }
+
+    fn attempt_accept(&self) -> io::Result<Done<(TcpStream, SocketAddr)>> {
+        if let Some(accepted) = self.unread.take() {
+            return Ok(Done::maybe_more(accepted));
+        }
+        let (socket, peer) = poller::accept(self.io.get_ref())?;
+        let stream = TcpStream::from_async(Async::from_nonblocking(socket));
+        let peer = match peer {
+            Some(peer) => address(peer)?,
+            None => stream.peer_addr()?,
+        };
+        Ok(Done::maybe_more((stream, peer)))
+    }
+}
+
+impl Blocking<'_, TcpListener> {
+    /// The next connection and the address of its peer; see [`TcpListener::accept`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        crate::block_on(self.inner.accept())
+    }
+}
+
+impl AsFd for TcpListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}
+
+impl TryFrom<std::net::TcpListener> for TcpListener {
+    type Error = io::Error;
+
+    /// Makes the listener non-blocking.
+    fn try_from(listener: std::net::TcpListener) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(TcpListener::from_nonblocking(listener.into()))
+    }
+}
+
+/// The connections of a listener; see [`TcpListener::incoming`].
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    listener: &'a TcpListener,
+}
+
+impl Incoming<'_> {
+    /// The next connection. It never ends.
+    ///
+    /// # Errors
+    /// As [`TcpListener::accept`].
+    pub async fn next(&mut self) -> io::Result<TcpStream> {
+        Ok(self.listener.accept().await?.0)
+    }
+
+    /// The `poll_*` form of [`next`](Incoming::next), with the signature of a stream's `poll_next`; never
+    /// ready with `None`.
+    pub fn poll_next(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<TcpStream>>> {
+        let accepted = self.listener.poll_accept(cx);
+        accepted.map(|result| Some(result.map(|(stream, _)| stream)))
+    }
+}
+
+/// An accept that was started.
+#[derive(Debug)]
+pub struct AcceptOperation<'a> {
+    listener: &'a TcpListener,
+}
+
+#[expect(private_interfaces, reason = "sealed: the module is private")]
+impl<'a> Startable<'a> for AcceptOperation<'a> {
+    type Item = (TcpStream, SocketAddr);
+    type Output = io::Result<(TcpStream, SocketAddr)>;
+    type Socket = OwnedFd;
+
+    fn socket(&self) -> &'a Async<OwnedFd> {
+        &self.listener.io
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Read
+    }
+
+    fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
+        self.listener.attempt_accept()
+    }
+
+    fn finish(self, result: io::Result<Self::Item>) -> Self::Output {
+        result
+    }
+
+    fn put_back(self, accepted: Self::Item) -> bool {
+        self.listener.unread.put_back(accepted);
+        true
+    }
+}
+
+fn address(any: SocketAddrAny) -> io::Result<SocketAddr> {
+    Ok(SocketAddr::try_from(any)?)
+}

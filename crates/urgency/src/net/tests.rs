@@ -1,0 +1,604 @@
+//! Sockets: echo, cancellation, several users of one socket, the limits of descriptors.
+
+use super::*;
+use crate::{block_on, spawn, spawn_fn, time};
+use futures_io::{AsyncRead, AsyncWrite};
+use std::{
+    future::{Future, poll_fn},
+    io::{self, Read, Write},
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+const LOCAL: &str = "127.0.0.1:0";
+
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind(LOCAL).unwrap();
+    let connecting = TcpStream::connect(listener.local_addr().unwrap());
+    let (server, _) = listener.accept().await.unwrap();
+    (connecting.await.unwrap(), server)
+}
+
+/// Polls a future once, for a task that will not be woken.
+fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}
+
+async fn echo(stream: TcpStream) -> io::Result<()> {
+    let mut buffer = [0; 512];
+    loop {
+        match stream.read(&mut buffer).await? {
+            0 => return Ok(()),
+            count => stream.write_all(&buffer[..count]).await?,
+        }
+    }
+}
+
+#[test]
+fn an_echo_server_serves_many_connections() {
+    const CLIENTS: usize = 200;
+    let listener = TcpListener::bind(LOCAL).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = spawn(async move {
+        let mut incoming = listener.incoming();
+        let mut served = Vec::new();
+        for _ in 0..CLIENTS {
+            served.push(spawn(echo(incoming.next().await.unwrap())));
+        }
+        for connection in served {
+            connection.await.unwrap().unwrap();
+        }
+    });
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|n| {
+            spawn(async move {
+                let stream = TcpStream::connect(address).await.unwrap();
+                stream.set_nodelay(true).unwrap();
+                for length in [1, 10, 511, 512, 513, 5000] {
+                    let request = vec![n as u8; length];
+                    stream.write_all(&request).await.unwrap();
+                    let mut answer = vec![0; length];
+                    stream.read_exact(&mut answer).await.unwrap();
+                    assert!(answer == request);
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.get().unwrap();
+    }
+    server.get().unwrap();
+}
+
+#[test]
+fn much_data_in_both_directions_at_once_arrives_in_order() {
+    const BYTES: usize = 4_000_000;
+    fn pattern(n: usize) -> u8 {
+        (n % 251) as u8
+    }
+    async fn send(half: WriteHalf<TcpStream>) {
+        let data: Vec<u8> = (0..BYTES).map(pattern).collect();
+        half.write_all(&data).await.unwrap();
+    }
+    async fn receive(half: ReadHalf<TcpStream>) {
+        let mut buffer = vec![0; 10_000];
+        let mut received = 0;
+        loop {
+            let count = half.read(&mut buffer).await.unwrap();
+            if count == 0 {
+                break;
+            }
+            for byte in &buffer[..count] {
+                assert_eq!(*byte, pattern(received));
+                received += 1;
+            }
+        }
+        assert_eq!(received, BYTES, "the end came too early");
+    }
+    let (a, b) = block_on(pair());
+    let ((ar, aw), (br, bw)) = (a.into_split(), b.into_split());
+    let all = [
+        spawn(send(aw)),
+        spawn(send(bw)),
+        spawn(receive(ar)),
+        spawn(receive(br)),
+    ];
+    for handle in all {
+        handle.get().unwrap();
+    }
+}
+
+#[test]
+fn reads_that_are_cancelled_all_the_time_lose_no_byte() {
+    let (client, server) = block_on(pair());
+    const BYTES: usize = 20_000;
+    let sender = spawn(async move {
+        for n in 0..BYTES {
+            client.write_all(&[(n % 256) as u8]).await.unwrap();
+            if n % 7 == 0 {
+                yield_now().await;
+            }
+        }
+    });
+    let receiver = spawn(async move {
+        let mut received = 0;
+        let mut cancelled = 0;
+        while received < BYTES {
+            let mut buffer = [0; 13];
+            // Polled once or twice and then dropped, ready or not.
+            let count = {
+                let mut read = pin!(server.read(&mut buffer));
+                let mut polls = 0;
+                poll_fn(|cx| match read.as_mut().poll(cx) {
+                    Poll::Ready(count) => Poll::Ready(Some(count.unwrap())),
+                    Poll::Pending if polls == received % 2 => Poll::Ready(None),
+                    Poll::Pending => {
+                        polls += 1;
+                        Poll::Pending
+                    }
+                })
+                .await
+            };
+            match count {
+                None => {
+                    cancelled += 1;
+                    yield_now().await;
+                }
+                Some(count) => {
+                    for byte in &buffer[..count] {
+                        assert_eq!(*byte, (received % 256) as u8);
+                        received += 1;
+                    }
+                }
+            }
+        }
+        cancelled
+    });
+    sender.get().unwrap();
+    receiver.get().unwrap();
+}
+
+#[test]
+fn a_started_read_that_is_dropped_gives_its_bytes_back() {
+    block_on(async {
+        let (client, server) = pair().await;
+        client.write_all(b"abcdef").await.unwrap();
+        server.readable().await.unwrap();
+        drop(server.start_read(vec![0; 4]));
+        let mut buffer = [0; 3];
+        assert_eq!(server.peek(&mut buffer).await.unwrap(), 3);
+        assert_eq!(server.read(&mut buffer).await.unwrap(), 3);
+        assert_eq!(&buffer, b"abc");
+        let (count, buffer) = server.start_read(vec![0; 100]).await;
+        assert_eq!(&buffer[..count.unwrap()], b"d");
+        let (count, buffer) = server.start_read(vec![0; 100]).cancel().unwrap();
+        assert_eq!(&buffer[..count.unwrap()], b"ef");
+        assert!(server.start_read(vec![0; 1]).cancel().is_none());
+    });
+}
+
+#[test]
+fn bytes_that_are_given_back_wake_a_reader_that_waits() {
+    block_on(async {
+        let (client, server) = pair().await;
+        let server = Arc::new(server);
+        let mut started = Some(server.start_read(vec![0; 2]));
+        let reader = server.clone();
+        let reader = spawn(async move {
+            let mut buffer = [0; 2];
+            reader.read_exact(&mut buffer).await.unwrap();
+            buffer
+        });
+        time::sleep(Duration::from_millis(2)).await;
+        // The started read gets the bytes; nobody takes them from it.
+        client.write_all(b"xy").await.unwrap();
+        let first = started.take().unwrap();
+        time::sleep(Duration::from_millis(2)).await;
+        drop(first);
+        assert_eq!(&reader.await.unwrap(), b"xy");
+    });
+}
+
+#[test]
+fn a_started_write_is_sent_before_it_is_awaited() {
+    block_on(async {
+        let (client, server) = pair().await;
+        let started = client.start_write(b"now".to_vec());
+        let mut buffer = [0; 3];
+        server.read_exact(&mut buffer).await.unwrap();
+        let (count, sent) = started.await;
+        assert_eq!((count.unwrap(), sent), (3, b"now".to_vec()));
+    });
+}
+
+#[test]
+fn a_started_accept_that_is_dropped_gives_its_connection_back() {
+    block_on(async {
+        let listener = TcpListener::bind(LOCAL).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        drop(listener.start_accept());
+        let (_, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer, client.local_addr().unwrap());
+    });
+}
+
+#[test]
+fn every_connection_is_accepted_by_one_of_the_tasks_that_share_a_listener() {
+    const TASKS: usize = 4;
+    const EACH: usize = 25;
+    let listener = Arc::new(TcpListener::bind(LOCAL).unwrap());
+    let address = listener.local_addr().unwrap();
+    let acceptors: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let listener = listener.clone();
+            spawn(async move {
+                for _ in 0..EACH {
+                    listener.accept().await.unwrap();
+                }
+            })
+        })
+        .collect();
+    block_on(async {
+        for _ in 0..TASKS * EACH {
+            TcpStream::connect(address).await.unwrap();
+        }
+    });
+    for acceptor in acceptors {
+        acceptor.get().unwrap();
+    }
+}
+
+#[test]
+fn the_end_of_a_stream_is_seen_after_the_last_byte_however_short_the_reads() {
+    for _ in 0..100 {
+        let (client, server) = block_on(pair());
+        let reader = spawn(async move {
+            let mut all = Vec::new();
+            let mut buffer = [0; 64];
+            loop {
+                match server.read(&mut buffer).await.unwrap() {
+                    0 => return all,
+                    count => all.extend(&buffer[..count]),
+                }
+            }
+        });
+        block_on(async {
+            client.write_all(b"first").await.unwrap();
+            yield_now().await;
+            client.write_all(b"last").await.unwrap();
+            client.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        assert_eq!(reader.get().unwrap(), b"firstlast");
+    }
+}
+
+#[test]
+fn vectored_operations_keep_the_order() {
+    block_on(async {
+        let (client, server) = pair().await;
+        let slices = [io::IoSlice::new(b"ab"), io::IoSlice::new(b"cde")];
+        assert_eq!(client.write_vectored(&slices).await.unwrap(), 5);
+        server.readable().await.unwrap();
+        let (mut a, mut b) = ([0; 1], [0; 9]);
+        let count = {
+            let mut slices = [io::IoSliceMut::new(&mut a), io::IoSliceMut::new(&mut b)];
+            server.read_vectored(&mut slices).await.unwrap()
+        };
+        assert_eq!(count, 5);
+        assert_eq!((&a, &b[..4]), (b"a", &b"bcde"[..]));
+    });
+}
+
+#[test]
+fn closures_use_the_traits_of_the_standard_library() {
+    let listener = TcpListener::bind(LOCAL).unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = spawn_fn(move || {
+        let (stream, _) = listener.blocking().accept().unwrap();
+        let mut text = String::new();
+        stream.blocking().read_to_string(&mut text).unwrap();
+        text
+    });
+    let client = block_on(TcpStream::connect(address)).unwrap();
+    write!(client.blocking(), "{} {}", "from", "a closure").unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(server.get().unwrap(), "from a closure");
+}
+
+#[test]
+fn the_traits_of_futures_io_work_by_value_and_by_reference() {
+    block_on(async {
+        let (mut client, server) = pair().await;
+        let sent = poll_fn(|cx| Pin::new(&mut client).poll_write(cx, b"abc")).await;
+        assert_eq!(sent.unwrap(), 3);
+        poll_fn(|cx| Pin::new(&mut client).poll_close(cx))
+            .await
+            .unwrap();
+        let mut buffer = [0; 8];
+        let count = poll_fn(|cx| Pin::new(&mut &server).poll_read(cx, &mut buffer)).await;
+        assert_eq!(&buffer[..count.unwrap()], b"abc");
+        let count = poll_fn(|cx| Pin::new(&mut &server).poll_read(cx, &mut buffer)).await;
+        assert_eq!(count.unwrap(), 0);
+    });
+}
+
+#[test]
+fn halves_of_different_streams_are_not_reunited() {
+    block_on(async {
+        let (a, b) = pair().await;
+        let ((ar, aw), (br, bw)) = (a.into_split(), b.into_split());
+        let error = ar.reunite(bw).unwrap_err();
+        assert!(error.to_string().contains("different streams"));
+        let ReuniteError(ar, bw) = error;
+        let a = ar.reunite(aw).unwrap();
+        let b = br.reunite(bw).unwrap();
+        a.write_all(b"x").await.unwrap();
+        b.read_exact(&mut [0]).await.unwrap();
+    });
+}
+
+#[test]
+fn connecting_tries_one_address_after_the_other() {
+    let listener = TcpListener::bind(LOCAL).unwrap();
+    let good = listener.local_addr().unwrap();
+    let bad = {
+        let gone = TcpListener::bind(LOCAL).unwrap();
+        gone.local_addr().unwrap()
+    };
+    block_on(async {
+        let refused = TcpStream::connect(bad).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let stream = TcpStream::connect(&[bad, good][..]).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), good);
+        let by_name = TcpStream::connect(("localhost", good.port())).await;
+        assert_eq!(by_name.unwrap().peer_addr().unwrap(), good);
+        let none = TcpStream::connect(Vec::new()).await.unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
+fn a_dropped_connect_and_a_dropped_listener_leave_nothing_behind() {
+    for _ in 0..50 {
+        let listener = TcpListener::bind(LOCAL).unwrap();
+        let mut connecting = pin!(TcpStream::connect(listener.local_addr().unwrap()));
+        let _ = poll_once(connecting.as_mut());
+        let mut accept = Box::pin(listener.accept());
+        let _ = poll_once(accept.as_mut());
+    }
+}
+
+#[test]
+fn two_readers_of_one_udp_socket_share_the_datagrams() {
+    const DATAGRAMS: usize = 400;
+    let socket = Arc::new(UdpSocket::bind(LOCAL).unwrap());
+    let address = socket.local_addr().unwrap();
+    let seen = Arc::new(Mutex::new(vec![0u32; DATAGRAMS]));
+    let total = Arc::new(AtomicUsize::new(0));
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            let (socket, seen, total) = (socket.clone(), seen.clone(), total.clone());
+            spawn(async move {
+                let mut buffer = [0; 16];
+                loop {
+                    let (count, _) = socket.recv_from(&mut buffer).await.unwrap();
+                    if count == 0 {
+                        return;
+                    }
+                    let number = u32::from_ne_bytes(buffer[..count].try_into().unwrap());
+                    seen.lock().unwrap()[number as usize] += 1;
+                    total.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    let sender = UdpSocket::bind(LOCAL).unwrap();
+    block_on(async {
+        for n in 0..DATAGRAMS {
+            let datagram = (n as u32).to_ne_bytes();
+            sender.send_to(&datagram, address).await.unwrap();
+            // Not more than the socket's buffer holds.
+            while n - total.load(Ordering::SeqCst) > 30 {
+                yield_now().await;
+            }
+        }
+        for _ in 0..2 {
+            sender.send_to(b"", address).await.unwrap();
+        }
+    });
+    for reader in readers {
+        reader.get().unwrap();
+    }
+    assert!(seen.lock().unwrap().iter().all(|times| *times == 1));
+}
+
+#[test]
+fn a_dropped_waiter_passes_its_wake_up_to_the_next_one() {
+    block_on(async {
+        let socket = Arc::new(UdpSocket::bind(LOCAL).unwrap());
+        let address = socket.local_addr().unwrap();
+        let (mut a, mut b) = ([0; 4], [0; 4]);
+        // The first in the queue will be woken but never polls again.
+        let mut first = Box::pin(socket.recv_from(&mut a));
+        assert!(poll_once(first.as_mut()).is_pending());
+        let second = socket.clone();
+        let second = spawn(async move { second.recv_from(&mut b).await.unwrap().0 });
+        time::sleep(Duration::from_millis(2)).await;
+        let sender = UdpSocket::bind(LOCAL).unwrap();
+        sender.send_to(b"abc", address).await.unwrap();
+        time::sleep(Duration::from_millis(2)).await;
+        drop(first);
+        assert_eq!(second.await.unwrap(), 3);
+    });
+}
+
+#[test]
+fn a_started_receive_that_is_dropped_gives_its_datagram_back() {
+    block_on(async {
+        let socket = UdpSocket::bind(LOCAL).unwrap();
+        let sender = UdpSocket::bind(LOCAL).unwrap();
+        sender.connect(socket.local_addr().unwrap()).await.unwrap();
+        for datagram in [b"one", b"two"] {
+            sender.send(datagram).await.unwrap();
+        }
+        let mut buffer = [0; 10];
+        socket.peek_from(&mut buffer).await.unwrap();
+        drop(socket.start_recv_from(vec![0; 10]));
+        let (count, from) = socket.recv_from(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..count], b"one");
+        assert_eq!(from, sender.local_addr().unwrap());
+        let (result, buffer) = socket.start_recv_from(vec![0; 10]).await;
+        assert_eq!(&buffer[..result.unwrap().0], b"two");
+        let to = sender.local_addr().unwrap();
+        let (sent, _) = socket.start_send_to(b"three".to_vec(), to).await;
+        assert_eq!(sent.unwrap(), 5);
+        assert_eq!(sender.blocking().recv(&mut [0; 10]).unwrap(), 5);
+    });
+}
+
+fn socket_path(name: &str) -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("urgency-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn unix_streams_echo() {
+    let path = socket_path("stream");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = spawn(async move {
+        let mut connections = Vec::new();
+        for _ in 0..50 {
+            let stream = listener.accept().await.unwrap();
+            connections.push(spawn(async move {
+                let mut buffer = [0; 100];
+                loop {
+                    match stream.read(&mut buffer).await.unwrap() {
+                        0 => break,
+                        count => stream.write_all(&buffer[..count]).await.unwrap(),
+                    }
+                }
+            }));
+        }
+        for connection in connections {
+            connection.await.unwrap();
+        }
+    });
+    let clients: Vec<_> = (0..50u8)
+        .map(|n| {
+            let path = path.clone();
+            spawn(async move {
+                let stream = UnixStream::connect(&path).await.unwrap();
+                for length in [1, 100, 300_000] {
+                    let sent = vec![n; length];
+                    let mut back = vec![0; length];
+                    let (reader, writer) = stream_parts(&stream);
+                    let (wrote, read) =
+                        both(writer.write_all(&sent), reader.read_exact(&mut back)).await;
+                    wrote.unwrap();
+                    read.unwrap();
+                    assert!(sent == back);
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.get().unwrap();
+    }
+    server.get().unwrap();
+    let _ = std::fs::remove_file(path);
+}
+
+fn stream_parts(stream: &UnixStream) -> (&UnixStream, &UnixStream) {
+    (stream, stream)
+}
+
+/// Two futures side by side in one task.
+async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    let (mut x, mut y) = (None, None);
+    poll_fn(|cx| {
+        if x.is_none()
+            && let Poll::Ready(done) = a.as_mut().poll(cx)
+        {
+            x = Some(done);
+        }
+        if y.is_none()
+            && let Poll::Ready(done) = b.as_mut().poll(cx)
+        {
+            y = Some(done);
+        }
+        if x.is_some() && y.is_some() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    (x.expect("both are ready"), y.expect("both are ready"))
+}
+
+#[test]
+fn unix_datagrams_wait_for_room_and_lose_nothing() {
+    let (a, b) = UnixDatagram::pair().unwrap();
+    const DATAGRAMS: u32 = 2000;
+    let sender = spawn(async move {
+        for n in 0..DATAGRAMS {
+            a.send(&n.to_ne_bytes()).await.unwrap();
+        }
+    });
+    let receiver = spawn(async move {
+        for n in 0..DATAGRAMS {
+            let mut buffer = [0; 4];
+            assert_eq!(b.recv(&mut buffer).await.unwrap(), 4);
+            assert_eq!(u32::from_ne_bytes(buffer), n);
+        }
+    });
+    sender.get().unwrap();
+    receiver.get().unwrap();
+}
+
+#[test]
+fn urgent_data_does_not_make_a_short_read_hide_the_rest() {
+    use rustix::net::{SendFlags, send};
+    for _ in 0..50 {
+        let (client, server) = block_on(pair());
+        let reader = spawn(async move {
+            let mut all = Vec::new();
+            let mut buffer = [0; 100];
+            loop {
+                match server.read(&mut buffer).await.unwrap() {
+                    0 => return all,
+                    count => all.extend(&buffer[..count]),
+                }
+            }
+        });
+        block_on(async {
+            client.write_all(b"be").await.unwrap();
+            yield_now().await;
+            send(&client, b"!", SendFlags::OOB).unwrap();
+            client.write_all(b"hind").await.unwrap();
+        });
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        assert_eq!(reader.get().unwrap(), b"behind");
+    }
+}

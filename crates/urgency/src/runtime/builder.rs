@@ -1,0 +1,137 @@
+//! Building a runtime: its numbers, their ranges, and what is wrong with a bad one.
+
+use super::{GLOBAL, Runtime};
+use crate::{
+    level::{Levels, OneLevel, table::LevelTable},
+    sched::shared::Shared,
+};
+use std::{fmt, sync::Arc, thread};
+
+/// The most workers that a runtime can have.
+pub const MAX_WORKERS: usize = 1024;
+
+/// How many threads a runtime may have if its builder says nothing: as many stacks can wait at once.
+const DEFAULT_THREAD_LIMIT: usize = 16_384;
+
+/// Builds a [`Runtime`]; see [`Runtime::builder`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    workers: Option<usize>,
+    threads: usize,
+    levels: LevelTable,
+}
+
+/// Why a [`Runtime`] could not be built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The number of workers is not between 1 and [`MAX_WORKERS`].
+    Workers(usize),
+    /// The thread limit is smaller than the number of workers and two more: one for the poller, and one
+    /// for urgent work while the workers' stacks are left.
+    Threads {
+        /// The limit asked for.
+        limit: usize,
+        /// The least that this number of workers needs.
+        least: usize,
+    },
+    /// There is a global runtime already.
+    GlobalExists,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Workers(n) => write!(
+                f,
+                "a runtime with {n} workers was asked for; it can have 1 to {MAX_WORKERS}: leave \
+                 `workers` out for one worker per available CPU"
+            ),
+            BuildError::Threads { limit, least } => write!(
+                f,
+                "a thread limit of {limit} is too small for this number of workers; it must be at \
+                 least {least}"
+            ),
+            BuildError::GlobalExists => write!(
+                f,
+                "the global runtime exists already: call `build_global` before anything uses it, and \
+                 once"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Builder {
+            workers: None,
+            threads: DEFAULT_THREAD_LIMIT,
+            levels: LevelTable::of::<OneLevel>(),
+        }
+    }
+
+    /// The number of workers: how many stacks run at a time. The default is the number of CPUs that
+    /// the process may use (its affinity mask and its cgroup's quota included).
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// The most threads that the runtime makes. A stack that waits is a parked thread, so this limits
+    /// how many closures can wait at once; async tasks need no thread. The default is 16,384. When it
+    /// is reached, a stack that must wait keeps its worker, and `Stats::threads_refused` counts it.
+    pub fn thread_limit(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// The levels, as declared by [`levels!`](crate::levels). The default is one level.
+    pub fn levels<L: Levels>(mut self) -> Self {
+        self.levels = LevelTable::of::<L>();
+        self
+    }
+
+    fn shared(&self) -> Result<Arc<Shared>, BuildError> {
+        let default = || thread::available_parallelism().map_or(1, |n| n.get().min(MAX_WORKERS));
+        let workers = self.workers.unwrap_or_else(default);
+        if workers == 0 || workers > MAX_WORKERS {
+            return Err(BuildError::Workers(workers));
+        }
+        let least = workers + 2;
+        if self.threads < least {
+            return Err(BuildError::Threads {
+                limit: self.threads,
+                least,
+            });
+        }
+        Ok(Shared::new(workers, self.levels, self.threads))
+    }
+
+    /// Builds the runtime. It has no thread until something needs one.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of its range.
+    pub fn build(self) -> Result<Runtime, BuildError> {
+        self.shared().map(|shared| Runtime { shared })
+    }
+
+    /// Builds the global runtime, which the free functions use outside any other runtime.
+    ///
+    /// # Errors
+    ///
+    /// If a number is out of its range, or if the global runtime exists already.
+    pub fn build_global(self) -> Result<&'static Runtime, BuildError> {
+        let mut built = Some(Runtime {
+            shared: self.shared()?,
+        });
+        let global = GLOBAL.get_or_init(|| built.take().expect("called once"));
+        match built {
+            None => Ok(global),
+            Some(_) => Err(BuildError::GlobalExists),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The way from any thread to its runtime, and what the floors below ask about the calling code.
+
+use super::Runtime;
+use crate::{
+    LevelId,
+    io::driver::Driver,
+    level::WrongOrder,
+    sched::{run, shared::Shared, stack::Stack},
+    task::{self, Handle, TaskId, TaskRef, WaitError, WaitErrorKind},
+};
+use std::{
+    any::TypeId,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+};
+
+/// The runtime of the calling thread, else the global one.
+pub(crate) fn current() -> Arc<Shared> {
+    run::current_runtime().unwrap_or_else(|| Runtime::global().shared.clone())
+}
+
+/// Runs `f` with the runtime of the calling thread, else the global one.
+fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
+    Stack::with_current(|me| match me {
+        Some(me) => f(me.runtime()),
+        None => f(&Runtime::global().shared),
+    })
+}
+
+/// The level of the calling code on `shared`: that of its stack, else the least urgent one.
+pub(crate) fn level_on(shared: &Shared) -> u8 {
+    Stack::with_current(|me| match me {
+        Some(me) if std::ptr::eq(me.runtime(), shared) => me.level(),
+        _ => shared.levels.len() as u8 - 1,
+    })
+}
+
+/// The level of what comes from outside and names none.
+pub(super) fn least_urgent(shared: &Shared) -> LevelId {
+    let rank = shared.levels.len() as u8 - 1;
+    LevelId::new(rank).expect("a level of a runtime is below 64")
+}
+
+#[track_caller]
+pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
+    let count = shared.levels.len();
+    assert!(
+        usize::from(level.rank()) < count,
+        "there is no level {level} in a runtime with {count} level(s): it was built with {:?}; use a \
+         level below {count}, or build the runtime with `Runtime::builder().levels::<..>()`",
+        shared.levels.names()
+    );
+    level.rank()
+}
+
+pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let (task, handle) = task::new(future, shared.clone(), level);
+    shared.admit(task);
+    handle
+}
+
+pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Shared>, level: u8, closure: F) -> Handle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let (task, handle) = task::new_fn(closure, shared.clone(), level);
+    shared.admit(task);
+    handle
+}
+
+/// The driver of the calling thread's runtime.
+pub(crate) fn driver() -> std::io::Result<Arc<Driver>> {
+    with_current(|shared| shared.driver().cloned())
+}
+
+/// Runs `f` on the calling thread's stack; a plain thread borrows one of the global runtime.
+pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
+    // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
+    if let Some(me) = unsafe { Stack::current_ptr().as_ref() } {
+        return f(me);
+    }
+    let shared = &Runtime::global().shared;
+    as_guest_of(shared, level_on(shared), f)
+}
+
+/// Runs `f` on a stack of `shared`. If the calling thread is one already, on that one.
+pub(super) fn as_guest_of<R>(shared: &Arc<Shared>, level: u8, f: impl FnOnce(&Stack) -> R) -> R {
+    let outer = Stack::current_ptr();
+    // SAFETY: the thread keeps its stack while it is bound.
+    if let Some(outer) = unsafe { outer.as_ref() }
+        && std::ptr::eq(outer.runtime(), &**shared)
+        && outer.level() == level
+    {
+        return f(outer);
+    }
+    let me = shared.enter_guest(level);
+    let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
+    shared.leave_guest(me);
+    // SAFETY: as above; null if the thread was a plain one.
+    if let Some(outer) = unsafe { outer.as_ref() } {
+        outer.bind();
+    }
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// The level of the calling code as a number, for the handles.
+pub(crate) fn current_level() -> u8 {
+    with_current(level_on)
+}
+
+/// May the calling code wait for the task `awaited` at `level`? A plain thread may wait for anything.
+pub(crate) fn may_wait(level: u8, awaited: TaskId) -> Result<(), WaitError> {
+    Stack::with_current(|me| {
+        let Some(me) = me else {
+            return Ok(());
+        };
+        let (itself, waiter) = run::with_current_task(|task| {
+            task.map_or((false, me.level()), |task| {
+                (task.id() == awaited, task.base_level())
+            })
+        });
+        if itself {
+            return Err(WaitError::new(WaitErrorKind::WaitsForItself));
+        }
+        if me.runtime().levels.may_wait(waiter, level) {
+            return Ok(());
+        }
+        let id = |rank| LevelId::new(rank).expect("a level of a runtime is below 64");
+        Err(WaitError::new(WaitErrorKind::Inversion {
+            waiter: id(waiter),
+            awaited: id(level),
+        }))
+    })
+}
+
+/// The current task begins to wait for another.
+pub(crate) fn waiting_for(awaited: &TaskRef) {
+    run::with_current_task(|task| {
+        if let Some(task) = task {
+            task.begin_wait(awaited);
+        }
+    });
+}
+
+/// The current task ended its wait for another.
+pub(crate) fn waited_for(awaited: &TaskRef) {
+    run::with_current_task(|task| {
+        if let Some(task) = task {
+            task.end_wait(awaited);
+        }
+    });
+}
+
+/// Was the calling thread's runtime built with this order?
+pub(crate) fn check_order(order: TypeId, name: &'static str) -> Result<(), WrongOrder> {
+    with_current(|shared| shared.levels.check(order, name))
+}

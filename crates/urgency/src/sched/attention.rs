@@ -1,0 +1,215 @@
+//! The attention word: one word that says everything to a running stack.
+//!
+//! Whoever wants something of a stack sets a bit in `word` and clears `room`; the stack compares `room`
+//! (relaxed, one branch) at each of its scheduling points. `room` is the capacity of the stack's deque
+//! while nobody wants anything, so that the one comparison of a fork, "is there room for another job?",
+//! answers both questions. The word also says who owns the worker that the stack runs on, so that a
+//! worker can be taken from a stack that does not answer.
+//!
+//! # States
+//!
+//! - `BUSY` set: the stack is inside the scheduler (or parked there). Only the stack itself sets
+//!   and clears it. Nobody can take its worker now: the scheduler never runs user code, so it will
+//!   look at everything by itself in a moment.
+//! - `BUSY` clear, `TAKEN` clear: the stack runs user code and holds a worker, whose number is in the upper
+//!   half of the word: whoever takes it learns *which* one in the same step. (A first version read it from
+//!   the stack afterwards; by then the stack could have checked in and got another one.)
+//! - `TAKEN` set: somebody else took the worker (relief, or an urgent event). The stack goes on
+//!   until its next scheduling point, where [`Attention::enter`] tells it.
+//!
+//! The remaining bits are requests. They are hints: what they announce is always written to
+//! shared state *before* the bit is set, and a stack that gets a worker looks at that state
+//! before it runs user code. So a bit set on a stack that just gave its worker away loses nothing.
+//!
+//! # Rules
+//!
+//! 1. Only the stack calls `enter` and `leave`, alternately.
+//! 2. `take` succeeds at most once between a `leave` and the next `enter`, and never inside.
+//! 3. Whatever a taker wrote before `take` is visible to the stack after `enter` returned
+//!    [`Entered::Taken`]; whatever the stack wrote before `leave` is visible to the taker.
+
+//! 4. A request that is pending when the stack is in user code has cleared `room`, or is about to: `leave`
+//!    writes `room` before it clears BUSY and looks at the requests; a requester sets its bit before it
+//!    clears `room`. A late clearing costs a look into the scheduler.
+
+use crate::facade::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+const BUSY: u32 = 1;
+const TAKEN: u32 = 2;
+/// Where the worker's number begins.
+const WORKER_SHIFT: u32 = 16;
+
+/// More urgent work is ready: look at the levels.
+pub(crate) const PREEMPT: u32 = 4;
+/// Somebody is hungry: publish jobs.
+pub(crate) const SHARE: u32 = 8;
+/// Show that you are alive: relief takes the worker if this bit survives one relief period.
+pub(crate) const CHECK_IN: u32 = 16;
+
+/// What `enter` found.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Entered {
+    /// The stack still holds its worker; these requests were pending and are now cleared.
+    Holding(u32),
+    /// The worker was taken meanwhile.
+    Taken,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Attention {
+    room: AtomicUsize,
+    word: AtomicU32,
+}
+
+impl Attention {
+    /// A word of a stack that is inside the scheduler.
+    pub(crate) fn new_busy() -> Self {
+        Attention {
+            room: AtomicUsize::new(0),
+            word: AtomicU32::new(BUSY),
+        }
+    }
+
+    /// How many jobs the deque may hold; zero if anybody wants anything.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        self.room.load(Ordering::Relaxed)
+    }
+
+    /// The scheduling point: does anybody want anything?
+    #[inline(always)]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.room() == 0
+    }
+
+    /// The stack enters the scheduler and collects the pending requests.
+    #[inline]
+    pub(crate) fn enter(&self) -> Entered {
+        let old = self.word.swap(BUSY, Ordering::AcqRel) & ((1 << WORKER_SHIFT) - 1);
+        debug_assert_eq!(old & BUSY, 0, "a stack entered the scheduler twice");
+        if old & TAKEN != 0 {
+            Entered::Taken
+        } else {
+            Entered::Holding(old)
+        }
+    }
+
+    /// The stack goes back to user code, holding the worker with this number, with room for `room`
+    /// jobs. Requests set meanwhile stay pending.
+    #[inline]
+    pub(crate) fn leave(&self, worker: usize, room: usize) {
+        self.room.store(room, Ordering::Relaxed);
+        // While BUSY is set the upper half is zero: one addition clears the one and sets the other.
+        let step = ((worker as u32) << WORKER_SHIFT).wrapping_sub(BUSY);
+        let old = self.word.fetch_add(step, Ordering::AcqRel);
+        debug_assert_ne!(old & BUSY, 0, "a stack left the scheduler twice");
+        if old != BUSY {
+            self.room.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets request bits.
+    #[inline]
+    pub(crate) fn request(&self, bits: u32) {
+        if self.word.load(Ordering::Relaxed) & bits != bits {
+            self.word.fetch_or(bits, Ordering::AcqRel);
+            self.room.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the stack's worker was taken and it has not checked in since.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.word.load(Ordering::SeqCst) & TAKEN != 0
+    }
+
+    /// Takes the worker from a stack that is in user code, and returns its number. If `only_if` is not
+    /// zero, only from a stack on which these requests are still pending.
+    pub(crate) fn take(&self, only_if: u32) -> Option<usize> {
+        let mut old = self.word.load(Ordering::Relaxed);
+        loop {
+            if old & (BUSY | TAKEN) != 0 || old & only_if != only_if {
+                return None;
+            }
+            match self.word.compare_exchange_weak(
+                old,
+                old | TAKEN,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    self.room.store(0, Ordering::Relaxed);
+                    return Some((old >> WORKER_SHIFT) as usize);
+                }
+                Err(now) => old = now,
+            }
+        }
+    }
+}
+
+#[cfg(all(test, urgency_loom))]
+mod loom_models {
+    use super::*;
+    use loom::{
+        cell::UnsafeCell,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering::Relaxed},
+        },
+        thread,
+    };
+
+    /// The worker's state, as a cell that loom guards against concurrent use.
+    struct Model {
+        word: Attention,
+        worker: UnsafeCell<u32>,
+        holders: AtomicUsize,
+    }
+
+    #[test]
+    fn a_worker_has_one_holder_at_a_time_and_is_taken_once() {
+        loom::model(|| {
+            let model = Arc::new(Model {
+                word: Attention::new_busy(),
+                worker: UnsafeCell::new(0),
+                holders: AtomicUsize::new(0),
+            });
+            model.word.leave(5, 8);
+            let takers: Vec<_> = (0..2)
+                .map(|_| {
+                    let model = model.clone();
+                    thread::spawn(move || {
+                        let took = model.word.take(0) == Some(5);
+                        if took {
+                            model.worker.with_mut(|w| unsafe { *w += 1 });
+                            model.holders.fetch_add(1, Relaxed);
+                        }
+                        took
+                    })
+                })
+                .collect();
+            match model.word.enter() {
+                Entered::Holding(_) => model.worker.with_mut(|w| unsafe { *w += 1 }),
+                Entered::Taken => {}
+            }
+            let taken = takers.into_iter().filter(|_| true).map(|t| t.join().unwrap());
+            assert!(taken.filter(|took| *took).count() <= 1);
+            assert!(model.holders.load(Relaxed) <= 1);
+        });
+    }
+
+    #[test]
+    fn a_request_is_seen_by_the_next_enter_or_stays_pending() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let other = word.clone();
+            let asker = thread::spawn(move || other.request(PREEMPT));
+            let seen = word.enter() == Entered::Holding(PREEMPT);
+            word.leave(5, 8);
+            asker.join().unwrap();
+            assert!(seen || word.is_wanted());
+        });
+    }
+}

@@ -1,0 +1,246 @@
+//! How a worker finds its next work, and what it does when there is none.
+//!
+//! 1. The level policy picks a level from the bitfield, the pool gives its oldest entry; stale entries
+//!    are dropped on the way; a pool found empty has its bit cleared (with the second look).
+//! 2. Nothing ready: the worker becomes a *searcher*. It asks every running stack to share jobs, looks at
+//!    the poller without waiting, and keeps looking for a while (see `Patience`). At most one searcher
+//!    spins: a second one would only take the caches from the first.
+//! 3. A stack that does not answer sits in a long leaf. Before the searcher gives up it takes from such
+//!    deques what is private (`Deque::steal` with `raise`), behind one barrier for all of them, so that
+//!    no job stays hidden while a worker sleeps.
+//! 4. Then it becomes idle, and looks once more (the protocol of `Idle`). Every running stack keeps its
+//!    SHARE request: the next job that is forked wakes a worker.
+
+use super::{
+    StolenJob, Work,
+    attention::SHARE,
+    pool::Entry,
+    shared::Shared,
+    stack::Stack,
+    worker::{NO_LEVEL, Worker},
+};
+use crate::{
+    fork::{deque::Stolen, fence, job::Job},
+    os::clock,
+};
+use std::{hint, ptr, sync::Arc, sync::atomic::Ordering};
+use urgency_policy::level::{LevelPolicy, Prompt};
+
+/// How many turns of the search loop pass between two rounds of requests.
+const TURNS_PER_ROUND: u32 = 64;
+
+impl Shared {
+    /// The oldest ready work of the level that the policy picks, if there is any.
+    #[inline]
+    pub(crate) fn next_ready(&self, worker: &Worker) -> Option<Work> {
+        loop {
+            let level = Prompt.serve(self.ready.levels())?;
+            let pool = &self.pools[usize::from(level)];
+            while let Some((entry, mugged)) = pool.pop() {
+                if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
+                    return Some(work);
+                }
+            }
+            self.ready.clear(level, || pool.is_empty());
+        }
+    }
+
+    /// Work that is more urgent than `level`, if there is any.
+    pub(crate) fn next_above(&self, worker: &Worker, level: u8) -> Option<Work> {
+        while self.is_more_urgent_ready(level) {
+            let above = Prompt.serve(self.ready.levels())?;
+            if above >= level {
+                return None;
+            }
+            let pool = &self.pools[usize::from(above)];
+            match pool.pop() {
+                Some((entry, mugged)) => {
+                    if let Some(work) = self.claim_entry(worker, above, entry, mugged) {
+                        return Some(work);
+                    }
+                }
+                None => self.ready.clear(above, || pool.is_empty()),
+            }
+        }
+        None
+    }
+
+    /// An entry is a hint: finds out whether it still stands for work, and takes that.
+    fn claim_entry(&self, worker: &Worker, level: u8, entry: Entry, mugged: bool) -> Option<Work> {
+        match entry {
+            Entry::Task(task) => Some(Work::Task(task)),
+            Entry::Stack(stack) => {
+                if !stack.suspension.claim() {
+                    return None;
+                }
+                if mugged {
+                    worker.at(level).mugs.add(1);
+                }
+                Some(Work::Resume(stack))
+            }
+            Entry::Deque(stack) => self.steal_from_pool(worker, level, &stack),
+            Entry::Job(job) => Some(Work::Job(job)),
+        }
+    }
+
+    /// Takes the oldest job of a deque from the pool; the deque goes to the tail if it has more.
+    fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
+        stack.queued.store(false, Ordering::SeqCst);
+        match stack.deque.steal(false, || true, on_steal) {
+            Stolen::Job(job, more) => {
+                if more {
+                    self.insert_deque(stack);
+                }
+                worker.at(level).steals.add(1);
+                Some(Work::Job(StolenJob { job, level }))
+            }
+            Stolen::Contended => {
+                // Its owner or another thief is at it. Public jobs must stay in the pool.
+                if stack.deque.seems_public() {
+                    self.insert_deque(stack);
+                }
+                None
+            }
+            Stolen::OnlyPrivate | Stolen::Empty => None,
+        }
+    }
+
+    /// The next work for a worker. `None`: there is none, and the worker was released.
+    pub(crate) fn find(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+        if let Some(work) = self.next_ready(worker) {
+            self.wake_next();
+            return Some(work);
+        }
+        self.find_cold(me, worker)
+    }
+
+    #[cold]
+    fn find_cold(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+        worker.counters.scheduling.add(worker.lap());
+        worker.set_level(NO_LEVEL);
+        loop {
+            self.idle.start_search();
+            let found = self.search(me, worker);
+            self.idle.stop_search();
+            let ticks = worker.lap();
+            worker.counters.searching.add(ticks);
+            if found.is_some() {
+                self.threads.patience.learn(ticks);
+                self.wake_next();
+                return found;
+            }
+            self.release(worker);
+            // The look after the release. Whoever inserted before it saw no idle worker.
+            if self.ready.levels_after_writes() == 0 {
+                return None;
+            }
+            let id = self.idle.claim(worker.id)?;
+            if id != worker.id {
+                // Somebody started our worker already; what we got instead is as good.
+                self.start(&self.workers[id]);
+                return None;
+            }
+        }
+    }
+
+    /// There may be more work than the caller took: a woken worker wakes the next.
+    #[inline]
+    pub(crate) fn wake_next(&self) {
+        if self.idle.any() && self.idle.searchers() == 0 && self.most_urgent_queued().is_some() {
+            self.start_idle();
+        }
+    }
+
+    /// The most urgent level with an entry in its pool.
+    pub(crate) fn most_urgent_queued(&self) -> Option<u8> {
+        let mut levels = self.ready.levels_after_writes();
+        while let Some(level) = Prompt.serve(levels) {
+            if !self.pools[usize::from(level)].is_empty() {
+                return Some(level);
+            }
+            levels &= levels - 1;
+        }
+        None
+    }
+
+    /// Steps 2 and 3 of the module's text.
+    fn search(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+        self.ask_for_jobs(me);
+        self.poll_without_waiting();
+        let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
+        let end = clock::now() + if spins { self.threads.patience.ticks() } else { 0 };
+        let mut turn = 0u32;
+        loop {
+            if self.ready.levels() != 0
+                && let Some(work) = self.next_ready(worker)
+            {
+                return Some(work);
+            }
+            turn += 1;
+            if turn.is_multiple_of(TURNS_PER_ROUND) {
+                self.ask_for_jobs(me);
+                self.poll_without_waiting();
+            }
+            if clock::now() >= end {
+                return self.search_behind_barrier(me, worker);
+            }
+            hint::spin_loop();
+        }
+    }
+
+    /// The last look: jobs that their owners do not publish.
+    fn search_behind_barrier(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+        let is_other = |stack: &&Stack| !ptr::eq(*stack, me);
+        let running = || {
+            let busy = self.workers.iter().filter(|w| w.level() != NO_LEVEL);
+            busy.filter_map(|w| self.holder(w)).filter(is_other)
+        };
+        if running().next().is_none() {
+            return None;
+        }
+        self.ask_for_jobs(me);
+        // An owner that pushed before it could see our request shows its job from here on.
+        fence::heavy();
+        for stack in running() {
+            if stack.deque.seems_empty() {
+                continue;
+            }
+            let level = stack.level();
+            if let Stolen::Job(job, more) = stack.deque.steal(true, || true, on_steal) {
+                if more {
+                    self.insert_deque(stack);
+                }
+                worker.at(level).raises.add(1);
+                worker.at(level).steals.add(1);
+                return Some(Work::Job(StolenJob { job, level }));
+            }
+        }
+        self.next_ready(worker)
+    }
+
+    /// The scheduling point's answer to hunger. Returns whether the request is satisfied.
+    pub(crate) fn share(&self, me: &Stack) -> bool {
+        let shared = me.deque.publish(false);
+        if shared {
+            self.insert_deque(me);
+        } else if self.is_anybody_hungry() {
+            me.attention.request(SHARE);
+        }
+        shared
+    }
+
+    /// The stack gives its worker away: all its jobs become stealable.
+    pub(crate) fn share_all(&self, me: &Stack) {
+        if me.deque.bottom() != 0 && me.deque.publish(true) {
+            self.insert_deque(me);
+        }
+    }
+}
+
+/// What happens under the deque's lock when a job is stolen.
+pub(crate) fn on_steal(job: *const Job) {
+    // SAFETY: the job is in the deque, so it is alive, until whoever steals it has run it.
+    let kind = unsafe { (*job).kind };
+    // SAFETY: as above; `stolen` is called once, by the one steal.
+    unsafe { (kind.stolen)(job) };
+}

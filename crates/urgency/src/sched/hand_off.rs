@@ -1,0 +1,375 @@
+//! Hand-off: a worker goes to another thread. One piece of code for every reason.
+//!
+//! A worker changes threads when a stack waits, is abandoned for more urgent work, resumes, or when
+//! an idle worker is started. Always the same three steps: the work (if any) is left in the worker,
+//! the worker goes into the receiver's mailbox, the receiver is woken. The giver forgets the worker
+//! *before* it wakes the receiver.
+//!
+//! # Threads
+//!
+//! - A *spare* thread has nothing on its stack. It waits in the poller if somebody should be there, else
+//!   in its mailbox, in a last-in first-out list: the warmest is used first.
+//! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A
+//!   spare beyond [`KEPT_SPARES`] ends.
+//! - If no thread can be had (the limit, or the system refuses), a stack that is to be abandoned
+//!   simply goes on, and a stack that must wait keeps its worker until its wait is over: slower, never
+//!   stuck as long as some worker is left; `Stats::threads_refused` counts it.
+
+use super::{
+    Work,
+    poll::Polled,
+    shared::Shared,
+    stack::{Delivery, Stack},
+    worker::Worker,
+};
+use crate::{os::clock, task::TaskRef};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+/// How many threads without work are kept for each worker.
+const KEPT_SPARES: usize = 4;
+
+/// The stack size of the runtime's threads, in bytes: virtual, committed as it is used. The same as
+/// the standard library's default for its threads.
+const STACK_SIZE: usize = 2 << 20;
+
+/// The threads of a runtime.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    spares: Mutex<Vec<Arc<Stack>>>,
+    /// Every stack ever made, so that a worker's holder pointer stays valid.
+    stacks: Mutex<Vec<Arc<Stack>>>,
+    /// Stacks that plain threads can borrow.
+    guests: Mutex<Vec<Arc<Stack>>>,
+    /// Stacks whose threads ended, for the next thread.
+    retired: Mutex<Vec<Arc<Stack>>>,
+    pub(crate) limit: usize,
+    alive: AtomicUsize,
+    pub(crate) peak: AtomicUsize,
+    pub(crate) refused: AtomicU64,
+    relief_armed: AtomicBool,
+    pub(crate) patience: Patience,
+}
+
+impl Threads {
+    pub(crate) fn new(limit: usize) -> Self {
+        Threads {
+            spares: Mutex::default(),
+            stacks: Mutex::default(),
+            guests: Mutex::default(),
+            retired: Mutex::default(),
+            limit,
+            alive: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            relief_armed: AtomicBool::new(false),
+            patience: Patience::default(),
+        }
+    }
+
+    /// The stack that runs `task`.
+    pub(crate) fn stack_of(&self, task: &TaskRef) -> Option<Arc<Stack>> {
+        let stacks = locked(&self.stacks);
+        let found = stacks.iter().find(|s| s.task() == Some(task.as_raw()));
+        found.cloned()
+    }
+
+    /// How many threads the runtime has now.
+    pub(crate) fn alive(&self) -> usize {
+        self.alive.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(crate) fn relief_armed(&self) -> bool {
+        self.relief_armed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_relief_armed(&self) -> bool {
+        self.relief_armed.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) fn relief_expired(&self) {
+        self.relief_armed.store(false, Ordering::Release);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .expect("nothing panics under the thread table's locks")
+}
+
+impl Shared {
+    /// Hands `worker` to the thread of a stack that the caller claimed.
+    pub(crate) fn deliver(&self, worker: &Worker, stack: &Stack) {
+        stack.deliver(Delivery::Worker(worker));
+    }
+
+    /// Hands `worker`, with `work` for it, to a spare thread. Gives the work back if there is none
+    /// and none can be made.
+    pub(crate) fn hand_to_spare(&self, worker: &Worker, work: Work) -> Result<(), Work> {
+        match self.secure_spare() {
+            Some(spare) => {
+                worker.hand(Some(work));
+                self.deliver(worker, &spare);
+                Ok(())
+            }
+            None => Err(work),
+        }
+    }
+
+    /// Starts a worker that the caller claimed and has no work for: it will look by itself.
+    pub(crate) fn start<'a>(&'a self, mut worker: &'a Worker) {
+        loop {
+            if let Some(spare) = self.pop_spare() {
+                return self.deliver(worker, &spare);
+            }
+            if self.pollers.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            // A thread in the poller is a spare thread: it claims the worker when it comes out.
+            self.release(worker);
+            if let Some(driver) = self.driver_if_made() {
+                driver.notify();
+            }
+            // If it came out before the release, it did not see the worker.
+            if self.pollers.load(Ordering::SeqCst) > 0 {
+                return;
+            }
+            match self.claim_idle() {
+                Some(claimed) => worker = claimed,
+                None => return,
+            }
+        }
+        match self.spawn_thread(First::Receive) {
+            Some(made) => self.deliver(worker, &made),
+            None => self.release(worker),
+        }
+    }
+
+    /// A spare thread that waits in its mailbox; the caller owes it a delivery.
+    pub(crate) fn pop_spare(&self) -> Option<Arc<Stack>> {
+        locked(&self.threads.spares).pop()
+    }
+
+    /// A spare thread to which the caller will deliver a worker; made if there is none.
+    pub(crate) fn secure_spare(&self) -> Option<Arc<Stack>> {
+        self.pop_spare()
+            .or_else(|| self.spawn_thread(First::Receive))
+    }
+
+    /// Every spare thread looks around: the runtime closes.
+    pub(crate) fn rouse_spares(&self) {
+        for spare in locked(&self.threads.spares).drain(..) {
+            spare.deliver(Delivery::Look);
+        }
+    }
+
+    /// Somebody should be in the poller, and nobody is.
+    pub(crate) fn want_poller(&self) {
+        if self.pollers.load(Ordering::SeqCst) > 0 || self.closing.load(Ordering::SeqCst) {
+            return;
+        }
+        match self.pop_spare() {
+            Some(spare) => spare.deliver(Delivery::Look),
+            None => {
+                self.spawn_thread(First::Look);
+            }
+        }
+    }
+
+    /// Makes a thread. `None`: refused, by the limit or by the system.
+    fn spawn_thread(&self, first: First) -> Option<Arc<Stack>> {
+        let threads = &self.threads;
+        let now = threads.alive.fetch_add(1, Ordering::AcqRel) + 1;
+        let stack = locked(&threads.retired).pop();
+        let stack = stack.unwrap_or_else(|| self.new_stack());
+        let (shared, theirs) = (self.arc(), stack.clone());
+        let spawned = (now <= threads.limit).then(|| {
+            thread::Builder::new()
+                .name("urgency".into())
+                .stack_size(STACK_SIZE)
+                .spawn(move || shared.run_thread(&theirs, first))
+        });
+        match spawned {
+            Some(Ok(handle)) => {
+                stack.set_thread(handle.thread().clone());
+                threads.peak.fetch_max(now, Ordering::Relaxed);
+                Some(stack)
+            }
+            Some(Err(_)) | None => {
+                threads.alive.fetch_sub(1, Ordering::AcqRel);
+                threads.refused.fetch_add(1, Ordering::Relaxed);
+                locked(&threads.retired).push(stack);
+                None
+            }
+        }
+    }
+
+    fn new_stack(&self) -> Arc<Stack> {
+        let stack = Stack::new(self.weak());
+        locked(&self.threads.stacks).push(stack.clone());
+        stack
+    }
+
+    /// The whole life of a thread of the runtime.
+    fn run_thread(self: &Arc<Self>, stack: &Arc<Stack>, first: First) {
+        stack.bind();
+        let mut next = match first {
+            First::Receive => self.receive_as_spare(stack),
+            First::Look => Spare::Look,
+        };
+        loop {
+            match next {
+                Spare::Worker(worker) => self.serve(stack, worker),
+                Spare::Look => {}
+                Spare::End => break,
+            }
+            next = self.wait_as_spare(stack);
+        }
+        stack.unbind();
+        locked(&self.threads.retired).push(stack.clone());
+        self.threads.alive.fetch_sub(1, Ordering::AcqRel);
+        self.thread_ended();
+    }
+
+    /// Waits as a spare thread: in the poller if somebody should be there, else in the mailbox.
+    fn wait_as_spare(&self, me: &Arc<Stack>) -> Spare<'_> {
+        if let Some(worker) = self.claim_for_queued() {
+            return Spare::Worker(worker);
+        }
+        if self.closing.load(Ordering::SeqCst) {
+            return Spare::End;
+        }
+        match self.poll_as_spare(me) {
+            Polled::Worker(worker) => return Spare::Worker(worker),
+            Polled::Look => return Spare::Look,
+            Polled::NotNeeded => {}
+        }
+        {
+            let mut spares = locked(&self.threads.spares);
+            if spares.len() >= KEPT_SPARES * self.workers.len() {
+                return Spare::End;
+            }
+            spares.push(me.clone());
+        }
+        // Whoever set `closing`, wanted a poller, or released a worker for us before we were in the list
+        // did not see us.
+        if (self.closing.load(Ordering::SeqCst)
+            || self.is_poller_missing()
+            || self.is_work_unserved())
+            && self.unlist(me)
+        {
+            return match self.claim_for_queued() {
+                Some(worker) => Spare::Worker(worker),
+                None => Spare::Look,
+            };
+        }
+        self.receive_as_spare(me)
+    }
+
+    fn receive_as_spare(&self, me: &Stack) -> Spare<'_> {
+        match me.receive() {
+            Delivery::Worker(worker) => {
+                // SAFETY: workers live as long as the runtime.
+                Spare::Worker(unsafe { &*worker })
+            }
+            Delivery::Look => Spare::Look,
+        }
+    }
+
+    /// Whether work waits although a worker is idle.
+    fn is_work_unserved(&self) -> bool {
+        self.most_urgent_queued().is_some() && self.idle.any()
+    }
+
+    /// An idle worker, if work waits for one.
+    pub(crate) fn claim_for_queued(&self) -> Option<&Worker> {
+        if self.is_work_unserved() {
+            self.claim_idle()
+        } else {
+            None
+        }
+    }
+
+    /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a
+    /// delivery is coming.
+    fn unlist(&self, me: &Arc<Stack>) -> bool {
+        let mut spares = locked(&self.threads.spares);
+        let place = spares.iter().position(|spare| Arc::ptr_eq(spare, me));
+        place.map(|place| spares.remove(place)).is_some()
+    }
+
+    /// A stack for a plain thread.
+    pub(crate) fn borrow_guest(&self) -> Arc<Stack> {
+        let guest = locked(&self.threads.guests).pop();
+        guest.unwrap_or_else(|| self.new_stack())
+    }
+
+    pub(crate) fn return_guest(&self, stack: Arc<Stack>) {
+        locked(&self.threads.guests).push(stack);
+    }
+}
+
+/// What a new thread does first.
+#[derive(Clone, Copy)]
+enum First {
+    /// Waits for a delivery that its maker promised.
+    Receive,
+    /// Looks around as a spare thread: it is wanted in the poller.
+    Look,
+}
+
+/// How a spare thread's wait ended.
+enum Spare<'a> {
+    Worker(&'a Worker),
+    Look,
+    End,
+}
+
+/// How long a worker without work keeps searching before it goes idle.
+///
+/// Spinning pays if work comes within about the cost of a wake-up (30 to 50 µs here), and is waste
+/// otherwise. So the runtime remembers whether recent idle spans were that short: a saturating
+/// counter, as in a branch predictor. It is the ski-rental rule with a memory.
+#[derive(Debug, Default)]
+pub(crate) struct Patience(AtomicUsize);
+
+impl Patience {
+    /// An idle span shorter than this was worth waiting for, in nanoseconds.
+    const WORTH: f64 = 60_000.0;
+    /// How long to search if recent spans were short, in nanoseconds.
+    const LONG: f64 = 40_000.0;
+    /// How long to search if they were long.
+    const SHORT: f64 = 3_000.0;
+    const MOST: usize = 3;
+
+    /// An idle span of `ticks` ended.
+    pub(crate) fn learn(&self, ticks: u64) {
+        let short = (ticks as f64) < Self::WORTH * clock::ticks_per_nanosecond_cached();
+        let old = self.0.load(Ordering::Relaxed);
+        let new = if short {
+            (old + 1).min(Self::MOST)
+        } else {
+            old.saturating_sub(1)
+        };
+        if new != old {
+            self.0.store(new, Ordering::Relaxed);
+        }
+    }
+
+    /// How many ticks to search.
+    pub(crate) fn ticks(&self) -> u64 {
+        let nanoseconds = if self.0.load(Ordering::Relaxed) > 0 {
+            Self::LONG
+        } else {
+            Self::SHORT
+        };
+        (nanoseconds * clock::ticks_per_nanosecond_cached()) as u64
+    }
+}

@@ -1,0 +1,146 @@
+//! Idle workers and searchers: who sleeps, who looks, who must be woken.
+//!
+//! An idle worker is a permission that nobody uses: a bit in this set. It needs no thread. Whoever
+//! has work for it claims the bit and runs (a plain thread that calls `join`, a thread that returns
+//! from the poller with an event in hand) or hands it to a spare thread.
+//!
+//! A *searcher* is a thread with a worker and without work that is still looking. While somebody
+//! searches, an insertion wakes nobody: a wake-up costs the waker 10 µs and the sleeper 30 to 50.
+//!
+//! # Protocol (no lost wake-up)
+//!
+//! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if nobody
+//!   searches, claim an idle worker and start it.
+//! - Searcher that gives up: 1. [`Idle::stop_search`]; 2. [`Idle::release`] its worker (a full
+//!   barrier); 3. look at the levels once more; if there is work, claim a worker back.
+//! - Searcher that found work: `stop_search`, a full barrier, and if there is more work and nobody
+//!   else searches, start the next idle worker: a woken one wakes the next.
+//!
+//! *Named race, "insert under release"*: the inserter looks at the set before the bit is there, the
+//! worker looks at the levels before the announcement is there. The two barriers exclude that both
+//! happen.
+
+use crate::facade::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    words: Box<[AtomicU64]>,
+    searching: AtomicUsize,
+}
+
+impl Idle {
+    /// A set for `workers` workers, all in use.
+    pub(crate) fn new(workers: usize) -> Self {
+        Idle {
+            words: (0..workers.div_ceil(64))
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+            searching: AtomicUsize::new(0),
+        }
+    }
+
+    /// Worker `id` is no longer used by anybody. Ends with a full barrier.
+    pub(crate) fn release(&self, id: usize) {
+        let old = self.words[id / 64].fetch_or(1 << (id % 64), Ordering::SeqCst);
+        debug_assert_eq!(old >> (id % 64) & 1, 0, "a worker was released twice");
+        fence(Ordering::SeqCst);
+    }
+
+    /// Takes an idle worker, if there is one; `hint` is looked at first.
+    pub(crate) fn claim(&self, hint: usize) -> Option<usize> {
+        let first = hint / 64;
+        for step in 0..self.words.len() {
+            let index = (first + step) % self.words.len();
+            let word = &self.words[index];
+            let mut old = word.load(Ordering::SeqCst);
+            while old != 0 {
+                let wanted = 1 << (hint % 64);
+                let bit = if step == 0 && old & wanted != 0 {
+                    wanted
+                } else {
+                    old & old.wrapping_neg()
+                };
+                match word.compare_exchange_weak(
+                    old,
+                    old & !bit,
+                    Ordering::SeqCst,
+                    Ordering::SeqCst,
+                ) {
+                    Ok(_) => return Some(index * 64 + bit.trailing_zeros() as usize),
+                    Err(now) => old = now,
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether any worker is idle.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.words.iter().any(|w| w.load(Ordering::SeqCst) != 0)
+    }
+
+    /// How many workers are idle.
+    pub(crate) fn count(&self) -> usize {
+        let ones = |w: &AtomicU64| w.load(Ordering::SeqCst).count_ones() as usize;
+        self.words.iter().map(ones).sum()
+    }
+
+    /// The calling worker starts to search.
+    pub(crate) fn start_search(&self) {
+        self.searching.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The calling worker found work or gives up. Ends with a full barrier.
+    pub(crate) fn stop_search(&self) {
+        let old = self.searching.fetch_sub(1, Ordering::SeqCst);
+        debug_assert_ne!(old, 0);
+        fence(Ordering::SeqCst);
+    }
+
+    /// How many workers search.
+    #[inline]
+    pub(crate) fn searchers(&self) -> usize {
+        self.searching.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(all(test, urgency_loom))]
+mod loom_models {
+    use super::*;
+    use crate::sched::ready::Ready;
+    use loom::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering::*},
+        },
+        thread,
+    };
+
+    /// One worker that searches and gives up, one inserter: the entry is seen by the worker, or the
+    /// inserter got the worker.
+    #[test]
+    fn no_worker_sleeps_while_an_entry_is_ready() {
+        loom::model(|| {
+            let idle = Arc::new(Idle::new(1));
+            let ready = Arc::new(Ready::new());
+            let pool = Arc::new(AtomicBool::new(false));
+            idle.start_search();
+            let (i, r, p) = (idle.clone(), ready.clone(), pool.clone());
+            let inserter = thread::spawn(move || {
+                p.store(true, Release);
+                r.announce(0);
+                i.searchers() == 0 && i.claim(0).is_some()
+            });
+            let mut found = ready.levels() != 0;
+            idle.stop_search();
+            if !found {
+                idle.release(0);
+                found = ready.levels_after_writes() != 0 && idle.claim(0).is_some();
+            }
+            let started = inserter.join().unwrap();
+            assert!(found || started, "the entry sleeps with the worker");
+        });
+    }
+}

@@ -1,0 +1,72 @@
+//! The scheduler: workers, stacks, pools, and the ways in which a worker changes hands.
+//!
+//! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
+//! context:
+//!
+//! - [`shared`]: what all workers share, and the insertion of ready work (announce, alert, wake);
+//! - [`find`]: how a worker finds its next work, asks for jobs, searches, and goes idle;
+//! - [`run`]: how work is run, and the scheduling point;
+//! - [`wait`]: how a stack waits, is abandoned, regains a worker;
+//! - [`hand_off`]: how a worker goes to another thread; spare threads;
+//! - [`poll`]: the thread in the poller, events that take a worker over, relief;
+//! - [`shutdown`]: closing, and the account of what was left.
+//!
+//! The protocols below them are types of their own, each with its rules and its model:
+//! [`attention`], [`suspension`], [`mailbox`], [`ready`], [`idle`], and the deque in `fork`.
+
+pub(crate) mod attention;
+pub(crate) mod idle;
+pub(crate) mod mailbox;
+pub(crate) mod ready;
+pub(crate) mod suspension;
+
+#[cfg(not(urgency_loom))]
+mod loop_modules {
+    use crate::{fork::job::Job, sched::stack::Stack, task::TaskRef};
+    use std::sync::Arc;
+
+    /// A piece of work that a worker found.
+    #[derive(Debug)]
+    pub(crate) enum Work {
+        /// Poll a task, or start a closure.
+        Task(TaskRef),
+        /// Run a stolen job.
+        Job(StolenJob),
+        /// Let a stack go on.
+        Resume(Arc<Stack>),
+    }
+
+    /// A job that was taken out of a deque, and the level of its computation.
+    #[derive(Debug)]
+    pub(crate) struct StolenJob {
+        pub(crate) job: *const Job,
+        pub(crate) level: u8,
+    }
+
+    // SAFETY: whoever took a job out of a deque owns the right to run it, on any thread: `join` and
+    // `scope` require `Send` of their closures.
+    unsafe impl Send for StolenJob {}
+}
+#[cfg(not(urgency_loom))]
+pub(crate) use loop_modules::{StolenJob, Work};
+
+#[cfg(not(urgency_loom))]
+pub(crate) mod find;
+#[cfg(not(urgency_loom))]
+pub(crate) mod hand_off;
+#[cfg(not(urgency_loom))]
+pub(crate) mod poll;
+#[cfg(not(urgency_loom))]
+pub(crate) mod pool;
+#[cfg(not(urgency_loom))]
+pub(crate) mod run;
+#[cfg(not(urgency_loom))]
+pub(crate) mod shared;
+#[cfg(not(urgency_loom))]
+pub(crate) mod shutdown;
+#[cfg(not(urgency_loom))]
+pub(crate) mod stack;
+#[cfg(not(urgency_loom))]
+pub(crate) mod wait;
+#[cfg(not(urgency_loom))]
+pub(crate) mod worker;

@@ -1,0 +1,71 @@
+//! The pool of one level: all its ready contexts, in two FIFO queues.
+//!
+//! - The *mugging queue* holds abandoned stacks, which can go on at once; always looked at first, so
+//!   that being abandoned does not cost a context its age.
+//! - The *regular queue* holds everything else in the order in which it became ready: tasks, stacks
+//!   whose wait is over, and deques with public jobs.
+//!
+//! That order is the aging heuristic of Prompt I-Cilk, and the reason why this is one central queue
+//! and not a set of stealing queues. The queue itself is `crossbeam`'s segmented queue: fetch-and-add
+//! style positions in a list of blocks, as in the paper, without an epoch scheme.
+//!
+//! An entry is a hint, and may be stale: a task that another entry already ran (it was boosted), a
+//! stack claimed by somebody else, a deque that is empty by now. Whoever pops it finds out by a claim
+//! (`TaskRef::run`, `Suspension::claim`, `Deque::steal`) and looks further.
+
+use super::{StolenJob, stack::Stack};
+use crate::task::TaskRef;
+use crossbeam_queue::SegQueue;
+use std::sync::Arc;
+
+/// A ready context.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// A task to be polled, or a closure to be started on a fresh stack.
+    Task(TaskRef),
+    /// A stack that can go on.
+    Stack(Arc<Stack>),
+    /// A deque that had public jobs when this was queued.
+    Deque(Arc<Stack>),
+    /// A stolen job for which no thread could be had.
+    Job(StolenJob),
+}
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    mugging: SegQueue<Arc<Stack>>,
+    regular: SegQueue<Entry>,
+}
+
+impl Pool {
+    /// An abandoned stack.
+    pub(crate) fn push_mugging(&self, stack: Arc<Stack>) {
+        self.mugging.push(stack);
+    }
+
+    /// Anything else.
+    pub(crate) fn push(&self, entry: Entry) {
+        self.regular.push(entry);
+    }
+
+    /// The next entry, and whether it comes from the mugging queue.
+    pub(crate) fn pop(&self) -> Option<(Entry, bool)> {
+        // `is_empty` is two loads, `pop` of an empty queue a full fence.
+        if !self.mugging.is_empty()
+            && let Some(stack) = self.mugging.pop()
+        {
+            return Some((Entry::Stack(stack), true));
+        }
+        self.regular.pop().map(|entry| (entry, false))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mugging.is_empty() && self.regular.is_empty()
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.mugging.len() + self.regular.len()
+    }
+}

@@ -1,0 +1,284 @@
+//! The loop of a thread that holds a worker, and the scheduling point.
+//!
+//! [`Shared::serve`] is the loop: find work, run it, until the worker goes elsewhere. User code runs
+//! between [`Shared::go`] and `Attention::enter`; everything else is "inside the scheduler".
+//!
+//! [`check`] is the scheduling point: one load and one branch on the hot path of every fork, sync,
+//! spawn and get. Its cold side answers what others asked for, in this order:
+//!
+//! 1. the worker was taken: regain one, or wait for it (`wait.rs`);
+//! 2. somebody is hungry: publish jobs;
+//! 3. more urgent work is ready: take it, and abandon this stack for it.
+
+use super::{
+    StolenJob, Work,
+    attention::{Entered, PREEMPT, SHARE},
+    shared::Shared,
+    stack::Stack,
+    worker::Worker,
+};
+use crate::{
+    fork::deque::Popped,
+    os::clock,
+    task::{Ran, TaskRef},
+};
+use std::{
+    cell::Cell,
+    mem::ManuallyDrop,
+    sync::{Arc, atomic::Ordering},
+};
+
+/// Whether the calling thread polls a task, and may defer a wake-up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Polling {
+    No,
+    /// The next wake-up may be deferred to the end of the poll.
+    MayDefer,
+    Deferred,
+    /// The thread comes from the poller with a batch of wake-ups, and acts on all of them itself.
+    Batch,
+}
+
+thread_local! {
+    static POLLING: Cell<Polling> = const { Cell::new(Polling::No) };
+}
+
+/// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
+/// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
+#[inline]
+pub(crate) fn defer_wake_up(shared: &Shared) -> bool {
+    let polling = POLLING.get();
+    if polling != Polling::MayDefer && polling != Polling::Batch {
+        return false;
+    }
+    let same = Stack::with_current(|me| me.is_some_and(|me| std::ptr::eq(me.runtime(), shared)));
+    if same && polling == Polling::MayDefer {
+        POLLING.set(Polling::Deferred);
+    }
+    same
+}
+
+/// Runs `f`, a batch of wake-ups after which the calling thread looks for a worker itself.
+pub(crate) fn in_batch(f: impl FnOnce()) {
+    let before = POLLING.replace(Polling::Batch);
+    f();
+    POLLING.set(before);
+}
+
+/// The scheduling point of the code that runs on `me`.
+#[inline(always)]
+pub(crate) fn check(me: &Stack) {
+    if me.attention.is_wanted() {
+        check_cold(me);
+    }
+}
+
+/// The scheduling point of a stack of which somebody may want something.
+#[cold]
+#[inline(never)]
+pub(crate) fn check_cold(me: &Stack) {
+    let shared = me.runtime();
+    let requests = shared.come_in(me);
+    if requests & SHARE != 0 {
+        shared.share(me);
+    }
+    shared.give_way(me);
+    shared.go(me, me.level());
+}
+
+impl Shared {
+    /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack.
+    pub(crate) fn serve(&self, me: &Stack, worker: &Worker) {
+        me.hold(worker);
+        let mut handed = worker.take_handed();
+        loop {
+            // What ran may have waited, and come back with another worker.
+            let worker = me.worker();
+            let Some(work) = handed.take().or_else(|| self.find(me, worker)) else {
+                return;
+            };
+            let holding = match work {
+                Work::Resume(stack) => {
+                    worker.at(stack.level()).hand_offs.add(1);
+                    self.deliver(worker, &stack);
+                    false
+                }
+                Work::Task(task) => self.run_task(me, worker, task),
+                Work::Job(job) => self.run_job(me, worker, job),
+            };
+            if !holding {
+                return;
+            }
+        }
+    }
+
+    /// The stack goes to user code at `level`. Prompt: if more urgent work is ready by now, the request
+    /// for attention is set, and the first scheduling point acts on it.
+    #[inline]
+    pub(crate) fn go(&self, me: &Stack, level: u8) {
+        let worker = me.worker();
+        me.set_level(level);
+        worker.set_level(level);
+        if self.is_more_urgent_ready(level) {
+            me.attention.request(PREEMPT);
+        }
+        if self.is_anybody_hungry() {
+            me.attention.request(SHARE);
+        }
+        worker.counters.scheduling.add(worker.lap());
+        me.attention.leave(worker.id, me.deque.capacity());
+    }
+
+    /// The stack comes in from user code, in the middle of its computation, and holds a worker when
+    /// this returns. Returns the requests that were pending.
+    pub(crate) fn come_in(&self, me: &Stack) -> u32 {
+        match me.attention.enter() {
+            Entered::Holding(requests) => {
+                self.account_running(me, requests);
+                requests
+            }
+            Entered::Taken => {
+                self.regain(me);
+                0
+            }
+        }
+    }
+
+    /// As `come_in`, at the end of what a thread ran on an empty stack: without a worker there is
+    /// nothing to wait for. Returns whether it still holds one.
+    #[inline]
+    pub(crate) fn finish(&self, me: &Stack) -> bool {
+        match me.attention.enter() {
+            Entered::Holding(requests) => {
+                self.account_running(me, requests);
+                true
+            }
+            Entered::Taken => {
+                self.undo_demotion(me);
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn account_running(&self, me: &Stack, requests: u32) {
+        let worker = me.worker();
+        let now = clock::now();
+        worker.at(me.level()).running.add(worker.lap_at(now));
+        if requests & PREEMPT != 0 {
+            let since = worker.wanted_since.swap(0, Ordering::Relaxed);
+            if since != 0 {
+                worker.at(me.level()).behind.add(now.saturating_sub(since));
+            }
+        }
+    }
+
+    /// Takes more urgent work if there is some, and abandons this stack for it.
+    pub(crate) fn give_way(&self, me: &Stack) {
+        while let Some(work) = self.next_above(me.worker(), me.level()) {
+            if !self.abandon(me, work) {
+                return;
+            }
+        }
+    }
+
+    /// Polls a task, or runs a closure on this thread's stack. Returns whether it still holds a worker.
+    fn run_task(&self, me: &Stack, worker: &Worker, task: TaskRef) -> bool {
+        let level = task.level();
+        let counters = worker.at(level);
+        counters
+            .latency
+            .record(clock::now().saturating_sub(task.ready_since()));
+        let is_closure = task.is_closure();
+        if is_closure {
+            counters.closures.add(1);
+        } else {
+            counters.tasks.add(1);
+            POLLING.set(Polling::MayDefer);
+        }
+        self.go(me, level);
+        me.set_task(Some(task.as_raw()));
+        let ran = task.run();
+        me.set_task(None);
+        POLLING.set(Polling::No);
+        debug_assert_eq!(me.deque.bottom(), 0, "a task left jobs behind");
+        let holding = self.finish(me);
+        if ran == Ran::Cancelled {
+            self.tasks.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+        holding
+    }
+
+    /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.
+    fn run_job(&self, me: &Stack, worker: &Worker, stolen: StolenJob) -> bool {
+        worker.at(stolen.level).jobs.add(1);
+        self.go(me, stolen.level);
+        run_stolen(me, &stolen);
+        run_pushed_above(me, 0);
+        self.finish(me)
+    }
+}
+
+/// Runs a job that the calling stack stole.
+pub(crate) fn run_stolen(me: &Stack, stolen: &StolenJob) {
+    let job = stolen.job;
+    // SAFETY: a stolen job is alive until it has run; nobody else runs it.
+    unsafe {
+        (*job)
+            .thief()
+            .store(std::ptr::from_ref(me).cast_mut(), Ordering::Release)
+    };
+    // SAFETY: as above. `kind` is read before the call that may end the job's life.
+    unsafe {
+        let execute = (*job).kind.execute;
+        execute(job);
+    }
+}
+
+/// Runs the jobs that the calling stack pushed above `base` and nobody stole, youngest first.
+pub(crate) fn run_pushed_above(me: &Stack, base: usize) {
+    while me.deque.bottom() > base {
+        check(me);
+        let index = me.deque.bottom() - 1;
+        // SAFETY: this is the owner, and the index is the youngest.
+        if unsafe { me.deque.pop(index) } == Popped::Stolen {
+            // Everything older was stolen before it.
+            // SAFETY: this is the owner, and the pop has just shown it.
+            unsafe { me.deque.start_over(base) };
+            return;
+        }
+        // SAFETY: just popped as ours.
+        let job = unsafe { me.deque.popped_job(index) };
+        // SAFETY: a popped job is ours to run, once; only boxed jobs of scopes lie here, and they are
+        // self-contained.
+        unsafe {
+            let execute = (*job).kind.execute;
+            execute(job);
+        }
+    }
+}
+
+/// Calls `f` with the task that the calling thread runs, if it runs one.
+pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
+    Stack::with_current(|me| {
+        let task = me.and_then(Stack::task).map(|header| {
+            // SAFETY: the running entry keeps the task alive; this borrow of it is not dropped.
+            ManuallyDrop::new(unsafe { TaskRef::from_raw(header) })
+        });
+        f(task.as_deref())
+    })
+}
+
+/// The number of the worker that `me` holds in `shared`, as a hint.
+pub(crate) fn worker_of(me: &Stack, shared: &Shared) -> usize {
+    if std::ptr::eq(me.runtime(), shared) {
+        me.worker().id
+    } else {
+        0
+    }
+}
+
+/// An owned reference to the runtime of the calling thread's stack, if it has one.
+pub(crate) fn current_runtime() -> Option<Arc<Shared>> {
+    Stack::with_current(|me| me.map(|me| me.runtime().arc()))
+}

@@ -1,0 +1,284 @@
+//! What all workers of a runtime share, and how ready work gets in.
+//!
+//! # Insertion
+//!
+//! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, jobs are
+//! published) ends in [`Shared::inserted`]:
+//!
+//! 1. the entry is in the pool;
+//! 2. the level's bit is set (a full barrier);
+//! 3. every worker that serves a less urgent level is alerted through its attention word: the prompt
+//!    principle. A worker that finds nothing by then has lost a look, not its place: it takes the work
+//!    first and abandons its stack only if it got some;
+//! 4. if nobody searches, an idle worker is started;
+//! 5. if there is none, the relief timer is armed: somebody must check in within a millisecond.
+//!
+//! A wake-up from inside a task's poll may skip step 4 once: the poll is about to end, and then this
+//! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If
+//! the poll does not end, the relief timer starts the idle worker.
+
+use super::{
+    attention::{PREEMPT, SHARE},
+    idle::Idle,
+    pool::{Entry, Pool},
+    ready::Ready,
+    stack::Stack,
+    worker::{NO_LEVEL, Worker},
+};
+use crate::{io::driver::Driver, level::table::LevelTable, os::clock, task::TaskRef};
+use crossbeam_utils::CachePadded;
+use std::{
+    ptr,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// A worker that was asked for attention and has not checked in for this long loses its worker.
+/// It is the cost of a few dozen hand-offs, and far below what a person notices.
+pub(crate) const RELIEF_PERIOD: Duration = Duration::from_millis(1);
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) ready: Ready,
+    pub(crate) idle: Idle,
+    pub(crate) pools: Box<[Pool]>,
+    pub(crate) workers: Box<[CachePadded<Worker>]>,
+    pub(crate) levels: LevelTable,
+    pub(crate) threads: super::hand_off::Threads,
+    pub(crate) tasks: super::shutdown::Tasks,
+    pub(crate) overrunning: super::poll::Overrunning,
+    driver: OnceLock<Arc<Driver>>,
+    /// How many threads are in the poller.
+    pub(crate) pollers: AtomicUsize,
+    pub(crate) closing: AtomicBool,
+    myself: Weak<Shared>,
+}
+
+impl Shared {
+    pub(crate) fn new(workers: usize, levels: LevelTable, thread_limit: usize) -> Arc<Self> {
+        clock::calibrate();
+        let count = levels.len();
+        let shared = Arc::new_cyclic(|myself| Shared {
+            ready: Ready::new(),
+            idle: Idle::new(workers),
+            pools: (0..count).map(|_| Pool::default()).collect(),
+            workers: (0..workers)
+                .map(|id| CachePadded::new(Worker::new(id, count)))
+                .collect(),
+            levels,
+            threads: super::hand_off::Threads::new(thread_limit),
+            tasks: super::shutdown::Tasks::new(workers),
+            overrunning: super::poll::Overrunning::default(),
+            driver: OnceLock::new(),
+            pollers: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            myself: myself.clone(),
+        });
+        for id in 0..workers {
+            shared.idle.release(id);
+        }
+        shared
+    }
+
+    pub(crate) fn arc(&self) -> Arc<Shared> {
+        self.myself
+            .upgrade()
+            .expect("whoever uses the runtime keeps it alive")
+    }
+
+    pub(crate) fn weak(&self) -> Weak<Shared> {
+        self.myself.clone()
+    }
+
+    /// The I/O driver, made when it is first needed.
+    pub(crate) fn driver(&self) -> std::io::Result<&Arc<Driver>> {
+        if let Some(driver) = self.driver.get() {
+            return Ok(driver);
+        }
+        let made = Driver::new()?;
+        Ok(self.driver.get_or_init(|| {
+            let shared = self.weak();
+            made.on_interest(move || {
+                if let Some(shared) = shared.upgrade() {
+                    shared.interest_added();
+                }
+            });
+            made
+        }))
+    }
+
+    /// The I/O driver, if anything needed it yet.
+    #[inline]
+    pub(crate) fn driver_if_made(&self) -> Option<&Arc<Driver>> {
+        self.driver.get()
+    }
+
+    /// A task became ready.
+    #[inline]
+    pub(crate) fn insert_task(&self, task: TaskRef) {
+        let level = task.level();
+        self.pools[usize::from(level)].push(Entry::Task(task));
+        self.inserted(level);
+    }
+
+    /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
+    /// older waits, and the stack gets it directly: one wake-up instead of two.
+    pub(crate) fn resume(&self, stack: Arc<Stack>) {
+        if let Some(worker) = self.claim_idle() {
+            if stack.suspension.claim() {
+                self.deliver(worker, &stack);
+            } else {
+                self.release(worker);
+            }
+            return;
+        }
+        self.insert_resumable(stack);
+    }
+
+    /// Puts a resumable stack at the tail of its level's pool.
+    pub(crate) fn insert_resumable(&self, stack: Arc<Stack>) {
+        let level = stack.level();
+        self.pools[usize::from(level)].push(Entry::Stack(stack));
+        self.inserted(level);
+    }
+
+    /// Puts an abandoned stack into its level's mugging queue.
+    pub(crate) fn insert_abandoned(&self, stack: Arc<Stack>) {
+        let level = stack.level();
+        self.pools[usize::from(level)].push_mugging(stack);
+        self.inserted(level);
+    }
+
+    /// A stolen job goes back: no thread could be had for it.
+    pub(crate) fn insert_job(&self, job: super::StolenJob) {
+        let level = job.level;
+        self.pools[usize::from(level)].push(Entry::Job(job));
+        self.inserted(level);
+    }
+
+    /// The deque of `stack` has public jobs: it must be in the pool.
+    pub(crate) fn insert_deque(&self, stack: &Stack) {
+        if !stack.queued.swap(true, Ordering::AcqRel) {
+            let level = stack.level();
+            self.pools[usize::from(level)].push(Entry::Deque(stack.arc()));
+            self.inserted(level);
+        }
+    }
+
+    /// Steps 2 to 5 of the module's text.
+    #[inline]
+    fn inserted(&self, level: u8) {
+        self.ready.announce(level);
+        if self.pools.len() > 1 {
+            self.alert_below(level);
+        }
+        if self.idle.searchers() != 0 {
+            return;
+        }
+        if super::run::defer_wake_up(self) {
+            self.arm_relief();
+        } else {
+            self.start_idle();
+        }
+    }
+
+    /// Alerts every worker that serves something less urgent than `level`.
+    fn alert_below(&self, level: u8) {
+        for worker in &self.workers {
+            let serves = worker.level();
+            if serves != NO_LEVEL && serves > level {
+                worker.wanted_since.store(clock::now(), Ordering::Relaxed);
+                if let Some(holder) = self.holder(worker) {
+                    holder.attention.request(PREEMPT);
+                }
+            }
+        }
+    }
+
+    /// The stack that holds a worker, or held it last.
+    pub(crate) fn holder(&self, worker: &Worker) -> Option<&Stack> {
+        // SAFETY: the thread table keeps every stack until the runtime is gone.
+        unsafe { worker.holder().as_ref() }
+    }
+
+    /// Starts an idle worker if there is one, else sees to it that the busy ones check in.
+    pub(crate) fn start_idle(&self) {
+        match self.claim_idle() {
+            Some(worker) => self.start(worker),
+            None => self.arm_relief(),
+        }
+    }
+
+    /// Takes a worker out of the idle set, for the caller.
+    pub(crate) fn claim_idle(&self) -> Option<&Worker> {
+        let id = self.idle.claim(0)?;
+        let worker = &*self.workers[id];
+        let slept = worker.lap();
+        worker.counters.asleep.add(slept);
+        self.threads.patience.learn(slept);
+        Some(worker)
+    }
+
+    /// Puts a worker that nobody uses into the idle set.
+    pub(crate) fn release(&self, worker: &Worker) {
+        worker.set_level(NO_LEVEL);
+        worker.lap();
+        self.idle.release(worker.id);
+    }
+
+    /// As [`Shared::release`], and looks once more: no worker is idle while anything is ready.
+    pub(crate) fn release_and_look(&self, worker: &Worker) {
+        self.release(worker);
+        if self.ready.levels_after_writes() != 0 && self.idle.searchers() == 0 {
+            self.start_idle();
+        }
+    }
+
+    /// Somebody must look at the busy workers within the relief period.
+    #[inline]
+    pub(crate) fn arm_relief(&self) {
+        if !self.closing.load(Ordering::Relaxed) && !self.threads.relief_armed() {
+            self.arm_relief_cold();
+        }
+    }
+
+    #[cold]
+    fn arm_relief_cold(&self) {
+        if self.threads.set_relief_armed() {
+            return;
+        }
+        // Without a driver there is no relief: the process is out of descriptors.
+        if let Ok(driver) = self.driver() {
+            driver.arm_relief(RELIEF_PERIOD);
+            self.want_poller();
+        }
+    }
+
+    /// Asks every stack that runs user code, other than `me`, to publish jobs.
+    pub(crate) fn ask_for_jobs(&self, me: &Stack) {
+        for worker in &self.workers {
+            if worker.level() != NO_LEVEL
+                && let Some(stack) = self.holder(worker)
+                && !ptr::eq(stack, me)
+            {
+                stack.attention.request(SHARE);
+            }
+        }
+    }
+
+    /// Whether anybody is hungry: a stack that starts now should publish its first job.
+    #[inline]
+    pub(crate) fn is_anybody_hungry(&self) -> bool {
+        self.idle.searchers() != 0 || self.idle.any()
+    }
+
+    /// Whether work is ready that is more urgent than `level`.
+    #[inline]
+    pub(crate) fn is_more_urgent_ready(&self, level: u8) -> bool {
+        self.pools.len() > 1 && self.ready.levels_after_writes() & ((1 << level) - 1) != 0
+    }
+}

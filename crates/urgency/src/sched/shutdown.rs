@@ -1,0 +1,250 @@
+//! The tasks of a runtime, and its end.
+//!
+//! # Shutdown in steps
+//!
+//! 1. *Drain*: wait until no task is alive (or until the given time is over). *Cancel*: skip this.
+//! 2. Close the table of live tasks: a later spawn gives a handle that reports `ShutDown`.
+//! 3. Cancel what is alive. A suspended task becomes ready and a worker drops its future; a running
+//!    closure goes on to its end, but whatever it waits for ends with an error.
+//! 4. Wait until no task is alive, or until the given time is over.
+//! 5. Set `closing`, wake everybody, shut the driver down. From now on a thread ends when it finds
+//!    nothing ready. Ready work is still run: a stack that resumes must be able to unwind.
+//! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
+//!    and reported.
+//!
+//! Dropping the runtime without a shutdown does steps 2, 5 and 6, and waits for nothing.
+//!
+//! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
+
+use super::shared::Shared;
+use crate::{
+    os::clock,
+    sched::{run, stack::Stack},
+    task::{LiveTasks, Schedule, TaskRef},
+};
+use std::{
+    ptr,
+    sync::{
+        Condvar, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// The tasks of a runtime.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    pub(crate) live: LiveTasks,
+    pub(crate) panicked: AtomicU64,
+    pub(crate) cancelled: AtomicU64,
+    /// Somebody waits for the table to become empty.
+    awaited: AtomicBool,
+    lock: Mutex<()>,
+    ended: Condvar,
+}
+
+impl Tasks {
+    pub(crate) fn new(workers: usize) -> Self {
+        Tasks {
+            live: LiveTasks::new(workers),
+            panicked: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
+            awaited: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Waits until `is_done`, which changes only after a call of [`Tasks::something_ended`].
+    fn wait_until(&self, deadline: Option<Instant>, is_done: impl Fn() -> bool) -> bool {
+        self.awaited.store(true, Ordering::SeqCst);
+        let mut guard = self.lock.lock().expect("nothing panics under this lock");
+        loop {
+            if is_done() {
+                return true;
+            }
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            match left {
+                Some(Duration::ZERO) => return false,
+                Some(left) => {
+                    let waited = self.ended.wait_timeout(guard, left);
+                    guard = waited.expect("nothing panics under this lock").0;
+                }
+                None => {
+                    let waited = self.ended.wait(guard);
+                    guard = waited.expect("nothing panics under this lock");
+                }
+            }
+        }
+    }
+
+    fn something_ended(&self) {
+        if self.awaited.load(Ordering::SeqCst) {
+            drop(self.lock.lock().expect("nothing panics under this lock"));
+            self.ended.notify_all();
+        }
+    }
+}
+
+/// How [`Runtime::shutdown`](crate::Runtime::shutdown) treats the tasks that are alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Waits for them, and for those that they spawn.
+    Drain,
+    /// Cancels them: a suspended task is dropped; a running closure ends by itself, but whatever it
+    /// waits for ends with an error.
+    Cancel,
+}
+
+/// The account of a shutdown: what became of every task that was ever spawned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Tasks that were spawned, async ones and closures.
+    pub spawned: u64,
+    /// Tasks that returned a result.
+    pub finished: u64,
+    /// Tasks that panicked.
+    pub panicked: u64,
+    /// Tasks that were cancelled, by their handles or by the shutdown.
+    pub cancelled: u64,
+    /// Tasks that were still running when the time was over. They end by themselves or never; nobody
+    /// waits for them.
+    pub left: u64,
+}
+
+impl Shared {
+    /// The module's steps. Without `within`, a drain waits as long as it takes.
+    pub(crate) fn shut_down(&self, how: Shutdown, within: Option<Duration>) -> Report {
+        let deadline = within.map(|within| Instant::now() + within);
+        let is_empty = || self.tasks.live.len() == 0;
+        if how == Shutdown::Drain {
+            self.tasks.wait_until(deadline, is_empty);
+        }
+        for task in self.tasks.live.close() {
+            task.cancel();
+        }
+        self.tasks.wait_until(deadline, is_empty);
+        self.close();
+        for task in self.tasks.live.tasks() {
+            self.seize(task);
+        }
+        // Threads that are still in user code end by themselves; those without work are awaited, so
+        // that a runtime that was shut down in good order leaves nothing behind.
+        let soon = Instant::now() + Duration::from_secs(1);
+        let until = deadline.map_or(soon, |deadline| deadline.min(soon));
+        self.tasks
+            .wait_until(Some(until), || self.threads.alive() == 0);
+        self.report()
+    }
+
+    /// What dropping a runtime does: waits for nothing.
+    pub(crate) fn abandon_all(&self) {
+        let tasks = self.tasks.live.close();
+        self.close();
+        for task in tasks {
+            self.seize(task);
+        }
+    }
+
+    fn seize(&self, task: TaskRef) {
+        if task.shut_down() {
+            self.tasks.cancelled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn close(&self) {
+        if self.closing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        if let Some(driver) = self.driver_if_made() {
+            driver.shutdown();
+            // One for each thread that may be in the poller, and it stays there for a late one.
+            for _ in 0..=self.pollers.load(Ordering::SeqCst) {
+                driver.notify();
+            }
+        }
+        self.rouse_spares();
+    }
+
+    pub(crate) fn thread_ended(&self) {
+        self.tasks.something_ended();
+    }
+
+    fn report(&self) -> Report {
+        let spawned = self.tasks.live.entered();
+        let left = self.tasks.live.len() as u64;
+        let panicked = self.tasks.panicked.load(Ordering::Relaxed);
+        let cancelled = self.tasks.cancelled.load(Ordering::Relaxed);
+        Report {
+            spawned,
+            finished: spawned.saturating_sub(left + panicked + cancelled),
+            panicked,
+            cancelled,
+            left,
+        }
+    }
+}
+
+impl Schedule for Shared {
+    fn schedule(&self, task: TaskRef) {
+        if self.closing.load(Ordering::Acquire) {
+            self.seize(task);
+            return;
+        }
+        task.set_ready_since(clock::now());
+        self.insert_task(task);
+    }
+
+    fn promote(&self, task: TaskRef) {
+        self.insert_task(task);
+    }
+
+    fn raised(&self, task: &TaskRef) {
+        self.raise_stack_of(task);
+    }
+
+    fn released(&self, task: &TaskRef) {
+        self.tasks.live.remove(task);
+        self.tasks.something_ended();
+    }
+
+    fn panicked(&self, _task: &TaskRef) {
+        self.tasks.panicked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn is_kept_alive_here(&self) -> bool {
+        Stack::with_current(|me| me.is_some_and(|me| ptr::eq(me.runtime(), self)))
+    }
+}
+
+impl Shared {
+    /// A running task was raised: the stack that runs it, if it waits or was abandoned, queues at the
+    /// new level.
+    fn raise_stack_of(&self, task: &TaskRef) {
+        let Some(stack) = self.threads.stack_of(task) else {
+            return;
+        };
+        let level = task.level();
+        if stack.level() <= level {
+            return;
+        }
+        stack.set_level(level);
+        if stack.suspension.is_resumable() {
+            self.insert_resumable(stack);
+        } else {
+            stack.attention.request(super::attention::PREEMPT);
+        }
+    }
+
+    /// Enters a new task and makes it ready.
+    pub(crate) fn admit(&self, task: TaskRef) {
+        let near = Stack::with_current(|me| me.map_or(0, |me| run::worker_of(me, self)));
+        if self.tasks.live.insert(&task, near) {
+            task.set_ready_since(clock::now());
+            self.insert_task(task);
+        } else {
+            task.shut_down();
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! A stack: an OS thread as the scheduler sees it.
+//!
+//! Urgency never moves a stack between threads, so a stack *is* a thread, and thread-locals,
+//! backtraces, debuggers and profilers simply work. Most stacks belong to threads that the runtime
+//! made; a plain thread that calls `join`, `scope` or `Runtime::run` borrows one for that time.
+//!
+//! A stack has the owner's side of everything that a scheduling point touches: the attention word,
+//! the deque, the worker it holds. Other threads reach it through an `Arc` (queue entries, wakers) or
+//! through a worker's holder pointer (valid while the runtime lives: it keeps all its stacks).
+
+use super::{
+    attention::Attention, mailbox::Mailbox, shared::Shared, suspension::Suspension, worker::Worker,
+};
+use crate::{fork::deque::Deque, task::Header};
+use std::{
+    cell::Cell,
+    ptr::{self, NonNull},
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, Ordering},
+    },
+    thread::{self, Thread},
+};
+
+thread_local! {
+    static CURRENT: Cell<*const Stack> = const { Cell::new(ptr::null()) };
+}
+
+/// See the module's text.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Stack {
+    pub(crate) attention: Attention,
+    pub(crate) deque: Deque,
+    level: AtomicU8,
+    /// Whether the pool holds an entry for this deque.
+    pub(crate) queued: AtomicBool,
+    /// The worker that this stack holds; meaningful while it holds one. Written inside the scheduler,
+    /// read by the stack and by whoever took its worker (ordered by the attention word).
+    worker: AtomicPtr<Worker>,
+    pub(crate) suspension: Suspension,
+    mailbox: Mailbox<Worker>,
+    thread: Mutex<Option<Thread>>,
+    /// The task that the stack runs. Written by the stack, compared by `stack_of`.
+    task: AtomicPtr<Header>,
+    /// The kernel's thread id, for demotion.
+    pub(crate) tid: AtomicI32,
+    /// Whether relief demoted the thread.
+    pub(crate) demoted: AtomicBool,
+    shared: Weak<Shared>,
+    myself: Weak<Stack>,
+}
+
+/// What a spare thread receives instead of a worker.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Delivery {
+    /// A worker to serve with.
+    Worker(*const Worker),
+    /// Look around again: somebody should poll.
+    Look,
+}
+
+impl Stack {
+    pub(crate) fn new(shared: Weak<Shared>) -> Arc<Self> {
+        Arc::new_cyclic(|myself| Stack {
+            attention: Attention::new_busy(),
+            level: AtomicU8::new(0),
+            queued: AtomicBool::new(false),
+            deque: Deque::new(),
+            worker: AtomicPtr::new(ptr::null_mut()),
+            suspension: Suspension::new(),
+            mailbox: Mailbox::new(),
+            thread: Mutex::new(None),
+            task: AtomicPtr::new(ptr::null_mut()),
+            tid: AtomicI32::new(0),
+            demoted: AtomicBool::new(false),
+            shared,
+            myself: myself.clone(),
+        })
+    }
+
+    /// The stack of the calling thread, null in a plain thread.
+    #[inline(always)]
+    pub(crate) fn current_ptr() -> *const Stack {
+        CURRENT.get()
+    }
+
+    /// Runs `f` with the stack of the calling thread, if it has one.
+    #[inline]
+    pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Stack>) -> R) -> R {
+        // SAFETY: the pointer is set by `bind` from a stack that its thread keeps until `unbind`, and
+        // only this thread reads it.
+        f(unsafe { CURRENT.get().as_ref() })
+    }
+
+    /// The thread that will be this stack: a delivery may come before it runs.
+    pub(crate) fn set_thread(&self, thread: Thread) {
+        *self.lock_thread() = Some(thread);
+    }
+
+    /// The calling thread is this stack from now on.
+    pub(crate) fn bind(&self) {
+        self.set_thread(thread::current());
+        self.tid
+            .store(crate::os::thread::current_id(), Ordering::Relaxed);
+        CURRENT.set(self);
+    }
+
+    /// The calling thread is a plain thread again.
+    pub(crate) fn unbind(&self) {
+        debug_assert!(ptr::eq(CURRENT.get(), self));
+        CURRENT.set(ptr::null());
+    }
+
+    fn lock_thread(&self) -> std::sync::MutexGuard<'_, Option<Thread>> {
+        self.thread
+            .lock()
+            .expect("nothing panics under the thread's lock")
+    }
+
+    /// An owned reference.
+    pub(crate) fn arc(&self) -> Arc<Stack> {
+        self.myself
+            .upgrade()
+            .expect("a stack that runs is referenced")
+    }
+
+    /// The runtime, if it still lives.
+    pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
+        self.shared.upgrade()
+    }
+
+    /// The runtime, for the stack's own thread.
+    #[inline]
+    pub(crate) fn runtime(&self) -> &Shared {
+        // SAFETY: whoever runs on this stack keeps the runtime alive: a runtime thread holds an `Arc`
+        // for its whole life, a guest borrows one while it is bound.
+        unsafe { &*self.shared.as_ptr() }
+    }
+
+    /// The worker that this stack holds. Only for the stack itself, or for who took its worker.
+    #[inline]
+    pub(crate) fn worker(&self) -> &Worker {
+        let worker = self.worker.load(Ordering::Relaxed);
+        debug_assert!(!worker.is_null());
+        // SAFETY: set by `hold`; workers live as long as the runtime, and the stack's thread keeps
+        // the runtime alive.
+        unsafe { &*worker }
+    }
+
+    /// This stack holds `worker` from now on. Called inside the scheduler.
+    pub(crate) fn hold(&self, worker: &Worker) {
+        self.worker
+            .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
+        worker.set_holder(self);
+    }
+
+    /// The task that the stack runs.
+    #[inline]
+    pub(crate) fn task(&self) -> Option<NonNull<Header>> {
+        NonNull::new(self.task.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_task(&self, task: Option<NonNull<Header>>) {
+        let task = task.map_or(ptr::null_mut(), NonNull::as_ptr);
+        self.task.store(task, Ordering::Relaxed);
+    }
+
+    /// The level of the computation on this stack.
+    #[inline]
+    pub(crate) fn level(&self) -> u8 {
+        self.level.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_level(&self, level: u8) {
+        self.level.store(level, Ordering::Relaxed);
+    }
+
+    /// Gives this stack's thread a worker. The caller has the right to (see `Mailbox`, rule 1).
+    pub(crate) fn deliver(&self, delivery: Delivery) {
+        let item = match delivery {
+            Delivery::Worker(worker) => worker,
+            Delivery::Look => look_token(),
+        };
+        let thread = self.lock_thread();
+        let thread = thread.as_ref().expect("a stack that parks has a thread");
+        self.mailbox.deliver(item, thread);
+    }
+
+    /// Parks the calling thread, which is this stack's, until a delivery comes.
+    pub(crate) fn receive(&self) -> Delivery {
+        let item = self.mailbox.receive();
+        if ptr::eq(item, look_token()) {
+            Delivery::Look
+        } else {
+            Delivery::Worker(item)
+        }
+    }
+
+    /// Ends the stack's wait.
+    pub(crate) fn wake(&self) {
+        if self.suspension.wake()
+            && let Some(shared) = self.shared()
+        {
+            shared.resume(self.arc());
+        }
+    }
+}
+
+fn look_token() -> *const Worker {
+    ptr::without_provenance(1)
+}
+
+impl std::task::Wake for Stack {
+    fn wake(self: Arc<Self>) {
+        Stack::wake(&self);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        Stack::wake(self);
+    }
+}

@@ -1,0 +1,187 @@
+//! How a stack waits, is abandoned, and comes back.
+//!
+//! All three end in the same way: the stack's jobs become stealable, its worker goes on without it, the
+//! thread parks in its mailbox, and whoever claims the stack from the pool delivers a worker.
+//!
+//! - [`Shared::suspend`]: the stack waits for a wake-up. Before it parks, its thread looks for the
+//!   worker's next work itself: if that is a resumable stack, the worker goes straight to it; if it is
+//!   the waiting stack itself, nothing moves at all; if there is none, the worker becomes idle and a
+//!   later wake-up comes with it directly.
+//! - [`Shared::abandon`]: more urgent work is in hand. The thread that will run it is secured first: if
+//!   there is none, the work goes back and the stack goes on.
+//! - [`Shared::regain`]: the worker was taken while the stack ran user code. An idle worker will do;
+//!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
+
+use super::{
+    Work,
+    shared::Shared,
+    stack::{Delivery, Stack},
+    worker::Worker,
+};
+use crate::os;
+use std::sync::{Arc, atomic::Ordering};
+
+impl Shared {
+    /// The stack waits until somebody wakes it. Called inside the scheduler with a worker held;
+    /// returns the same way. May return early: every wait is a loop around its condition.
+    pub(crate) fn suspend(&self, me: &Stack) {
+        self.share_all(me);
+        if !me.suspension.suspend() {
+            return;
+        }
+        let worker = me.worker();
+        let Some(work) = self.find(me, worker) else {
+            return self.await_worker(me);
+        };
+        match work {
+            Work::Resume(stack) if std::ptr::eq(&*stack, me) => {}
+            Work::Resume(stack) => {
+                worker.at(me.level()).hand_offs.add(1);
+                self.deliver(worker, &stack);
+                self.await_worker(me);
+            }
+            work => {
+                worker.at(me.level()).hand_offs.add(1);
+                match self.hand_to_spare(worker, work) {
+                    Ok(()) => self.await_worker(me),
+                    Err(work) => self.wait_without_thread(me, worker, work),
+                }
+            }
+        }
+    }
+
+    /// No thread can be had for the work in hand: it goes back, and the stack waits with its worker in
+    /// its hands, until it is woken or a spare turns up.
+    fn wait_without_thread(&self, me: &Stack, worker: &Worker, work: Work) {
+        let mut work = Some(work);
+        loop {
+            if me.suspension.is_resumable() && me.suspension.claim() {
+                if let Some(work) = work {
+                    self.put_back(work);
+                }
+                return;
+            }
+            let Some(unplaced) = work.take() else {
+                break;
+            };
+            match self.pop_spare() {
+                Some(spare) => {
+                    worker.hand(Some(unplaced));
+                    self.deliver(worker, &spare);
+                }
+                None => {
+                    work = Some(unplaced);
+                    self.poll_without_waiting();
+                    std::thread::yield_now();
+                }
+            }
+        }
+        self.await_worker(me);
+    }
+
+    /// Work that was found but cannot be run here returns to its pool.
+    pub(crate) fn put_back(&self, work: Work) {
+        match work {
+            Work::Task(task) => self.insert_task(task),
+            Work::Resume(stack) => {
+                stack.suspension.abandon();
+                self.insert_abandoned(stack);
+            }
+            Work::Job(job) => self.insert_job(job),
+        }
+    }
+
+    /// Leaves the stack for more urgent work. `false`: there is no thread for that work; it went back.
+    pub(crate) fn abandon(&self, me: &Stack, work: Work) -> bool {
+        let worker = me.worker();
+        let level = me.level();
+        match work {
+            Work::Resume(stack) => {
+                self.leave_resumable(me);
+                worker.at(level).abandonments.add(1);
+                worker.at(level).hand_offs.add(1);
+                self.deliver(worker, &stack);
+            }
+            work => {
+                let Some(spare) = self.secure_spare() else {
+                    self.put_back(work);
+                    return false;
+                };
+                self.leave_resumable(me);
+                worker.at(level).abandonments.add(1);
+                worker.at(level).hand_offs.add(1);
+                worker.hand(Some(work));
+                self.deliver(worker, &spare);
+            }
+        }
+        self.await_worker(me);
+        true
+    }
+
+    /// The worker was taken from this stack. Returns when it holds one again.
+    #[cold]
+    pub(crate) fn regain(&self, me: &Stack) {
+        self.undo_demotion(me);
+        if let Some(worker) = self.claim_idle() {
+            me.hold(worker);
+            return;
+        }
+        self.leave_resumable(me);
+        self.await_worker(me);
+    }
+
+    fn leave_resumable(&self, me: &Stack) {
+        self.share_all(me);
+        me.suspension.abandon();
+        self.insert_abandoned(me.arc());
+    }
+
+    /// Parks until somebody delivers a worker.
+    fn await_worker(&self, me: &Stack) {
+        loop {
+            match me.receive() {
+                Delivery::Worker(worker) => {
+                    // SAFETY: workers live as long as the runtime, which this stack's thread keeps.
+                    return me.hold(unsafe { &*worker });
+                }
+                // Meant for a spare thread, and stale.
+                Delivery::Look => {}
+            }
+        }
+    }
+
+    /// The stack checked in after relief had demoted its thread.
+    pub(crate) fn undo_demotion(&self, me: &Stack) {
+        if me.demoted.swap(false, Ordering::AcqRel) {
+            os::thread::promote(me.tid.load(Ordering::Relaxed));
+        }
+    }
+
+    /// A plain thread enters: it borrows a stack and waits for a worker. The thread keeps the runtime
+    /// alive until [`Shared::leave_guest`].
+    pub(crate) fn enter_guest(&self, level: u8) -> Arc<Stack> {
+        let me = self.borrow_guest();
+        me.bind();
+        me.set_level(level);
+        match self.claim_idle() {
+            Some(worker) => me.hold(worker),
+            None => {
+                me.suspension.abandon();
+                self.insert_resumable(me.clone());
+                self.await_worker(&me);
+            }
+        }
+        self.go(&me, level);
+        me
+    }
+
+    /// The plain thread leaves; its worker goes on without it.
+    pub(crate) fn leave_guest(&self, me: Arc<Stack>) {
+        debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
+        if self.finish(&me) {
+            self.release_and_look(me.worker());
+        }
+        me.unbind();
+        self.return_guest(me);
+    }
+}

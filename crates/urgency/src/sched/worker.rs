@@ -1,0 +1,119 @@
+//! A worker: the permission to run on one core, with its scheduler state.
+//!
+//! A worker is not a thread. It is held by at most one stack at a time, or by nobody (idle), and it
+//! travels: by hand-off through a mailbox, by the idle set, or by being taken from a stack that does
+//! not answer. Whoever holds it and is inside the scheduler may write its counters and `handed`.
+
+use super::stack::Stack;
+use crate::account::counters::{LevelCounters, WorkerCounters};
+use std::{
+    cell::Cell,
+    fmt, ptr,
+    sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering},
+};
+
+/// The level of a worker that runs no user code.
+pub(crate) const NO_LEVEL: u8 = u8::MAX;
+
+/// See the module's text.
+pub(crate) struct Worker {
+    pub(crate) id: usize,
+    /// The level it serves, or [`NO_LEVEL`]. Written by the holder; read by whoever looks for a
+    /// worker to alert.
+    level: AtomicU8,
+    /// The stack that holds it (or held it last: a bit set on that stack's word is harmless).
+    holder: AtomicPtr<Stack>,
+    /// Work that came with a hand-off.
+    handed: Cell<Option<super::Work>>,
+    /// When the current span of running, scheduling, searching or sleeping began, in ticks.
+    pub(crate) since: AtomicU64,
+    /// When more urgent work first asked for this worker, in ticks; 0 if none does.
+    pub(crate) wanted_since: AtomicU64,
+    pub(crate) counters: WorkerCounters,
+    pub(crate) by_level: Box<[LevelCounters]>,
+}
+
+// SAFETY: `handed` is touched only by the holder (module text); hand-off, idle set and taking all
+// order one holder after the other. The work in it is Send.
+unsafe impl Send for Worker {}
+// SAFETY: as above.
+unsafe impl Sync for Worker {}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("id", &self.id)
+            .field("level", &self.level())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(id: usize, levels: usize) -> Self {
+        Worker {
+            id,
+            level: AtomicU8::new(NO_LEVEL),
+            holder: AtomicPtr::new(ptr::null_mut()),
+            handed: Cell::new(None),
+            since: AtomicU64::new(crate::os::clock::now()),
+            wanted_since: AtomicU64::new(0),
+            counters: WorkerCounters::default(),
+            by_level: (0..levels).map(|_| LevelCounters::default()).collect(),
+        }
+    }
+
+    /// The level it serves; [`NO_LEVEL`] while it is idle or searching.
+    #[inline]
+    pub(crate) fn level(&self) -> u8 {
+        self.level.load(Ordering::SeqCst)
+    }
+
+    /// The holder announces which level it serves.
+    #[inline]
+    pub(crate) fn set_level(&self, level: u8) {
+        if self.level.load(Ordering::Relaxed) != level {
+            self.level.store(level, Ordering::SeqCst);
+        }
+    }
+
+    /// The stack that holds it, or held it last. Stacks live as long as the runtime.
+    pub(crate) fn holder(&self) -> *const Stack {
+        self.holder.load(Ordering::SeqCst)
+    }
+
+    /// The calling stack holds the worker from now on.
+    pub(crate) fn set_holder(&self, stack: *const Stack) {
+        self.holder.store(stack.cast_mut(), Ordering::SeqCst);
+    }
+
+    /// Leaves work for the next holder.
+    pub(crate) fn hand(&self, work: Option<super::Work>) {
+        let old = self.handed.replace(work);
+        debug_assert!(old.is_none(), "work was lost in a hand-off");
+    }
+
+    /// The work that came with the worker.
+    pub(crate) fn take_handed(&self) -> Option<super::Work> {
+        self.handed.take()
+    }
+
+    /// The counters of a level.
+    #[inline]
+    pub(crate) fn at(&self, level: u8) -> &LevelCounters {
+        &self.by_level[usize::from(level)]
+    }
+
+    /// Ends the current span and returns its length in ticks.
+    #[inline]
+    pub(crate) fn lap(&self) -> u64 {
+        self.lap_at(crate::os::clock::now())
+    }
+
+    /// As [`Worker::lap`], with a reading of the clock in hand.
+    #[inline]
+    pub(crate) fn lap_at(&self, now: u64) -> u64 {
+        let since = self.since.load(Ordering::Relaxed);
+        self.since.store(now, Ordering::Relaxed);
+        now.saturating_sub(since)
+    }
+}

@@ -1,0 +1,121 @@
+//! The free functions that create tasks, and the bare scheduling point.
+
+use crate::{
+    LevelId,
+    runtime::{current, level_on, rank_on, spawn_fn_on, spawn_on},
+    sched::{run, stack::Stack},
+    task::Handle,
+};
+use std::future::Future;
+
+/// Creates the future of an `async` block at the current level and starts it.
+///
+/// The handle can be awaited, waited for in a closure ([`Handle::get`]), sent, shared, cancelled; dropping
+/// it detaches the task. This is `fut-create` of the papers (Prompt I-Cilk, section 2), and like there it
+/// is a scheduling point.
+///
+/// # Examples
+///
+/// ```
+/// let handle = urgency::spawn(async { 6 * 7 });
+/// assert_eq!(handle.get()?, 42);
+/// # Ok::<(), urgency::WaitError>(())
+/// ```
+pub fn spawn<F>(future: F) -> Handle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let shared = current();
+    let handle = spawn_on(&shared, level_on(&shared), future);
+    scheduling_point();
+    handle
+}
+
+/// As [`spawn`], at a level.
+///
+/// # Panics
+///
+/// If the current runtime has no such level.
+#[track_caller]
+pub fn spawn_at<F>(level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let shared = current();
+    let handle = spawn_on(&shared, rank_on(&shared, level.into()), future);
+    scheduling_point();
+    handle
+}
+
+/// Creates the future of a closure at the current level and starts it, on a stack of its own.
+///
+/// The closure may call [`join`](crate::join()), block in [`Handle::get`], take locks: while it waits its
+/// worker does something else.
+///
+/// # Examples
+///
+/// ```
+/// let handle = urgency::spawn_fn(|| {
+///     let inner = urgency::spawn(async { 20 });
+///     inner.get().map(|n| n + 22)
+/// });
+/// assert_eq!(handle.get()??, 42);
+/// # Ok::<(), urgency::WaitError>(())
+/// ```
+pub fn spawn_fn<F, T>(closure: F) -> Handle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let shared = current();
+    let handle = spawn_fn_on(&shared, level_on(&shared), closure);
+    scheduling_point();
+    handle
+}
+
+/// As [`spawn_fn`], at a level.
+///
+/// # Panics
+///
+/// If the current runtime has no such level.
+#[track_caller]
+pub fn spawn_fn_at<F, T>(level: impl Into<LevelId>, closure: F) -> Handle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let shared = current();
+    let handle = spawn_fn_on(&shared, rank_on(&shared, level.into()), closure);
+    scheduling_point();
+    handle
+}
+
+/// Declares a scheduling point in code that neither forks, spawns nor waits: a long loop that calls
+/// this now and then is prompt, and needs no relief. It costs a load and a branch.
+///
+/// # Examples
+///
+/// ```
+/// let mut sum = 0u64;
+/// for i in 0..1_000_000 {
+///     sum = sum.wrapping_add(i * i);
+///     urgency::scheduling_point();
+/// }
+/// assert_eq!(sum, 333_332_833_333_500_000);
+/// ```
+#[inline]
+pub fn scheduling_point() {
+    Stack::with_current(|me| {
+        if let Some(me) = me {
+            run::check(me);
+        }
+    });
+}
+
+/// The level of the calling code. Outside any runtime: the least urgent level of the global one, which
+/// is where [`spawn`] would put new work.
+pub fn current_level() -> LevelId {
+    LevelId::new(crate::runtime::current_level()).expect("a level of a runtime is below 64")
+}

@@ -1,0 +1,247 @@
+//! Standard input, output and error.
+//!
+//! They may be anything, and their open file is shared with other processes (the shell that started this
+//! one), so it must not be made non-blocking: the others would see it, too. Instead:
+//!
+//! - A terminal, pipe or socket is waited for, and read or written only when the kernel says that this will
+//!   not block. A write is at most `PIPE_BUF` bytes (4096) then, which is what the kernel promises room
+//!   for. If another process takes the input between the two, the read blocks, and relief deals with it.
+//! - A file, or what the kernel cannot wait for, goes by blocking operations as [`fs`](crate::fs).
+//!
+//! There is no buffer here and no lock: what several tasks write is interleaved write by write.
+//!
+//! The descriptor is duplicated, because one descriptor can be registered only once with a driver.
+
+use crate::{
+    fs::File,
+    io::{
+        Async, Blocking,
+        poller::is_ready_now,
+        source::{Direction, Done},
+    },
+};
+use futures_io::{AsyncRead, AsyncWrite};
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::FileType,
+};
+use std::{
+    io::{self, IsTerminal},
+    pin::Pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+/// What a ready pipe or terminal takes without blocking.
+const PIPE_BUF: usize = 4096;
+
+/// One of the three.
+#[derive(Debug)]
+enum Standard {
+    Waits(Async<OwnedFd>),
+    Blocks(Mutex<File>),
+}
+
+impl Standard {
+    fn new(fd: impl AsFd) -> io::Result<Self> {
+        let own = fd.as_fd().try_clone_to_owned()?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&own)?.st_mode);
+        let waits = match kind {
+            FileType::Fifo | FileType::Socket => true,
+            FileType::CharacterDevice => own.is_terminal(),
+            _ => false,
+        };
+        Ok(if waits {
+            // Not non-blocking, although the name says so: each operation asks first.
+            Standard::Waits(Async::from_nonblocking(own))
+        } else {
+            Standard::Blocks(Mutex::new(std::fs::File::from(own).into()))
+        })
+    }
+
+    fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Standard::Waits(io) => io.poll_operate(cx, Direction::Read, |fd| {
+                when_ready(fd, Direction::Read)?;
+                Ok(Done::maybe_more(rustix::io::read(fd, &mut *buffer)?))
+            }),
+            Standard::Blocks(file) => Pin::new(&mut *lock(file)).poll_read(cx, buffer),
+        }
+    }
+
+    fn poll_write(&self, cx: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Standard::Waits(io) => io.poll_operate(cx, Direction::Write, |fd| {
+                when_ready(fd, Direction::Write)?;
+                let buffer = &buffer[..buffer.len().min(PIPE_BUF)];
+                Ok(Done::maybe_more(rustix::io::write(fd, buffer)?))
+            }),
+            Standard::Blocks(file) => Pin::new(&mut *lock(file)).poll_write(cx, buffer),
+        }
+    }
+
+    fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Standard::Waits(_) => Poll::Ready(Ok(())),
+            Standard::Blocks(file) => Pin::new(&mut *lock(file)).poll_flush(cx),
+        }
+    }
+}
+
+fn when_ready(fd: &OwnedFd, direction: Direction) -> io::Result<()> {
+    if is_ready_now(fd, direction.interest())? {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+}
+
+fn lock(file: &Mutex<File>) -> MutexGuard<'_, File> {
+    file.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The standard input of this process.
+///
+/// # Errors
+/// If it is closed, or at the limit of open descriptors.
+///
+/// ```no_run
+/// # async fn example() -> std::io::Result<()> {
+/// let mut buffer = [0; 1024];
+/// let count = urgency::stdio::stdin()?.read(&mut buffer).await?;
+/// # Ok(())
+/// # }
+/// ```
+pub fn stdin() -> io::Result<Stdin> {
+    Standard::new(io::stdin()).map(Stdin)
+}
+
+/// The standard output of this process, unbuffered.
+///
+/// # Errors
+/// If it is closed, or at the limit of open descriptors.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// urgency::block_on(urgency::stdio::stdout()?.write_all(b"hello\n"))
+/// # }
+/// ```
+pub fn stdout() -> io::Result<Stdout> {
+    Standard::new(io::stdout()).map(Stdout)
+}
+
+/// The standard error output of this process, unbuffered.
+///
+/// # Errors
+/// If it is closed, or at the limit of open descriptors.
+pub fn stderr() -> io::Result<Stdout> {
+    Standard::new(io::stderr()).map(Stdout)
+}
+
+/// See [`stdin`].
+#[derive(Debug)]
+pub struct Stdin(Standard);
+
+impl Stdin {
+    /// Reads what is there, at least one byte; 0 is the end. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// Those of the descriptor.
+    pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        std::future::poll_fn(|cx| self.0.poll_read(cx, buffer)).await
+    }
+
+    /// The blocking forms, for closures: a [`std::io::Read`].
+    pub fn blocking(&self) -> Blocking<'_, Self> {
+        Blocking::new(self)
+    }
+}
+
+impl AsyncRead for Stdin {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_read(cx, buffer)
+    }
+}
+
+impl AsyncRead for &Stdin {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_read(cx, buffer)
+    }
+}
+
+/// See [`stdout`] and [`stderr`].
+#[derive(Debug)]
+pub struct Stdout(Standard);
+
+impl Stdout {
+    /// Writes what there is room for, at least one byte, and returns how much.
+    ///
+    /// # Errors
+    /// Those of the descriptor.
+    pub async fn write(&self, buffer: &[u8]) -> io::Result<usize> {
+        std::future::poll_fn(|cx| self.0.poll_write(cx, buffer)).await
+    }
+
+    /// Writes all of `buffer`, and waits until the operating system has it.
+    ///
+    /// # Errors
+    /// Those of the descriptor.
+    pub async fn write_all(&self, mut buffer: &[u8]) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.write(buffer).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => buffer = &buffer[count..],
+            }
+        }
+        std::future::poll_fn(|cx| self.0.poll_flush(cx)).await
+    }
+
+    /// The blocking forms, for closures: a [`std::io::Write`].
+    pub fn blocking(&self) -> Blocking<'_, Self> {
+        Blocking::new(self)
+    }
+}
+
+impl AsyncWrite for Stdout {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_write(cx, buffer)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_flush(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_flush(cx)
+    }
+}
+
+impl AsyncWrite for &Stdout {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_write(cx, buffer)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_flush(cx)
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_flush(cx)
+    }
+}

@@ -1,0 +1,51 @@
+//! What the handles need of the floors above, in one place.
+//!
+//! - `LevelId`: a level as users see it.
+//! - `current_level()`: the level of the calling code.
+//! - `may_wait(level, task)`: may the calling code wait for that task, which runs at that level? Asked
+//!   before each wait by a new waiter.
+//! - `waiting_for(task)`, `waited_for(task)`: the calling code has begun, or ended, such a wait. Where a
+//!   task is running, they go on to its `begin_wait` and `end_wait` (boost.rs); with a single level
+//!   there is nothing to boost, and they may do nothing.
+//!
+//! The models need none of it, so that this floor can be checked by itself.
+
+#[cfg(not(urgency_loom))]
+pub(super) use crate::{
+    LevelId,
+    runtime::{current_level, may_wait, waited_for, waiting_for},
+};
+
+#[cfg(urgency_loom)]
+mod stand_in {
+    use crate::task::{TaskId, TaskRef, WaitError};
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct LevelId(u8);
+
+    impl LevelId {
+        pub(crate) fn from_index(index: u8) -> Self {
+            LevelId(index)
+        }
+    }
+
+    impl std::fmt::Display for LevelId {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            self.0.fmt(f)
+        }
+    }
+
+    pub(crate) fn current_level() -> u8 {
+        0
+    }
+
+    pub(crate) fn may_wait(_level: u8, _awaited: TaskId) -> Result<(), WaitError> {
+        Ok(())
+    }
+
+    pub(crate) fn waiting_for(_awaited: &TaskRef) {}
+
+    pub(crate) fn waited_for(_awaited: &TaskRef) {}
+}
+#[cfg(urgency_loom)]
+pub(super) use stand_in::{LevelId, current_level, may_wait, waited_for, waiting_for};

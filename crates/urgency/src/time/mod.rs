@@ -1,0 +1,36 @@
+//! Time: sleeping, ticking, and limits on how long something may take.
+//!
+//! Timers belong to the driver of the runtime, in one heap, and fire by one timer descriptor with the
+//! precision of the kernel's clock (`CLOCK_MONOTONIC`). They fire in the order of their deadlines and never
+//! early. A pending timer is a waiting future as a socket is: nothing ticks, and a program without
+//! timers pays nothing. A sleep starts when it is made, not when it is first awaited.
+//!
+//! The blocking form, for closures, is [`block_on`](crate::block_on) around any of them.
+//!
+//! `timers` is the heap, `sleep` the one future that uses it; the others are made of that.
+
+mod interval;
+mod sleep;
+mod timeout;
+pub(crate) mod timers;
+
+pub use interval::{Interval, interval, interval_at};
+pub use sleep::{Sleep, sleep, sleep_until};
+pub use timeout::{Elapsed, Timeout, deadline, timeout};
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+/// A time that is never reached, for durations that overflow the clock: a century from now.
+fn far(now: Instant) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    now.checked_add(CENTURY).unwrap_or(now)
+}
+
+/// `duration` from now.
+fn after(duration: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(duration).unwrap_or_else(|| far(now))
+}

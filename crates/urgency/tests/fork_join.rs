@@ -1,0 +1,205 @@
+//! Fork-join: results, panics, nesting, borrowing, from anywhere.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+use urgency::{Runtime, join, scope};
+
+fn fib(n: u64) -> u64 {
+    if n < 2 {
+        return n;
+    }
+    let (a, b) = join(|| fib(n - 1), || fib(n - 2));
+    a + b
+}
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+#[test]
+fn a_plain_thread_can_join() {
+    assert_eq!(fib(20), 6765);
+}
+
+#[test]
+fn every_number_of_workers_computes_the_same() {
+    for workers in [1, 2, 3, 4, 9] {
+        let runtime = runtime(workers);
+        assert_eq!(runtime.run(|| fib(24)), 46368, "{workers} workers");
+    }
+}
+
+#[test]
+fn many_plain_threads_join_at_once() {
+    std::thread::scope(|s| {
+        for _ in 0..8 {
+            s.spawn(|| assert_eq!(fib(18), 2584));
+        }
+    });
+}
+
+#[test]
+fn a_panic_of_either_side_reaches_the_caller_after_both_ended() {
+    let runtime = runtime(2);
+    for left in [false, true] {
+        let ended = AtomicUsize::new(0);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            runtime.run(|| {
+                let side = |panics: bool| {
+                    fib(12);
+                    ended.fetch_add(1, Relaxed);
+                    assert!(!panics, "on purpose");
+                };
+                join(|| side(left), || side(!left));
+            })
+        }));
+        assert!(result.is_err());
+        assert!((1..=2).contains(&ended.load(Relaxed)));
+        assert_eq!(runtime.run(|| fib(10)), 55, "the runtime goes on");
+    }
+}
+
+#[test]
+fn a_scope_waits_for_all_its_children_and_theirs() {
+    let runtime = runtime(3);
+    let count = AtomicUsize::new(0);
+    runtime.run(|| {
+        scope(|s| {
+            for _ in 0..100 {
+                s.spawn(|| {
+                    fib(8);
+                    for _ in 0..10 {
+                        s.spawn(|| {
+                            fib(5);
+                            count.fetch_add(1, Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+    });
+    assert_eq!(count.load(Relaxed), 1000);
+}
+
+#[test]
+fn sync_waits_for_the_children_spawned_so_far() {
+    let runtime = runtime(2);
+    let count = AtomicUsize::new(0);
+    runtime.run(|| {
+        scope(|s| {
+            for round in 1..=20 {
+                for _ in 0..50 {
+                    s.spawn(|| {
+                        fib(6);
+                        count.fetch_add(1, Relaxed);
+                    });
+                }
+                s.sync();
+                assert_eq!(count.load(Relaxed), round * 50);
+            }
+        });
+    });
+}
+
+#[test]
+fn sync_inside_a_child_does_not_wait_for_itself() {
+    let runtime = runtime(2);
+    let count = AtomicUsize::new(0);
+    runtime.run(|| {
+        scope(|s| {
+            for _ in 0..200 {
+                s.spawn(|| {
+                    s.spawn(|| count.fetch_add(1, Relaxed));
+                    s.sync();
+                    count.fetch_add(1, Relaxed);
+                });
+            }
+        });
+    });
+    assert_eq!(count.load(Relaxed), 400);
+}
+
+#[test]
+fn a_panic_of_a_child_reaches_the_scope_and_the_others_run() {
+    let runtime = runtime(2);
+    let count = AtomicUsize::new(0);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        runtime.run(|| {
+            scope(|s| {
+                for i in 0..100 {
+                    let count = &count;
+                    s.spawn(move || {
+                        fib(5);
+                        count.fetch_add(1, Relaxed);
+                        assert_ne!(i, 50, "on purpose");
+                    });
+                }
+            });
+        });
+    }));
+    assert!(result.is_err());
+    assert_eq!(count.load(Relaxed), 100);
+}
+
+#[test]
+fn spawns_in_a_join_inside_a_scope_belong_to_the_scope() {
+    let runtime = runtime(2);
+    let count = AtomicUsize::new(0);
+    runtime.run(|| {
+        scope(|s| {
+            for _ in 0..200 {
+                join(
+                    || {
+                        s.spawn(|| count.fetch_add(1, Relaxed));
+                        fib(4)
+                    },
+                    || {
+                        s.spawn(|| count.fetch_add(1, Relaxed));
+                        fib(4)
+                    },
+                );
+            }
+        });
+    });
+    assert_eq!(count.load(Relaxed), 400);
+}
+
+/// rayon#592: a join under a lock, beside other work that wants the lock.
+#[test]
+fn a_lock_held_across_a_join_does_not_deadlock() {
+    let runtime = runtime(4);
+    let lock = Mutex::new(0);
+    runtime.run(|| {
+        scope(|s| {
+            for _ in 0..200 {
+                s.spawn(|| {
+                    let mut held = lock.lock().unwrap();
+                    let (a, b) = join(|| fib(8), || fib(8));
+                    *held += a + b;
+                });
+            }
+        });
+    });
+    assert_eq!(lock.into_inner().unwrap(), 200 * 42);
+}
+
+#[test]
+fn borrowed_data_is_written_by_both_sides() {
+    fn double(numbers: &mut [u32]) {
+        if numbers.len() <= 4 {
+            numbers.iter_mut().for_each(|n| *n *= 2);
+        } else {
+            let middle = numbers.len() / 2;
+            let (left, right) = numbers.split_at_mut(middle);
+            join(|| double(left), || double(right));
+        }
+    }
+    let mut numbers: Vec<u32> = (0..10_000).collect();
+    double(&mut numbers);
+    assert!(numbers.iter().enumerate().all(|(i, n)| *n == 2 * i as u32));
+}

@@ -1,0 +1,219 @@
+//! Levels as types, on a running runtime: typed work runs at its level, and what the types cannot see
+//! is an error at run time. What must not compile is in `compile_fail.rs`.
+
+use std::{
+    future::pending,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::mpsc,
+};
+use urgency::{
+    LevelId, Runtime, WaitError, WaitErrorKind, current_level,
+    level::{AtLeast, Cx, Level, Levels, Normal, OneLevel, TypedHandle, TypedShared},
+    spawn_fn_at, yield_now,
+};
+
+urgency::levels! {
+    /// A diamond.
+    App: Top > Left > Bottom; Top > Right > Bottom
+}
+
+mod other {
+    urgency::levels! {
+        /// An order with as many levels as `App`, so that only its type tells them apart.
+        pub(super) Other: One > Two > Three > Four
+    }
+}
+
+fn runtime(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .levels::<App>()
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn levels_are_ranked_in_the_order_of_declaration() {
+    assert_eq!(App::NAMES, ["Top", "Left", "Right", "Bottom"]);
+    assert_eq!(App::ABOVE, [0, 0b1, 0b1, 0b111]);
+    let ranks = [Top.id(), Left.id(), Right.id(), Bottom.id()].map(LevelId::rank);
+    assert_eq!(ranks, [0, 1, 2, 3]);
+    assert_eq!((App::NAME, Right::NAME), ("App", "Right"));
+}
+
+#[test]
+fn typed_work_runs_at_its_level_and_says_so() {
+    fn here<L: Level>(cx: Cx<L>) -> (LevelId, LevelId, String) {
+        (cx.id(), current_level(), format!("{cx:?}"))
+    }
+    for workers in [1, 2] {
+        let rt = runtime(workers);
+        let handles = rt.run(|| {
+            (
+                Top.spawn_fn(here),
+                Left.spawn(async |cx| {
+                    yield_now().await;
+                    here(cx)
+                }),
+                Bottom.spawn_fn(|cx| cx.spawn_fn(here).get(cx).unwrap()),
+            )
+        });
+        let (top, left, bottom) = handles;
+        for (found, level, name) in [
+            (top.erase().get(), Top.id(), "Cx<Top>"),
+            (left.erase().get(), Left.id(), "Cx<Left>"),
+            (bottom.erase().get(), Bottom.id(), "Cx<Bottom>"),
+        ] {
+            assert_eq!(found.unwrap(), (level, level, name.to_owned()));
+        }
+    }
+}
+
+#[test]
+fn allowed_waits_give_results_at_every_pair_of_levels() {
+    fn up<L, A>(cx: Cx<L>, awaited: A, number: u32) -> Result<u32, WaitError>
+    where
+        L: Level,
+        A: Level + AtLeast<L>,
+    {
+        let closure = awaited.spawn_fn(move |_| number).get(cx)?;
+        let shared: TypedShared<u32, A> = awaited.spawn(async move |_| 1).share();
+        Ok(closure + shared.get(cx)? + shared.clone().get(cx)?)
+    }
+    let rt = runtime(2);
+    let sums = [
+        Top.run_on(&rt, |cx| up(cx, Top, 0)),
+        Left.run_on(&rt, |cx| Ok(up(cx, Top, 10)? + up(cx, Left, 20)?)),
+        Right.run_on(&rt, |cx| Ok(up(cx, Top, 10)? + up(cx, Right, 20)?)),
+        Bottom.run_on(&rt, |cx| {
+            Ok(up(cx, Top, 1)? + up(cx, Left, 2)? + up(cx, Right, 3)? + up(cx, Bottom, 4)?)
+        }),
+    ];
+    assert_eq!(sums, [Ok(2), Ok(34), Ok(34), Ok(18)]);
+}
+
+#[test]
+fn an_erased_handle_gives_an_error_that_has_both_levels() {
+    let rt = runtime(2);
+    let inversion =
+        |waiter: LevelId, awaited: LevelId| Err(WaitErrorKind::Inversion { waiter, awaited });
+    let found = Top.run_on(&rt, |_| {
+        Bottom.spawn(async |_| pending::<u32>().await).erase().get()
+    });
+    assert_eq!(
+        found.map_err(|e| e.kind()),
+        inversion(Top.id(), Bottom.id())
+    );
+    let found = Left.run_on(&rt, |cx| {
+        let inside =
+            cx.spawn(async |_| Right.spawn(async |_| pending::<u32>().await).erase().await);
+        inside.get(cx).unwrap()
+    });
+    assert_eq!(
+        found.map_err(|e| e.kind()),
+        inversion(Left.id(), Right.id())
+    );
+}
+
+#[test]
+fn boosted_work_is_waited_for_from_any_level() {
+    let rt = runtime(1);
+    let sum = Top.run_on(&rt, |cx| {
+        // `chain` waits for work at its own level; the boost reaches that, too.
+        let chain = Bottom.spawn_fn(|cx| Bottom.spawn(async |_| 40).get(cx));
+        let beside = Right.spawn(async |_| 1).share();
+        let boosted = cx.spawn(async move |cx| beside.boosted(cx).await);
+        Ok::<u32, WaitError>(chain.boost_get(cx)?? + boosted.get(cx)?? + 1)
+    });
+    assert_eq!(sum, Ok(42));
+}
+
+#[test]
+fn both_sides_of_a_join_and_async_code_after_a_wait_keep_the_proof() {
+    async fn sum<L: Level>(cx: Cx<'_, L>, numbers: Vec<TypedHandle<u64, L>>) -> u64 {
+        let mut sum = 0;
+        for number in numbers {
+            sum += number.wait(cx).await.unwrap();
+        }
+        let (a, b) = urgency::join(
+            || cx.spawn_fn(|_| 1).get(cx).unwrap(),
+            || cx.spawn(async |_| 2).get(cx).unwrap(),
+        );
+        sum + a + b
+    }
+    let rt = runtime(2);
+    let total = Left.run_on(&rt, |cx| {
+        let numbers = (0..100).map(|n| cx.spawn_fn(move |_| n)).collect();
+        cx.spawn(async move |cx| sum(cx, numbers).await).get(cx)
+    });
+    assert_eq!(total, Ok(4953));
+}
+
+#[test]
+fn levels_of_another_order_are_refused_by_name_before_any_work_exists() {
+    let rt = runtime(1);
+    let message = |call: &dyn Fn()| {
+        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("it is refused");
+        *panic.downcast::<String>().expect("panics with a message")
+    };
+    for text in [
+        message(&|| rt.run(|| drop(other::Two.spawn(async |_| ())))),
+        message(&|| rt.run(|| drop(other::Two.spawn_fn(|_| ())))),
+        message(&|| other::Two.run_on(&rt, |_| ())),
+    ] {
+        assert!(text.contains("`Other`") && text.contains("`App`"), "{text}");
+    }
+    let text = message(&|| drop(Top.spawn_fn(|_| ())));
+    assert!(
+        text.contains("`App`") && text.contains("`OneLevel`"),
+        "{text}"
+    );
+    assert_eq!(rt.run(|| Top.spawn_fn(|_| 1)).erase().get(), Ok(1));
+}
+
+#[test]
+fn a_program_without_levels_has_one_and_runs_polymorphic_code() {
+    fn double<L: Level>(cx: Cx<L>, number: u32) -> Result<u32, WaitError> {
+        cx.spawn_fn(move |_| number * 2).get(cx)
+    }
+    assert_eq!(
+        Normal.spawn_fn(|cx| double(cx, 21)).erase().get(),
+        Ok(Ok(42))
+    );
+    let rt = Runtime::builder().levels::<OneLevel>().build().unwrap();
+    assert_eq!(Normal.run_on(&rt, |cx| double(cx, 4)), Ok(8));
+}
+
+#[test]
+fn a_level_is_accepted_where_a_number_is() {
+    let rt = runtime(1);
+    let found = rt.run(|| spawn_fn_at(Left, current_level)).get();
+    assert_eq!(found, Ok(Left.id()));
+    let chosen: Vec<LevelId> = vec![Bottom.into(), Top.into()];
+    assert_eq!(rt.run_at(chosen[0], current_level), Bottom.id());
+}
+
+#[test]
+fn detached_and_cancelled_typed_work_behaves_as_untyped_work() {
+    let rt = runtime(1);
+    let (sender, receiver) = mpsc::channel();
+    rt.run(|| {
+        Bottom.spawn_fn(move |_| sender.send(7).unwrap()).detach();
+    });
+    assert_eq!(receiver.recv(), Ok(7));
+    let endless = rt.run(|| Left.spawn(async |_| pending::<()>().await));
+    assert!(!endless.is_finished());
+    endless.cancel();
+    let error = endless.erase().get().unwrap_err();
+    assert_eq!(error.kind(), WaitErrorKind::Cancelled);
+}
+
+#[test]
+fn a_panic_of_typed_work_is_resumed_in_whoever_waits() {
+    let rt = runtime(1);
+    let caught = Left.run_on(&rt, |cx| {
+        let broken = Top.spawn_fn(|_| -> u32 { panic!("broken") });
+        catch_unwind(AssertUnwindSafe(|| broken.get(cx)))
+    });
+    assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"broken"));
+}
