@@ -35,19 +35,52 @@ fn directory(name: &str) -> PathBuf {
 #[test]
 fn a_bad_value_is_refused_with_the_option_the_value_and_what_is_allowed() {
     let cases: &[(&[&str], &[&str])] = &[
-        (&["--rate", "0"], &["--rate", "'0'", "1 to 100000 requests per second"]),
-        (&["--rate", "fast"], &["--rate", "'fast'", "not a number", "1 to 100000"]),
+        (
+            &["--rate", "0"],
+            &["--rate", "'0'", "1 to 100000 requests per second"],
+        ),
+        (
+            &["--rate", "fast"],
+            &["--rate", "'fast'", "not a number", "1 to 100000"],
+        ),
         (&["--rate", "NaN"], &["--rate", "'NaN'", "1 to 100000"]),
         (&["--rate", "1e9"], &["--rate", "'1e9'", "out of range"]),
-        (&["--duration", "0.5"], &["--duration", "'0.5'", "1 to 3600 seconds"]),
-        (&["--duration", "3601"], &["--duration", "'3601'", "1 to 3600 seconds"]),
-        (&["--duration=-3"], &["--duration", "'-3'", "1 to 3600 seconds"]),
-        (&["--workers", "0"], &["--workers", "'0'", "1 to 1024 workers"]),
-        (&["--workers", "1025"], &["--workers", "'1025'", "1 to 1024 workers"]),
-        (&["--workers", "two"], &["--workers", "'two'", "1 to 1024 workers"]),
-        (&["--level", "urgent"], &["--level", "'urgent'", "interactive, batch, background"]),
-        (&["--kind", "gpu"], &["--kind", "'gpu'", "fork-join, sequential"]),
-        (&["--arrivals", "never"], &["--arrivals", "'never'", "poisson, uniform"]),
+        (
+            &["--duration", "0.5"],
+            &["--duration", "'0.5'", "1 to 3600 seconds"],
+        ),
+        (
+            &["--duration", "3601"],
+            &["--duration", "'3601'", "1 to 3600 seconds"],
+        ),
+        (
+            &["--duration=-3"],
+            &["--duration", "'-3'", "1 to 3600 seconds"],
+        ),
+        (
+            &["--workers", "0"],
+            &["--workers", "'0'", "1 to 1024 workers"],
+        ),
+        (
+            &["--workers", "1025"],
+            &["--workers", "'1025'", "1 to 1024 workers"],
+        ),
+        (
+            &["--workers", "two"],
+            &["--workers", "'two'", "1 to 1024 workers"],
+        ),
+        (
+            &["--level", "urgent"],
+            &["--level", "'urgent'", "interactive, batch, background"],
+        ),
+        (
+            &["--kind", "gpu"],
+            &["--kind", "'gpu'", "fork-join, sequential"],
+        ),
+        (
+            &["--arrivals", "never"],
+            &["--arrivals", "'never'", "poisson, uniform"],
+        ),
         (
             &["--only", "idle,go"],
             &["--only", "'go'", "idle, urgency, tokio-rayon, threads"],
@@ -72,7 +105,8 @@ fn a_bad_value_is_refused_with_the_option_the_value_and_what_is_allowed() {
 fn help_names_every_option() {
     let help = text(&demo(&["--help"]).stdout);
     for option in [
-        "level", "rate", "duration", "workers", "kind", "arrivals", "only", "port", "picture", "json",
+        "level", "rate", "duration", "workers", "kind", "arrivals", "only", "port", "picture",
+        "json",
     ] {
         assert!(help.contains(&format!("--{option} ")), "{option}: {help}");
     }
@@ -101,7 +135,10 @@ fn a_port_in_use_is_told_before_anything_runs() {
     let output = demo(&["--port", &port, "--picture", picture]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains(&format!("port {port} on 127.0.0.1 is in use")), "{said}");
+    assert!(
+        said.contains(&format!("port {port} on 127.0.0.1 is in use")),
+        "{said}"
+    );
     assert!(said.contains("--port"), "{said}");
     assert!(output.stdout.is_empty(), "it ran all the same");
 }
@@ -179,10 +216,55 @@ fn every_request_is_answered_beside_fork_join_compute() {
 
 #[test]
 fn every_request_is_answered_beside_sequential_loops() {
-    short_run("loops", &["--kind", "sequential", "--workers", "2"], &["urgency"]);
+    short_run(
+        "loops",
+        &["--kind", "sequential", "--workers", "2"],
+        &["urgency"],
+    );
 }
 
 #[test]
 fn every_request_is_answered_by_the_peers() {
     short_run("peers", &["--workers", "2"], &["tokio-rayon", "threads"]);
+}
+
+/// The process id of the server process that `demo` runs, once there is one.
+fn server_of(demo: u32) -> Option<String> {
+    let children = fs::read_to_string(format!("/proc/{demo}/task/{demo}/children")).ok()?;
+    let mut children = children.split_whitespace();
+    let is_server = |id: &&str| {
+        let arguments = fs::read_to_string(format!("/proc/{id}/cmdline"));
+        arguments.is_ok_and(|arguments| arguments.contains("demo-server"))
+    };
+    children.find(is_server).map(str::to_owned)
+}
+
+#[test]
+fn a_server_that_dies_is_told_the_others_go_on_and_the_results_are_kept() {
+    let directory = directory("dies");
+    let picture = directory.join("a.svg");
+    let child = Command::new(env!("CARGO_BIN_EXE_urgency"))
+        .args(["demo", "--duration", "4", "--only", "idle,threads"])
+        .args(["--picture".as_ref(), picture.as_os_str()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let server = loop {
+        if let Some(server) = server_of(child.id()) {
+            break server;
+        }
+        std::thread::yield_now();
+    };
+    let killed = Command::new("kill").args(["-9", &server]).status();
+    assert!(killed.expect("kill starts").success());
+    let output = child.wait_with_output().expect("the command ends");
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{said}\n{complained}");
+    let expected = "the server of Urgency, no compute ended before its time (signal: 9";
+    assert!(complained.contains(expected), "{complained}");
+    assert!(said.contains("[2/2] plain threads:"), "{said}");
+    assert!(said.contains("plain threads needed"), "{said}");
+    assert!(picture.exists());
 }

@@ -115,8 +115,9 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     shared.come_in(me);
     shared.share_all(me);
     shared.release_and_look(me.worker());
-    // While `f` runs the stack is inside the scheduler, without a worker: nobody can take one from it.
-    let result = catch_unwind(AssertUnwindSafe(f));
+    // Meanwhile the stack is inside the scheduler, without a worker: nobody can take one from it, and what
+    // `f` forks goes to a stack of its own.
+    let result = me.set_aside(|| catch_unwind(AssertUnwindSafe(f)));
     shared.regain(me);
     shared.go(me, me.level());
     result.unwrap_or_else(|panic| resume_unwind(panic))

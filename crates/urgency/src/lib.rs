@@ -40,9 +40,7 @@ pub use {
     level::LevelId,
     runtime::{BuildError, Builder, MAX_WORKERS, Runtime},
     sched::shutdown::{Report, Shutdown},
-    spawn::{
-        current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at,
-    },
+    spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},
     task::{Handle, Shared, WaitError, WaitErrorKind},
     urgency_levels::levels,
     yield_now::{YieldNow, yield_now},

@@ -93,26 +93,27 @@ fn allowed_waits_give_results_at_every_pair_of_levels() {
 }
 
 #[test]
-fn an_erased_handle_gives_an_error_that_has_both_levels() {
+fn an_erased_handle_gives_an_error_that_names_both_levels() {
     let rt = runtime(2);
-    let inversion =
-        |waiter: LevelId, awaited: LevelId| Err(WaitErrorKind::Inversion { waiter, awaited });
+    let both = |error: WaitError| match error.kind() {
+        WaitErrorKind::Inversion { waiter, awaited } => (waiter.name(), awaited.name()),
+        other => panic!("{other:?}"),
+    };
     let found = Top.run_on(&rt, |_| {
         Bottom.spawn(async |_| pending::<u32>().await).erase().get()
     });
-    assert_eq!(
-        found.map_err(|e| e.kind()),
-        inversion(Top.id(), Bottom.id())
+    assert_eq!(found.map_err(both), Err(("Top", "Bottom")));
+    let text = found.unwrap_err().to_string();
+    assert!(
+        text.contains("`Top` (level 0)") && text.contains("`Bottom` (level 3)"),
+        "{text}"
     );
     let found = Left.run_on(&rt, |cx| {
         let inside =
             cx.spawn(async |_| Right.spawn(async |_| pending::<u32>().await).erase().await);
         inside.get(cx).unwrap()
     });
-    assert_eq!(
-        found.map_err(|e| e.kind()),
-        inversion(Left.id(), Right.id())
-    );
+    assert_eq!(found.map_err(both), Err(("Left", "Right")));
 }
 
 #[test]

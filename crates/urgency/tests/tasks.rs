@@ -43,7 +43,10 @@ fn closures_block_in_get_on_a_single_worker() {
     }
     let runtime = runtime(1);
     assert_eq!(runtime.run(|| nested(50)), 51);
-    assert!(runtime.stats().threads_peak > 10, "each waiting closure is a stack");
+    assert!(
+        runtime.stats().threads_peak > 10,
+        "each waiting closure is a stack"
+    );
 }
 
 #[test]
@@ -54,7 +57,9 @@ fn async_code_joins_and_closures_await() {
             .map(|i| {
                 spawn(async move {
                     let (a, b) = urgency::join(|| i, || i * 2);
-                    spawn_fn(move || urgency::block_on(async move { a + b })).await.unwrap()
+                    spawn_fn(move || urgency::block_on(async move { a + b }))
+                        .await
+                        .unwrap()
                 })
             })
             .collect();
@@ -74,7 +79,10 @@ fn a_panic_reaches_whoever_waits() {
         runtime.block_on(async { spawn(async { panic!("on purpose") }).await.unwrap() })
     }));
     assert!(caught.is_err());
-    assert_eq!(runtime.block_on(async { spawn(async { 1 }).await.unwrap() }), 1);
+    assert_eq!(
+        runtime.block_on(async { spawn(async { 1 }).await.unwrap() }),
+        1
+    );
 }
 
 #[test]
@@ -123,7 +131,9 @@ fn waiting_after_shutdown_is_an_error() {
 fn dropping_a_runtime_does_not_hang() {
     let runtime = runtime(2);
     let pending = runtime.spawn(std::future::pending::<()>());
-    runtime.spawn_fn(|| std::thread::sleep(Duration::from_millis(50))).detach();
+    runtime
+        .spawn_fn(|| std::thread::sleep(Duration::from_millis(50)))
+        .detach();
     drop(runtime);
     assert_eq!(pending.get().unwrap_err().kind(), WaitErrorKind::ShutDown);
 }
@@ -147,4 +157,17 @@ fn an_undeclared_blocking_call_is_relieved() {
     assert_eq!(blocked.get().unwrap(), 7);
     sender.get().unwrap();
     assert!(runtime.stats().total().reliefs >= 1);
+}
+
+#[test]
+fn a_declared_blocking_call_may_fork_and_spawn_in_its_own_runtime() {
+    let runtime = runtime(1);
+    let sum = runtime.spawn_fn(|| {
+        urgency::blocking(|| {
+            let (a, b) = urgency::join(|| 1, || 2);
+            a + b + spawn(async { 3 }).get().unwrap()
+        })
+    });
+    assert_eq!(sum.get().unwrap(), 6);
+    assert_eq!(runtime.shutdown(Shutdown::Drain).spawned, 2);
 }

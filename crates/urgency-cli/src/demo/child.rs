@@ -10,8 +10,8 @@
 use super::error::Error;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    process::{ChildStdin, Command, Stdio},
+    io::{self, BufRead, BufReader, Read, Write},
+    process::{ChildStdin, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -113,9 +113,9 @@ impl Child {
         }
     }
 
-    /// If the child has ended although it should run: why.
-    pub fn check_alive(&mut self) -> Result<(), Error> {
-        match self.process.try_wait() {
+    /// If the child has ended although it should run: why. It is watched for `moment`: others see its connections close before it has ended.
+    pub fn check_alive(&mut self, moment: Duration) -> Result<(), Error> {
+        match self.wait(moment) {
             Ok(None) => Ok(()),
             _ => Err(self.ended()),
         }
@@ -134,19 +134,26 @@ impl Child {
     }
 
     /// Closes the child's input and waits for its end, which comes by force if it does not come soon.
-    fn farewell(&mut self) -> Option<std::process::ExitStatus> {
+    fn farewell(&mut self) -> Option<ExitStatus> {
         self.input = None;
-        let start = Instant::now();
-        while start.elapsed() < FAREWELL {
-            match self.process.try_wait() {
-                Ok(None) => std::thread::sleep(LOOK),
-                Ok(status) => return status,
-                Err(_) => break,
-            }
+        if let Ok(Some(status)) = self.wait(FAREWELL) {
+            return Some(status);
         }
         // It may have ended just now; then there is nothing to end, and waiting succeeds.
         let _ = self.process.kill();
         self.process.wait().ok()
+    }
+
+    /// Waits up to `limit` for the child's end.
+    fn wait(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        let start = Instant::now();
+        loop {
+            let status = self.process.try_wait()?;
+            if status.is_some() || start.elapsed() >= limit {
+                return Ok(status);
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
@@ -181,7 +188,7 @@ mod tests {
         child.tell(&"three").expect("cat listens");
         let echoed: String = child.hear(limit).expect("cat repeats");
         assert_eq!(echoed, "three");
-        child.check_alive().expect("cat goes on");
+        child.check_alive(Duration::ZERO).expect("cat goes on");
     }
 
     #[test]
@@ -190,7 +197,7 @@ mod tests {
         let error = child
             .hear::<u32>(Duration::from_secs(60))
             .expect_err("it said nothing");
-        assert!(child.check_alive().is_err());
+        assert!(child.check_alive(Duration::ZERO).is_err());
         let text = error.to_string();
         assert!(text.contains("the child ended before its time"), "{text}");
         assert!(text.contains("exit status: 3"), "{text}");

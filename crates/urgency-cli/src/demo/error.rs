@@ -26,7 +26,10 @@ pub enum Error {
         cause: Box<dyn std::error::Error + Send>,
     },
     /// The client could not reach the server.
-    Connect { server: SocketAddr, cause: io::Error },
+    Connect {
+        server: SocketAddr,
+        cause: io::Error,
+    },
     /// A connection broke.
     Connection { cause: io::Error },
     /// A reply was not the one to the request.

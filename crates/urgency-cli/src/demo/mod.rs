@@ -24,6 +24,7 @@ mod files;
 mod latencies;
 mod messages;
 mod options;
+mod others;
 mod outcome;
 mod picture;
 mod plan;
@@ -40,6 +41,7 @@ pub use options::Options;
 
 use files::Wanted;
 use options::{Kind, ServeAt};
+use others::Moment;
 use outcome::Outcome;
 use plan::Plan;
 use progress::Progress;
@@ -49,6 +51,9 @@ use std::{
     process::ExitCode,
 };
 use turn::Gained;
+
+/// The share of the machine that other programs may use without a word about it.
+const QUIET: f64 = 0.05;
 
 /// The parent process.
 pub fn run(options: &Options) -> ExitCode {
@@ -79,7 +84,7 @@ fn try_run(options: &Options) -> Result<(), Vec<String>> {
 
     let measured = measure(options);
     let outcomes = &measured.outcomes;
-    print(&format!("\n{}", table::table(outcomes)));
+    print(&format!("\n{}", table::table(outcomes, options.kind)));
     let meaning = words::meaning(outcomes, options.level, options.kind);
     print(&format!("\n{meaning}\n\n{}", measured.caveats()));
 
@@ -87,13 +92,18 @@ fn try_run(options: &Options) -> Result<(), Vec<String>> {
         .iter()
         .filter_map(|outcome| outcome.failure.clone())
         .collect();
-    let drawn = picture::draw(outcomes, &scenario(options)).and_then(|svg| picture.write(&svg));
+    let subtitle = scenario(options).replace('\n', " ");
+    let drawn = picture::draw(outcomes, &subtitle).and_then(|svg| picture.write(&svg));
     match drawn {
         Ok(()) => print(&format!("Picture: {}\n", options.picture.display())),
         Err(error) => errors.push(error.to_string()),
     }
     if let Some(json) = json {
-        match json.write(&raw::json(options, measured.not_real_time.is_none(), outcomes)) {
+        let conditions = raw::Conditions {
+            client_in_real_time_class: measured.not_real_time.is_none(),
+            share_used_by_others: measured.others,
+        };
+        match json.write(&raw::json(options, conditions, outcomes)) {
             Ok(()) => print(&format!("Raw results: {}\n", json.path.display())),
             Err(error) => errors.push(error.to_string()),
         }
@@ -122,20 +132,24 @@ struct Measured {
     outcomes: Vec<Outcome>,
     /// Why the client was not in the real-time class.
     not_real_time: Option<String>,
+    /// The share of the machine that other programs used.
+    others: Option<f64>,
 }
 
 fn measure(options: &Options) -> Measured {
     let contenders = options.contenders();
     let plan = Plan::new(&contenders, options.duration);
     let progress = Progress::new(options.duration);
+    let begin = Moment::now();
     progress.line(&format!(
-        "{}\nThis takes about {:.0} s.\n",
+        "{} This takes about {:.0} s.\n",
         scenario(options),
         options.duration
     ));
     let mut measured = Measured {
         outcomes: contenders.into_iter().map(Outcome::new).collect(),
         not_real_time: None,
+        others: None,
     };
     let count = plan.turns.len();
     for (number, turn) in (1..).zip(&plan.turns) {
@@ -162,6 +176,8 @@ fn measure(options: &Options) -> Measured {
             }
         }
     }
+    let end = Moment::now();
+    measured.others = begin.zip(end).map(|(begin, end)| begin.share_until(end));
     measured
 }
 
@@ -175,7 +191,17 @@ impl Measured {
                  contenders alike.\n"
             ),
         };
-        let asked = self.outcomes.iter().map(|outcome| outcome.latencies.asked());
+        if let Some(others) = self.others.filter(|share| *share > QUIET) {
+            text.push_str(&format!(
+                "Other programs used {} of the machine meanwhile, which makes everything slower and the longest times longer: compare again when it \
+                 is quiet.\n",
+                table::percent(others)
+            ));
+        }
+        let asked = self
+            .outcomes
+            .iter()
+            .map(|outcome| outcome.latencies.asked());
         if asked.min().unwrap_or(0) < 1000 {
             text.push_str(
                 "Some had less than 1000 requests, so their p99.9 is their slowest one: give it more time with --duration.\n",
@@ -211,10 +237,13 @@ fn scenario(options: &Options) -> String {
         ServeAt::Batch => "batch",
         ServeAt::Background => "background",
     };
+    let workers = match options.worker_count() {
+        1 => "1 worker".to_owned(),
+        count => format!("{count} workers"),
+    };
     format!(
-        "{} requests per second beside endless {compute}, {} workers; under Urgency the requests are at level {level}, the compute at batch.",
-        options.rate,
-        options.worker_count()
+        "{} requests per second beside endless {compute}, {workers}.\nUnder Urgency the requests are at level {level}, the compute at batch.",
+        options.rate
     )
 }
 

@@ -6,12 +6,7 @@
 use super::contender::Contender;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use std::{
-    fmt::Display,
-    ops::RangeInclusive,
-    path::PathBuf,
-    str::FromStr,
-};
+use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
 const RATES: RangeInclusive<f64> = 1.0..=100_000.0;
 const SECONDS: RangeInclusive<f64> = 1.0..=3600.0;
@@ -59,10 +54,12 @@ pub struct Options {
 
     /// Where the picture of the latency distributions goes (SVG).
     #[arg(long, value_name = "PATH", default_value = "urgency-demo.svg")]
+    #[serde(skip)]
     pub picture: PathBuf,
 
     /// Where the raw results go (JSON); not written by default.
     #[arg(long, value_name = "PATH")]
+    #[serde(skip)]
     pub json: Option<PathBuf>,
 }
 

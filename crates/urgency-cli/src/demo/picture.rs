@@ -72,8 +72,8 @@ fn draw_into(
         .light_line_style(WHITE)
         .bold_line_style(BLACK.mix(0.12))
         .axis_style(BLACK.mix(0.5))
-        .x_desc("share of the requests, answered within ...")
-        .y_desc("... milliseconds")
+        .x_desc("share of the requests")
+        .y_desc("answered within, milliseconds")
         .y_label_formatter(&|ms| format!("{ms}"))
         .label_style((FONT, 14))
         .axis_desc_style((FONT, 15))
@@ -185,7 +185,13 @@ mod tests {
         ];
         let svg = draw(&outcomes, "500 requests per second").expect("a picture");
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-        for text in ["Urgency", "plain threads", "99.9 %", "milliseconds", "500 requests"] {
+        for text in [
+            "Urgency",
+            "plain threads",
+            "99.9 %",
+            "milliseconds",
+            "500 requests",
+        ] {
             assert!(svg.contains(text), "{text} is missing");
         }
         assert!(!svg.contains("Tokio"));

@@ -90,7 +90,9 @@ mod tests {
         use Contender::{Idle, Threads, TokioRayon, Urgency};
         assert_eq!(
             order,
-            [Idle, Urgency, TokioRayon, Threads, Urgency, TokioRayon, Threads, Idle]
+            [
+                Idle, Urgency, TokioRayon, Threads, Urgency, TokioRayon, Threads, Idle
+            ]
         );
     }
 

@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-const BAR: usize = 20;
+const BAR: usize = 10;
 const CLEAR: &str = "\r\x1b[2K";
 
 /// The display.
@@ -60,8 +60,8 @@ mod tests {
 
     #[test]
     fn the_bar_fills_and_never_overflows() {
-        assert_eq!(bar(0.0), format!("[{}]", ".".repeat(20)));
-        assert_eq!(bar(0.25), format!("[#####{}]", ".".repeat(15)));
-        assert_eq!(bar(7.0), format!("[{}]", "#".repeat(20)));
+        assert_eq!(bar(0.0), format!("[{}]", ".".repeat(10)));
+        assert_eq!(bar(0.5), format!("[#####{}]", ".".repeat(5)));
+        assert_eq!(bar(7.0), format!("[{}]", "#".repeat(10)));
     }
 }

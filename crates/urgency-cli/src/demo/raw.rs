@@ -15,8 +15,17 @@ struct Run<'a> {
     version: &'static str,
     options: &'a Options,
     workers: usize,
-    client_in_real_time_class: bool,
+    conditions: Conditions,
     contenders: Vec<Entry<'a>>,
+}
+
+/// What one must know to trust the numbers.
+#[derive(Clone, Copy, Serialize)]
+pub struct Conditions {
+    /// Whether the client could not be starved.
+    pub client_in_real_time_class: bool,
+    /// The share of all processors (0 to 1) that other programs used; `None` where the system does not say.
+    pub share_used_by_others: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -39,12 +48,12 @@ struct Compute {
 }
 
 /// The results as JSON.
-pub fn json(options: &Options, real_time: bool, outcomes: &[Outcome]) -> String {
+pub fn json(options: &Options, conditions: Conditions, outcomes: &[Outcome]) -> String {
     let run = Run {
         version: env!("CARGO_PKG_VERSION"),
         options,
         workers: options.worker_count(),
-        client_in_real_time_class: real_time,
+        conditions,
         contenders: outcomes.iter().map(entry).collect(),
     };
     serde_json::to_string(&run).expect("the results can be written as JSON") + "\n"

@@ -2,23 +2,33 @@
 
 use super::{
     latencies::Quantile,
+    options::Kind,
     outcome::{Outcome, QUANTILES},
 };
 
 const NONE: &str = "-";
 
 /// The table, with a line that explains its columns.
-pub fn table(outcomes: &[Outcome]) -> String {
+pub fn table(outcomes: &[Outcome], kind: Kind) -> String {
     let mut rows = vec![header()];
     rows.extend(outcomes.iter().map(row));
-    let mut text = String::from(
+    let unit = match kind {
+        Kind::ForkJoin => {
+            "one unit is a fib(18) that forks at every call, or plain recursion where plain threads, which cannot fork, compute"
+        }
+        Kind::Sequential => "one unit is a fib(18) by plain recursion",
+    };
+    let mut text = format!(
         "Time from the moment a request was due until its answer, in ms: half of the requests took at most p50, 99 of 100 at most p99.\n\
-         \"Compute keeps\" is its speed beside the requests, as a share of its own speed alone.\n\n",
+         Compute keeps: its speed beside the requests, as a share of its own speed alone (units/s alone; {unit}).\n\n"
     );
     text.push_str(&aligned(&rows));
     for outcome in outcomes {
         if let Some(failure) = &outcome.failure {
-            text.push_str(&format!("{} failed: {failure}\n", outcome.contender.title()));
+            text.push_str(&format!(
+                "{} failed: {failure}\n",
+                outcome.contender.title()
+            ));
         }
     }
     text
@@ -119,7 +129,9 @@ mod tests {
         let shown = [0.0, 0.0104, 0.183, 0.9997, 1.254, 9.999, 27.44, 1204.4].map(ms);
         assert_eq!(
             shown,
-            ["0.000", "0.010", "0.183", "1.00", "1.25", "10.0", "27.4", "1204"]
+            [
+                "0.000", "0.010", "0.183", "1.00", "1.25", "10.0", "27.4", "1204"
+            ]
         );
     }
 
@@ -158,7 +170,7 @@ mod tests {
     fn columns_are_aligned_and_failures_are_told() {
         let mut failed = outcome(Contender::TokioRayon, &[3]);
         failed.failure = Some("it fell over".to_owned());
-        let text = table(&[outcome(Contender::Idle, &[1]), failed]);
+        let text = table(&[outcome(Contender::Idle, &[1]), failed], Kind::ForkJoin);
         let lines: Vec<_> = text.lines().skip(3).collect();
         let ends = |line: &str, word: &str| line.find(word).map(|at| at + word.len());
         assert_eq!(ends(lines[0], "p50"), ends(lines[2], "1.00"));

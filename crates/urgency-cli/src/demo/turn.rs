@@ -12,6 +12,8 @@ use std::{thread, time::Duration};
 
 /// How long a child may say nothing when it should answer at once. Machines can be very busy.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a server has to show that it is ending when its client failed.
+const MOMENT: Duration = Duration::from_millis(200);
 /// How long the client waits for the last replies.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -194,7 +196,7 @@ impl Load<'_> {
                     p50_ms,
                     p99_ms,
                 } => live(&format!(
-                    "answered {answered}, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms"
+                    "{answered} answered, p50 {p50_ms:.2}, p99 {p99_ms:.2} ms"
                 )),
                 ClientSays::Sent => {
                     let now = self.server.ask(ServerHears::Meter)?;
@@ -212,7 +214,7 @@ impl Load<'_> {
     /// The client's next report. If both processes are in trouble, the server's is the cause.
     fn hear(&mut self, limit: Duration) -> Result<ClientSays, Error> {
         self.client.hear(limit).map_err(|error| {
-            let server = self.server.child.check_alive();
+            let server = self.server.child.check_alive(MOMENT);
             server.err().unwrap_or(error)
         })
     }

@@ -35,12 +35,10 @@ impl<S> Latch<S> {
     /// Registers `stack` to be woken. `false`: done already. Registering again is harmless.
     pub(crate) fn wait(&self, stack: *const S) -> bool {
         let stack = stack.cast_mut();
-        match self.0.compare_exchange(
-            ptr::null_mut(),
-            stack,
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        ) {
+        match self
+            .0
+            .compare_exchange(ptr::null_mut(), stack, Ordering::AcqRel, Ordering::Acquire)
+        {
             Ok(_) => true,
             Err(now) => now != done(),
         }

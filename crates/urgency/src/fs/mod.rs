@@ -83,9 +83,7 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> Offloaded<()> {
 /// The paths in a folder, in no particular order. See [`std::fs::read_dir`].
 pub fn read_dir(path: impl AsRef<Path>) -> Offloaded<Vec<PathBuf>> {
     with_path(path, |path| {
-        fs::read_dir(path)?
-            .map(|entry| Ok(entry?.path()))
-            .collect()
+        fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect()
     })
 }
 

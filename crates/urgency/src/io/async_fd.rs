@@ -94,7 +94,8 @@ impl<T: AsFd> Async<T> {
 
     /// Gives the descriptor back, still non-blocking.
     pub fn into_inner(mut self) -> T {
-        self.source.deregister(self.io.as_ref().expect(TAKEN).as_fd());
+        self.source
+            .deregister(self.io.as_ref().expect(TAKEN).as_fd());
         self.io.take().expect(TAKEN)
     }
 

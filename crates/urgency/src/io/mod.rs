@@ -12,7 +12,7 @@
 //! - `source`: a descriptor's two directions and its registration.
 //! - `driver`: all sources and timers of a runtime; what the scheduler calls.
 //! - `unread`: results of started operations whose future was dropped.
-//! - [`Async`]: any descriptor; [`Blocking`]: the blocking forms for closures.
+//! - [`Async`]: any descriptor; [`Blocking`]: the blocking forms for closures; [`stdin`], [`stdout`].
 //!
 //! Sockets are in [`net`](crate::net), timers in [`time`](crate::time), files in [`fs`](crate::fs).
 
@@ -23,10 +23,12 @@ pub(crate) mod poller;
 pub(crate) mod readiness;
 pub(crate) mod slab;
 pub(crate) mod source;
+mod stdio;
 pub(crate) mod unread;
 
 pub use async_fd::Async;
 pub use blocking::Blocking;
+pub use stdio::{Stdin, Stdout, stderr, stdin, stdout};
 
 #[cfg(test)]
 mod tests;

@@ -147,7 +147,12 @@ impl Poller {
             TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
         )?;
         let edge = EventFlags::IN | EventFlags::ET;
-        epoll::add(&epoll, &notification, EventData::new_u64(NOTIFICATION), edge)?;
+        epoll::add(
+            &epoll,
+            &notification,
+            EventData::new_u64(NOTIFICATION),
+            edge,
+        )?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), edge)?;
         Ok(Poller {
             epoll,
@@ -256,7 +261,9 @@ impl Poller {
     pub(crate) fn nanoseconds(&self, at: Instant) -> u64 {
         let since = at.saturating_duration_since(self.origin.0).as_nanos();
         // 292 years; later times are never reached.
-        u64::try_from(since).unwrap_or(u64::MAX).min(i64::MAX as u64)
+        u64::try_from(since)
+            .unwrap_or(u64::MAX)
+            .min(i64::MAX as u64)
     }
 
     /// [`Event::Timer`] comes at `at` nanoseconds since the poller was made, instead of the time set before.

@@ -122,12 +122,7 @@ impl Readiness {
     #[inline]
     pub(crate) fn retract(&self, look: Look) -> bool {
         self.state
-            .compare_exchange(
-                look.0,
-                look.0 & !READY,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            )
+            .compare_exchange(look.0, look.0 & !READY, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 

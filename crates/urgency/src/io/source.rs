@@ -289,7 +289,10 @@ impl Source {
 
 /// What the kernel's refusal to watch a descriptor means.
 fn explain(error: io::Error) -> io::Error {
-    let text = match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+    let text = match error
+        .raw_os_error()
+        .map(rustix::io::Errno::from_raw_os_error)
+    {
         Some(rustix::io::Errno::PERM) => {
             "this descriptor cannot be waited for, since it is always ready as a regular file is; \
              use urgency::fs"

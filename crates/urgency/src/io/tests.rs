@@ -286,7 +286,10 @@ fn a_pipe_can_be_waited_for_in_both_directions() {
         while sent < BYTES {
             let chunk = [7; 4096];
             let chunk = &chunk[..(BYTES - sent).min(4096)];
-            sent += writer.write_with(|mut pipe| pipe.write(chunk)).await.unwrap();
+            sent += writer
+                .write_with(|mut pipe| pipe.write(chunk))
+                .await
+                .unwrap();
         }
     });
     let received = crate::block_on(async move {

@@ -51,6 +51,52 @@ impl LevelId {
     }
 }
 
+/// A level of a runtime with the name that the program gave it.
+///
+/// Its text is the name and the rank: `` `Batch` (level 2) ``.
+///
+/// ```
+/// use urgency::{Runtime, WaitErrorKind, levels};
+///
+/// levels! { App: Interactive > Batch }
+///
+/// let rt = Runtime::builder().levels::<App>().build()?;
+/// let refused = rt.run_at(Interactive, || rt.spawn_at(Batch, async {}).get().unwrap_err());
+/// let WaitErrorKind::Inversion { waiter, awaited } = refused.kind() else {
+///     panic!("an interactive closure waited for a batch task");
+/// };
+/// assert_eq!((waiter.name(), awaited.name()), ("Interactive", "Batch"));
+/// assert_eq!(awaited.to_string(), "`Batch` (level 1)");
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NamedLevel {
+    id: LevelId,
+    name: &'static str,
+}
+
+impl NamedLevel {
+    pub(super) fn new(id: LevelId, name: &'static str) -> Self {
+        NamedLevel { id, name }
+    }
+
+    /// The level.
+    pub fn id(self) -> LevelId {
+        self.id
+    }
+
+    /// Its name in the program.
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+}
+
+impl fmt::Display for NamedLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` (level {})", self.name, self.id)
+    }
+}
+
 impl<L: Level> From<L> for LevelId {
     #[inline]
     fn from(_: L) -> LevelId {

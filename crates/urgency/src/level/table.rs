@@ -9,7 +9,7 @@
 //! order that the runtime was not built with is refused ([`WrongOrder`]), instead of running at
 //! whatever level has the same rank.
 
-use super::Levels;
+use super::{LevelId, Levels, NamedLevel};
 use std::{any::TypeId, fmt};
 use urgency_policy::order;
 
@@ -58,6 +58,12 @@ impl LevelTable {
     /// The names of the levels by rank.
     pub(crate) fn names(&self) -> &'static [&'static str] {
         self.names
+    }
+
+    /// A level with its name; a rank that only another runtime has is called `?`.
+    pub(crate) fn named(&self, rank: u8) -> NamedLevel {
+        let name = self.names.get(usize::from(rank)).copied().unwrap_or("?");
+        NamedLevel::new(LevelId::from_index(rank), name)
     }
 
     /// May work at the level of rank `waiter` wait for work at that of rank `awaited`?

@@ -48,7 +48,9 @@ pub(crate) mod sealed {
     }
 
     fn look_up<A: ToSocketAddrs + Send + 'static>(name: A) -> Resolved {
-        Resolved::Later(Offloaded::new(move || Ok(name.to_socket_addrs()?.collect())))
+        Resolved::Later(Offloaded::new(move || {
+            Ok(name.to_socket_addrs()?.collect())
+        }))
     }
 
     impl Resolve for SocketAddr {

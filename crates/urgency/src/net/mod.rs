@@ -29,9 +29,7 @@ mod unix;
 pub use addr::ToAddresses;
 pub use connect::Connect;
 pub use split::{ReadHalf, ReuniteError, WriteHalf};
-pub use started::{
-    Started, StartedAccept, StartedRead, StartedReceive, StartedSend, StartedWrite,
-};
+pub use started::{Started, StartedAccept, StartedRead, StartedReceive, StartedSend, StartedWrite};
 pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
 pub use unix::{UnixDatagram, UnixListener, UnixStream};

@@ -101,10 +101,7 @@ impl Stream {
         self.done(count, buffers.iter().map(|b| b.len()).sum())
     }
 
-    pub(crate) fn read(
-        &self,
-        buffer: &mut [u8],
-    ) -> impl Future<Output = io::Result<usize>> + Send {
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send {
         self.io
             .operate(Direction::Read, move |_| self.attempt_read(buffer))
     }
@@ -113,14 +110,12 @@ impl Stream {
         &self,
         buffers: &mut [IoSliceMut<'_>],
     ) -> impl Future<Output = io::Result<usize>> + Send {
-        self.io
-            .operate(Direction::Read, move |_| self.attempt_read_vectored(buffers))
+        self.io.operate(Direction::Read, move |_| {
+            self.attempt_read_vectored(buffers)
+        })
     }
 
-    pub(crate) fn peek(
-        &self,
-        buffer: &mut [u8],
-    ) -> impl Future<Output = io::Result<usize>> + Send {
+    pub(crate) fn peek(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send {
         self.io
             .operate(Direction::Read, move |_| self.attempt_peek(buffer))
     }

@@ -196,24 +196,25 @@ fn a_started_read_that_is_dropped_gives_its_bytes_back() {
 
 #[test]
 fn bytes_that_are_given_back_wake_a_reader_that_waits() {
-    block_on(async {
-        let (client, server) = pair().await;
-        let server = Arc::new(server);
-        let mut started = Some(server.start_read(vec![0; 2]));
-        let reader = server.clone();
-        let reader = spawn(async move {
-            let mut buffer = [0; 2];
-            reader.read_exact(&mut buffer).await.unwrap();
-            buffer
+    for _ in 0..100 {
+        block_on(async {
+            let (client, server) = pair().await;
+            let server = Arc::new(server);
+            client.write_all(b"xy").await.unwrap();
+            server.readable().await.unwrap();
+            // The started read has the bytes, and nobody takes them from it.
+            let started = server.start_read(vec![0; 100]);
+            let reader = server.clone();
+            let reader = spawn(async move {
+                let mut buffer = [0; 2];
+                reader.read_exact(&mut buffer).await.unwrap();
+                buffer
+            });
+            yield_now().await;
+            drop(started);
+            assert_eq!(&reader.await.unwrap(), b"xy");
         });
-        time::sleep(Duration::from_millis(2)).await;
-        // The started read gets the bytes; nobody takes them from it.
-        client.write_all(b"xy").await.unwrap();
-        let first = started.take().unwrap();
-        time::sleep(Duration::from_millis(2)).await;
-        drop(first);
-        assert_eq!(&reader.await.unwrap(), b"xy");
-    });
+    }
 }
 
 #[test]
@@ -272,7 +273,7 @@ fn the_end_of_a_stream_is_seen_after_the_last_byte_however_short_the_reads() {
     for _ in 0..100 {
         let (client, server) = block_on(pair());
         let reader = spawn(async move {
-            let mut all = Vec::new();
+            let mut all: Vec<u8> = Vec::new();
             let mut buffer = [0; 64];
             loop {
                 match server.read(&mut buffer).await.unwrap() {
@@ -319,7 +320,8 @@ fn closures_use_the_traits_of_the_standard_library() {
         text
     });
     let client = block_on(TcpStream::connect(address)).unwrap();
-    write!(client.blocking(), "{} {}", "from", "a closure").unwrap();
+    let who = "a closure";
+    write!(client.blocking(), "from {who}").unwrap();
     client.shutdown(std::net::Shutdown::Write).unwrap();
     assert_eq!(server.get().unwrap(), "from a closure");
 }
@@ -417,7 +419,7 @@ fn two_readers_of_one_udp_socket_share_the_datagrams() {
             let datagram = (n as u32).to_ne_bytes();
             sender.send_to(&datagram, address).await.unwrap();
             // Not more than the socket's buffer holds.
-            while n - total.load(Ordering::SeqCst) > 30 {
+            while n.saturating_sub(total.load(Ordering::SeqCst)) > 30 {
                 yield_now().await;
             }
         }
@@ -583,7 +585,7 @@ fn urgent_data_does_not_make_a_short_read_hide_the_rest() {
     for _ in 0..50 {
         let (client, server) = block_on(pair());
         let reader = spawn(async move {
-            let mut all = Vec::new();
+            let mut all: Vec<u8> = Vec::new();
             let mut buffer = [0; 100];
             loop {
                 match server.read(&mut buffer).await.unwrap() {
@@ -601,4 +603,73 @@ fn urgent_data_does_not_make_a_short_read_hide_the_rest() {
         client.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(reader.get().unwrap(), b"behind");
     }
+}
+
+/// Runs one test of this file in a process of its own, with `URGENCY_CHILD` set.
+fn in_a_process_of_its_own(test: &str) {
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([&format!("net::tests::{test}"), "--exact", "--nocapture"])
+        .env("URGENCY_CHILD", "1")
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+fn is_child() -> bool {
+    std::env::var_os("URGENCY_CHILD").is_some()
+}
+
+#[test]
+fn at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later() {
+    if !is_child() {
+        let me = "at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later";
+        return in_a_process_of_its_own(me);
+    }
+    block_on(async {
+        let listener = TcpListener::bind(LOCAL).unwrap();
+        let address = listener.local_addr().unwrap();
+        let waiting = TcpStream::connect(address).await.unwrap();
+        let _registered = poll_once(pin!(waiting.read(&mut [0])));
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        let mut hoard = Vec::new();
+        let lowered = rustix::process::Rlimit {
+            current: Some(64),
+            ..limit
+        };
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, lowered).unwrap();
+        while let Ok(file) = std::fs::File::open("/dev/null") {
+            hoard.push(file);
+        }
+        let error = listener.accept().await.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
+        let error = TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
+        let error = crate::io::driver::Driver::new().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
+        drop(hoard);
+        let (_, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer, waiting.local_addr().unwrap());
+    });
+}
+
+#[test]
+fn whoever_waits_on_a_runtime_that_is_shut_down_gets_an_error() {
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    let (client, server) = runtime.block_on(async {
+        let (client, server) = pair().await;
+        let _registered = poll_once(pin!(server.read(&mut [0])));
+        (client, server)
+    });
+    let reader = std::thread::spawn(move || {
+        let waiting = block_on(server.read(&mut [0])).unwrap_err();
+        let later = block_on(server.read(&mut [0])).unwrap_err();
+        (waiting, later)
+    });
+    std::thread::sleep(Duration::from_millis(2));
+    runtime.shutdown(crate::Shutdown::Cancel);
+    let (waiting, later) = reader.join().unwrap();
+    for error in [waiting, later] {
+        assert!(error.to_string().contains("shut down"), "{error}");
+    }
+    drop(client);
 }

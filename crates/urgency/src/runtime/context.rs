@@ -12,34 +12,30 @@ use std::{
     any::TypeId,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 /// The runtime of the calling thread, else the global one.
 pub(crate) fn current() -> Arc<Shared> {
-    run::current_runtime().unwrap_or_else(|| Runtime::global().shared.clone())
+    with_current(Shared::arc)
 }
 
 /// Runs `f` with the runtime of the calling thread, else the global one.
 fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
-    Stack::with_current(|me| match me {
-        Some(me) => f(me.runtime()),
-        None => f(&Runtime::global().shared),
-    })
+    Stack::with_current(
+        |me| match me.map(Stack::runtime).or_else(Stack::runtime_aside) {
+            Some(shared) => f(shared),
+            None => f(&Runtime::global().shared),
+        },
+    )
 }
 
 /// The level of the calling code on `shared`: that of its stack, else the least urgent one.
 pub(crate) fn level_on(shared: &Shared) -> u8 {
     Stack::with_current(|me| match me {
         Some(me) if std::ptr::eq(me.runtime(), shared) => me.level(),
-        _ => shared.levels.len() as u8 - 1,
+        _ => shared.least_urgent(),
     })
-}
-
-/// The level of what comes from outside and names none.
-pub(super) fn least_urgent(shared: &Shared) -> LevelId {
-    let rank = shared.levels.len() as u8 - 1;
-    LevelId::new(rank).expect("a level of a runtime is below 64")
 }
 
 #[track_caller]
@@ -85,17 +81,21 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
     if let Some(me) = unsafe { Stack::current_ptr().as_ref() } {
         return f(me);
     }
-    let shared = &Runtime::global().shared;
-    as_guest_of(shared, level_on(shared), f)
+    as_guest_of(&current(), None, f)
 }
 
-/// Runs `f` on a stack of `shared`. If the calling thread is one already, on that one.
-pub(super) fn as_guest_of<R>(shared: &Arc<Shared>, level: u8, f: impl FnOnce(&Stack) -> R) -> R {
+/// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
+/// already, on that one.
+pub(super) fn as_guest_of<R>(
+    shared: &Arc<Shared>,
+    level: Option<u8>,
+    f: impl FnOnce(&Stack) -> R,
+) -> R {
     let outer = Stack::current_ptr();
     // SAFETY: the thread keeps its stack while it is bound.
     if let Some(outer) = unsafe { outer.as_ref() }
         && std::ptr::eq(outer.runtime(), &**shared)
-        && outer.level() == level
+        && level.is_none_or(|level| level == outer.level())
     {
         return f(outer);
     }
@@ -128,13 +128,14 @@ pub(crate) fn may_wait(level: u8, awaited: TaskId) -> Result<(), WaitError> {
         if itself {
             return Err(WaitError::new(WaitErrorKind::WaitsForItself));
         }
-        if me.runtime().levels.may_wait(waiter, level) {
+        let outside = me.task().is_none() && me.outside.load(Ordering::Relaxed);
+        if outside || me.runtime().levels.may_wait(waiter, level) {
             return Ok(());
         }
-        let id = |rank| LevelId::new(rank).expect("a level of a runtime is below 64");
+        let levels = &me.runtime().levels;
         Err(WaitError::new(WaitErrorKind::Inversion {
-            waiter: id(waiter),
-            awaited: id(level),
+            waiter: levels.named(waiter),
+            awaited: levels.named(level),
         }))
     })
 }

@@ -9,8 +9,8 @@ mod context;
 
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{
-    as_stack, check_order, current, current_level, driver, level_on, may_wait,
-    rank_on, spawn_fn_on, spawn_on, waited_for, waiting_for,
+    as_stack, check_order, current, current_level, driver, level_on, may_wait, rank_on,
+    spawn_fn_on, spawn_on, waited_for, waiting_for,
 };
 
 use crate::{
@@ -108,9 +108,10 @@ impl Runtime {
     /// the thread gets one of the workers first, and what the closure calls (`join`, `spawn`,
     /// `block_on`, ...) belongs to this runtime.
     ///
-    /// Inside another runtime the calling stack keeps its worker there meanwhile.
+    /// Inside another runtime the calling stack keeps its worker there meanwhile. Inside this one the
+    /// closure is simply called.
     pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
-        self.run_at(context::least_urgent(&self.shared), closure)
+        context::as_guest_of(&self.shared, None, |_| closure())
     }
 
     /// As [`Runtime::run`], at a level.
@@ -121,7 +122,7 @@ impl Runtime {
     #[track_caller]
     pub fn run_at<R>(&self, level: impl Into<LevelId>, closure: impl FnOnce() -> R) -> R {
         let level = rank_on(&self.shared, level.into());
-        context::as_guest_of(&self.shared, level, |_| closure())
+        context::as_guest_of(&self.shared, Some(level), |_| closure())
     }
 
     /// Polls `future` on the calling thread, as a stack of this runtime, until it is ready.

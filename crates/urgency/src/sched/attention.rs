@@ -193,7 +193,10 @@ mod loom_models {
                 Entered::Holding(_) => model.worker.with_mut(|w| unsafe { *w += 1 }),
                 Entered::Taken => {}
             }
-            let taken = takers.into_iter().filter(|_| true).map(|t| t.join().unwrap());
+            let taken = takers
+                .into_iter()
+                .filter(|_| true)
+                .map(|t| t.join().unwrap());
             assert!(taken.filter(|took| *took).count() <= 1);
             assert!(model.holders.load(Relaxed) <= 1);
         });

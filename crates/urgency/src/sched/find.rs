@@ -168,7 +168,12 @@ impl Shared {
         self.ask_for_jobs(me);
         self.poll_without_waiting();
         let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
-        let end = clock::now() + if spins { self.threads.patience.ticks() } else { 0 };
+        let end = clock::now()
+            + if spins {
+                self.threads.patience.ticks()
+            } else {
+                0
+            };
         let mut turn = 0u32;
         loop {
             if self.ready.levels() != 0
@@ -195,9 +200,7 @@ impl Shared {
             let busy = self.workers.iter().filter(|w| w.level() != NO_LEVEL);
             busy.filter_map(|w| self.holder(w)).filter(is_other)
         };
-        if running().next().is_none() {
-            return None;
-        }
+        running().next()?;
         self.ask_for_jobs(me);
         // An owner that pushed before it could see our request shows its job from here on.
         fence::heavy();

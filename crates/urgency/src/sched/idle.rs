@@ -81,12 +81,6 @@ impl Idle {
         self.words.iter().any(|w| w.load(Ordering::SeqCst) != 0)
     }
 
-    /// How many workers are idle.
-    pub(crate) fn count(&self) -> usize {
-        let ones = |w: &AtomicU64| w.load(Ordering::SeqCst).count_ones() as usize;
-        self.words.iter().map(ones).sum()
-    }
-
     /// The calling worker starts to search.
     pub(crate) fn start_search(&self) {
         self.searching.fetch_add(1, Ordering::SeqCst);

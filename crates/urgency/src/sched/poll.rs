@@ -23,7 +23,7 @@
 use super::{
     attention::CHECK_IN,
     run,
-    shared::{RELIEF_PERIOD, Shared},
+    shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
@@ -217,9 +217,4 @@ fn wake_all(ready: &mut Vec<Waker>) {
     for waker in ready.drain(..) {
         waker.wake();
     }
-}
-
-/// The relief period, for documentation and tests.
-pub(crate) const fn relief_period() -> std::time::Duration {
-    RELIEF_PERIOD
 }

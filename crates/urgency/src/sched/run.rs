@@ -22,11 +22,7 @@ use crate::{
     os::clock,
     task::{Ran, TaskRef},
 };
-use std::{
-    cell::Cell,
-    mem::ManuallyDrop,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{cell::Cell, mem::ManuallyDrop, sync::atomic::Ordering};
 
 /// Whether the calling thread polls a task, and may defer a wake-up.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -276,9 +272,4 @@ pub(crate) fn worker_of(me: &Stack, shared: &Shared) -> usize {
     } else {
         0
     }
-}
-
-/// An owned reference to the runtime of the calling thread's stack, if it has one.
-pub(crate) fn current_runtime() -> Option<Arc<Shared>> {
-    Stack::with_current(|me| me.map(|me| me.runtime().arc()))
 }

@@ -90,6 +90,11 @@ impl Shared {
             .expect("whoever uses the runtime keeps it alive")
     }
 
+    /// The level of what comes from outside and names none.
+    pub(crate) fn least_urgent(&self) -> u8 {
+        self.levels.len() as u8 - 1
+    }
+
     pub(crate) fn weak(&self) -> Weak<Shared> {
         self.myself.clone()
     }

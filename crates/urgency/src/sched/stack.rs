@@ -24,6 +24,8 @@ use std::{
 
 thread_local! {
     static CURRENT: Cell<*const Stack> = const { Cell::new(ptr::null()) };
+    /// The stack that a declared blocking call has set aside.
+    static ASIDE: Cell<*const Stack> = const { Cell::new(ptr::null()) };
 }
 
 /// See the module's text.
@@ -41,6 +43,8 @@ pub(crate) struct Stack {
     pub(crate) suspension: Suspension,
     mailbox: Mailbox<Worker>,
     thread: Mutex<Option<Thread>>,
+    /// A plain thread runs here, and named no level: it may wait for anything.
+    pub(crate) outside: AtomicBool,
     /// The task that the stack runs. Written by the stack, compared by `stack_of`.
     task: AtomicPtr<Header>,
     /// The kernel's thread id, for demotion.
@@ -71,6 +75,7 @@ impl Stack {
             suspension: Suspension::new(),
             mailbox: Mailbox::new(),
             thread: Mutex::new(None),
+            outside: AtomicBool::new(false),
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             demoted: AtomicBool::new(false),
@@ -104,6 +109,22 @@ impl Stack {
         self.tid
             .store(crate::os::thread::current_id(), Ordering::Relaxed);
         CURRENT.set(self);
+    }
+
+    /// Runs `f` as a plain thread of this stack's runtime: what it spawns and forks belongs there.
+    pub(crate) fn set_aside<R>(&self, f: impl FnOnce() -> R) -> R {
+        CURRENT.set(ptr::null());
+        let outer = ASIDE.replace(self);
+        let result = f();
+        ASIDE.set(outer);
+        CURRENT.set(self);
+        result
+    }
+
+    /// The runtime of the stack that the calling plain thread has set aside, if it has.
+    pub(crate) fn runtime_aside<'a>() -> Option<&'a Shared> {
+        // SAFETY: set for the time of a call on that stack's own thread, which keeps the runtime alive.
+        unsafe { ASIDE.get().as_ref() }.map(Stack::runtime)
     }
 
     /// The calling thread is a plain thread again.

@@ -159,9 +159,11 @@ impl Shared {
 
     /// A plain thread enters: it borrows a stack and waits for a worker. The thread keeps the runtime
     /// alive until [`Shared::leave_guest`].
-    pub(crate) fn enter_guest(&self, level: u8) -> Arc<Stack> {
+    pub(crate) fn enter_guest(&self, level: Option<u8>) -> Arc<Stack> {
         let me = self.borrow_guest();
         me.bind();
+        me.outside.store(level.is_none(), Ordering::Relaxed);
+        let level = level.unwrap_or_else(|| self.least_urgent());
         me.set_level(level);
         match self.claim_idle() {
             Some(worker) => me.hold(worker),

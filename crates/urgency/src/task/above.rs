@@ -1,6 +1,6 @@
 //! What the handles need of the floors above, in one place.
 //!
-//! - `LevelId`: a level as users see it.
+//! - `LevelId`, `NamedLevel`: a level as users see it.
 //! - `current_level()`: the level of the calling code.
 //! - `may_wait(level, task)`: may the calling code wait for that task, which runs at that level? Asked
 //!   before each wait by a new waiter.
@@ -13,6 +13,7 @@
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     LevelId,
+    level::NamedLevel,
     runtime::{current_level, may_wait, waited_for, waiting_for},
 };
 
@@ -22,6 +23,8 @@ mod stand_in {
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct LevelId(u8);
+
+    pub type NamedLevel = LevelId;
 
     impl LevelId {
         pub(crate) fn from_index(index: u8) -> Self {
@@ -48,4 +51,4 @@ mod stand_in {
     pub(crate) fn waited_for(_awaited: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
-pub(super) use stand_in::{LevelId, current_level, may_wait, waited_for, waiting_for};
+pub(super) use stand_in::{LevelId, NamedLevel, current_level, may_wait, waited_for, waiting_for};

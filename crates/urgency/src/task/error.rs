@@ -5,7 +5,7 @@
 //! Inversion is the word of the priority papers (Prompt I-Cilk, section 2): more urgent work
 //! waits for less urgent work and so, in effect, runs at its level.
 
-use super::above::LevelId;
+use super::above::NamedLevel;
 use std::fmt;
 
 /// The awaited result will not come, or waiting for it was refused.
@@ -29,12 +29,12 @@ pub struct WaitError(WaitErrorKind);
 pub enum WaitErrorKind {
     /// The task was cancelled before it finished.
     Cancelled,
-    /// The awaited task is less urgent than the one that would wait for it.
+    /// The awaited task is not at least as urgent as the one that would wait for it.
     Inversion {
         /// The level at which the wait was asked for.
-        waiter: LevelId,
+        waiter: NamedLevel,
         /// The level of the awaited task.
-        awaited: LevelId,
+        awaited: NamedLevel,
     },
     /// A task waits for its own handle.
     WaitsForItself,
@@ -63,9 +63,9 @@ impl fmt::Display for WaitError {
             ),
             WaitErrorKind::Inversion { waiter, awaited } => write!(
                 f,
-                "work at level {waiter} may not wait for a task at level {awaited}, which is less \
-                 urgent; call boost() on the handle first, or spawn the awaited task at \
-                 level {waiter} or a more urgent one",
+                "work at {waiter} may not wait for a task at {awaited}, which is not at least as \
+                 urgent; call boost() on the handle first, or spawn the awaited task at {waiter} \
+                 or a more urgent level",
             ),
             WaitErrorKind::WaitsForItself => f.write_str(
                 "a task waits for its own handle and could never go on; \

@@ -59,7 +59,11 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_arrivals_and_another_one_others() {
-        let first = |seed| Times::new(500.0, Arrivals::Poisson, seed).take(9).collect::<Vec<_>>();
+        let first = |seed| {
+            Times::new(500.0, Arrivals::Poisson, seed)
+                .take(9)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(first(1), first(1));
         assert_ne!(first(1), first(2));
     }

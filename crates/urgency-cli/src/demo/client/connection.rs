@@ -50,13 +50,7 @@ impl Connection {
     }
 
     /// Sends a request that was due at `due`.
-    pub fn send(
-        &self,
-        sequence: u64,
-        key: u64,
-        due: Instant,
-        recorded: bool,
-    ) -> Result<(), Error> {
+    pub fn send(&self, sequence: u64, key: u64, due: Instant, recorded: bool) -> Result<(), Error> {
         lock(&self.under_way).push_back(Asked {
             sequence,
             key,
@@ -76,7 +70,9 @@ impl Connection {
             if let Err(cause) = (&self.stream).read_exact(&mut reply) {
                 return match self.closing.load(Ordering::Acquire) {
                     true => Ok(()),
-                    false => Err(Error::Connection { cause: named(cause) }),
+                    false => Err(Error::Connection {
+                        cause: named(cause),
+                    }),
                 };
             }
             let now = Instant::now();
@@ -109,12 +105,11 @@ impl Connection {
 
     /// Takes the recorded requests that have no reply; the times that they waited.
     pub fn give_up(&self) -> Vec<Duration> {
-        let missing = lock(&self.under_way)
+        lock(&self.under_way)
             .drain(..)
             .filter(|asked| asked.recorded)
             .map(|asked| asked.due.elapsed())
-            .collect();
-        missing
+            .collect()
     }
 
     /// Adds the latencies so far.
@@ -190,7 +185,10 @@ mod tests {
             .send(7, 3, Instant::now(), true)
             .expect("a request");
         let error = connection.receive().expect_err("the answer is wrong");
-        assert!(matches!(error, Error::WrongReply { sequence: 7 }), "{error}");
+        assert!(
+            matches!(error, Error::WrongReply { sequence: 7 }),
+            "{error}"
+        );
     }
 
     #[test]

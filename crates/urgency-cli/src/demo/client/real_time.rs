@@ -11,9 +11,10 @@ use thread_priority::{
 /// Raises the calling thread, or says why that was not permitted.
 pub fn enter() -> Result<(), String> {
     let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, fifo)
-        .map_err(|error| match error {
+    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, fifo).map_err(|error| {
+        match error {
             thread_priority::Error::OS(code) => std::io::Error::from_raw_os_error(code).to_string(),
             other => format!("{other:?}"),
-        })
+        }
+    })
 }

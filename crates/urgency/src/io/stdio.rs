@@ -12,14 +12,12 @@
 //!
 //! The descriptor is duplicated, because one descriptor can be registered only once with a driver.
 
-use crate::{
-    fs::File,
-    io::{
-        Async, Blocking,
-        poller::is_ready_now,
-        source::{Direction, Done},
-    },
+use super::{
+    Async, Blocking,
+    poller::is_ready_now,
+    source::{Direction, Done},
 };
+use crate::fs::File;
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -108,7 +106,7 @@ fn lock(file: &Mutex<File>) -> MutexGuard<'_, File> {
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
 /// let mut buffer = [0; 1024];
-/// let count = urgency::stdio::stdin()?.read(&mut buffer).await?;
+/// let count = urgency::io::stdin()?.read(&mut buffer).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -123,7 +121,7 @@ pub fn stdin() -> io::Result<Stdin> {
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
-/// urgency::block_on(urgency::stdio::stdout()?.write_all(b"hello\n"))
+/// urgency::block_on(urgency::io::stdout()?.write_all(b"hello\n"))
 /// # }
 /// ```
 pub fn stdout() -> io::Result<Stdout> {
@@ -243,5 +241,95 @@ impl AsyncWrite for &Stdout {
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_flush(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        io::{Read, Write},
+        process::{Command, Stdio},
+    };
+
+    /// Runs the test `name` of this module in a process of its own, whose standard descriptors are `input` and
+    /// a pipe, and gives what it wrote.
+    fn child(name: &str, input: Stdio, feed: &[u8]) -> Vec<u8> {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([&format!("io::stdio::tests::{name}"), "--exact", "--nocapture"])
+            .env("URGENCY_CHILD", "1")
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(feed).unwrap();
+        }
+        let mut output = Vec::new();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_to_end(&mut output).unwrap();
+        assert!(child.wait().unwrap().success());
+        output
+    }
+
+    async fn echo_upside_down() -> io::Result<()> {
+        let (input, output) = (stdin()?, stdout()?);
+        let mut all = Vec::new();
+        let mut buffer = [0; 1000];
+        loop {
+            match input.read(&mut buffer).await? {
+                0 => break,
+                count => all.extend_from_slice(&buffer[..count]),
+            }
+        }
+        all.reverse();
+        output.write_all(&all).await
+    }
+
+    fn numbers() -> Vec<u8> {
+        (0..20_000).flat_map(|n: u32| n.to_le_bytes()).collect()
+    }
+
+    fn assert_contains_reversed(output: &[u8], mut input: Vec<u8>) {
+        input.reverse();
+        let found = output.windows(input.len()).any(|part| part == input);
+        assert!(found, "{} bytes came out", output.len());
+    }
+
+    #[test]
+    fn pipes_are_waited_for() {
+        if std::env::var_os("URGENCY_CHILD").is_some() {
+            return crate::block_on(echo_upside_down()).unwrap();
+        }
+        let output = child("pipes_are_waited_for", Stdio::piped(), &numbers());
+        assert_contains_reversed(&output, numbers());
+    }
+
+    #[test]
+    fn files_go_by_blocking_operations() {
+        if std::env::var_os("URGENCY_CHILD").is_some() {
+            return crate::block_on(echo_upside_down()).unwrap();
+        }
+        let path = std::env::temp_dir().join(format!("urgency-{}-stdin", std::process::id()));
+        std::fs::write(&path, numbers()).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let output = child("files_go_by_blocking_operations", file.into(), b"");
+        assert_contains_reversed(&output, numbers());
+    }
+
+    #[test]
+    fn the_shared_open_file_is_not_made_non_blocking() {
+        if std::env::var_os("URGENCY_CHILD").is_some() {
+            crate::block_on(echo_upside_down()).unwrap();
+            let flags = rustix::fs::fcntl_getfl(io::stdin()).unwrap();
+            assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK));
+            return;
+        }
+        child(
+            "the_shared_open_file_is_not_made_non_blocking",
+            Stdio::piped(),
+            b"x",
+        );
     }
 }
