@@ -9,9 +9,9 @@
 
 use super::{
     Blocking,
-    poller::{is_ready_now, set_nonblocking},
+    poller::set_nonblocking,
     readiness::Ticket,
-    source::{Direction, Done, Source, Waits},
+    source::{Direction, Done, Source, Waits, ready_now},
 };
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{fd::AsFd, fs::FileType};
@@ -109,7 +109,7 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// If the descriptor cannot be waited for, or the runtime was shut down.
     pub async fn readable(&self) -> io::Result<()> {
-        self.operate(Direction::Read, |io| ready(io, Direction::Read))
+        self.operate(Direction::Read, |io| ready_now(io, Direction::Read))
             .await
     }
 
@@ -118,7 +118,7 @@ impl<T: AsFd> Async<T> {
     /// # Errors
     /// As [`readable`](Async::readable).
     pub async fn writable(&self) -> io::Result<()> {
-        self.operate(Direction::Write, |io| ready(io, Direction::Write))
+        self.operate(Direction::Write, |io| ready_now(io, Direction::Write))
             .await
     }
 
@@ -153,12 +153,12 @@ impl<T: AsFd> Async<T> {
     ///
     /// Every task that polled is woken by each readiness, whoever uses it.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_operate(cx, Direction::Read, |io| ready(io, Direction::Read))
+        self.poll_operate(cx, Direction::Read, |io| ready_now(io, Direction::Read))
     }
 
     /// The `poll_*` form of [`writable`](Async::writable).
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.poll_operate(cx, Direction::Write, |io| ready(io, Direction::Write))
+        self.poll_operate(cx, Direction::Write, |io| ready_now(io, Direction::Write))
     }
 
     /// The `poll_*` form of [`read_with`](Async::read_with).
@@ -246,14 +246,6 @@ impl<T: AsFd> Async<T> {
     /// See [`Source::raise`].
     pub(crate) fn raise(&self, direction: Direction) {
         self.source.raise(direction);
-    }
-}
-
-fn ready(io: impl AsFd, direction: Direction) -> io::Result<Done<()>> {
-    if is_ready_now(io, direction.interest())? {
-        Ok(Done::maybe_more(()))
-    } else {
-        Err(io::ErrorKind::WouldBlock.into())
     }
 }
 

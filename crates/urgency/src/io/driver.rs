@@ -158,7 +158,7 @@ impl Driver {
                                 outcome.events += 1;
                             }
                         }
-                        Event::Timer => self.expire(&mut outcome, ready)?,
+                        Event::Timer => self.expire(&mut outcome, ready),
                         Event::Notification => {
                             outcome.notified = self.poller.take_notification(block);
                         }
@@ -194,8 +194,7 @@ impl Driver {
         }
         self.relief_after.store(period, Ordering::Relaxed);
         self.relief.store(at, Ordering::Release);
-        // Programming fails only for times that do not exist.
-        let _ = self.program(&mut schedule, at);
+        self.program(&mut schedule, at);
     }
 
     /// Wakes all that wait here; they and all that come later get [`DriverShut`]. Threads in a
@@ -280,8 +279,7 @@ impl Driver {
                 return Err(DriverShut);
             }
             let key = schedule.timers.insert(at, waker);
-            // Programming fails only for times that do not exist.
-            let _ = self.program(&mut schedule, at);
+            self.program(&mut schedule, at);
             key
         };
         self.add_interest();
@@ -319,7 +317,7 @@ impl Driver {
     }
 
     /// The timer descriptor expired: collects what is due and programs what comes next.
-    fn expire(&self, outcome: &mut WaitOutcome, ready: &mut Vec<Waker>) -> io::Result<()> {
+    fn expire(&self, outcome: &mut WaitOutcome, ready: &mut Vec<Waker>) {
         let mut schedule = lock(&self.timers);
         let now = self.poller.now();
         let fired = schedule.timers.expire(now, ready);
@@ -334,18 +332,16 @@ impl Driver {
         if schedule.programmed <= now {
             schedule.programmed = NEVER;
             let next = schedule.timers.earliest().unwrap_or(NEVER);
-            self.program(&mut schedule, next.min(self.relief.load(Ordering::Relaxed)))?;
+            self.program(&mut schedule, next.min(self.relief.load(Ordering::Relaxed)));
         }
-        Ok(())
     }
 
     /// Sees to it that the timer descriptor expires at `at` or earlier.
-    fn program(&self, schedule: &mut Schedule, at: u64) -> io::Result<()> {
+    fn program(&self, schedule: &mut Schedule, at: u64) {
         if at < schedule.programmed {
-            self.poller.program_timer(at)?;
+            self.poller.program_timer(at);
             schedule.programmed = at;
         }
-        Ok(())
     }
 }
 

@@ -267,7 +267,7 @@ impl Poller {
     }
 
     /// [`Event::Timer`] comes at `at` nanoseconds since the poller was made, instead of the time set before.
-    pub(crate) fn program_timer(&self, at: u64) -> io::Result<()> {
+    pub(crate) fn program_timer(&self, at: u64) {
         let at = self.origin.1 + Duration::from_nanos(at);
         let setting = Itimerspec {
             it_interval: Timespec {
@@ -279,8 +279,8 @@ impl Poller {
                 tv_nsec: at.subsec_nanos() as _,
             },
         };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
-        Ok(())
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)
+            .expect("the descriptor is a timer and the time is valid");
     }
 }
 

@@ -10,7 +10,6 @@
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     free: u32,
-    used: usize,
 }
 
 #[derive(Debug)]
@@ -39,16 +38,10 @@ impl<T> Slab<T> {
         Slab {
             slots: Vec::new(),
             free: NONE,
-            used: 0,
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.used
-    }
-
     pub(crate) fn insert(&mut self, value: T) -> u64 {
-        self.used += 1;
         if self.free == NONE {
             let index = u32::try_from(self.slots.len()).expect("descriptors and memory end before");
             self.slots.push(Slot {
@@ -91,7 +84,6 @@ impl<T> Slab<T> {
         let value = std::mem::replace(&mut slot.content, Err(self.free)).ok();
         slot.generation = (slot.generation + 1) & GENERATIONS;
         self.free = index as u32;
-        self.used -= 1;
         value
     }
 
@@ -115,7 +107,7 @@ mod tests {
         assert_eq!(slab.get_mut(first), None);
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.get(second), Some(&"second"));
-        assert_eq!(slab.len(), 1);
+        assert_eq!(slab.iter().count(), 1);
     }
 
     #[test]
@@ -125,7 +117,7 @@ mod tests {
         for key in &keys {
             slab.remove(*key).unwrap();
         }
-        assert_eq!(slab.len(), 0);
+        assert_eq!(slab.iter().count(), 0);
         for i in 0..10 {
             slab.insert(i);
         }

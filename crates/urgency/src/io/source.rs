@@ -20,7 +20,7 @@
 
 use super::{
     driver::{Driver, DriverShut},
-    poller::{Edge, Interest},
+    poller::{Edge, Interest, is_ready_now},
     readiness::{Look, Readiness, Ticket},
 };
 use rustix::fd::{AsFd, BorrowedFd};
@@ -284,6 +284,15 @@ impl Source {
         if let Some(registration) = self.registration.take() {
             registration.driver.forget(fd, registration.key);
         }
+    }
+}
+
+/// An attempt that only asks: `WouldBlock` unless a read (or write) would return at once.
+pub(crate) fn ready_now(io: impl AsFd, direction: Direction) -> io::Result<Done<()>> {
+    if is_ready_now(io, direction.interest())? {
+        Ok(Done::maybe_more(()))
+    } else {
+        Err(io::ErrorKind::WouldBlock.into())
     }
 }
 

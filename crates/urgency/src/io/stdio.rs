@@ -14,8 +14,7 @@
 
 use super::{
     Async, Blocking,
-    poller::is_ready_now,
-    source::{Direction, Done},
+    source::{Direction, Done, ready_now},
 };
 use crate::fs::File;
 use futures_io::{AsyncRead, AsyncWrite};
@@ -60,7 +59,7 @@ impl Standard {
     fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Standard::Waits(io) => io.poll_operate(cx, Direction::Read, |fd| {
-                when_ready(fd, Direction::Read)?;
+                ready_now(fd, Direction::Read)?;
                 Ok(Done::maybe_more(rustix::io::read(fd, &mut *buffer)?))
             }),
             Standard::Blocks(file) => Pin::new(&mut *lock(file)).poll_read(cx, buffer),
@@ -70,7 +69,7 @@ impl Standard {
     fn poll_write(&self, cx: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Standard::Waits(io) => io.poll_operate(cx, Direction::Write, |fd| {
-                when_ready(fd, Direction::Write)?;
+                ready_now(fd, Direction::Write)?;
                 let buffer = &buffer[..buffer.len().min(PIPE_BUF)];
                 Ok(Done::maybe_more(rustix::io::write(fd, buffer)?))
             }),
@@ -83,14 +82,6 @@ impl Standard {
             Standard::Waits(_) => Poll::Ready(Ok(())),
             Standard::Blocks(file) => Pin::new(&mut *lock(file)).poll_flush(cx),
         }
-    }
-}
-
-fn when_ready(fd: &OwnedFd, direction: Direction) -> io::Result<()> {
-    if is_ready_now(fd, direction.interest())? {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::WouldBlock.into())
     }
 }
 
@@ -256,7 +247,11 @@ mod tests {
     /// a pipe, and gives what it wrote.
     fn child(name: &str, input: Stdio, feed: &[u8]) -> Vec<u8> {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([&format!("io::stdio::tests::{name}"), "--exact", "--nocapture"])
+            .args([
+                &format!("io::stdio::tests::{name}"),
+                "--exact",
+                "--nocapture",
+            ])
             .env("URGENCY_CHILD", "1")
             .stdin(input)
             .stdout(Stdio::piped())

@@ -38,10 +38,15 @@ impl<T> Unread<T> {
         self.any.store(true, Ordering::Release);
     }
 
+    /// Whether there is nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
+    }
+
     /// Shows the oldest result to `take`, which may keep it (`Some` goes back to the front).
     #[inline]
     pub(crate) fn take_with<R>(&self, take: impl FnOnce(T) -> (R, Option<T>)) -> Option<R> {
-        if !self.any.load(Ordering::Acquire) {
+        if self.is_empty() {
             return None;
         }
         self.take_with_cold(take)

@@ -28,10 +28,19 @@ pub enum Resolved {
 }
 
 impl Resolved {
+    /// Awaits them.
     pub(crate) async fn get(self) -> io::Result<Vec<SocketAddr>> {
         match self {
             Resolved::Now(addresses) => Ok(addresses),
             Resolved::Later(lookup) => lookup.await,
+        }
+    }
+
+    /// Blocks until they are known.
+    pub(crate) fn wait(self) -> io::Result<Vec<SocketAddr>> {
+        match self {
+            Resolved::Now(addresses) => Ok(addresses),
+            Resolved::Later(lookup) => crate::block_on(lookup),
         }
     }
 }
@@ -90,6 +99,12 @@ pub(crate) mod sealed {
     }
 
     impl Resolve for [SocketAddr] {
+        fn resolve(&self) -> Resolved {
+            Resolved::Now(self.to_vec())
+        }
+    }
+
+    impl<const N: usize> Resolve for [SocketAddr; N] {
         fn resolve(&self) -> Resolved {
             Resolved::Now(self.to_vec())
         }

@@ -15,16 +15,20 @@
 //! instance with the crate `socket2`).
 //!
 //! From the bottom up: `addr` (addresses and names), `started` (operations that start at once), `stream`
-//! (what TCP and Unix streams share), `split`, `connect`, then one file per kind of socket.
+//! (what TCP and Unix streams
+//! share), `accept` and `datagram` (the same for listeners and datagram sockets), `split`, `connect`, then one file per kind of socket.
 
+mod accept;
 mod addr;
 mod connect;
+mod datagram;
 mod split;
 mod started;
 mod stream;
 mod tcp;
 mod udp;
 mod unix;
+mod unix_datagram;
 
 pub use addr::ToAddresses;
 pub use connect::Connect;
@@ -32,7 +36,8 @@ pub use split::{ReadHalf, ReuniteError, WriteHalf};
 pub use started::{Started, StartedAccept, StartedRead, StartedReceive, StartedSend, StartedWrite};
 pub use tcp::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
-pub use unix::{UnixDatagram, UnixListener, UnixStream};
+pub use unix::{UnixListener, UnixStream};
+pub use unix_datagram::UnixDatagram;
 
 #[cfg(test)]
 mod tests;

@@ -9,9 +9,9 @@
 //! be unsent; [`Started::cancel`] tells how much it was.
 
 use super::{
+    accept::AcceptOperation,
+    datagram::{ReceiveOperation, SendOperation},
     stream::{ReadOperation, WriteOperation},
-    tcp::AcceptOperation,
-    udp::{ReceiveOperation, SendOperation},
 };
 use crate::io::{
     Async,
@@ -84,12 +84,12 @@ pub struct Started<'a, O: Startable<'a>> {
 pub type StartedRead<'a> = Started<'a, ReadOperation<'a>>;
 /// A started write to a stream: `(io::Result<usize>, Vec<u8>)`.
 pub type StartedWrite<'a> = Started<'a, WriteOperation<'a>>;
-/// A started accept: `io::Result<(TcpStream, SocketAddr)>`.
-pub type StartedAccept<'a> = Started<'a, AcceptOperation<'a>>;
-/// A started receive of a datagram: `(io::Result<(usize, SocketAddr)>, Vec<u8>)`.
-pub type StartedReceive<'a> = Started<'a, ReceiveOperation<'a>>;
+/// A started accept: `io::Result<(TcpStream, SocketAddr)>` or `io::Result<UnixStream>`.
+pub type StartedAccept<'a, C> = Started<'a, AcceptOperation<'a, C>>;
+/// A started receive of a datagram: `(io::Result<(usize, A)>, Vec<u8>)`, where `A` is the sender's address.
+pub type StartedReceive<'a, S> = Started<'a, ReceiveOperation<'a, S>>;
 /// A started send of a datagram: `(io::Result<usize>, Vec<u8>)`.
-pub type StartedSend<'a> = Started<'a, SendOperation<'a>>;
+pub type StartedSend<'a, S> = Started<'a, SendOperation<'a, S>>;
 
 impl<'a, O: Startable<'a>> Started<'a, O> {
     pub(crate) fn new(mut operation: O) -> Self {

@@ -9,7 +9,7 @@ use super::started::Startable;
 use crate::io::{
     Async,
     poller::SEND_FLAGS,
-    source::{Direction, Done},
+    source::{Direction, Done, ready_now},
     unread::{Bytes, Unread},
 };
 use rustix::{
@@ -118,6 +118,16 @@ impl Stream {
     pub(crate) fn peek(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send {
         self.io
             .operate(Direction::Read, move |_| self.attempt_peek(buffer))
+    }
+
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        let attempt = |socket: &OwnedFd| {
+            if self.unread.is_empty() {
+                return ready_now(socket, Direction::Read);
+            }
+            Ok(Done::maybe_more(()))
+        };
+        self.io.operate(Direction::Read, attempt).await
     }
 
     pub(crate) fn write(&self, buffer: &[u8]) -> impl Future<Output = io::Result<usize>> + Send {
@@ -363,7 +373,7 @@ macro_rules! impl_stream {
             /// # Errors
             /// As `read`.
             pub async fn readable(&self) -> io::Result<()> {
-                self.stream.io().readable().await
+                self.stream.readable().await
             }
 
             /// Waits until a write would return at once.

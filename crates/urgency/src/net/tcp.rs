@@ -1,17 +1,14 @@
 //! TCP: listeners and streams.
 
 use super::{
-    ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, ToAddresses, WriteHalf, addr,
+    ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, ToAddresses, WriteHalf,
+    accept::{AcceptOperation, Accepted, Acceptor},
+    addr,
     connect::Connect,
     split,
-    started::Startable,
     stream::{ReadOperation, Stream, WriteOperation, impl_stream},
 };
-use crate::io::{
-    Async, Blocking, poller,
-    source::{Direction, Done},
-    unread::Unread,
-};
+use crate::io::{Async, Blocking, poller};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -19,7 +16,7 @@ use rustix::{
 };
 use std::{
     io::{self, IoSlice, IoSliceMut},
-    net::{SocketAddr, ToSocketAddrs},
+    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -130,25 +127,34 @@ impl From<TcpStream> for std::net::TcpStream {
     }
 }
 
+impl Accepted for (TcpStream, SocketAddr) {
+    fn new(socket: OwnedFd, peer: Option<SocketAddrAny>) -> io::Result<Self> {
+        let stream = TcpStream::from_async(Async::from_nonblocking(socket));
+        let peer = match peer {
+            Some(peer) => address(peer)?,
+            None => stream.peer_addr()?,
+        };
+        Ok((stream, peer))
+    }
+}
+
 /// A TCP socket that accepts connections.
 ///
 /// Several tasks may accept from one listener by `&`; each connection wakes one of them, the one that has
 /// waited longest.
 #[derive(Debug)]
 pub struct TcpListener {
-    io: Async<OwnedFd>,
-    unread: Unread<(TcpStream, SocketAddr)>,
+    acceptor: Acceptor<(TcpStream, SocketAddr)>,
 }
 
 impl TcpListener {
     /// Binds to the first of the addresses that can be bound, and listens. Port 0 takes any free port. A
-    /// *name* is looked up here and now, in a declared blocking call.
+    /// *name* is looked up here and now, and blocks the caller so long.
     ///
     /// # Errors
     /// That of the last address; or `InvalidInput` if there is no address.
-    pub fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
-        let addresses = crate::blocking(|| to.to_socket_addrs())?;
-        addr::first_that_works(addresses, |address| {
+    pub fn bind(to: impl ToAddresses) -> io::Result<Self> {
+        addr::first_that_works(to.resolve().wait()?, |address| {
             let family = match address {
                 SocketAddr::V4(_) => AddressFamily::INET,
                 SocketAddr::V6(_) => AddressFamily::INET6,
@@ -157,15 +163,10 @@ impl TcpListener {
             sockopt::set_socket_reuseaddr(&socket, true)?;
             rustix::net::bind(&socket, &address)?;
             rustix::net::listen(&socket, BACKLOG)?;
-            Ok(TcpListener::from_nonblocking(socket))
+            Ok(TcpListener {
+                acceptor: Acceptor::new(socket),
+            })
         })
-    }
-
-    fn from_nonblocking(socket: OwnedFd) -> Self {
-        TcpListener {
-            io: Async::from_nonblocking(socket),
-            unread: Unread::new(),
-        }
     }
 
     /// The next connection and the address of its peer.
@@ -177,19 +178,19 @@ impl TcpListener {
     /// descriptors are closed it accepts again, so wait a little before the next try. A connection that was
     /// aborted before it was accepted is passed over.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        let attempt = |_: &OwnedFd| self.attempt_accept();
-        self.io.operate(Direction::Read, attempt).await
+        self.acceptor.accept().await
     }
 
     /// Starts to accept now; await the connection later.
-    pub fn start_accept(&self) -> StartedAccept<'_> {
-        Started::new(AcceptOperation { listener: self })
+    pub fn start_accept(&self) -> StartedAccept<'_, (TcpStream, SocketAddr)> {
+        Started::new(AcceptOperation {
+            acceptor: &self.acceptor,
+        })
     }
 
     /// The `poll_*` form of [`accept`](TcpListener::accept).
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        self.io
-            .poll_operate(cx, Direction::Read, |_| self.attempt_accept())
+        self.acceptor.poll_accept(cx)
     }
 
     /// All connections, one after the other.
@@ -207,20 +208,7 @@ impl TcpListener {
     /// # Errors
     /// Those of the kernel.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        address(rustix::net::getsockname(self.io.get_ref())?)
-    }
-
-    fn attempt_accept(&self) -> io::Result<Done<(TcpStream, SocketAddr)>> {
-        if let Some(accepted) = self.unread.take() {
-            return Ok(Done::maybe_more(accepted));
-        }
-        let (socket, peer) = poller::accept(self.io.get_ref())?;
-        let stream = TcpStream::from_async(Async::from_nonblocking(socket));
-        let peer = match peer {
-            Some(peer) => address(peer)?,
-            None => stream.peer_addr()?,
-        };
-        Ok(Done::maybe_more((stream, peer)))
+        address(rustix::net::getsockname(self.acceptor.io().get_ref())?)
     }
 }
 
@@ -236,7 +224,7 @@ impl Blocking<'_, TcpListener> {
 
 impl AsFd for TcpListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.as_fd()
+        self.acceptor.io().as_fd()
     }
 }
 
@@ -246,7 +234,9 @@ impl TryFrom<std::net::TcpListener> for TcpListener {
     /// Makes the listener non-blocking.
     fn try_from(listener: std::net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(TcpListener::from_nonblocking(listener.into()))
+        Ok(TcpListener {
+            acceptor: Acceptor::new(listener.into()),
+        })
     }
 }
 
@@ -273,40 +263,6 @@ impl Incoming<'_> {
     ) -> Poll<Option<io::Result<TcpStream>>> {
         let accepted = self.listener.poll_accept(cx);
         accepted.map(|result| Some(result.map(|(stream, _)| stream)))
-    }
-}
-
-/// An accept that was started.
-#[derive(Debug)]
-pub struct AcceptOperation<'a> {
-    listener: &'a TcpListener,
-}
-
-#[expect(private_interfaces, reason = "sealed: the module is private")]
-impl<'a> Startable<'a> for AcceptOperation<'a> {
-    type Item = (TcpStream, SocketAddr);
-    type Output = io::Result<(TcpStream, SocketAddr)>;
-    type Socket = OwnedFd;
-
-    fn socket(&self) -> &'a Async<OwnedFd> {
-        &self.listener.io
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Read
-    }
-
-    fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
-        self.listener.attempt_accept()
-    }
-
-    fn finish(self, result: io::Result<Self::Item>) -> Self::Output {
-        result
-    }
-
-    fn put_back(self, accepted: Self::Item) -> bool {
-        self.listener.unread.put_back(accepted);
-        true
     }
 }
 

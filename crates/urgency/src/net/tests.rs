@@ -560,6 +560,40 @@ async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
 }
 
 #[test]
+fn started_operations_of_unix_sockets_give_back_what_nobody_took() {
+    let path = socket_path("started");
+    block_on(async {
+        let listener = UnixListener::bind(&path).unwrap();
+        let client = UnixStream::connect(&path).await.unwrap();
+        drop(listener.start_accept());
+        let server = listener.start_accept().await.unwrap();
+        client.write_all(b"x").await.unwrap();
+        server.read_exact(&mut [0]).await.unwrap();
+
+        let (a, b) = UnixDatagram::pair().unwrap();
+        let (sent, _) = a.start_send(b"once".to_vec()).await;
+        assert_eq!(sent.unwrap(), 4);
+        drop(b.start_recv_from(vec![0; 10]));
+        let (result, buffer) = b.start_recv_from(vec![0; 10]).await;
+        assert_eq!(&buffer[..result.unwrap().0], b"once");
+        assert!(b.start_recv_from(vec![0; 10]).cancel().is_none());
+    });
+    let _ = std::fs::remove_file(path);
+}
+
+#[test]
+fn a_stream_with_bytes_given_back_is_readable() {
+    block_on(async {
+        let (client, server) = pair().await;
+        client.write_all(b"x").await.unwrap();
+        server.readable().await.unwrap();
+        drop(server.start_read(vec![0; 10]));
+        server.readable().await.unwrap();
+        server.read_exact(&mut [0]).await.unwrap();
+    });
+}
+
+#[test]
 fn unix_datagrams_wait_for_room_and_lose_nothing() {
     let (a, b) = UnixDatagram::pair().unwrap();
     const DATAGRAMS: u32 = 2000;

@@ -1,19 +1,16 @@
 //! UDP: datagrams, connected or not.
 
-use super::{Started, StartedReceive, StartedSend, ToAddresses, addr, started::Startable};
-use crate::io::{
-    Async, Blocking,
-    source::{Direction, Done},
-    unread::Unread,
+use super::{
+    Started, StartedReceive, StartedSend, ToAddresses, addr,
+    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
 };
+use crate::io::Blocking;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
     io,
-    net::{SocketAddr, ToSocketAddrs},
+    net::{self, SocketAddr},
     task::{Context, Poll},
 };
-
-type Socket = std::net::UdpSocket;
 
 /// A UDP socket.
 ///
@@ -36,34 +33,32 @@ type Socket = std::net::UdpSocket;
 /// ```
 #[derive(Debug)]
 pub struct UdpSocket {
-    io: Async<Socket>,
-    unread: Unread<Datagram>,
+    datagrams: Datagrams<net::UdpSocket>,
 }
 
-#[derive(Debug)]
-struct Datagram {
-    buffer: Vec<u8>,
-    count: usize,
-    from: SocketAddr,
-}
+impl Socket for net::UdpSocket {
+    type Address = SocketAddr;
 
-impl Datagram {
-    fn copy_to(&self, buffer: &mut [u8]) -> (usize, SocketAddr) {
-        let count = self.count.min(buffer.len());
-        buffer[..count].copy_from_slice(&self.buffer[..count]);
-        (count, self.from)
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.recv_from(buffer)
+    }
+
+    fn transmit(&self, datagram: &[u8], to: Option<&SocketAddr>) -> io::Result<usize> {
+        match to {
+            Some(to) => self.send_to(datagram, to),
+            None => self.send(datagram),
+        }
     }
 }
 
 impl UdpSocket {
     /// Binds to the first of the addresses that can be bound. Port 0 takes any free port. A *name* is looked
-    /// up here and now, in a declared blocking call.
+    /// up here and now, and blocks the caller so long.
     ///
     /// # Errors
     /// That of the last address; or `InvalidInput` if there is no address.
-    pub fn bind(to: impl ToSocketAddrs) -> io::Result<Self> {
-        let addresses = crate::blocking(|| to.to_socket_addrs())?;
-        addr::first_that_works(addresses, Socket::bind)?.try_into()
+    pub fn bind(to: impl ToAddresses) -> io::Result<Self> {
+        addr::first_that_works(to.resolve().wait()?, net::UdpSocket::bind)?.try_into()
     }
 
     /// Sets the only peer, for [`send`](UdpSocket::send) and [`recv`](UdpSocket::recv).
@@ -81,9 +76,7 @@ impl UdpSocket {
     /// # Errors
     /// Those of the kernel, or that the runtime was shut down.
     pub async fn send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
-        self.io
-            .write_with(|socket| socket.send_to(datagram, to))
-            .await
+        self.datagrams.transmit(datagram, Some(&to)).await
     }
 
     /// Sends one datagram to the connected peer.
@@ -91,7 +84,7 @@ impl UdpSocket {
     /// # Errors
     /// As [`send_to`](UdpSocket::send_to), and if the socket is not connected.
     pub async fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        self.io.write_with(|socket| socket.send(datagram)).await
+        self.datagrams.transmit(datagram, None).await
     }
 
     /// Receives one datagram: its length and where it came from. Dropping the future loses none.
@@ -99,9 +92,7 @@ impl UdpSocket {
     /// # Errors
     /// Those of the kernel, or that the runtime was shut down.
     pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.io
-            .operate(Direction::Read, |_| self.attempt_receive(buffer))
-            .await
+        self.datagrams.receive(buffer).await
     }
 
     /// Receives one datagram from the connected peer.
@@ -117,16 +108,8 @@ impl UdpSocket {
     /// # Errors
     /// As [`recv_from`](UdpSocket::recv_from).
     pub async fn peek_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.io
-            .operate(Direction::Read, |socket| {
-                let unread = self
-                    .unread
-                    .take_with(|datagram| (datagram.copy_to(buffer), Some(datagram)));
-                unread
-                    .map_or_else(|| socket.peek_from(buffer), Ok)
-                    .map(Done::maybe_more)
-            })
-            .await
+        let peek = |socket: &net::UdpSocket, buffer: &mut [u8]| socket.peek_from(buffer);
+        self.datagrams.peek(buffer, peek).await
     }
 
     /// The `poll_*` form of [`recv_from`](UdpSocket::recv_from).
@@ -135,8 +118,7 @@ impl UdpSocket {
         cx: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        self.io
-            .poll_operate(cx, Direction::Read, |_| self.attempt_receive(buffer))
+        self.datagrams.poll_receive(cx, buffer)
     }
 
     /// The `poll_*` form of [`send_to`](UdpSocket::send_to).
@@ -146,24 +128,36 @@ impl UdpSocket {
         datagram: &[u8],
         to: SocketAddr,
     ) -> Poll<io::Result<usize>> {
-        self.io
-            .poll_write_with(cx, |socket| socket.send_to(datagram, to))
+        self.datagrams.poll_transmit(cx, datagram, Some(&to))
     }
 
     /// Starts to receive now; await the datagram later. Dropping it loses no datagram.
-    pub fn start_recv_from(&self, buffer: Vec<u8>) -> StartedReceive<'_> {
+    pub fn start_recv_from(&self, buffer: Vec<u8>) -> StartedReceive<'_, net::UdpSocket> {
         Started::new(ReceiveOperation {
-            socket: self,
+            datagrams: &self.datagrams,
             buffer,
         })
     }
 
     /// Sends now, or as soon as there is room; await the result later.
-    pub fn start_send_to(&self, datagram: Vec<u8>, to: SocketAddr) -> StartedSend<'_> {
+    pub fn start_send_to(
+        &self,
+        datagram: Vec<u8>,
+        to: SocketAddr,
+    ) -> StartedSend<'_, net::UdpSocket> {
         Started::new(SendOperation {
-            socket: self,
+            datagrams: &self.datagrams,
             datagram,
-            to,
+            to: Some(to),
+        })
+    }
+
+    /// Sends now to the connected peer, or as soon as there is room; await the result later.
+    pub fn start_send(&self, datagram: Vec<u8>) -> StartedSend<'_, net::UdpSocket> {
+        Started::new(SendOperation {
+            datagrams: &self.datagrams,
+            datagram,
+            to: None,
         })
     }
 
@@ -189,18 +183,8 @@ impl UdpSocket {
     }
 
     /// The socket of the standard library, for its options (broadcast, multicast, time to live).
-    pub fn socket(&self) -> &std::net::UdpSocket {
-        self.io.get_ref()
-    }
-
-    #[inline]
-    fn attempt_receive(&self, buffer: &mut [u8]) -> io::Result<Done<(usize, SocketAddr)>> {
-        let unread = self
-            .unread
-            .take_with(|datagram| (datagram.copy_to(buffer), None));
-        unread
-            .map_or_else(|| self.socket().recv_from(buffer), Ok)
-            .map(Done::maybe_more)
+    pub fn socket(&self) -> &net::UdpSocket {
+        self.datagrams.socket()
     }
 }
 
@@ -240,94 +224,18 @@ impl Blocking<'_, UdpSocket> {
 
 impl AsFd for UdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.as_fd()
+        self.socket().as_fd()
     }
 }
 
-impl TryFrom<std::net::UdpSocket> for UdpSocket {
+impl TryFrom<net::UdpSocket> for UdpSocket {
     type Error = io::Error;
 
     /// Makes the socket non-blocking.
-    fn try_from(socket: std::net::UdpSocket) -> io::Result<Self> {
+    fn try_from(socket: net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(UdpSocket {
-            io: Async::from_nonblocking(socket),
-            unread: Unread::new(),
+            datagrams: Datagrams::new(socket),
         })
-    }
-}
-
-/// A receive that owns its buffer.
-#[derive(Debug)]
-pub struct ReceiveOperation<'a> {
-    socket: &'a UdpSocket,
-    buffer: Vec<u8>,
-}
-
-#[expect(private_interfaces, reason = "sealed: the module is private")]
-impl<'a> Startable<'a> for ReceiveOperation<'a> {
-    type Item = (usize, SocketAddr);
-    type Output = (io::Result<(usize, SocketAddr)>, Vec<u8>);
-    type Socket = Socket;
-
-    fn socket(&self) -> &'a Async<Socket> {
-        &self.socket.io
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Read
-    }
-
-    fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
-        self.socket.attempt_receive(&mut self.buffer)
-    }
-
-    fn finish(self, result: io::Result<Self::Item>) -> Self::Output {
-        (result, self.buffer)
-    }
-
-    fn put_back(self, (count, from): Self::Item) -> bool {
-        self.socket.unread.put_back(Datagram {
-            buffer: self.buffer,
-            count,
-            from,
-        });
-        true
-    }
-}
-
-/// A send that owns its datagram.
-#[derive(Debug)]
-pub struct SendOperation<'a> {
-    socket: &'a UdpSocket,
-    datagram: Vec<u8>,
-    to: SocketAddr,
-}
-
-#[expect(private_interfaces, reason = "sealed: the module is private")]
-impl<'a> Startable<'a> for SendOperation<'a> {
-    type Item = usize;
-    type Output = (io::Result<usize>, Vec<u8>);
-    type Socket = Socket;
-
-    fn socket(&self) -> &'a Async<Socket> {
-        &self.socket.io
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Write
-    }
-
-    fn attempt(&mut self) -> io::Result<Done<usize>> {
-        let sent = self.socket.socket().send_to(&self.datagram, self.to)?;
-        Ok(Done::maybe_more(sent))
-    }
-
-    fn finish(self, result: io::Result<usize>) -> Self::Output {
-        (result, self.datagram)
-    }
-
-    fn put_back(self, _: usize) -> bool {
-        false
     }
 }

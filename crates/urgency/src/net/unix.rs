@@ -1,21 +1,20 @@
-//! Unix sockets: listeners, streams, datagrams.
+//! Unix sockets: listeners and streams.
 
 use super::{
-    ReadHalf, Started, StartedRead, StartedWrite, WriteHalf, split,
+    ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, WriteHalf,
+    accept::{AcceptOperation, Accepted, Acceptor},
+    split,
     stream::{ReadOperation, Stream, WriteOperation, impl_stream},
 };
 use crate::{
     fs::Offloaded,
-    io::{
-        Async, Blocking, poller,
-        source::{Direction, Done},
-    },
+    io::{Async, Blocking, poller},
 };
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
-    net::{AddressFamily, SocketAddrUnix, SocketType},
+    net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType},
 };
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -104,10 +103,16 @@ impl From<UnixStream> for unix::UnixStream {
     }
 }
 
+impl Accepted for UnixStream {
+    fn new(socket: OwnedFd, _: Option<SocketAddrAny>) -> io::Result<Self> {
+        Ok(UnixStream::from_nonblocking(socket))
+    }
+}
+
 /// A Unix socket that accepts connections. It is bound to a path, which it does not remove.
 #[derive(Debug)]
 pub struct UnixListener {
-    io: Async<unix::UnixListener>,
+    acceptor: Acceptor<UnixStream>,
 }
 
 impl UnixListener {
@@ -124,28 +129,25 @@ impl UnixListener {
     /// # Errors
     /// As [`TcpListener::accept`](super::TcpListener::accept); the listener stays usable.
     pub async fn accept(&self) -> io::Result<UnixStream> {
-        self.io.operate(Direction::Read, attempt_accept).await
+        self.acceptor.accept().await
+    }
+
+    /// Starts to accept now; await the connection later.
+    pub fn start_accept(&self) -> StartedAccept<'_, UnixStream> {
+        Started::new(AcceptOperation {
+            acceptor: &self.acceptor,
+        })
     }
 
     /// The `poll_*` form of [`accept`](UnixListener::accept).
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<UnixStream>> {
-        self.io.poll_operate(cx, Direction::Read, attempt_accept)
+        self.acceptor.poll_accept(cx)
     }
 
     /// The blocking forms, for closures.
     pub fn blocking(&self) -> Blocking<'_, Self> {
         Blocking::new(self)
     }
-
-    /// The listener of the standard library, for its address.
-    pub fn socket(&self) -> &unix::UnixListener {
-        self.io.get_ref()
-    }
-}
-
-fn attempt_accept(listener: &unix::UnixListener) -> io::Result<Done<UnixStream>> {
-    let (socket, _) = poller::accept(listener)?;
-    Ok(Done::maybe_more(UnixStream::from_nonblocking(socket)))
 }
 
 impl Blocking<'_, UnixListener> {
@@ -160,7 +162,7 @@ impl Blocking<'_, UnixListener> {
 
 impl AsFd for UnixListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.as_fd()
+        self.acceptor.io().as_fd()
     }
 }
 
@@ -171,118 +173,7 @@ impl TryFrom<unix::UnixListener> for UnixListener {
     fn try_from(listener: unix::UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         Ok(UnixListener {
-            io: Async::from_nonblocking(listener),
-        })
-    }
-}
-
-/// A Unix socket for datagrams, which are neither lost nor reordered.
-#[derive(Debug)]
-pub struct UnixDatagram {
-    io: Async<unix::UnixDatagram>,
-}
-
-impl UnixDatagram {
-    /// Binds to `path`, which must not exist.
-    ///
-    /// # Errors
-    /// Those of the kernel; `AddrInUse` if the path exists.
-    pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        unix::UnixDatagram::bind(path)?.try_into()
-    }
-
-    /// A socket without an address, to send from.
-    ///
-    /// # Errors
-    /// The limit of open descriptors.
-    pub fn unbound() -> io::Result<Self> {
-        unix::UnixDatagram::unbound()?.try_into()
-    }
-
-    /// Two connected sockets.
-    ///
-    /// # Errors
-    /// The limit of open descriptors.
-    pub fn pair() -> io::Result<(Self, Self)> {
-        let (a, b) = unix::UnixDatagram::pair()?;
-        Ok((a.try_into()?, b.try_into()?))
-    }
-
-    /// Sets the only peer. This does not wait.
-    ///
-    /// # Errors
-    /// Those of the kernel.
-    pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.socket().connect(path)
-    }
-
-    /// Sends one datagram to the connected peer.
-    ///
-    /// # Errors
-    /// Those of the kernel, or that the runtime was shut down.
-    pub async fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        self.io.write_with(|socket| socket.send(datagram)).await
-    }
-
-    /// Receives one datagram and gives its length. Dropping the future loses none.
-    ///
-    /// # Errors
-    /// Those of the kernel, or that the runtime was shut down.
-    pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.io.read_with(|socket| socket.recv(buffer)).await
-    }
-
-    /// As [`recv`](UnixDatagram::recv), with the address of the sender.
-    ///
-    /// # Errors
-    /// As [`recv`](UnixDatagram::recv).
-    pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
-        self.io.read_with(|socket| socket.recv_from(buffer)).await
-    }
-
-    /// The blocking forms, for closures.
-    pub fn blocking(&self) -> Blocking<'_, Self> {
-        Blocking::new(self)
-    }
-
-    /// The socket of the standard library, for its addresses and options.
-    pub fn socket(&self) -> &unix::UnixDatagram {
-        self.io.get_ref()
-    }
-}
-
-impl Blocking<'_, UnixDatagram> {
-    /// See [`UnixDatagram::send`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        crate::block_on(self.inner.send(datagram))
-    }
-
-    /// See [`UnixDatagram::recv`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        crate::block_on(self.inner.recv(buffer))
-    }
-}
-
-impl AsFd for UnixDatagram {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.io.as_fd()
-    }
-}
-
-impl TryFrom<unix::UnixDatagram> for UnixDatagram {
-    type Error = io::Error;
-
-    /// Makes the socket non-blocking.
-    fn try_from(socket: unix::UnixDatagram) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        Ok(UnixDatagram {
-            io: Async::from_nonblocking(socket),
+            acceptor: Acceptor::new(listener.into()),
         })
     }
 }

@@ -1,0 +1,94 @@
+//! What TCP and Unix listeners share: connections, accepted one at a time.
+
+use super::started::Startable;
+use crate::io::{
+    Async, poller,
+    source::{Direction, Done},
+    unread::Unread,
+};
+use rustix::{fd::OwnedFd, net::SocketAddrAny};
+use std::{
+    io,
+    task::{Context, Poll},
+};
+
+/// What an accepted socket becomes.
+pub trait Accepted: Sized {
+    /// Makes it of the non-blocking socket and its peer, if the kernel told.
+    fn new(socket: OwnedFd, peer: Option<SocketAddrAny>) -> io::Result<Self>;
+}
+
+/// The socket of a listener.
+#[derive(Debug)]
+pub struct Acceptor<C> {
+    io: Async<OwnedFd>,
+    unread: Unread<C>,
+}
+
+impl<C: Accepted> Acceptor<C> {
+    /// The socket listens and is non-blocking.
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Acceptor {
+            io: Async::from_nonblocking(socket),
+            unread: Unread::new(),
+        }
+    }
+
+    pub(crate) fn io(&self) -> &Async<OwnedFd> {
+        &self.io
+    }
+
+    fn attempt(&self) -> io::Result<Done<C>> {
+        let accepted = match self.unread.take() {
+            Some(accepted) => accepted,
+            None => {
+                let (socket, peer) = poller::accept(self.io.get_ref())?;
+                C::new(socket, peer)?
+            }
+        };
+        Ok(Done::maybe_more(accepted))
+    }
+
+    pub(crate) async fn accept(&self) -> io::Result<C> {
+        self.io.operate(Direction::Read, |_| self.attempt()).await
+    }
+
+    pub(crate) fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<C>> {
+        self.io
+            .poll_operate(cx, Direction::Read, |_| self.attempt())
+    }
+}
+
+/// An accept that was started.
+#[derive(Debug)]
+pub struct AcceptOperation<'a, C> {
+    pub(crate) acceptor: &'a Acceptor<C>,
+}
+
+#[expect(private_interfaces, reason = "sealed: the module is private")]
+impl<'a, C: Accepted> Startable<'a> for AcceptOperation<'a, C> {
+    type Item = C;
+    type Output = io::Result<C>;
+    type Socket = OwnedFd;
+
+    fn socket(&self) -> &'a Async<OwnedFd> {
+        &self.acceptor.io
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Read
+    }
+
+    fn attempt(&mut self) -> io::Result<Done<C>> {
+        self.acceptor.attempt()
+    }
+
+    fn finish(self, result: io::Result<C>) -> io::Result<C> {
+        result
+    }
+
+    fn put_back(self, accepted: C) -> bool {
+        self.acceptor.unread.put_back(accepted);
+        true
+    }
+}

@@ -1,0 +1,199 @@
+//! What UDP and Unix datagram sockets share: whole messages, in or out.
+
+use super::started::Startable;
+use crate::io::{
+    Async,
+    source::{Direction, Done},
+    unread::Unread,
+};
+use rustix::fd::AsFd;
+use std::{
+    io,
+    task::{Context, Poll},
+};
+
+/// A non-blocking socket of the standard library.
+pub trait Socket: AsFd {
+    /// Where a datagram comes from.
+    type Address: Clone + std::fmt::Debug;
+
+    /// Receives one datagram.
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Self::Address)>;
+    /// Sends one datagram, to the connected peer if no other is given.
+    fn transmit(&self, datagram: &[u8], to: Option<&Self::Address>) -> io::Result<usize>;
+}
+
+/// A socket with what was received and not taken.
+#[derive(Debug)]
+pub struct Datagrams<S: Socket> {
+    io: Async<S>,
+    unread: Unread<Datagram<S::Address>>,
+}
+
+#[derive(Debug)]
+struct Datagram<A> {
+    buffer: Vec<u8>,
+    count: usize,
+    from: A,
+}
+
+impl<A: Clone> Datagram<A> {
+    /// What does not fit is cut off, as the kernel does it.
+    fn copy_to(&self, buffer: &mut [u8]) -> (usize, A) {
+        let count = self.count.min(buffer.len());
+        buffer[..count].copy_from_slice(&self.buffer[..count]);
+        (count, self.from.clone())
+    }
+}
+
+impl<S: Socket> Datagrams<S> {
+    /// The socket is non-blocking.
+    pub(crate) fn new(socket: S) -> Self {
+        Datagrams {
+            io: Async::from_nonblocking(socket),
+            unread: Unread::new(),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &S {
+        self.io.get_ref()
+    }
+
+    #[inline]
+    fn attempt_receive(&self, buffer: &mut [u8]) -> io::Result<Done<(usize, S::Address)>> {
+        let unread = self
+            .unread
+            .take_with(|datagram| (datagram.copy_to(buffer), None));
+        unread
+            .map_or_else(|| self.socket().receive(buffer), Ok)
+            .map(Done::maybe_more)
+    }
+
+    pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, S::Address)> {
+        self.io
+            .operate(Direction::Read, |_| self.attempt_receive(buffer))
+            .await
+    }
+
+    /// As `receive`, but the datagram will be received again.
+    pub(crate) async fn peek(
+        &self,
+        buffer: &mut [u8],
+        mut peek: impl FnMut(&S, &mut [u8]) -> io::Result<(usize, S::Address)>,
+    ) -> io::Result<(usize, S::Address)> {
+        let attempt = |socket: &S| {
+            let unread = self
+                .unread
+                .take_with(|datagram| (datagram.copy_to(buffer), Some(datagram)));
+            unread
+                .map_or_else(|| peek(socket, buffer), Ok)
+                .map(Done::maybe_more)
+        };
+        self.io.operate(Direction::Read, attempt).await
+    }
+
+    pub(crate) fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<(usize, S::Address)>> {
+        self.io
+            .poll_operate(cx, Direction::Read, |_| self.attempt_receive(buffer))
+    }
+
+    pub(crate) async fn transmit(
+        &self,
+        datagram: &[u8],
+        to: Option<&S::Address>,
+    ) -> io::Result<usize> {
+        self.io
+            .write_with(|socket| socket.transmit(datagram, to))
+            .await
+    }
+
+    pub(crate) fn poll_transmit(
+        &self,
+        cx: &mut Context<'_>,
+        datagram: &[u8],
+        to: Option<&S::Address>,
+    ) -> Poll<io::Result<usize>> {
+        self.io
+            .poll_write_with(cx, |socket| socket.transmit(datagram, to))
+    }
+}
+
+/// A receive that owns its buffer.
+#[derive(Debug)]
+pub struct ReceiveOperation<'a, S: Socket> {
+    pub(crate) datagrams: &'a Datagrams<S>,
+    pub(crate) buffer: Vec<u8>,
+}
+
+#[expect(private_interfaces, reason = "sealed: the module is private")]
+impl<'a, S: Socket + 'a> Startable<'a> for ReceiveOperation<'a, S> {
+    type Item = (usize, S::Address);
+    type Output = (io::Result<(usize, S::Address)>, Vec<u8>);
+    type Socket = S;
+
+    fn socket(&self) -> &'a Async<S> {
+        &self.datagrams.io
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Read
+    }
+
+    fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
+        self.datagrams.attempt_receive(&mut self.buffer)
+    }
+
+    fn finish(self, result: io::Result<Self::Item>) -> Self::Output {
+        (result, self.buffer)
+    }
+
+    fn put_back(self, (count, from): Self::Item) -> bool {
+        self.datagrams.unread.put_back(Datagram {
+            buffer: self.buffer,
+            count,
+            from,
+        });
+        true
+    }
+}
+
+/// A send that owns its datagram.
+#[derive(Debug)]
+pub struct SendOperation<'a, S: Socket> {
+    pub(crate) datagrams: &'a Datagrams<S>,
+    pub(crate) datagram: Vec<u8>,
+    pub(crate) to: Option<S::Address>,
+}
+
+#[expect(private_interfaces, reason = "sealed: the module is private")]
+impl<'a, S: Socket + 'a> Startable<'a> for SendOperation<'a, S> {
+    type Item = usize;
+    type Output = (io::Result<usize>, Vec<u8>);
+    type Socket = S;
+
+    fn socket(&self) -> &'a Async<S> {
+        &self.datagrams.io
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Write
+    }
+
+    fn attempt(&mut self) -> io::Result<Done<usize>> {
+        let socket = self.datagrams.socket();
+        let sent = socket.transmit(&self.datagram, self.to.as_ref())?;
+        Ok(Done::maybe_more(sent))
+    }
+
+    fn finish(self, result: io::Result<usize>) -> Self::Output {
+        (result, self.datagram)
+    }
+
+    fn put_back(self, _: usize) -> bool {
+        false
+    }
+}
