@@ -14,9 +14,9 @@
 //! which they began to wait. Every socket option that has no method here can be set through `AsFd` (for
 //! instance with the crate `socket2`).
 //!
-//! From the bottom up: `addr` (addresses and names), `started` (operations that start at once), `stream`
-//! (what TCP and Unix streams
-//! share), `accept` and `datagram` (the same for listeners and datagram sockets), `split`, `connect`, then one file per kind of socket.
+//! From the bottom up: `addr` (addresses and names), `started` (operations that start at once),
+//! `stream`, `accept` and `datagram` (what TCP or UDP and Unix sockets share), `split`, `connect`, then
+//! one file per kind of socket.
 
 mod accept;
 mod addr;

@@ -1,35 +1,35 @@
-//! Thread identity, and the kernel's own priorities for relief.
+//! Thread identity, and what the kernel's scheduler lets a process say about its own threads.
 //!
-//! A thread that overruns is *demoted* to the idle scheduling class while it overruns, so that the
-//! spare thread that got its worker runs first. The class can be left again without privileges (nice
-//! often cannot), which [`can_demote`] probes once. Elsewhere relief works without demotion.
+//! All of it works without privileges, and each means is probed: where it is missing, the runtime does
+//! without.
+//!
+//! - *Demotion*: a thread that overruns goes to the idle scheduling class while it overruns, so that the
+//!   thread that got its worker runs first. The class can be left again (nice often cannot).
+//! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
+//!   thread with a shorter slice than the running one preempts it at once; otherwise it may have to wait
+//!   until the running one has used up its own, 3 ms here. Its share of the processor stays the same.
 
 #[cfg(target_os = "linux")]
 mod imp {
-    use std::sync::OnceLock;
-
-    const SCHED_OTHER: i32 = 0;
-    const SCHED_IDLE: i32 = 5;
-
-    #[repr(C)]
-    struct Param {
-        priority: i32,
-    }
-
-    unsafe extern "C" {
-        fn sched_setscheduler(pid: i32, policy: i32, param: *const Param) -> i32;
-        fn gettid() -> i32;
-    }
+    use std::{mem, sync::OnceLock};
 
     fn set_class(tid: i32, class: i32) -> bool {
-        let param = Param { priority: 0 };
-        // SAFETY: the C library's own signature; `param` outlives the call.
-        unsafe { sched_setscheduler(tid, class, &param) == 0 }
+        // SAFETY: all-zero is a valid value of this plain C struct.
+        let param: libc::sched_param = unsafe { mem::zeroed() };
+        // SAFETY: `param` outlives the call.
+        unsafe { libc::sched_setscheduler(tid, class, &param) == 0 }
     }
 
     pub(crate) fn current_id() -> i32 {
         // SAFETY: no arguments, cannot fail.
-        unsafe { gettid() }
+        unsafe { libc::gettid() }
+    }
+
+    /// The processor that the calling thread runs on, as a hint.
+    #[inline]
+    pub(crate) fn current_cpu() -> i32 {
+        // SAFETY: no arguments; -1 if the kernel does not say.
+        unsafe { libc::sched_getcpu() }
     }
 
     pub(crate) fn can_demote() -> bool {
@@ -38,7 +38,7 @@ mod imp {
             // On a thread of its own: were leaving the class refused, this thread would be stuck in it.
             std::thread::spawn(|| {
                 let me = current_id();
-                set_class(me, SCHED_IDLE) && set_class(me, SCHED_OTHER)
+                set_class(me, libc::SCHED_IDLE) && set_class(me, libc::SCHED_OTHER)
             })
             .join()
             .unwrap_or(false)
@@ -46,11 +46,52 @@ mod imp {
     }
 
     pub(crate) fn demote(tid: i32) -> bool {
-        can_demote() && set_class(tid, SCHED_IDLE)
+        can_demote() && set_class(tid, libc::SCHED_IDLE)
     }
 
     pub(crate) fn promote(tid: i32) {
-        set_class(tid, SCHED_OTHER);
+        set_class(tid, libc::SCHED_OTHER);
+    }
+
+    /// As the kernel's `struct sched_attr`, first version.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+
+    /// The shortest slice that the kernel grants, in nanoseconds.
+    const SHORT_SLICE: u64 = 100_000;
+
+    /// Asks for short slices for the calling thread, or for the usual ones.
+    pub(crate) fn set_short_slice(short: bool) {
+        let mut attributes = Attributes {
+            size: mem::size_of::<Attributes>() as u32,
+            policy: 0,
+            flags: 0,
+            nice: 0,
+            priority: 0,
+            runtime: 0,
+            deadline: 0,
+            period: 0,
+        };
+        let size = attributes.size;
+        // SAFETY: the kernel writes at most `size` bytes to a struct of that size.
+        let got =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+        if got != 0 || attributes.policy != libc::SCHED_OTHER as u32 {
+            return;
+        }
+        attributes.runtime = if short { SHORT_SLICE } else { 0 };
+        attributes.flags = 0;
+        // SAFETY: the kernel reads `size` bytes of the struct. A refusal changes nothing.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     }
 }
 
@@ -58,6 +99,11 @@ mod imp {
 mod imp {
     pub(crate) fn current_id() -> i32 {
         0
+    }
+
+    #[inline]
+    pub(crate) fn current_cpu() -> i32 {
+        -1
     }
 
     pub(crate) fn can_demote() -> bool {
@@ -69,6 +115,8 @@ mod imp {
     }
 
     pub(crate) fn promote(_: i32) {}
+
+    pub(crate) fn set_short_slice(_: bool) {}
 }
 
-pub(crate) use imp::{can_demote, current_id, demote, promote};
+pub(crate) use imp::{can_demote, current_cpu, current_id, demote, promote, set_short_slice};

@@ -15,7 +15,8 @@
 //!   half of the word: whoever takes it learns *which* one in the same step. (A first version read it from
 //!   the stack afterwards; by then the stack could have checked in and got another one.)
 //! - `TAKEN` set: somebody else took the worker (relief, or an urgent event). The stack goes on
-//!   until its next scheduling point, where [`Attention::enter`] tells it.
+//!   until its next scheduling point, where [`Attention::enter`] tells it. Until then whoever took the
+//!   worker may give it back, and the stack never notices.
 //!
 //! The remaining bits are requests. They are hints: what they announce is always written to
 //! shared state *before* the bit is set, and a stack that gets a worker looks at that state
@@ -146,6 +147,26 @@ impl Attention {
             }
         }
     }
+
+    /// Gives the worker with this number back to the stack that it was taken from, if the stack has not
+    /// noticed yet. `false`: it has, and waits (or will wait) for a worker.
+    pub(crate) fn give_back(&self, worker: usize) -> bool {
+        let mut old = self.word.load(Ordering::Relaxed);
+        loop {
+            if old & TAKEN == 0 || (old >> WORKER_SHIFT) as usize != worker {
+                return false;
+            }
+            match self.word.compare_exchange_weak(
+                old,
+                old & !TAKEN,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => old = now,
+            }
+        }
+    }
 }
 
 #[cfg(all(test, urgency_loom))]
@@ -199,6 +220,21 @@ mod loom_models {
                 .map(|t| t.join().unwrap());
             assert!(taken.filter(|took| *took).count() <= 1);
             assert!(model.holders.load(Relaxed) <= 1);
+        });
+    }
+
+    #[test]
+    fn a_worker_that_is_given_back_is_held_by_one_stack() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let other = word.clone();
+            let taker = thread::spawn(move || other.take(0) == Some(5) && !other.give_back(5));
+            let holds = matches!(word.enter(), Entered::Holding(_));
+            assert!(
+                holds ^ taker.join().unwrap(),
+                "nobody or both hold the worker"
+            );
         });
     }
 

@@ -86,6 +86,7 @@ impl Shared {
             self.pollers.fetch_sub(1, Ordering::SeqCst);
             return Polled::NotNeeded;
         }
+        me.want_short_slice(true);
         let mut ready = Vec::new();
         loop {
             if self.closing.load(Ordering::SeqCst) || !self.needs_poller() {
@@ -142,28 +143,34 @@ impl Shared {
             let serves = w.level();
             serves != NO_LEVEL && serves > level
         });
-        let victim = below.max_by_key(|w| w.level());
-        let taken = victim.and_then(|victim| self.take_from(victim, 0));
-        match taken {
-            Some(worker) => worker.at(level).promotions.add(1),
-            None => self.arm_relief(),
-        }
-        taken
+        // Of the least urgent ones that whose thread this one has just preempted: it does not run, so it
+        // need not even notice.
+        let here = os::thread::current_cpu();
+        let is_here = |w: &Worker| self.holder(w).is_some_and(|stack| stack.cpu() == here);
+        let victim = below.max_by_key(|w| (w.level(), is_here(w)));
+        let Some((worker, lender)) = victim.and_then(|victim| self.take_from(victim, 0)) else {
+            self.arm_relief();
+            return None;
+        };
+        worker.at(level).promotions.add(1);
+        worker.set_lender(lender);
+        Some(worker)
     }
 
     /// Takes the worker of whatever stack holds `worker` now, if it is in user code.
-    fn take_from(&self, worker: &Worker, only_if: u32) -> Option<&Worker> {
+    fn take_from(&self, worker: &Worker, only_if: u32) -> Option<(&Worker, Arc<Stack>)> {
         let stack = self.holder(worker)?;
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
         let taken = &*self.workers[stack.attention.take(only_if)?];
         taken.at(stack.level()).running.add(taken.lap());
+        let stack = stack.arc();
         self.overrunning
             .stacks
             .lock()
             .expect("nothing panics under this lock")
-            .push(stack.arc());
+            .push(stack.clone());
         self.arm_relief();
-        Some(taken)
+        Some((taken, stack))
     }
 
     /// The relief timer expired. Returns a worker that its stack did not give up in time.
@@ -177,7 +184,7 @@ impl Shared {
                 continue;
             }
             if taken.is_none()
-                && let Some(relieved) = self.take_from(worker, CHECK_IN)
+                && let Some((relieved, _)) = self.take_from(worker, CHECK_IN)
             {
                 relieved.at(serves).reliefs.add(1);
                 taken = Some(relieved);

@@ -90,6 +90,9 @@ impl Shared {
         loop {
             // What ran may have waited, and come back with another worker.
             let worker = me.worker();
+            if handed.is_none() && self.give_back(me, worker) {
+                return;
+            }
             let Some(work) = handed.take().or_else(|| self.find(me, worker)) else {
                 return;
             };
@@ -113,6 +116,9 @@ impl Shared {
     #[inline]
     pub(crate) fn go(&self, me: &Stack, level: u8) {
         let worker = me.worker();
+        if self.pools.len() > 1 {
+            me.note_cpu();
+        }
         me.set_level(level);
         worker.set_level(level);
         if self.is_more_urgent_ready(level) {
@@ -188,6 +194,7 @@ impl Shared {
         let is_closure = task.is_closure();
         if is_closure {
             counters.closures.add(1);
+            me.want_short_slice(false);
         } else {
             counters.tasks.add(1);
             POLLING.set(Polling::MayDefer);
@@ -208,6 +215,7 @@ impl Shared {
     /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.
     fn run_job(&self, me: &Stack, worker: &Worker, stolen: StolenJob) -> bool {
         worker.at(stolen.level).jobs.add(1);
+        me.want_short_slice(false);
         self.go(me, stolen.level);
         run_stolen(me, &stolen);
         run_pushed_above(me, 0);

@@ -49,6 +49,10 @@ pub(crate) struct Stack {
     task: AtomicPtr<Header>,
     /// The kernel's thread id, for demotion.
     pub(crate) tid: AtomicI32,
+    /// The processor that the thread was last seen on.
+    cpu: AtomicI32,
+    /// Whether the thread asked the kernel for short slices. Used by the thread itself.
+    short_slice: AtomicBool,
     /// Whether relief demoted the thread.
     pub(crate) demoted: AtomicBool,
     shared: Weak<Shared>,
@@ -78,6 +82,8 @@ impl Stack {
             outside: AtomicBool::new(false),
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
+            cpu: AtomicI32::new(-1),
+            short_slice: AtomicBool::new(false),
             demoted: AtomicBool::new(false),
             shared,
             myself: myself.clone(),
@@ -174,6 +180,27 @@ impl Stack {
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self);
+    }
+
+    /// Notes the processor that the calling thread, this stack's, runs on.
+    #[inline]
+    pub(crate) fn note_cpu(&self) {
+        let cpu = crate::os::thread::current_cpu();
+        self.cpu.store(cpu, Ordering::Relaxed);
+    }
+
+    /// The processor that the thread was last seen on; -1 if unknown.
+    pub(crate) fn cpu(&self) -> i32 {
+        self.cpu.load(Ordering::Relaxed)
+    }
+
+    /// The calling thread, this stack's, wants short slices from the kernel, or the usual ones.
+    #[inline]
+    pub(crate) fn want_short_slice(&self, short: bool) {
+        if self.short_slice.load(Ordering::Relaxed) != short {
+            self.short_slice.store(short, Ordering::Relaxed);
+            crate::os::thread::set_short_slice(short);
+        }
     }
 
     /// The task that the stack runs.

@@ -118,6 +118,37 @@ impl Shared {
         true
     }
 
+    /// If the worker was taken from a stack for more urgent work, and there is no more of that, it goes
+    /// back. Usually that stack's thread has not run since: it stood on the processor that the event
+    /// preempted, and never notices.
+    #[inline]
+    pub(crate) fn give_back(&self, me: &Stack, worker: &Worker) -> bool {
+        match worker.take_lender() {
+            None => false,
+            Some(lender) => self.give_back_cold(me, worker, lender),
+        }
+    }
+
+    #[cold]
+    fn give_back_cold(&self, me: &Stack, worker: &Worker, lender: Arc<Stack>) -> bool {
+        let level = lender.level();
+        // All that a holder shows comes before the look at the levels: whoever inserts more urgent work
+        // after that look alerts the lender.
+        worker.set_holder(&*lender);
+        worker.set_level(level);
+        worker.counters.scheduling.add(worker.lap());
+        if self.is_more_urgent_ready(level) {
+            me.hold(worker);
+            worker.set_lender(lender);
+            return false;
+        }
+        let given = lender.attention.give_back(worker.id);
+        if !given {
+            me.hold(worker);
+        }
+        given
+    }
+
     /// The worker was taken from this stack. Returns when it holds one again.
     #[cold]
     pub(crate) fn regain(&self, me: &Stack) {

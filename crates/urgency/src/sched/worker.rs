@@ -9,7 +9,10 @@ use crate::account::counters::{LevelCounters, WorkerCounters};
 use std::{
     cell::Cell,
     fmt, ptr,
-    sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering},
+    },
 };
 
 /// The level of a worker that runs no user code.
@@ -25,6 +28,8 @@ pub(crate) struct Worker {
     holder: AtomicPtr<Stack>,
     /// Work that came with a hand-off.
     handed: Cell<Option<super::Work>>,
+    /// The stack that the worker was taken from for more urgent work.
+    lender: Cell<Option<Arc<Stack>>>,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     pub(crate) since: AtomicU64,
     /// When more urgent work first asked for this worker, in ticks; 0 if none does.
@@ -33,7 +38,7 @@ pub(crate) struct Worker {
     pub(crate) by_level: Box<[LevelCounters]>,
 }
 
-// SAFETY: `handed` is touched only by the holder (module text); hand-off, idle set and taking all
+// SAFETY: `handed` and `lender` are touched only by the holder (module text); hand-off, idle set and taking all
 // order one holder after the other. The work in it is Send.
 unsafe impl Send for Worker {}
 // SAFETY: as above.
@@ -55,6 +60,7 @@ impl Worker {
             level: AtomicU8::new(NO_LEVEL),
             holder: AtomicPtr::new(ptr::null_mut()),
             handed: Cell::new(None),
+            lender: Cell::new(None),
             since: AtomicU64::new(crate::os::clock::now()),
             wanted_since: AtomicU64::new(0),
             counters: WorkerCounters::default(),
@@ -95,6 +101,17 @@ impl Worker {
     /// The work that came with the worker.
     pub(crate) fn take_handed(&self) -> Option<super::Work> {
         self.handed.take()
+    }
+
+    /// The worker was taken from `stack`, and may go back to it.
+    pub(crate) fn set_lender(&self, stack: Arc<Stack>) {
+        self.lender.set(Some(stack));
+    }
+
+    /// The stack that the worker was taken from, if it was and has not been asked for yet.
+    #[inline]
+    pub(crate) fn take_lender(&self) -> Option<Arc<Stack>> {
+        self.lender.take()
     }
 
     /// The counters of a level.
