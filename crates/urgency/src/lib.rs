@@ -1,4 +1,143 @@
 //! Urgency: a task runtime in which urgent work goes first.
+//!
+//! One scheduler runs async tasks, fork-join compute and blocking code on the same cores. The program says
+//! how urgent each piece of work is; the runtime does the rest. There is nothing to tune.
+//!
+//! ```
+//! use urgency::{Runtime, join};
+//!
+//! // Most urgent first. Each name becomes a type.
+//! urgency::levels! { App: Interactive > Batch }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = Runtime::builder().levels::<App>().build()?;
+//! let batch = runtime.run(|| Batch.spawn_fn(|_| (0..1_000_000u64).sum::<u64>()));
+//! let answer = Interactive.run_on(&runtime, |cx| {
+//!     let request = Interactive.spawn(async |_| {
+//!         let (a, b) = join(|| 6, || 7); // async code forks directly
+//!         a * b
+//!     });
+//!     request.get(cx) // closures wait directly
+//!     // `batch.get(cx)` does not compile: interactive code must not wait for batch work.
+//! });
+//! assert_eq!(answer?, 42);
+//! assert_eq!(batch.erase().get()?, 499_999_500_000);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A program that declares no level has one, and needs no runtime of its own: the free functions start a
+//! global one.
+//!
+//! ```
+//! let (a, b) = urgency::join(|| 6, || 7);
+//! let product = urgency::spawn(async move { a * b });
+//! assert_eq!(product.get()?, 42);
+//! # Ok::<(), urgency::WaitError>(())
+//! ```
+//!
+//! # Words
+//!
+//! - A *worker* is the permission to run on one core. There are as many as the process may use CPUs, unless
+//!   [`Builder::workers`] says otherwise. A worker is not a thread.
+//! - A *stack* is a thread as the scheduler sees it. A stack that waits gives its worker away.
+//! - A *task* is what a `spawn` function makes, of a future or of a closure.
+//! - A *job* is a closure forked by [`join()`] or [`Scope::spawn`].
+//! - A *level* is a priority. There are at most 64, and they may be partially ordered.
+//! - A *scheduling point* is where code looks whether anybody wants something of it: each `join`, `spawn`,
+//!   `sync`, blocking wait and poll of a task, and [`scheduling_point`].
+//!
+//! # Async task, closure or fork?
+//!
+//! | the work | use | because |
+//! | --- | --- | --- |
+//! | waits most of the time | [`spawn`] with an `async` block | it waits without a stack |
+//! | computes, and borrows from its caller | [`join()`], [`scope()`] | a fork is nearly a call |
+//! | computes, and outlives its caller | [`spawn_fn`] | it has a stack, so it can fork and block |
+//! | waits in code that is not `async` | [`spawn_fn`] and [`Handle::get`] | only its stack waits, not a worker |
+//! | calls what blocks the thread | [`blocking()`] inside any of them | its worker is free meanwhile |
+//!
+//! They mix freely. Async code calls `join`; a closure calls `get` on async work; a job spawns tasks. There
+//! is no second pool and no handle to carry around.
+//!
+//! # Waiting
+//!
+//! - In async code: await a [`Handle`], a socket of [`net`], a timer of [`time`].
+//! - In closures: [`Handle::get`], or [`block_on`] with any future, or the `blocking()` view of a socket,
+//!   which is a [`std::io::Read`] and [`std::io::Write`].
+//! - On a plain thread the same calls park the thread.
+//! - Many waiters: [`Handle::share`]. A look without waiting: [`Handle::try_get`]. A limit:
+//!   [`time::timeout`].
+//!
+//! I/O and timers belong to the runtime in which they are first polled. Futures that bring no reactor of
+//! their own (channels, `futures` combinators) work as they are; those that need Tokio's do not.
+//!
+//! # Levels
+//!
+//! [`levels!`] declares them as types, and [`mod@level`] explains them. A wait for less urgent work does not
+//! compile. Where levels are only known at run time, [`spawn_at`] takes a [`LevelId`], and such a wait is
+//! an error that names both levels. [`Handle::boost`] raises the awaited work instead. New work has the level
+//! of the code that spawns it; on a plain thread it has the least urgent one.
+//!
+//! # Guarantees
+//!
+//! Each is proved by the test that it names, in `tests/` or beside the code. Tests count; they do not time.
+//!
+//! 1. *Prompt.* Once work at a higher level is ready, a worker below it moves up at its next scheduling
+//!    point: `a_worker_below_moves_up_at_its_next_scheduling_point`. The time that it ran below meanwhile is
+//!    accounted as [`WorkerLevelStats::behind`].
+//! 2. *Greedy.* No worker sleeps while anything is ready: `no_worker_sleeps_while_an_entry_is_ready` (a model),
+//!    `a_private_job_is_stolen_from_a_stack_in_a_long_leaf`, and the rest of `tests/greedy.rs`.
+//! 3. *Aging.* Within a level, contexts run in the order in which they became ready, but for counted
+//!    exceptions: `within_a_level_contexts_run_in_the_order_in_which_they_became_ready`.
+//! 4. *Own work only.* While a stack waits it runs nothing but what the awaited job forked:
+//!    `no_stranger_runs_on_a_stack_that_waits`. So a lock held across a fork cannot meet a stranger's job:
+//!    `a_lock_held_across_a_join_does_not_deadlock`. The exception: when no more threads can be had
+//!    ([`Builder::thread_limit`]), a stack that must wait runs what is ready.
+//! 5. *Structured.* No job outlives its `join` or `scope`, whatever panics:
+//!    `a_scope_waits_for_all_its_children_and_theirs`,
+//!    `a_panic_of_either_side_reaches_the_caller_after_both_ended`.
+//! 6. *Relief.* A loop that never checks in, or a blocking call that nobody declared, delays others by a
+//!    millisecond or two and what the kernel adds: `a_loop_that_never_checks_in_delays_nobody_for_ever`,
+//!    `undeclared_blocking_calls_on_all_workers_are_survived`. It is counted as [`WorkerLevelStats::reliefs`].
+//! 7. *No inversion.* A wait for less urgent work is refused, by the compiler
+//!    (`priority_inversions_and_bad_orders_do_not_compile_and_say_why`) or at run time
+//!    (`waiting_for_less_urgent_work_is_an_error_that_names_both_levels`).
+//! 8. *Cancelling loses no bytes.* `reads_that_are_cancelled_all_the_time_lose_no_byte`,
+//!    `a_started_read_that_is_dropped_gives_its_bytes_back`.
+//! 9. *Panics are data.* A panic is resumed in whoever waits, and harms nobody else:
+//!    `a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_on`.
+//! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.
+//! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
+//!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
+//!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`.
+//!
+//! Not guaranteed: a wait that is not for a handle (a lock, a channel) is not checked for inversion. A lock
+//! that a less urgent stack holds while it is abandoned makes an urgent waiter wait for it.
+//!
+//! # Errors
+//!
+//! - [`BuildError`]: a number out of its range, with the range.
+//! - [`WaitError`]: there is no result, because of a cancellation, a shutdown, a priority inversion, or a
+//!   task that waits for itself. The panic of a task is not an error; it is resumed.
+//! - I/O gives [`std::io::Error`].
+//! - A level that the runtime does not have is a panic that names it and the levels that there are.
+//! - If no more threads can be had, work goes on with those that there are: [`Stats::threads_refused`] counts it.
+//!
+//! # What costs what
+//!
+//! | what | cost |
+//! | --- | --- |
+//! | a `join` whose job nobody takes | some 3 ns beyond the two calls; no allocation, no locked instruction |
+//! | a child of a scope | one allocation, a push and a pop |
+//! | a task | one allocation: its future and about 100 bytes |
+//! | [`scheduling_point`] | a load and a branch |
+//! | [`blocking()`] | some 50 ns if nobody wanted the worker meanwhile |
+//! | a stack that waits | a parked thread: 2 MiB of address space, of which it holds what it touched |
+//! | levels that are not used | nothing |
+//!
+//! The figures are from the 2-core virtual machine on which Urgency is developed. `bench/` measures them and
+//! more; [`Runtime::stats`] tells what a program does with them.
 #![cfg_attr(urgency_loom, allow(dead_code, unused_imports, missing_docs))]
 
 #[cfg(not(urgency_loom))]

@@ -105,16 +105,15 @@ fn reorderings() -> (usize, u64) {
     (reordered, runtime.stats().total().reliefs)
 }
 
-/// The paper's exception is a context that is already queued; tasks are queued once. Relief reorders, too:
-/// on a crowded machine a thread may lose its core for longer than the relief period, so only an attempt
-/// without relief counts.
+/// The exceptions: a stack's ring and the pool are merged by age to within an entry, which shows where
+/// the ring overflows. Relief reorders, too, so only an attempt without it counts.
 #[test]
 fn within_a_level_contexts_run_in_the_order_in_which_they_became_ready() {
     let undisturbed = (0..200)
         .map(|_| reorderings())
         .find(|(_, reliefs)| *reliefs == 0);
     let (reordered, _) = undisturbed.expect("one of 200 attempts needs no relief");
-    assert_eq!(reordered, 0);
+    assert!(reordered <= 8, "{reordered} of 3000 polls came too early");
 }
 
 #[test]

@@ -40,6 +40,7 @@ use crate::facade::{
     Mutex,
     atomic::{AtomicPtr, AtomicUsize, Ordering},
 };
+use crossbeam_utils::CachePadded;
 use std::{cell::Cell, ptr};
 
 type Slot = AtomicPtr<Job>;
@@ -82,7 +83,17 @@ pub(crate) struct Deque {
     slots: AtomicPtr<Slot>,
     /// The array's length, for the owner.
     capacity: Cell<usize>,
+    /// On lines of its own, so that the owner's fields and its stack's attention share one: a searcher
+    /// looks at this all the time, and must not take the owner's line away.
+    public: Box<CachePadded<Public>>,
+}
+
+/// What thieves look at.
+#[derive(Debug)]
+struct Public {
     top: AtomicUsize,
+    /// The same as the owner's `split`.
+    split: AtomicUsize,
     buffer: Mutex<Box<[Slot]>>,
 }
 
@@ -100,8 +111,11 @@ impl Deque {
             split: AtomicUsize::new(0),
             slots: AtomicPtr::new(buffer.as_ptr().cast_mut()),
             capacity: Cell::new(buffer.len()),
-            top: AtomicUsize::new(0),
-            buffer: Mutex::new(buffer),
+            public: Box::new(CachePadded::new(Public {
+                top: AtomicUsize::new(0),
+                split: AtomicUsize::new(0),
+                buffer: Mutex::new(buffer),
+            })),
         }
     }
 
@@ -178,13 +192,13 @@ impl Deque {
     #[cold]
     #[inline(never)]
     fn pop_public_cold(&self, index: usize) -> Popped {
-        let _buffer = lock(&self.buffer);
-        let top = self.top.load(Ordering::Relaxed);
+        let _buffer = lock(&self.public.buffer);
+        let top = self.public.top.load(Ordering::Relaxed);
         let stolen = top > index;
         if stolen {
-            self.top.store(index, Ordering::Relaxed);
+            self.public.top.store(index, Ordering::Relaxed);
         }
-        self.split.store(index, Ordering::Relaxed);
+        self.set_split(index);
         if stolen { Popped::Stolen } else { Popped::Mine }
     }
 
@@ -194,17 +208,17 @@ impl Deque {
     /// Only the owner calls this, after [`Popped::Stolen`] for an index not below `base`.
     #[cold]
     pub(crate) unsafe fn start_over(&self, base: usize) {
-        let _buffer = lock(&self.buffer);
-        debug_assert!(self.top.load(Ordering::Relaxed) == self.bottom());
-        self.top.store(base, Ordering::Relaxed);
-        self.split.store(base, Ordering::Relaxed);
+        let _buffer = lock(&self.public.buffer);
+        debug_assert!(self.public.top.load(Ordering::Relaxed) == self.bottom());
+        self.public.top.store(base, Ordering::Relaxed);
+        self.set_split(base);
         self.bottom.store(base, Ordering::Release);
     }
 
     #[cold]
     #[inline(never)]
     fn grow_cold(&self) {
-        let mut buffer = lock(&self.buffer);
+        let mut buffer = lock(&self.public.buffer);
         let grown = empty_slots(buffer.len() * 2);
         for (new, old) in grown.iter().zip(buffer.iter()) {
             new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -218,13 +232,13 @@ impl Deque {
     /// The owner, or whoever knows that the owner is parked, makes the oldest half of the private
     /// part public (all of it with `all`). Returns whether anything is public now.
     pub(crate) fn publish(&self, all: bool) -> bool {
-        let _buffer = lock(&self.buffer);
+        let _buffer = lock(&self.public.buffer);
         let bottom = self.bottom.load(Ordering::Acquire);
         let split = self.split.load(Ordering::Relaxed).min(bottom);
         let private = bottom - split;
         let share = if all { private } else { private.div_ceil(2) };
-        self.split.store(split + share, Ordering::Relaxed);
-        self.top.load(Ordering::Relaxed) < split + share
+        self.set_split(split + share);
+        self.public.top.load(Ordering::Relaxed) < split + share
     }
 
     /// A thief takes the oldest public job, if `admit` (asked when there is one) allows it. `on_steal`
@@ -236,10 +250,10 @@ impl Deque {
         admit: impl FnOnce() -> bool,
         on_steal: impl FnOnce(*const Job),
     ) -> Stolen {
-        let Ok(buffer) = self.buffer.try_lock() else {
+        let Ok(buffer) = self.public.buffer.try_lock() else {
             return Stolen::Contended;
         };
-        let top = self.top.load(Ordering::Relaxed);
+        let top = self.public.top.load(Ordering::Relaxed);
         let mut split = self.split.load(Ordering::Relaxed);
         if top >= split {
             let bottom = self.bottom.load(Ordering::Acquire);
@@ -258,7 +272,7 @@ impl Deque {
             return Stolen::Empty;
         }
         let job = buffer[top].load(Ordering::Relaxed).cast_const();
-        self.top.store(top + 1, Ordering::Relaxed);
+        self.public.top.store(top + 1, Ordering::Relaxed);
         on_steal(job);
         Stolen::Job(job, top + 1 < split)
     }
@@ -266,28 +280,34 @@ impl Deque {
     /// Called with the lock held.
     fn raise(&self, split: usize, bottom: usize) -> usize {
         let wanted = split + (bottom - split).div_ceil(2);
-        self.split.store(wanted, Ordering::Relaxed);
+        self.set_split(wanted);
         let granted = if fence::heavy() {
             self.bottom.load(Ordering::Acquire).clamp(split, wanted)
         } else {
             split
         };
         if granted != wanted {
-            self.split.store(granted, Ordering::Relaxed);
+            self.set_split(granted);
         }
         granted
+    }
+
+    /// Called with the lock held.
+    fn set_split(&self, split: usize) {
+        self.split.store(split, Ordering::Relaxed);
+        self.public.split.store(split, Ordering::Relaxed);
     }
 
     /// A guess, for thieves: whether there is anything to take or to ask for.
     #[inline]
     pub(crate) fn seems_empty(&self) -> bool {
-        self.top.load(Ordering::Relaxed) >= self.bottom.load(Ordering::Relaxed)
+        self.public.top.load(Ordering::Relaxed) >= self.bottom.load(Ordering::Relaxed)
     }
 
     /// A guess, for thieves: whether there is a public job.
     #[inline]
     pub(crate) fn seems_public(&self) -> bool {
-        self.top.load(Ordering::Relaxed) < self.split.load(Ordering::Relaxed)
+        self.public.top.load(Ordering::Relaxed) < self.public.split.load(Ordering::Relaxed)
     }
 }
 

@@ -36,12 +36,37 @@ mod imp {
         static CAN: OnceLock<bool> = OnceLock::new();
         *CAN.get_or_init(|| {
             // On a thread of its own: were leaving the class refused, this thread would be stuck in it.
-            std::thread::spawn(|| {
+            // Where no thread can be had, nobody could use the worker of a thread that overruns, either.
+            let probe = std::thread::Builder::new().spawn(|| {
                 let me = current_id();
                 set_class(me, libc::SCHED_IDLE) && set_class(me, libc::SCHED_OTHER)
-            })
-            .join()
-            .unwrap_or(false)
+            });
+            probe.is_ok_and(|probe| probe.join().unwrap_or(false))
+        })
+    }
+
+    /// How long a thread of this process has run, in nanoseconds.
+    pub(crate) fn cpu_time(tid: i32) -> Option<u64> {
+        // The kernel's encoding of a thread's scheduler clock: see `clock_getcpuclockid`.
+        let clock = (!tid << 3) | 6;
+        // SAFETY: all-zero is a valid value of this plain C struct.
+        let mut time: libc::timespec = unsafe { mem::zeroed() };
+        // SAFETY: the call writes one `timespec`.
+        let got = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
+        got.then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+
+    /// Whether a thread of this process sleeps in the kernel, rather than running or waiting for a
+    /// processor. `true` if that cannot be known.
+    pub(crate) fn is_blocked(tid: i32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
+        stat.map_or(true, |stat| {
+            // The name, in parentheses, may contain anything; the state follows it.
+            let state = stat
+                .rsplit(')')
+                .next()
+                .and_then(|rest| rest.trim_start().chars().next());
+            state != Some('R')
         })
     }
 
@@ -110,6 +135,14 @@ mod imp {
         false
     }
 
+    pub(crate) fn cpu_time(_: i32) -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn is_blocked(_: i32) -> bool {
+        true
+    }
+
     pub(crate) fn demote(_: i32) -> bool {
         false
     }
@@ -119,4 +152,6 @@ mod imp {
     pub(crate) fn set_short_slice(_: bool) {}
 }
 
-pub(crate) use imp::{can_demote, current_cpu, current_id, demote, promote, set_short_slice};
+pub(crate) use imp::{
+    can_demote, cpu_time, current_cpu, current_id, demote, is_blocked, promote, set_short_slice,
+};

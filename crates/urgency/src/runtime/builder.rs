@@ -82,7 +82,8 @@ impl Builder {
 
     /// The most threads that the runtime makes. A stack that waits is a parked thread, so this limits
     /// how many closures can wait at once; async tasks need no thread. The default is 16,384. When it
-    /// is reached, a stack that must wait keeps its worker, and `Stats::threads_refused` counts it.
+    /// is reached, a stack that must wait runs other ready work on top of itself meanwhile, and
+    /// `Stats::threads_refused` counts it.
     pub fn thread_limit(mut self, threads: usize) -> Self {
         self.threads = threads;
         self

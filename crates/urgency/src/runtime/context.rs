@@ -95,12 +95,17 @@ pub(super) fn as_guest_of<R>(
     // SAFETY: the thread keeps its stack while it is bound.
     if let Some(outer) = unsafe { outer.as_ref() }
         && std::ptr::eq(outer.runtime(), &**shared)
-        && level.is_none_or(|level| level == outer.level())
     {
-        return f(outer);
+        if level.is_none_or(|level| level == outer.level()) {
+            return f(outer);
+        }
+        // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
+        return crate::blocking(|| as_guest_of(shared, level, f));
     }
     let me = shared.enter_guest(level);
     let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
+    // Children of a scope that was opened on another stack: nobody else would ever run them.
+    run::run_pushed_above(&me, 0);
     shared.leave_guest(me);
     // SAFETY: as above; null if the thread was a plain one.
     if let Some(outer) = unsafe { outer.as_ref() } {

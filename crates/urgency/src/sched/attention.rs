@@ -125,6 +125,11 @@ impl Attention {
         self.word.load(Ordering::SeqCst) & TAKEN != 0
     }
 
+    /// Whether these requests are pending.
+    pub(crate) fn is_pending(&self, bits: u32) -> bool {
+        self.word.load(Ordering::Acquire) & bits == bits
+    }
+
     /// Takes the worker from a stack that is in user code, and returns its number. If `only_if` is not
     /// zero, only from a stack on which these requests are still pending.
     pub(crate) fn take(&self, only_if: u32) -> Option<usize> {

@@ -22,9 +22,17 @@ use super::{
 use crate::{
     fork::{deque::Stolen, fence, job::Job},
     os::clock,
+    task::TaskRef,
 };
-use std::{hint, ptr, sync::Arc, sync::atomic::Ordering};
+use std::{
+    hint,
+    ptr::{self, NonNull},
+    sync::{Arc, atomic::Ordering},
+};
 use urgency_policy::level::{LevelPolicy, Prompt};
+
+/// Every so many turns a worker looks into the rings of all workers for the oldest task.
+pub(crate) const LOOK_AROUND: u32 = 16;
 
 /// How many turns of the search loop pass between two rounds of requests.
 const TURNS_PER_ROUND: u32 = 64;
@@ -32,35 +40,69 @@ const TURNS_PER_ROUND: u32 = 64;
 impl Shared {
     /// The oldest ready work of the level that the policy picks, if there is any.
     #[inline]
-    pub(crate) fn next_ready(&self, worker: &Worker) -> Option<Work> {
+    pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker) -> Option<Work> {
         loop {
             let level = Prompt.serve(self.ready.levels())?;
-            let pool = &self.pools[usize::from(level)];
-            while let Some((entry, mugged)) = pool.pop() {
-                if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
-                    return Some(work);
-                }
+            if let Some(work) = self.next_at(me, worker, level) {
+                return Some(work);
             }
-            self.ready.clear(level, || pool.is_empty());
+            self.ready.clear(level, || !self.is_queued(level));
+        }
+    }
+
+    /// The next work of one level: the pool's mugging queue, then the older one of pool and own ring, then
+    /// the rings of others.
+    #[inline]
+    fn next_at(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
+        if worker.next_turn().is_multiple_of(LOOK_AROUND)
+            && let Some(task) = self.oldest_in_rings(level)
+        {
+            return Some(Work::Task(task));
+        }
+        let pool = &self.pools[usize::from(level)];
+        let has_ring = me.level() == level;
+        if has_ring
+            && pool.is_younger_than(me.ring.oldest())
+            && let Some(task) = pop_ring(me)
+        {
+            return Some(Work::Task(task));
+        }
+        while let Some((entry, mugged)) = pool.pop() {
+            if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
+                return Some(work);
+            }
+        }
+        if has_ring && let Some(task) = pop_ring(me) {
+            return Some(Work::Task(task));
+        }
+        self.oldest_in_rings(level).map(Work::Task)
+    }
+
+    /// Takes from the ring with the oldest head, of those at `level`, if it is older than the pool.
+    #[cold]
+    fn oldest_in_rings(&self, level: u8) -> Option<TaskRef> {
+        let stacks = self.workers.iter().filter_map(|worker| self.holder(worker));
+        let rings = stacks.filter(|stack| stack.level() == level);
+        let oldest = rings.min_by_key(|stack| stack.ring.oldest())?;
+        let pool = &self.pools[usize::from(level)];
+        if pool.is_younger_than(oldest.ring.oldest()) {
+            pop_ring(oldest)
+        } else {
+            None
         }
     }
 
     /// Work that is more urgent than `level`, if there is any.
-    pub(crate) fn next_above(&self, worker: &Worker, level: u8) -> Option<Work> {
+    pub(crate) fn next_above(&self, me: &Stack, level: u8) -> Option<Work> {
         while self.is_more_urgent_ready(level) {
             let above = Prompt.serve(self.ready.levels())?;
             if above >= level {
                 return None;
             }
-            let pool = &self.pools[usize::from(above)];
-            match pool.pop() {
-                Some((entry, mugged)) => {
-                    if let Some(work) = self.claim_entry(worker, above, entry, mugged) {
-                        return Some(work);
-                    }
-                }
-                None => self.ready.clear(above, || pool.is_empty()),
+            if let Some(work) = self.next_at(me, me.worker(), above) {
+                return Some(work);
             }
+            self.ready.clear(above, || !self.is_queued(above));
         }
         None
     }
@@ -107,7 +149,7 @@ impl Shared {
 
     /// The next work for a worker. `None`: there is none, and the worker was released.
     pub(crate) fn find(&self, me: &Stack, worker: &Worker) -> Option<Work> {
-        if let Some(work) = self.next_ready(worker) {
+        if let Some(work) = self.next_ready(me, worker) {
             self.wake_next();
             return Some(work);
         }
@@ -155,7 +197,7 @@ impl Shared {
     pub(crate) fn most_urgent_queued(&self) -> Option<u8> {
         let mut levels = self.ready.levels_after_writes();
         while let Some(level) = Prompt.serve(levels) {
-            if !self.pools[usize::from(level)].is_empty() {
+            if self.is_queued(level) {
                 return Some(level);
             }
             levels &= levels - 1;
@@ -177,8 +219,11 @@ impl Shared {
         let mut turn = 0u32;
         loop {
             if self.ready.levels() != 0
-                && let Some(work) = self.next_ready(worker)
+                && let Some(work) = self.next_ready(me, worker)
             {
+                return Some(work);
+            }
+            if let Some(work) = self.steal_published(me, worker) {
                 return Some(work);
             }
             turn += 1;
@@ -193,32 +238,48 @@ impl Shared {
         }
     }
 
+    /// A job that a running stack has just published: its entry in the pool follows, but a searcher need
+    /// not wait for it.
+    fn steal_published(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+        self.running_besides(me)
+            .filter(|stack| stack.deque.seems_public())
+            .find_map(|stack| self.steal_from_running(worker, stack, false))
+    }
+
+    /// The stacks that run user code, other than `me`.
+    fn running_besides<'a>(&'a self, me: &'a Stack) -> impl Iterator<Item = &'a Stack> {
+        let busy = self.workers.iter().filter(|w| w.level() != NO_LEVEL);
+        let stacks = busy.filter_map(|w| self.holder(w));
+        stacks.filter(move |stack| !ptr::eq(*stack, me))
+    }
+
+    fn steal_from_running(&self, worker: &Worker, stack: &Stack, raise: bool) -> Option<Work> {
+        let level = stack.level();
+        let Stolen::Job(job, more) = stack.deque.steal(raise, || true, on_steal) else {
+            return None;
+        };
+        if more {
+            self.insert_deque(stack);
+        }
+        worker.at(level).raises.add(u64::from(raise));
+        worker.at(level).steals.add(1);
+        Some(Work::Job(StolenJob { job, level }))
+    }
+
     /// The last look: jobs that their owners do not publish.
     fn search_behind_barrier(&self, me: &Stack, worker: &Worker) -> Option<Work> {
-        let is_other = |stack: &&Stack| !ptr::eq(*stack, me);
-        let running = || {
-            let busy = self.workers.iter().filter(|w| w.level() != NO_LEVEL);
-            busy.filter_map(|w| self.holder(w)).filter(is_other)
-        };
-        running().next()?;
+        self.running_besides(me).next()?;
         self.ask_for_jobs(me);
         // An owner that pushed before it could see our request shows its job from here on.
         fence::heavy();
-        for stack in running() {
-            if stack.deque.seems_empty() {
-                continue;
-            }
-            let level = stack.level();
-            if let Stolen::Job(job, more) = stack.deque.steal(true, || true, on_steal) {
-                if more {
-                    self.insert_deque(stack);
-                }
-                worker.at(level).raises.add(1);
-                worker.at(level).steals.add(1);
-                return Some(Work::Job(StolenJob { job, level }));
-            }
+        let stolen = self
+            .running_besides(me)
+            .filter(|stack| !stack.deque.seems_empty())
+            .find_map(|stack| self.steal_from_running(worker, stack, true));
+        if stolen.is_some() {
+            return stolen;
         }
-        self.next_ready(worker)
+        self.next_ready(me, worker)
     }
 
     /// The scheduling point's answer to hunger. Returns whether the request is satisfied.
@@ -234,10 +295,19 @@ impl Shared {
 
     /// The stack gives its worker away: all its jobs become stealable.
     pub(crate) fn share_all(&self, me: &Stack) {
+        self.flush_ring(me);
         if me.deque.bottom() != 0 && me.deque.publish(true) {
             self.insert_deque(me);
         }
     }
+}
+
+/// Takes the oldest task out of a stack's ring.
+#[inline]
+pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
+    let task = NonNull::new(stack.ring.pop()?).expect("a ring holds tasks");
+    // SAFETY: the push left a counted reference in the ring, and each entry is taken once.
+    Some(unsafe { TaskRef::from_raw(task) })
 }
 
 /// What happens under the deque's lock when a job is stolen.

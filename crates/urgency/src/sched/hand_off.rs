@@ -11,9 +11,9 @@
 //!   in its mailbox, in a last-in first-out list: the warmest is used first.
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A
 //!   spare beyond [`KEPT_SPARES`] ends.
-//! - If no thread can be had (the limit, or the system refuses), a stack that is to be abandoned
-//!   simply goes on, and a stack that must wait keeps its worker until its wait is over: slower, never
-//!   stuck as long as some worker is left; `Stats::threads_refused` counts it.
+//! - If no thread can be had (the limit, or the system refuses), a stack that is to be abandoned simply
+//!   goes on, and a stack that must wait runs what is ready on top of itself. If the runtime has no thread
+//!   at all, tasks that nobody can run end with an error. `Stats::threads_refused` counts it.
 
 use super::{
     Work,
@@ -148,7 +148,20 @@ impl Shared {
         }
         match self.spawn_thread(First::Receive) {
             Some(made) => self.deliver(worker, &made),
-            None => self.release(worker),
+            None => {
+                self.release(worker);
+                if self.threads.alive() == 0 {
+                    self.refuse_queued();
+                }
+            }
+        }
+    }
+
+    /// The runtime has no thread and cannot get one: what is queued ends with an error.
+    #[cold]
+    fn refuse_queued(&self) {
+        for pool in &self.pools {
+            pool.drain_tasks(|task| self.seize(task));
         }
     }
 

@@ -16,14 +16,15 @@
 //!
 //! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed.
 //! When it expires and work still waits, every stack that could serve it gets a CHECK_IN request; one that
-//! has not answered by the next expiry loses its worker to the thread in the poller. A stack whose
+//! has not answered by the next expiry loses its worker to the thread in the poller, unless the kernel has
+//! only given its processor to another process. A stack whose
 //! worker was taken and that still has not checked in at an expiry is *demoted*: its thread goes to the
 //! kernel's idle class until its next scheduling point. Nothing expires while nothing waits.
 
 use super::{
     attention::CHECK_IN,
     run,
-    shared::Shared,
+    shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
@@ -99,13 +100,14 @@ impl Shared {
                 Ok(outcome) => outcome.relief,
                 Err(_) => false,
             };
-            run::in_batch(|| wake_all(&mut ready));
+            let entries = run::in_batch(|| wake_all(&mut ready));
             if relief {
                 self.threads.relief_expired();
             }
             let worker = self
                 .take_worker_for_ready()
                 .or_else(|| if relief { self.relieve() } else { None });
+            self.batch_inserted(entries, worker.is_some());
             if let Some(worker) = worker {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
                 if self.is_poller_missing() {
@@ -129,7 +131,8 @@ impl Shared {
             if driver.wait(false, &mut ready).is_ok_and(|o| o.relief) {
                 self.threads.relief_expired();
             }
-            run::in_batch(|| wake_all(&mut ready));
+            let entries = run::in_batch(|| wake_all(&mut ready));
+            self.batch_inserted(entries, true);
         }
     }
 
@@ -163,6 +166,7 @@ impl Shared {
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
         let taken = &*self.workers[stack.attention.take(only_if)?];
         taken.at(stack.level()).running.add(taken.lap());
+        self.flush_ring(stack);
         let stack = stack.arc();
         self.overrunning
             .stacks
@@ -183,13 +187,20 @@ impl Shared {
             if serves == NO_LEVEL || serves < level {
                 continue;
             }
-            if taken.is_none()
+            let Some(stack) = self.holder(worker) else {
+                continue;
+            };
+            let tid = stack.tid.load(Ordering::Relaxed);
+            if !stack.attention.is_pending(CHECK_IN) {
+                let ran = os::thread::cpu_time(tid).unwrap_or(0);
+                stack.asked_at.store(ran, Ordering::Relaxed);
+                stack.attention.request(CHECK_IN);
+            } else if taken.is_none()
+                && is_overrunning(stack, tid)
                 && let Some((relieved, _)) = self.take_from(worker, CHECK_IN)
             {
                 relieved.at(serves).reliefs.add(1);
                 taken = Some(relieved);
-            } else if let Some(stack) = self.holder(worker) {
-                stack.attention.request(CHECK_IN);
             }
         }
         self.arm_relief();
@@ -218,6 +229,17 @@ impl Shared {
             }
         }
     }
+}
+
+/// A stack was asked to check in and has not: did it run meanwhile, or does it sleep in a call that blocks?
+/// Or has the kernel given its processor to another process? Then another thread would not get it either,
+/// and relief would only make more threads.
+fn is_overrunning(stack: &Stack, tid: i32) -> bool {
+    let Some(now) = os::thread::cpu_time(tid) else {
+        return true;
+    };
+    let ran = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
+    ran >= RELIEF_PERIOD.as_nanos() as u64 / 2 || os::thread::is_blocked(tid)
 }
 
 fn wake_all(ready: &mut Vec<Waker>) {

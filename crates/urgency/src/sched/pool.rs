@@ -16,7 +16,10 @@
 use super::{StolenJob, stack::Stack};
 use crate::task::TaskRef;
 use crossbeam_queue::SegQueue;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 /// A ready context.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub(crate) enum Entry {
 pub(crate) struct Pool {
     mugging: SegQueue<Arc<Stack>>,
     regular: SegQueue<Entry>,
+    /// When the task that was popped last had become ready, in ticks.
+    given: AtomicU64,
 }
 
 impl Pool {
@@ -57,7 +62,32 @@ impl Pool {
         {
             return Some((Entry::Stack(stack), true));
         }
-        self.regular.pop().map(|entry| (entry, false))
+        let entry = self.regular.pop()?;
+        if let Entry::Task(task) = &entry {
+            self.given.store(task.ready_since(), Ordering::Relaxed);
+        }
+        Some((entry, false))
+    }
+
+    /// Takes the tasks out, and leaves the rest.
+    pub(crate) fn drain_tasks(&self, mut take: impl FnMut(TaskRef)) {
+        for _ in 0..self.regular.len() {
+            match self.regular.pop() {
+                Some(Entry::Task(task)) => take(task),
+                Some(other) => self.regular.push(other),
+                None => return,
+            }
+        }
+    }
+
+    /// Whether a task that became ready at `since` goes first: nothing is here, or what is here became
+    /// ready later. (The queue cannot be looked into; its head is at least as young as what it gave last.)
+    #[inline]
+    pub(crate) fn is_younger_than(&self, since: u64) -> bool {
+        if !self.mugging.is_empty() {
+            return false;
+        }
+        since < self.given.load(Ordering::Relaxed) || self.regular.is_empty()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -24,6 +24,9 @@ use crate::{
 };
 use std::{cell::Cell, mem::ManuallyDrop, sync::atomic::Ordering};
 
+/// One dispatch in so many is timed on its own.
+const SAMPLE: u32 = 16;
+
 /// Whether the calling thread polls a task, and may defer a wake-up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Polling {
@@ -31,34 +34,88 @@ enum Polling {
     /// The next wake-up may be deferred to the end of the poll.
     MayDefer,
     Deferred,
-    /// The thread comes from the poller with a batch of wake-ups, and acts on all of them itself.
-    Batch,
+    /// The thread comes from the poller with a batch of wake-ups; so many entries were made.
+    Batch(usize),
 }
 
 thread_local! {
     static POLLING: Cell<Polling> = const { Cell::new(Polling::No) };
+    /// When the current poll or batch began, in ticks.
+    static BEGAN: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
 /// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
 #[inline]
 pub(crate) fn defer_wake_up(shared: &Shared) -> bool {
-    let polling = POLLING.get();
-    if polling != Polling::MayDefer && polling != Polling::Batch {
-        return false;
-    }
-    let same = Stack::with_current(|me| me.is_some_and(|me| std::ptr::eq(me.runtime(), shared)));
-    if same && polling == Polling::MayDefer {
+    let defers = POLLING.get() == Polling::MayDefer && is_here(shared);
+    if defers {
         POLLING.set(Polling::Deferred);
     }
-    same
+    defers
 }
 
-/// Runs `f`, a batch of wake-ups after which the calling thread looks for a worker itself.
-pub(crate) fn in_batch(f: impl FnOnce()) {
-    let before = POLLING.replace(Polling::Batch);
+/// The time at which something becomes ready now. Inside a poll, that poll's beginning: a clock reading
+/// costs as much as two locked instructions, and a poll that matters is short.
+#[inline]
+pub(crate) fn ready_stamp() -> u64 {
+    match POLLING.get() {
+        Polling::No => clock::now(),
+        _ => BEGAN.get(),
+    }
+}
+
+/// Puts a task that a poll on this thread made ready into the ring of the polling stack. Gives it back if
+/// it belongs elsewhere, or the ring is full.
+#[inline]
+pub(crate) fn push_to_ring(shared: &Shared, task: TaskRef) -> Option<TaskRef> {
+    if !matches!(POLLING.get(), Polling::MayDefer | Polling::Deferred) {
+        return Some(task);
+    }
+    Stack::with_current(|me| {
+        let mine = me.filter(|me| {
+            std::ptr::eq(me.runtime(), shared)
+                && me.level() == task.level()
+                && me.ring.push(task.as_raw().as_ptr(), task.ready_since())
+        });
+        match mine {
+            Some(_) => {
+                // The ring owns the reference now.
+                std::mem::forget(task);
+                None
+            }
+            None => Some(task),
+        }
+    })
+}
+
+/// Whether the calling thread belongs to `shared`.
+fn is_here(shared: &Shared) -> bool {
+    Stack::with_current(|me| me.is_some_and(|me| std::ptr::eq(me.runtime(), shared)))
+}
+
+/// Whether the calling thread inserts a batch into `shared`, and counts the entry.
+#[inline]
+pub(crate) fn is_batch_of(shared: &Shared) -> bool {
+    let Polling::Batch(entries) = POLLING.get() else {
+        return false;
+    };
+    let counts = is_here(shared);
+    if counts {
+        POLLING.set(Polling::Batch(entries + 1));
+    }
+    counts
+}
+
+/// Runs `f`, a batch of wake-ups on a thread from the poller, and returns how many entries it made.
+pub(crate) fn in_batch(f: impl FnOnce()) -> usize {
+    let before = POLLING.replace(Polling::Batch(0));
+    BEGAN.set(clock::now());
     f();
-    POLLING.set(before);
+    match POLLING.replace(before) {
+        Polling::Batch(entries) => entries,
+        _ => 0,
+    }
 }
 
 /// The scheduling point of the code that runs on `me`.
@@ -98,6 +155,7 @@ impl Shared {
             };
             let holding = match work {
                 Work::Resume(stack) => {
+                    self.flush_ring(me);
                     worker.at(stack.level()).hand_offs.add(1);
                     self.deliver(worker, &stack);
                     false
@@ -115,9 +173,19 @@ impl Shared {
     /// for attention is set, and the first scheduling point acts on it.
     #[inline]
     pub(crate) fn go(&self, me: &Stack, level: u8) {
+        self.go_at(me, level, clock::now());
+    }
+
+    /// As [`Shared::go`], with a reading of the clock in hand.
+    #[inline]
+    fn go_at(&self, me: &Stack, level: u8, now: u64) {
         let worker = me.worker();
         if self.pools.len() > 1 {
             me.note_cpu();
+            if me.level() != level {
+                // The ring is of one level, the stack's.
+                self.flush_ring(me);
+            }
         }
         me.set_level(level);
         worker.set_level(level);
@@ -127,7 +195,7 @@ impl Shared {
         if self.is_anybody_hungry() {
             me.attention.request(SHARE);
         }
-        worker.counters.scheduling.add(worker.lap());
+        worker.counters.scheduling.add(worker.lap_at(now));
         me.attention.leave(worker.id, me.deque.capacity());
     }
 
@@ -157,6 +225,7 @@ impl Shared {
             }
             Entered::Taken => {
                 self.undo_demotion(me);
+                self.flush_ring(me);
                 false
             }
         }
@@ -177,20 +246,36 @@ impl Shared {
 
     /// Takes more urgent work if there is some, and abandons this stack for it.
     pub(crate) fn give_way(&self, me: &Stack) {
-        while let Some(work) = self.next_above(me.worker(), me.level()) {
+        while let Some(work) = self.next_above(me, me.level()) {
             if !self.abandon(me, work) {
                 return;
             }
         }
     }
 
+    /// The time of a dispatch. The clock was read when the last poll ended, a few dozen nanoseconds ago, and
+    /// a reading costs as much as the rest of a dispatch; so only one dispatch in [`SAMPLE`] reads it again,
+    /// and stands for the others in the account of scheduling. The rest counts as running.
+    #[inline]
+    fn dispatch_time(&self, worker: &Worker) -> u64 {
+        let since = worker.since.load(Ordering::Relaxed);
+        if !worker.turn().is_multiple_of(SAMPLE) {
+            return since;
+        }
+        let now = clock::now();
+        let sampled = u64::from(SAMPLE - 1) * now.saturating_sub(since);
+        worker.counters.scheduling.add(sampled);
+        now
+    }
+
     /// Polls a task, or runs a closure on this thread's stack. Returns whether it still holds a worker.
     fn run_task(&self, me: &Stack, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
         let counters = worker.at(level);
+        let now = self.dispatch_time(worker);
         counters
             .latency
-            .record(clock::now().saturating_sub(task.ready_since()));
+            .record(now.saturating_sub(task.ready_since()));
         let is_closure = task.is_closure();
         if is_closure {
             counters.closures.add(1);
@@ -198,18 +283,23 @@ impl Shared {
         } else {
             counters.tasks.add(1);
             POLLING.set(Polling::MayDefer);
+            BEGAN.set(now);
         }
-        self.go(me, level);
+        self.go_at(me, level, now);
         me.set_task(Some(task.as_raw()));
         let ran = task.run();
         me.set_task(None);
         POLLING.set(Polling::No);
         debug_assert_eq!(me.deque.bottom(), 0, "a task left jobs behind");
         let holding = self.finish(me);
+        self.count_cancelled(ran);
+        holding
+    }
+
+    pub(crate) fn count_cancelled(&self, ran: Ran) {
         if ran == Ran::Cancelled {
             self.tasks.cancelled.fetch_add(1, Ordering::Relaxed);
         }
-        holding
     }
 
     /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.

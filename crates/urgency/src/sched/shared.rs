@@ -16,6 +16,9 @@
 //! A wake-up from inside a task's poll may skip step 4 once: the poll is about to end, and then this
 //! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If
 //! the poll does not end, the relief timer starts the idle worker.
+//!
+//! A thread that comes from the poller inserts a *batch*: steps 3 to 5 follow when all entries are in, and
+//! not for the one that it is going to run itself.
 
 use super::{
     attention::{PREEMPT, SHARE},
@@ -126,8 +129,54 @@ impl Shared {
     #[inline]
     pub(crate) fn insert_task(&self, task: TaskRef) {
         let level = task.level();
+        let Some(task) = super::run::push_to_ring(self, task) else {
+            self.inserted(level);
+            // Somebody may have taken the worker, and emptied the ring, before the push.
+            Stack::with_current(|me| {
+                if let Some(me) = me
+                    && me.attention.is_taken()
+                {
+                    self.flush_ring(me);
+                }
+            });
+            return;
+        };
         self.pools[usize::from(level)].push(Entry::Task(task));
         self.inserted(level);
+    }
+
+    /// What is left in the ring of `stack`, whose worker goes elsewhere, goes into the pool.
+    #[inline]
+    pub(crate) fn flush_ring(&self, stack: &Stack) {
+        if !stack.ring.is_empty() {
+            self.flush_ring_cold(stack);
+        }
+    }
+
+    #[cold]
+    fn flush_ring_cold(&self, stack: &Stack) {
+        while let Some(task) = super::find::pop_ring(stack) {
+            let level = task.level();
+            self.pools[usize::from(level)].push(Entry::Task(task));
+            self.inserted(level);
+        }
+    }
+
+    /// How many entries wait at a level.
+    pub(crate) fn queued(&self, level: usize) -> usize {
+        let holders = self.workers.iter().filter_map(|worker| self.holder(worker));
+        let at_level = holders.filter(|stack| usize::from(stack.level()) == level);
+        let in_rings: usize = at_level.map(|stack| stack.ring.len()).sum();
+        self.pools[level].len() + in_rings
+    }
+
+    /// Whether anything is ready at `level`: in its pool, or in the ring of a stack that holds a worker.
+    pub(crate) fn is_queued(&self, level: u8) -> bool {
+        let in_ring = |worker: &CachePadded<Worker>| {
+            let holder = self.holder(worker);
+            holder.is_some_and(|stack| stack.level() == level && !stack.ring.is_empty())
+        };
+        !self.pools[usize::from(level)].is_empty() || self.workers.iter().any(in_ring)
     }
 
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
@@ -178,6 +227,9 @@ impl Shared {
     #[inline]
     fn inserted(&self, level: u8) {
         self.ready.announce(level);
+        if super::run::is_batch_of(self) {
+            return;
+        }
         if self.pools.len() > 1 {
             self.alert_below(level);
         }
@@ -188,6 +240,22 @@ impl Shared {
             self.arm_relief();
         } else {
             self.start_idle();
+        }
+    }
+
+    /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
+    /// others are in for steps 3 to 5.
+    pub(crate) fn batch_inserted(&self, entries: usize, has_worker: bool) {
+        if entries == 0 || (entries == 1 && has_worker) {
+            return;
+        }
+        if let Some(level) = self.most_urgent_queued() {
+            if self.pools.len() > 1 {
+                self.alert_below(level);
+            }
+            if self.idle.searchers() == 0 {
+                self.start_idle();
+            }
         }
     }
 

@@ -14,6 +14,8 @@
 //!
 //! Dropping the runtime without a shutdown does steps 2, 5 and 6, and waits for nothing.
 //!
+//! A task that shuts its own runtime down cannot wait for itself: it is reported as left.
+//!
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
 use super::shared::Shared;
@@ -116,8 +118,14 @@ pub struct Report {
 impl Shared {
     /// The module's steps. Without `within`, a drain waits as long as it takes.
     pub(crate) fn shut_down(&self, how: Shutdown, within: Option<Duration>) -> Report {
+        if self.is_current() {
+            // The calling stack gives its worker to those that it waits for.
+            return crate::blocking(|| self.shut_down(how, within));
+        }
+        let inside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
+        let own = usize::from(inside);
         let deadline = within.map(|within| Instant::now() + within);
-        let is_empty = || self.tasks.live.len() == 0;
+        let is_empty = || self.tasks.live.len() <= own;
         if how == Shutdown::Drain {
             self.tasks.wait_until(deadline, is_empty);
         }
@@ -134,7 +142,7 @@ impl Shared {
         let soon = Instant::now() + Duration::from_secs(1);
         let until = deadline.map_or(soon, |deadline| deadline.min(soon));
         self.tasks
-            .wait_until(Some(until), || self.threads.alive() == 0);
+            .wait_until(Some(until), || self.threads.alive() <= own);
         self.report()
     }
 
@@ -147,7 +155,7 @@ impl Shared {
         }
     }
 
-    fn seize(&self, task: TaskRef) {
+    pub(crate) fn seize(&self, task: TaskRef) {
         if task.shut_down() {
             self.tasks.cancelled.fetch_add(1, Ordering::Relaxed);
         }
@@ -192,7 +200,7 @@ impl Schedule for Shared {
             self.seize(task);
             return;
         }
-        task.set_ready_since(clock::now());
+        task.set_ready_since(run::ready_stamp());
         self.insert_task(task);
     }
 
@@ -214,11 +222,16 @@ impl Schedule for Shared {
     }
 
     fn is_kept_alive_here(&self) -> bool {
-        Stack::with_current(|me| me.is_some_and(|me| ptr::eq(me.runtime(), self)))
+        self.is_current()
     }
 }
 
 impl Shared {
+    /// Whether the calling thread runs on a stack of this runtime.
+    fn is_current(&self) -> bool {
+        Stack::with_current(|me| me.is_some_and(|me| ptr::eq(me.runtime(), self)))
+    }
+
     /// A running task was raised: the stack that runs it, if it waits or was abandoned, queues at the
     /// new level.
     fn raise_stack_of(&self, task: &TaskRef) {

@@ -9,7 +9,8 @@
 //! through a worker's holder pointer (valid while the runtime lives: it keeps all its stacks).
 
 use super::{
-    attention::Attention, mailbox::Mailbox, shared::Shared, suspension::Suspension, worker::Worker,
+    attention::Attention, mailbox::Mailbox, ring::Ring, shared::Shared, suspension::Suspension,
+    worker::Worker,
 };
 use crate::{fork::deque::Deque, task::Header};
 use std::{
@@ -17,7 +18,7 @@ use std::{
     ptr::{self, NonNull},
     sync::{
         Arc, Mutex, Weak,
-        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering},
     },
     thread::{self, Thread},
 };
@@ -40,6 +41,8 @@ pub(crate) struct Stack {
     /// The worker that this stack holds; meaningful while it holds one. Written inside the scheduler,
     /// read by the stack and by whoever took its worker (ordered by the attention word).
     worker: AtomicPtr<Worker>,
+    /// Tasks at this stack's level that its polls made ready.
+    pub(crate) ring: Ring<Header>,
     pub(crate) suspension: Suspension,
     mailbox: Mailbox<Worker>,
     thread: Mutex<Option<Thread>>,
@@ -49,6 +52,8 @@ pub(crate) struct Stack {
     task: AtomicPtr<Header>,
     /// The kernel's thread id, for demotion.
     pub(crate) tid: AtomicI32,
+    /// How long the thread had run when it was asked to check in, in nanoseconds.
+    pub(crate) asked_at: AtomicU64,
     /// The processor that the thread was last seen on.
     cpu: AtomicI32,
     /// Whether the thread asked the kernel for short slices. Used by the thread itself.
@@ -76,12 +81,14 @@ impl Stack {
             queued: AtomicBool::new(false),
             deque: Deque::new(),
             worker: AtomicPtr::new(ptr::null_mut()),
+            ring: Ring::new(),
             suspension: Suspension::new(),
             mailbox: Mailbox::new(),
             thread: Mutex::new(None),
             outside: AtomicBool::new(false),
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
+            asked_at: AtomicU64::new(0),
             cpu: AtomicI32::new(-1),
             short_slice: AtomicBool::new(false),
             demoted: AtomicBool::new(false),
@@ -252,6 +259,13 @@ impl Stack {
         {
             shared.resume(self.arc());
         }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // A runtime that was dropped with work left: the tasks were shut down, their entries are stale.
+        while super::find::pop_ring(self).is_some() {}
     }
 }
 

@@ -50,6 +50,16 @@ impl Suspension {
         suspended
     }
 
+    /// The stack changes its mind about a suspension. `false`: somebody has claimed it meanwhile, and a
+    /// worker is coming.
+    #[must_use]
+    pub(crate) fn retract(&self) -> bool {
+        let retracted =
+            self.0
+                .compare_exchange(SUSPENDED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+        retracted.is_ok() || self.claim()
+    }
+
     /// The stack gives its worker away but could go on at once. It owes the pool an entry.
     pub(crate) fn abandon(&self) {
         self.0.fetch_or(RESUMABLE, Ordering::AcqRel);
@@ -120,6 +130,18 @@ mod loom_models {
             assert_eq!(entries.load(Relaxed), usize::from(suspended));
             assert_eq!(token.claim(), suspended);
             assert!(!token.claim(), "claimed twice");
+        });
+    }
+
+    #[test]
+    fn a_retracted_suspension_is_claimed_by_the_stack_or_by_a_waker_s_thief() {
+        loom::model(|| {
+            let token = Arc::new(Suspension::new());
+            assert!(token.suspend());
+            let other = token.clone();
+            let waker = thread::spawn(move || other.wake() && other.claim());
+            let mine = token.retract();
+            assert!(mine ^ waker.join().unwrap());
         });
     }
 

@@ -13,7 +13,7 @@
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work,
+    Work, run,
     shared::Shared,
     stack::{Delivery, Stack},
     worker::Worker,
@@ -40,43 +40,43 @@ impl Shared {
                 self.deliver(worker, &stack);
                 self.await_worker(me);
             }
-            work => {
-                worker.at(me.level()).hand_offs.add(1);
-                match self.hand_to_spare(worker, work) {
-                    Ok(()) => self.await_worker(me),
-                    Err(work) => self.wait_without_thread(me, worker, work),
+            work => match self.hand_to_spare(worker, work) {
+                Ok(()) => {
+                    worker.at(me.level()).hand_offs.add(1);
+                    self.await_worker(me);
                 }
-            }
+                Err(work) if me.suspension.retract() => self.run_here(me, work),
+                Err(work) => {
+                    self.put_back(work);
+                    self.release_and_look(worker);
+                    self.await_worker(me);
+                }
+            },
         }
     }
 
-    /// No thread can be had for the work in hand: it goes back, and the stack waits with its worker in
-    /// its hands, until it is woken or a spare turns up.
-    fn wait_without_thread(&self, me: &Stack, worker: &Worker, work: Work) {
-        let mut work = Some(work);
-        loop {
-            if me.suspension.is_resumable() && me.suspension.claim() {
-                if let Some(work) = work {
-                    self.put_back(work);
-                }
-                return;
+    /// No thread can be had for the work in hand. The one exception to the rule that a stack runs nothing
+    /// but its own computation: the alternative is that nobody ever runs what this stack waits for.
+    #[cold]
+    fn run_here(&self, me: &Stack, work: Work) {
+        let (level, task, base) = (me.level(), me.task(), me.deque.bottom());
+        match work {
+            Work::Task(next) => {
+                self.go(me, next.level());
+                me.set_task(Some(next.as_raw()));
+                let ran = next.run();
+                me.set_task(task);
+                self.count_cancelled(ran);
             }
-            let Some(unplaced) = work.take() else {
-                break;
-            };
-            match self.pop_spare() {
-                Some(spare) => {
-                    worker.hand(Some(unplaced));
-                    self.deliver(worker, &spare);
-                }
-                None => {
-                    work = Some(unplaced);
-                    self.poll_without_waiting();
-                    std::thread::yield_now();
-                }
+            Work::Job(job) => {
+                self.go(me, job.level);
+                run::run_stolen(me, &job);
+                run::run_pushed_above(me, base);
             }
+            Work::Resume(_) => unreachable!("a stack has its own thread"),
         }
-        self.await_worker(me);
+        self.come_in(me);
+        me.set_level(level);
     }
 
     /// Work that was found but cannot be run here returns to its pool.
@@ -137,11 +137,16 @@ impl Shared {
         worker.set_holder(&*lender);
         worker.set_level(level);
         worker.counters.scheduling.add(worker.lap());
-        if self.is_more_urgent_ready(level) {
+        // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
+        if self
+            .most_urgent_queued()
+            .is_some_and(|queued| queued < level)
+        {
             me.hold(worker);
             worker.set_lender(lender);
             return false;
         }
+        self.flush_ring(me);
         let given = lender.attention.give_back(worker.id);
         if !given {
             me.hold(worker);

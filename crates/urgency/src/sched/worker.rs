@@ -30,6 +30,8 @@ pub(crate) struct Worker {
     handed: Cell<Option<super::Work>>,
     /// The stack that the worker was taken from for more urgent work.
     lender: Cell<Option<Arc<Stack>>>,
+    /// Counts looks for work; the holder's.
+    turn: Cell<u32>,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     pub(crate) since: AtomicU64,
     /// When more urgent work first asked for this worker, in ticks; 0 if none does.
@@ -38,7 +40,7 @@ pub(crate) struct Worker {
     pub(crate) by_level: Box<[LevelCounters]>,
 }
 
-// SAFETY: `handed` and `lender` are touched only by the holder (module text); hand-off, idle set and taking all
+// SAFETY: `handed`, `lender` and `turn` are touched only by the holder (module text); hand-off, idle set and taking all
 // order one holder after the other. The work in it is Send.
 unsafe impl Send for Worker {}
 // SAFETY: as above.
@@ -61,6 +63,7 @@ impl Worker {
             holder: AtomicPtr::new(ptr::null_mut()),
             handed: Cell::new(None),
             lender: Cell::new(None),
+            turn: Cell::new(0),
             since: AtomicU64::new(crate::os::clock::now()),
             wanted_since: AtomicU64::new(0),
             counters: WorkerCounters::default(),
@@ -112,6 +115,20 @@ impl Worker {
     #[inline]
     pub(crate) fn take_lender(&self) -> Option<Arc<Stack>> {
         self.lender.take()
+    }
+
+    /// The number of this look for work.
+    #[inline]
+    pub(crate) fn next_turn(&self) -> u32 {
+        let turn = self.turn.get().wrapping_add(1);
+        self.turn.set(turn);
+        turn
+    }
+
+    /// The number of the last look for work.
+    #[inline]
+    pub(crate) fn turn(&self) -> u32 {
+        self.turn.get()
     }
 
     /// The counters of a level.

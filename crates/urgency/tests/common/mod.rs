@@ -1,0 +1,119 @@
+//! What the black-box tests share: a hang is a failure, a child process for what spoils a process.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::{
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+use urgency::{Runtime, join};
+
+/// Far above anything that a passing test needs, on a crowded machine in a debug build; in seconds, and to be
+/// set by the environment.
+fn hangs() -> Duration {
+    let seconds = std::env::var("URGENCY_TEST_HANGS").ok();
+    Duration::from_secs(seconds.and_then(|s| s.parse().ok()).unwrap_or(100))
+}
+
+/// Set in a child process that runs one test of this binary.
+const CHILD: &str = "URGENCY_TEST_CHILD";
+
+pub fn runtime(workers: usize) -> Runtime {
+    Runtime::builder().workers(workers).build().unwrap()
+}
+
+pub fn fib(n: u64) -> u64 {
+    if n < 2 {
+        return n;
+    }
+    let (a, b) = join(|| fib(n - 1), || fib(n - 2));
+    a + b
+}
+
+/// Runs a test's body on a thread of its own; if it hangs, the test fails.
+#[track_caller]
+pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let result = body();
+        let _ = tell.send(());
+        result
+    });
+    let told = told.recv_timeout(hangs());
+    assert_ne!(told, Err(mpsc::RecvTimeoutError::Timeout), "it hangs");
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Whether this process was made by [`in_child`].
+pub fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
+/// Runs the test `name` of this binary in a process of its own, where [`is_child`] is true.
+#[track_caller]
+pub fn in_child(name: &str) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if start.elapsed() > hangs() + Duration::from_secs(1) {
+            child.kill().unwrap();
+            break None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    };
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let status = status.unwrap_or_else(|| panic!("the child hangs: {text}"));
+    assert!(status.success(), "{status}: {text}");
+    assert!(text.contains("1 passed"), "no such test: {name}: {text}");
+    text.lines()
+        .filter(|line| line.contains("skipped"))
+        .for_each(|line| println!("{line}"));
+}
+
+/// A small generator with a seed, for random programs.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+}
+
+/// Panics on purpose are not reported.
+pub fn quiet() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let on_purpose = info
+                .payload_as_str()
+                .is_some_and(|t| t.contains("on purpose"));
+            if !on_purpose {
+                usual(info);
+            }
+        }));
+    });
+}

@@ -1,0 +1,347 @@
+//! Relief: code that does not check in costs throughput, never liveness, and is counted.
+
+mod common;
+
+use common::{ends, runtime};
+use std::{
+    hint,
+    io::{Read, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        mpsc,
+    },
+    time::Duration,
+};
+use urgency::{Handle, LevelId, Runtime, scheduling_point, spawn_fn, time};
+
+urgency::levels! { pub App: Urgent > Usual > Idle }
+
+fn levels(workers: usize) -> Runtime {
+    let builder = Runtime::builder().workers(workers);
+    builder.levels::<App>().build().unwrap()
+}
+
+/// A loop without a scheduling point, until the flag is set.
+fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Handle<()> {
+    let stop = stop.clone();
+    let (tell, told) = mpsc::channel();
+    let handle = runtime.spawn_fn_at(level, move || {
+        tell.send(()).unwrap();
+        while !stop.load(Relaxed) {
+            hint::spin_loop();
+        }
+    });
+    told.recv().unwrap();
+    handle
+}
+
+#[test]
+fn a_loop_that_never_checks_in_delays_nobody_for_ever() {
+    for workers in [1, 2, 4] {
+        ends(move || {
+            let runtime = runtime(workers);
+            let stop = Arc::new(AtomicBool::new(false));
+            let level = LevelId::new(0).unwrap();
+            let loops: Vec<_> = (0..workers)
+                .map(|_| endless(&runtime, level, &stop))
+                .collect();
+            for i in 0..20 {
+                assert_eq!(runtime.spawn(async move { i }).get().unwrap(), i);
+                assert_eq!(runtime.spawn_fn(move || i).get().unwrap(), i);
+            }
+            assert!(loops.iter().all(|handle| !handle.is_finished()));
+            let reliefs = runtime.stats().total().reliefs;
+            assert!(reliefs >= 1, "{workers} workers");
+            stop.store(true, Relaxed);
+            for handle in loops {
+                handle.get().unwrap();
+            }
+        });
+    }
+}
+
+/// More endless loops than workers: each takes a worker and loses it, and all run at once.
+#[test]
+fn several_loops_overrun_at_once_and_each_loses_its_worker() {
+    ends(|| {
+        let runtime = runtime(2);
+        let stop = Arc::new(AtomicBool::new(false));
+        let level = LevelId::new(0).unwrap();
+        let loops: Vec<_> = (0..6).map(|_| endless(&runtime, level, &stop)).collect();
+        assert_eq!(runtime.spawn(async { 7 }).get().unwrap(), 7);
+        let stats = runtime.stats();
+        // The sixth may still hold its worker, and so may the fifth.
+        assert!(stats.total().reliefs >= 4, "{:?}", stats.total());
+        assert!(stats.threads >= 6);
+        stop.store(true, Relaxed);
+        for handle in loops {
+            handle.get().unwrap();
+        }
+    });
+}
+
+/// A searching worker is told nothing of what is inserted; it must pass on what it does not take.
+#[test]
+fn a_loop_taken_by_a_searching_worker_delays_nobody_for_ever() {
+    ends(|| {
+        for workers in [1, 2] {
+            let runtime = runtime(workers);
+            for _ in 0..150 {
+                // The worker searches for a moment after this.
+                runtime.spawn(async {}).get().unwrap();
+                let stop = Arc::new(AtomicBool::new(false));
+                let loops: Vec<_> = (0..workers)
+                    .map(|_| {
+                        let stop = stop.clone();
+                        runtime.spawn_fn(move || {
+                            while !stop.load(Relaxed) {
+                                hint::spin_loop();
+                            }
+                        })
+                    })
+                    .collect();
+                let last = runtime.spawn(async move { stop.store(true, Relaxed) });
+                last.get().unwrap();
+                for handle in loops {
+                    handle.get().unwrap();
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn an_overrunning_poll_of_a_task_is_relieved_too() {
+    ends(|| {
+        let runtime = runtime(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let theirs = stop.clone();
+        let task = runtime.spawn(async move {
+            while !theirs.load(Relaxed) {
+                hint::spin_loop();
+            }
+            urgency::yield_now().await;
+            42
+        });
+        runtime
+            .spawn(async move { stop.store(true, Relaxed) })
+            .get()
+            .unwrap();
+        assert_eq!(task.get().unwrap(), 42);
+        assert!(runtime.stats().total().reliefs >= 1);
+    });
+}
+
+#[test]
+fn undeclared_blocking_calls_on_all_workers_are_survived() {
+    ends(|| {
+        let runtime = runtime(2);
+        let (tell, told): (Vec<_>, Vec<_>) = (0..8).map(|_| mpsc::channel()).unzip();
+        let blocked: Vec<_> = told
+            .into_iter()
+            .map(|told| runtime.spawn_fn(move || told.recv().unwrap()))
+            .collect();
+        let sender = runtime.spawn(async move {
+            for (i, tell) in tell.into_iter().enumerate() {
+                tell.send(i).unwrap();
+            }
+        });
+        for (i, handle) in blocked.into_iter().enumerate() {
+            assert_eq!(handle.get().unwrap(), i);
+        }
+        sender.get().unwrap();
+        assert!(runtime.stats().total().reliefs >= 2);
+    });
+}
+
+/// The overrunning thread parks as resumable at its next scheduling point, and comes back.
+#[test]
+fn an_overrunning_stack_comes_back_at_its_next_scheduling_point() {
+    ends(|| {
+        let runtime = runtime(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let theirs = stop.clone();
+        let (tell, told) = mpsc::channel();
+        let overrunning = runtime.spawn_fn(move || {
+            tell.send(()).unwrap();
+            let mut joined = 0;
+            for _ in 0..5 {
+                while !theirs.swap(false, SeqCst) {
+                    hint::spin_loop();
+                }
+                scheduling_point();
+                let (a, b) = urgency::join(|| 1, || spawn_fn(|| 1).get().unwrap());
+                joined += a + b;
+            }
+            joined
+        });
+        told.recv().unwrap();
+        for _ in 0..5 {
+            let theirs = stop.clone();
+            let (tell, told) = mpsc::channel();
+            runtime
+                .spawn(async move {
+                    theirs.store(true, SeqCst);
+                    tell.send(()).unwrap();
+                })
+                .detach();
+            told.recv().unwrap();
+            while stop.load(SeqCst) {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(overrunning.get().unwrap(), 10);
+        assert!(runtime.stats().total().reliefs >= 1);
+    });
+}
+
+#[test]
+fn a_thread_that_overruns_is_demoted_and_restored_where_the_system_allows_it() {
+    ends(|| {
+        let runtime = runtime(1);
+        if !runtime.stats().can_demote {
+            println!("skipped: this system does not let a thread be demoted and come back");
+            return;
+        }
+        let (stop, stopped) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (theirs, seen) = (stop.clone(), stopped.clone());
+        let (tell, told) = mpsc::channel();
+        let loops = runtime.spawn_fn(move || {
+            let class = || std::fs::read_to_string("/proc/thread-self/sched").unwrap_or_default();
+            tell.send(()).unwrap();
+            while !theirs.load(Relaxed) {
+                hint::spin_loop();
+            }
+            scheduling_point();
+            seen.store(true, Relaxed);
+            // The policy as the kernel tells it: 0 is the usual class, 5 the idle one.
+            let class = class();
+            class
+                .lines()
+                .find(|l| l.starts_with("policy"))
+                .map(str::to_owned)
+        });
+        told.recv().unwrap();
+        // Work comes until the thread was demoted: two expiries of relief at least.
+        while runtime.stats().demotions == 0 {
+            runtime.spawn(async {}).get().unwrap();
+        }
+        assert!(!stopped.load(Relaxed));
+        stop.store(true, Relaxed);
+        if let Some(policy) = loops.get().unwrap() {
+            assert!(policy.trim_end().ends_with('0'), "{policy}");
+        }
+    });
+}
+
+#[test]
+fn nothing_is_relieved_while_nothing_waits() {
+    ends(|| {
+        let runtime = runtime(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let handle = endless(&runtime, LevelId::new(0).unwrap(), &stop);
+        std::thread::sleep(Duration::from_millis(30));
+        let stats = runtime.stats();
+        assert_eq!((stats.total().reliefs, stats.demotions), (0, 0));
+        stop.store(true, Relaxed);
+        handle.get().unwrap();
+    });
+}
+
+#[test]
+fn timers_fire_beside_endless_loops_at_a_lower_level() {
+    for workers in [1, 2] {
+        ends(move || {
+            let runtime = levels(workers);
+            let stop = Arc::new(AtomicBool::new(false));
+            let ticks = runtime.spawn_at(Urgent, async {
+                let mut ticks = 0;
+                let mut interval = time::interval(Duration::from_millis(2));
+                while ticks < 50 {
+                    interval.tick().await;
+                    ticks += 1;
+                }
+                ticks
+            });
+            let loops: Vec<_> = (0..workers)
+                .map(|_| endless(&runtime, Idle, &stop))
+                .collect();
+            assert_eq!(ticks.get().unwrap(), 50);
+            let total = runtime.stats().total();
+            assert!(total.promotions >= 1, "{total:?}");
+            stop.store(true, Relaxed);
+            for handle in loops {
+                handle.get().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_socket_is_served_beside_endless_loops_at_a_lower_level() {
+    ends(|| {
+        let runtime = levels(2);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (tell, told) = mpsc::channel();
+        let server = runtime.spawn_at(Urgent, async move {
+            let listener = urgency::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut served = 0;
+            let mut request = [0; 4];
+            while stream.read_exact(&mut request).await.is_ok() {
+                stream.write_all(&request).await.unwrap();
+                served += 1;
+            }
+            served
+        });
+        let address = told.recv().unwrap();
+        // Endless, but of changing stacks: one that was taken from does not come back.
+        let loops: Vec<_> = (0..2).map(|_| endless(&runtime, Idle, &stop)).collect();
+        let mut client = std::net::TcpStream::connect(address).unwrap();
+        for i in 0..100u32 {
+            let mut answer = [0; 4];
+            client.write_all(&i.to_le_bytes()).unwrap();
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(u32::from_le_bytes(answer), i);
+        }
+        drop(client);
+        assert_eq!(server.get().unwrap(), 100);
+        let total = runtime.stats().total();
+        assert!(total.promotions >= 1, "{total:?}");
+        stop.store(true, Relaxed);
+        for handle in loops {
+            handle.get().unwrap();
+        }
+    });
+}
+
+/// Loops at every level, short work at every level: nothing waits for ever, levels or not. (A loop at a
+/// higher level keeps a worker from lower work by right; so there is a worker more than such loops.)
+#[test]
+fn loops_at_all_levels_leave_the_spare_worker_to_the_others() {
+    ends(|| {
+        let runtime = levels(4);
+        let stop = Arc::new(AtomicBool::new(false));
+        let levels: [LevelId; 3] = [Urgent.into(), Usual.into(), Idle.into()];
+        let loops: Vec<_> = levels
+            .iter()
+            .map(|&l| endless(&runtime, l, &stop))
+            .collect();
+        let served = Arc::new(AtomicUsize::new(0));
+        for i in 0..300 {
+            let served = served.clone();
+            let task = async move { served.fetch_add(1, Relaxed) };
+            runtime.spawn_at(levels[i % 3], task).get().unwrap();
+        }
+        assert_eq!(served.load(Relaxed), 300);
+        stop.store(true, Relaxed);
+        for handle in loops {
+            handle.get().unwrap();
+        }
+    });
+}

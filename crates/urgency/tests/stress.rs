@@ -1,0 +1,603 @@
+//! Stress: random programs against their serial results, a million contexts, storms of wake-ups.
+
+mod common;
+
+use common::{Random, ends, quiet};
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering::*},
+        mpsc,
+    },
+    task::{Poll, Waker},
+    time::Duration,
+};
+use urgency::{
+    Handle, LevelId, Runtime, Shutdown, WaitErrorKind, block_on, blocking, join, scope, spawn,
+    spawn_at, spawn_fn, spawn_fn_at, time, yield_now,
+};
+
+urgency::levels! { pub App: L0 > L1 > L2 > L3 }
+
+const LEVELS: u64 = 4;
+
+fn levels(workers: usize) -> Runtime {
+    let builder = Runtime::builder().workers(workers);
+    builder.levels::<App>().build().unwrap()
+}
+
+/// Which debug builds can do a tenth of.
+fn sized(n: usize) -> usize {
+    if cfg!(debug_assertions) { n / 10 } else { n }
+}
+
+/// A random program: a tree, whose value is defined without a scheduler.
+#[derive(Debug, Clone)]
+enum Program {
+    Leaf(u64),
+    Join(Box<[Program; 2]>),
+    Scope(Vec<Program>),
+    /// A closure of its own, waited for with `get`, at most as urgent as the level says.
+    Closure(u64, Box<Program>),
+    /// A task, waited for in whatever way fits.
+    Task(u64, Box<Program>),
+    /// Run in its place, after that has given way in some manner.
+    GiveWay(u64, Box<Program>),
+    /// A task that nobody waits for: it is cancelled, dropped, or forgotten.
+    Stray(u64, Box<Program>),
+    /// Panics; caught around it.
+    Panics(Box<Program>),
+}
+
+use Program::*;
+
+impl Program {
+    fn random(random: &mut Random, size: u64) -> Program {
+        if size <= 1 {
+            return Leaf(random.below(1000));
+        }
+        let mut sub = |size| Box::new(Program::random(random, size));
+        match size % 11 {
+            0 | 1 => Join(Box::new([*sub(size / 2), *sub(size - size / 2 - 1)])),
+            2 | 3 => Scope((0..4).map(|_| *sub(size / 4)).collect()),
+            4 | 5 => Closure(size, sub(size - 1 - size / 16)),
+            6 | 7 => Task(size, sub(size - 1 - size / 16)),
+            8 => GiveWay(size, sub(size - 1)),
+            9 => Stray(size, sub(size - 1)),
+            _ => Panics(sub(size - 1)),
+        }
+    }
+
+    /// What it computes.
+    fn value(&self) -> u64 {
+        match self {
+            Leaf(value) => *value,
+            Join(both) => both[0]
+                .value()
+                .wrapping_mul(3)
+                .wrapping_add(both[1].value()),
+            Scope(children) => children
+                .iter()
+                .map(Program::value)
+                .fold(7, u64::wrapping_add),
+            Closure(_, inner) | Task(_, inner) => inner.value().wrapping_add(1),
+            GiveWay(_, inner) | Stray(_, inner) => inner.value(),
+            Panics(inner) => inner.value() ^ 1,
+        }
+    }
+
+    /// Runs it on the calling stack, at level `level`.
+    fn run(&self, level: u64) -> u64 {
+        match self {
+            Leaf(value) => *value,
+            Join(both) => {
+                let (a, b) = join(|| both[0].run(level), || both[1].run(level));
+                a.wrapping_mul(3).wrapping_add(b)
+            }
+            Scope(children) => {
+                let sum = AtomicU64::new(7);
+                scope(|s| {
+                    for (i, child) in children.iter().enumerate() {
+                        let sum = &sum;
+                        s.spawn(move || sum.fetch_add(child.run(level), Relaxed));
+                        if i % 3 == 2 {
+                            s.sync();
+                        }
+                    }
+                });
+                sum.into_inner()
+            }
+            Closure(n, inner) | Task(n, inner) => {
+                let is_task = matches!(self, Task(..));
+                wait(start(inner, is_task, *n, level), n / LEVELS).wrapping_add(1)
+            }
+            GiveWay(n, inner) => {
+                match n % 5 {
+                    0 => blocking(std::thread::yield_now),
+                    1 => block_on(yield_now()),
+                    2 => block_on(time::sleep(Duration::from_micros(n % 50))),
+                    3 => urgency::scheduling_point(),
+                    _ => drop(block_on(time::timeout(
+                        Duration::ZERO,
+                        std::future::pending::<()>(),
+                    ))),
+                }
+                inner.run(level)
+            }
+            Stray(n, inner) => {
+                let stray = start(inner, n % 2 == 0, *n, level);
+                match n / 2 % 3 {
+                    0 => stray.cancel(),
+                    1 => stray.detach(),
+                    _ => std::mem::forget(stray),
+                }
+                inner.run(level)
+            }
+            Panics(inner) => {
+                let caught = catch_unwind(AssertUnwindSafe(|| {
+                    let value = inner.run(level);
+                    join(|| panic!("on purpose"), || std::hint::black_box(value))
+                }));
+                assert!(caught.is_err());
+                inner.value() ^ 1
+            }
+        }
+    }
+}
+
+/// Starts a program of its own, at a level that the caller may wait for.
+fn start(program: &Program, is_task: bool, n: u64, level: u64) -> Handle<u64> {
+    let program = program.clone();
+    let at = n % (level + 1);
+    let id = LevelId::new(at as u8).unwrap();
+    match (is_task, n % 3) {
+        (true, 0) => spawn_at(id, async move { program.run(at) }),
+        (true, _) => spawn_at(id, async move {
+            yield_now().await;
+            let task = start(&program, n % 3 == 1, n / 7, at);
+            task.await.unwrap()
+        }),
+        (false, _) => spawn_fn_at(id, move || program.run(at)),
+    }
+}
+
+fn wait(mut handle: Handle<u64>, n: u64) -> u64 {
+    match n % 4 {
+        0 => block_on(handle).unwrap(),
+        1 => handle.share().get().unwrap(),
+        2 => loop {
+            if let Some(result) = handle.try_get() {
+                return result.unwrap();
+            }
+            if let Ok(result) = block_on(time::timeout(Duration::from_micros(100), &mut handle)) {
+                return result.unwrap();
+            }
+        },
+        _ => handle.get().unwrap(),
+    }
+}
+
+fn random_program(seed: u64, workers: usize) {
+    let size = if cfg!(debug_assertions) { 60 } else { 200 };
+    let runtime = levels(workers);
+    let mut random = Random::new(seed);
+    let programs: Vec<_> = (0..8)
+        .map(|_| {
+            let size = size / 2 + random.below(size);
+            Program::random(&mut random, size)
+        })
+        .collect();
+    let lowest = LEVELS - 1;
+    let handles: Vec<_> = programs
+        .iter()
+        .map(|program| {
+            let (program, level) = (program.clone(), random.below(LEVELS));
+            let id = LevelId::new(level as u8).unwrap();
+            runtime.spawn_fn_at(id, move || program.run(level))
+        })
+        .collect();
+    for (handle, program) in handles.into_iter().zip(&programs) {
+        assert_eq!(
+            handle.get().unwrap(),
+            program.value(),
+            "seed {seed}: {program:?}"
+        );
+    }
+    for program in &programs {
+        assert_eq!(
+            runtime.run(|| program.run(lowest)),
+            program.value(),
+            "seed {seed}"
+        );
+    }
+    let report = runtime.shutdown(Shutdown::Drain);
+    assert_eq!(
+        (report.left, report.panicked),
+        (0, 0),
+        "seed {seed}: {report:?}"
+    );
+    assert_eq!(
+        report.finished + report.cancelled,
+        report.spawned,
+        "seed {seed}: {report:?}"
+    );
+}
+
+#[test]
+fn random_programs_give_their_serial_results_and_every_task_is_accounted() {
+    quiet();
+    let first = std::env::var("URGENCY_TEST_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(0);
+    for seed in first..first + sized(200) as u64 {
+        ends(move || random_program(seed, 1 + seed as usize % 8));
+    }
+}
+
+#[test]
+fn a_million_tasks_wait_at_once_and_all_end() {
+    ends(|| {
+        let tasks = sized(1_000_000);
+        let runtime = levels(2);
+        let gate = Arc::new(Gate::default());
+        let ended = Arc::new(AtomicUsize::new(0));
+        for i in 0..tasks {
+            let (gate, ended) = (gate.clone(), ended.clone());
+            let level = LevelId::new((i as u64 % LEVELS) as u8).unwrap();
+            let task = runtime.spawn_at(level, async move {
+                gate.wait().await;
+                yield_now().await;
+                ended.fetch_add(1, Relaxed);
+            });
+            task.detach();
+        }
+        while gate.waiting() < tasks {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(ended.load(Relaxed), 0);
+        gate.open();
+        let report = runtime.shutdown(Shutdown::Drain);
+        assert_eq!(ended.load(Relaxed), tasks);
+        assert_eq!(
+            (report.finished, report.left),
+            (tasks as u64, 0),
+            "{report:?}"
+        );
+    });
+}
+
+#[test]
+fn ten_thousand_closures_wait_at_once_and_all_end() {
+    ends(|| {
+        let closures = if cfg!(debug_assertions) { 2000 } else { 10_000 };
+        let runtime = Runtime::builder()
+            .workers(2)
+            .thread_limit(closures + 100)
+            .build()
+            .unwrap();
+        let gate = Arc::new(Gate::default());
+        let handles: Vec<_> = (0..closures)
+            .map(|i| {
+                let gate = gate.clone();
+                runtime.spawn_fn(move || {
+                    block_on(gate.wait());
+                    i
+                })
+            })
+            .collect();
+        while gate.waiting() < closures && runtime.stats().threads_refused == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if runtime.stats().threads_refused == 0 {
+            assert!(runtime.stats().threads >= closures);
+        } else {
+            println!("skipped in part: the system refuses {closures} threads");
+        }
+        gate.open();
+        for (i, handle) in handles.into_iter().enumerate() {
+            assert_eq!(handle.get().unwrap(), i);
+        }
+    });
+}
+
+/// Where any number of tasks and stacks wait until it is open.
+#[derive(Debug, Default)]
+struct Gate(Mutex<(bool, Vec<Waker>)>);
+
+impl Gate {
+    fn wait(&self) -> impl Future<Output = ()> + Send {
+        poll_fn(|cx| {
+            let mut gate = self.0.lock().unwrap();
+            if gate.0 {
+                return Poll::Ready(());
+            }
+            gate.1.push(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    fn waiting(&self) -> usize {
+        self.0.lock().unwrap().1.len()
+    }
+
+    fn open(&self) {
+        let wakers = {
+            let mut gate = self.0.lock().unwrap();
+            gate.0 = true;
+            std::mem::take(&mut gate.1)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Every waker is used many times, from many threads, while its task runs, waits or has ended.
+#[test]
+fn a_storm_of_wake_ups_loses_none_and_runs_nobody_twice_at_once() {
+    ends(|| {
+        for workers in [1, 2, 4] {
+            let runtime = levels(workers);
+            let wakers: Arc<Mutex<Vec<Waker>>> = Arc::default();
+            let stop = Arc::new(AtomicUsize::new(0));
+            let tasks: Vec<_> = (0..64)
+                .map(|i| {
+                    let wakers = wakers.clone();
+                    let (mut polls, inside) = (0, AtomicUsize::new(0));
+                    let task = poll_fn(move |cx| {
+                        assert_eq!(inside.fetch_add(1, SeqCst), 0, "polled twice at once");
+                        if polls % 16 == 0 {
+                            wakers.lock().unwrap().push(cx.waker().clone());
+                        }
+                        polls += 1;
+                        inside.fetch_sub(1, SeqCst);
+                        if polls < sized(2000) {
+                            Poll::Pending
+                        } else {
+                            Poll::Ready(polls)
+                        }
+                    });
+                    match i % 3 {
+                        0 => runtime.spawn_fn(move || block_on(task)),
+                        _ => runtime.spawn_at(LevelId::new(i % LEVELS as u8).unwrap(), task),
+                    }
+                })
+                .collect();
+            let stormers: Vec<_> = (0..3)
+                .map(|seed| {
+                    let (wakers, stop) = (wakers.clone(), stop.clone());
+                    std::thread::spawn(move || {
+                        let mut random = Random::new(seed);
+                        while stop.load(Relaxed) == 0 {
+                            let some: Vec<_> = {
+                                let wakers = wakers.lock().unwrap();
+                                let n = wakers.len() as u64;
+                                (0..64.min(n))
+                                    .map(|_| wakers[random.below(n) as usize].clone())
+                                    .collect()
+                            };
+                            some.into_iter().for_each(Waker::wake);
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                assert_eq!(task.get().unwrap(), sized(2000));
+            }
+            stop.store(1, Relaxed);
+            for stormer in stormers {
+                stormer.join().unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn closures_that_play_ping_pong_through_blocking_channels_lose_no_wake_up() {
+    ends(|| {
+        for workers in [1, 2, 3] {
+            let runtime = levels(workers);
+            let pairs: Vec<_> = (0..4)
+                .flat_map(|pair| {
+                    let (ping, pings) = mpsc::channel();
+                    let (pong, pongs) = mpsc::channel();
+                    let rounds = sized(2000);
+                    let levels = [pair % LEVELS as u8, (pair + 1) % LEVELS as u8].map(LevelId::new);
+                    let one = runtime.spawn_fn_at(levels[0].unwrap(), move || {
+                        for i in 0..rounds {
+                            ping.send(i).unwrap();
+                            assert_eq!(blocking(|| pongs.recv()).unwrap(), i);
+                        }
+                    });
+                    let other = runtime.spawn_fn_at(levels[1].unwrap(), move || {
+                        for i in 0..rounds {
+                            assert_eq!(blocking(|| pings.recv()).unwrap(), i);
+                            pong.send(i).unwrap();
+                        }
+                    });
+                    [one, other]
+                })
+                .collect();
+            for player in pairs {
+                player.get().unwrap();
+            }
+        }
+    });
+}
+
+/// An unbounded channel for tasks.
+#[derive(Debug)]
+struct Channel<T>(Arc<Mutex<(VecDeque<T>, Option<Waker>)>>);
+
+impl<T> Clone for Channel<T> {
+    fn clone(&self) -> Self {
+        Channel(self.0.clone())
+    }
+}
+
+impl<T> Channel<T> {
+    fn new() -> Self {
+        Channel(Arc::new(Mutex::new((VecDeque::new(), None))))
+    }
+
+    fn send(&self, value: T) {
+        let waker = {
+            let mut channel = self.0.lock().unwrap();
+            channel.0.push_back(value);
+            channel.1.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    async fn receive(&self) -> T {
+        poll_fn(|cx| {
+            let mut channel = self.0.lock().unwrap();
+            match channel.0.pop_front() {
+                Some(value) => Poll::Ready(value),
+                None => {
+                    channel.1 = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+#[test]
+fn tasks_and_closures_that_play_ping_pong_lose_no_wake_up() {
+    ends(|| {
+        for workers in [1, 2, 4] {
+            let runtime = levels(workers);
+            let rounds = sized(20_000);
+            let players: Vec<_> = (0..8u8)
+                .flat_map(|pair| {
+                    let (ping, pong) = (Channel::new(), Channel::new());
+                    let (pings, pongs) = (ping.clone(), pong.clone());
+                    let one = async move {
+                        for i in 0..rounds {
+                            ping.send(i);
+                            assert_eq!(pongs.receive().await, i);
+                        }
+                    };
+                    let other = async move {
+                        for i in 0..rounds {
+                            assert_eq!(pings.receive().await, i);
+                            pong.send(i);
+                        }
+                    };
+                    let level = LevelId::new(pair % LEVELS as u8).unwrap();
+                    let other = match pair % 4 {
+                        3 => runtime.spawn_fn_at(level, move || block_on(other)),
+                        _ => runtime.spawn(other),
+                    };
+                    [runtime.spawn_at(level, one), other]
+                })
+                .collect();
+            for player in players {
+                player.get().unwrap();
+            }
+        }
+    });
+}
+
+/// A ring in which everybody waits for a neighbour; one token goes round.
+#[test]
+fn a_ring_of_a_thousand_contexts_passes_its_token_on() {
+    ends(|| {
+        let runtime = levels(2);
+        let size = 1000;
+        let rounds = sized(100);
+        let ring: Vec<_> = (0..size).map(|_| Channel::new()).collect();
+        let members: Vec<_> = (0..size)
+            .map(|i| {
+                let (mine, next) = (ring[i].clone(), ring[(i + 1) % size].clone());
+                let member = async move {
+                    for _ in 0..rounds {
+                        let token: usize = mine.receive().await;
+                        next.send(token + 1);
+                    }
+                };
+                match i % 50 {
+                    0 => runtime.spawn_fn(move || block_on(member)),
+                    _ => runtime.spawn_at(LevelId::new((i as u64 % LEVELS) as u8).unwrap(), member),
+                }
+            })
+            .collect();
+        ring[0].send(0usize);
+        for member in members {
+            member.get().unwrap();
+        }
+        let last = block_on(ring[0].receive());
+        assert_eq!(last, size * rounds);
+    });
+}
+
+/// Cancelling, dropping, boosting and waiting at the same time, from everywhere.
+#[test]
+fn handles_used_from_everywhere_at_once_tell_one_end_each() {
+    ends(|| {
+        let runtime = levels(3);
+        let mut random = Random::new(11);
+        for _ in 0..sized(5000) {
+            let (n, level) = (random.below(16), random.below(LEVELS) as u8);
+            let task = runtime.spawn_at(LevelId::new(level).unwrap(), async move {
+                for _ in 0..n % 4 {
+                    yield_now().await;
+                }
+                n
+            });
+            let shared = task.share();
+            let waiters: Vec<_> = (0..3)
+                .map(|i| {
+                    let shared = shared.clone();
+                    match i {
+                        0 => runtime.spawn(async move { shared.await }),
+                        _ => runtime.spawn_fn(move || shared.get()),
+                    }
+                })
+                .collect();
+            if n % 4 == 0 {
+                shared.cancel();
+            }
+            if n % 5 == 0 {
+                runtime.run_at(LevelId::new(0).unwrap(), || shared.boost());
+            }
+            let ends: Vec<_> = waiters
+                .into_iter()
+                .map(|waiter| waiter.get().unwrap())
+                .collect();
+            for end in ends {
+                match end {
+                    Ok(value) => assert_eq!(value, n),
+                    Err(error) => assert_eq!(error.kind(), WaitErrorKind::Cancelled),
+                }
+            }
+        }
+        let report = runtime.shutdown(Shutdown::Drain);
+        assert_eq!((report.left, report.panicked), (0, 0));
+        assert_eq!(report.finished + report.cancelled, report.spawned);
+    });
+}
+
+/// A crowd of plain threads uses the global runtime and one of its own at once.
+#[test]
+fn plain_threads_come_and_go_in_crowds() {
+    ends(|| {
+        let runtime = levels(2);
+        for _ in 0..sized(200) {
+            std::thread::scope(|s| {
+                for i in 0..8 {
+                    let runtime = &runtime;
+                    s.spawn(move || {
+                        assert_eq!(join(|| i, || runtime.run(|| join(|| i, || i))), (i, (i, i)));
+                        assert_eq!(spawn(async move { i }).get().unwrap(), i);
+                        assert_eq!(runtime.block_on(spawn_fn(move || i)).unwrap(), i);
+                    });
+                }
+            });
+        }
+    });
+}
