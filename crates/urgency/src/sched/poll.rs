@@ -30,6 +30,7 @@ use super::{
 };
 use crate::os;
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -242,8 +243,12 @@ fn is_overrunning(stack: &Stack, tid: i32) -> bool {
     ran >= RELIEF_PERIOD.as_nanos() as u64 / 2 || os::thread::is_blocked(tid)
 }
 
+/// Wakers are anybody's code: a panic in one is reported by the panic hook, and the others are woken.
 fn wake_all(ready: &mut Vec<Waker>) {
     for waker in ready.drain(..) {
-        waker.wake();
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            // Dropping a payload may panic as well.
+            std::mem::forget(panic);
+        }
     }
 }

@@ -84,6 +84,8 @@ impl Shared {
         for id in 0..workers {
             shared.idle.release(id);
         }
+        // A failure shows at the first operation that needs the driver.
+        let _ = shared.driver();
         shared
     }
 
@@ -102,7 +104,8 @@ impl Shared {
         self.myself.clone()
     }
 
-    /// The I/O driver, made when it is first needed.
+    /// The I/O driver. It is made with the runtime, so that a process that runs out of descriptors later
+    /// keeps its timers and its relief; if there were none even then, it is made when it is needed.
     pub(crate) fn driver(&self) -> std::io::Result<&Arc<Driver>> {
         if let Some(driver) = self.driver.get() {
             return Ok(driver);
@@ -324,10 +327,13 @@ impl Shared {
         if self.threads.set_relief_armed() {
             return;
         }
-        // Without a driver there is no relief: the process is out of descriptors.
-        if let Ok(driver) = self.driver() {
-            driver.arm_relief(RELIEF_PERIOD);
-            self.want_poller();
+        match self.driver() {
+            Ok(driver) => {
+                driver.arm_relief(RELIEF_PERIOD);
+                self.want_poller();
+            }
+            // The process is out of descriptors: no relief until it has some again.
+            Err(_) => self.threads.relief_expired(),
         }
     }
 
