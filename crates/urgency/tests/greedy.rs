@@ -208,3 +208,25 @@ fn the_jobs_of_a_stack_that_waits_in_get_are_stolen() {
         }
     });
 }
+
+/// A long leaf with several private jobs, and as many free workers: each of them gets one.
+#[test]
+fn all_private_jobs_of_a_stack_in_a_long_leaf_are_stolen() {
+    fn nest(depth: usize, meet: &(impl Fn() + Sync)) {
+        match depth {
+            0 => meet(),
+            _ => drop(join(|| nest(depth - 1, meet), meet)),
+        }
+    }
+    ends(|| {
+        for workers in [2, 3, 4, 6] {
+            let runtime = runtime(workers);
+            for pause in 0..60 {
+                // From no idle time to a long one: searching, or asleep.
+                std::thread::sleep(Duration::from_micros(pause * 10));
+                let meeting = Meeting::default();
+                runtime.run(|| nest(workers - 1, &|| meeting.meet(workers)));
+            }
+        }
+    });
+}

@@ -212,3 +212,56 @@ fn random_programs_over_all_levels_end_with_every_task_accounted() {
     assert_eq!(report.finished, report.spawned, "{report:?}");
     assert!(report.spawned >= 3000);
 }
+
+#[test]
+fn a_level_reports_what_waits_and_how_long() {
+    let runtime = runtime(1);
+    let (release, wait) = mpsc::channel::<()>();
+    let (tell, told) = mpsc::channel();
+    let holder = runtime.spawn_fn_at(Interactive, move || {
+        let waiting: Vec<_> = (0..10).map(|_| spawn_at(Batch, async {})).collect();
+        tell.send(()).unwrap();
+        wait.recv().unwrap();
+        waiting
+    });
+    told.recv().unwrap();
+    let batch = usize::from(LevelId::from(Batch).rank());
+    let stats = runtime.stats();
+    // Relief may give the worker to them before this look.
+    if stats.total().reliefs == 0 {
+        assert_eq!(stats.levels[batch].queued, 10);
+        assert!(stats.levels[batch].oldest_wait.is_some());
+    }
+    release.send(()).unwrap();
+    for handle in holder.get().unwrap() {
+        handle.get().unwrap();
+    }
+    let stats = runtime.stats();
+    assert_eq!(
+        (stats.levels[batch].queued, stats.levels[batch].oldest_wait),
+        (0, None)
+    );
+    assert_eq!(stats.levels[batch].latency.len(), 10);
+}
+
+#[test]
+fn a_real_time_poller_is_used_where_permitted_and_said_either_way() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .real_time_polling(true)
+        .build()
+        .unwrap();
+    let slept = runtime.spawn(urgency::time::sleep(Duration::from_millis(2)));
+    slept.get().unwrap();
+    // Closures and forked jobs run in the usual class: nothing to see from here but that they run.
+    assert_eq!(runtime.spawn_fn(|| fib(15)).get().unwrap(), 610);
+    let _said = runtime.stats().real_time;
+    assert!(
+        !Runtime::builder()
+            .workers(1)
+            .build()
+            .unwrap()
+            .stats()
+            .real_time
+    );
+}

@@ -23,6 +23,8 @@ pub struct Stats {
     pub threads_refused: u64,
     /// Threads that were demoted to the kernel's idle class while they overran.
     pub demotions: u64,
+    /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
+    pub real_time: bool,
     /// Whether the system lets an overrunning thread be demoted, and come back.
     pub can_demote: bool,
 }
@@ -107,6 +109,8 @@ pub struct LevelStats {
     pub total: WorkerLevelStats,
     /// Ready contexts that wait now.
     pub queued: usize,
+    /// How long the oldest of them has waited, at most; `None` if none waits.
+    pub oldest_wait: Option<Duration>,
     /// Tasks: time from ready to running.
     pub latency: LatencyHistogram,
 }
@@ -174,6 +178,7 @@ impl Stats {
             threads_peak: shared.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.threads.refused.load(Ordering::Relaxed),
             demotions: shared.overrunning.demotions.load(Ordering::Relaxed),
+            real_time: shared.real_time && crate::os::thread::can_real_time(),
             can_demote: crate::os::thread::can_demote(),
         }
     }
@@ -206,6 +211,7 @@ fn level_stats(shared: &Shared, workers: &[WorkerStats], level: usize) -> LevelS
         name: shared.levels.names()[level],
         total,
         queued: shared.queued(level),
+        oldest_wait: shared.oldest_wait(level).map(clock::to_duration),
         latency: LatencyHistogram {
             counts,
             ticks_per_nanosecond: clock::ticks_per_nanosecond(),

@@ -34,6 +34,10 @@ use std::{
     },
 };
 
+/// So many children may wait in a deque; beyond that, `spawn` runs the child itself. It bounds the memory of
+/// a scope, and is far more than thieves need to keep busy.
+const MOST_PENDING: usize = 1024;
+
 /// A scope in which children can be spawned; see [`scope()`].
 pub struct Scope<'scope, 'env: 'scope> {
     owner: Arc<Stack>,
@@ -127,7 +131,9 @@ where
 impl<'scope, 'env> Scope<'scope, 'env> {
     /// Spawns a child. It may run at any time from now until the scope ends, on any worker.
     ///
-    /// The call is a scheduling point. A child costs one allocation of its closure and three words.
+    /// The call is a scheduling point. A child costs one allocation of its closure and three words. If 1024
+    /// children wait already, the call runs the child itself, so that any number of children needs bounded
+    /// memory; therefore, do not hold a lock across `spawn` that the child takes.
     ///
     /// # Panics
     ///
@@ -159,6 +165,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: the thread keeps its stack while it is bound.
         let me = unsafe { &*me };
         let counted = !ptr::eq(me, &*self.owner);
+        let base = if counted { 0 } else { self.base };
+        if me.deque.bottom() - base >= MOST_PENDING {
+            check(me);
+            self.run_child(child);
+            return;
+        }
         if counted {
             self.remote.fetch_add(1, Ordering::Relaxed);
         }

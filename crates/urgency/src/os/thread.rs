@@ -8,6 +8,7 @@
 //! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
 //!   thread with a shorter slice than the running one preempts it at once; otherwise it may have to wait
 //!   until the running one has used up its own, 3 ms here. Its share of the processor stays the same.
+//! - *The real-time class* for that thread instead, if the program asks for it and the system permits it.
 
 #[cfg(target_os = "linux")]
 mod imp {
@@ -76,6 +77,31 @@ mod imp {
 
     pub(crate) fn promote(tid: i32) {
         set_class(tid, libc::SCHED_OTHER);
+    }
+
+    /// Puts the calling thread into the real-time class, or back. `false`: not permitted.
+    pub(crate) fn set_real_time(on: bool) -> bool {
+        // SAFETY: all-zero is a valid value of this plain C struct.
+        let mut param: libc::sched_param = unsafe { mem::zeroed() };
+        param.sched_priority = i32::from(on);
+        let class = if on {
+            libc::SCHED_RR
+        } else {
+            libc::SCHED_OTHER
+        };
+        // SAFETY: `param` outlives the call.
+        unsafe { libc::sched_setscheduler(0, class, &param) == 0 }
+    }
+
+    /// Whether this process may use the real-time class.
+    pub(crate) fn can_real_time() -> bool {
+        static CAN: OnceLock<bool> = OnceLock::new();
+        let probe = || {
+            std::thread::spawn(|| set_real_time(true))
+                .join()
+                .unwrap_or(false)
+        };
+        *CAN.get_or_init(probe)
     }
 
     /// As the kernel's `struct sched_attr`, first version.
@@ -150,8 +176,17 @@ mod imp {
     pub(crate) fn promote(_: i32) {}
 
     pub(crate) fn set_short_slice(_: bool) {}
+
+    pub(crate) fn set_real_time(_: bool) -> bool {
+        false
+    }
+
+    pub(crate) fn can_real_time() -> bool {
+        false
+    }
 }
 
 pub(crate) use imp::{
-    can_demote, cpu_time, current_cpu, current_id, demote, is_blocked, promote, set_short_slice,
+    can_demote, can_real_time, cpu_time, current_cpu, current_id, demote, is_blocked, promote,
+    set_real_time, set_short_slice,
 };

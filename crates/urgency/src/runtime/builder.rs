@@ -20,6 +20,7 @@ pub struct Builder {
     workers: Option<usize>,
     threads: usize,
     levels: LevelTable,
+    real_time: bool,
 }
 
 /// Why a [`Runtime`] could not be built.
@@ -70,6 +71,7 @@ impl Builder {
             workers: None,
             threads: DEFAULT_THREAD_LIMIT,
             levels: LevelTable::of::<OneLevel>(),
+            real_time: false,
         }
     }
 
@@ -95,6 +97,15 @@ impl Builder {
         self
     }
 
+    /// Puts the thread that waits for events into the real-time class while it waits, and while it polls
+    /// the tasks that the events were for. Closures and forked jobs never run there. It needs a permission
+    /// (`CAP_SYS_NICE` or an `RLIMIT_RTPRIO`); without it nothing happens, and `Stats::real_time` says so.
+    /// The default is off: the thread asks for short time slices, which needs no permission.
+    pub fn real_time_polling(mut self, on: bool) -> Self {
+        self.real_time = on;
+        self
+    }
+
     fn shared(&self) -> Result<Arc<Shared>, BuildError> {
         let default = || thread::available_parallelism().map_or(1, |n| n.get().min(MAX_WORKERS));
         let workers = self.workers.unwrap_or_else(default);
@@ -108,7 +119,12 @@ impl Builder {
                 least,
             });
         }
-        Ok(Shared::new(workers, self.levels, self.threads))
+        Ok(Shared::new(
+            workers,
+            self.levels,
+            self.threads,
+            self.real_time,
+        ))
     }
 
     /// Builds the runtime. It has no thread until something needs one.

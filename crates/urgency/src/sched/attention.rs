@@ -28,7 +28,6 @@
 //! 2. `take` succeeds at most once between a `leave` and the next `enter`, and never inside.
 //! 3. Whatever a taker wrote before `take` is visible to the stack after `enter` returned
 //!    [`Entered::Taken`]; whatever the stack wrote before `leave` is visible to the taker.
-
 //! 4. A request that is pending when the stack is in user code has cleared `room`, or is about to: `leave`
 //!    writes `room` before it clears BUSY and looks at the requests; a requester sets its bit before it
 //!    clears `room`. A late clearing costs a look into the scheduler.

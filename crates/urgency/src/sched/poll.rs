@@ -88,7 +88,7 @@ impl Shared {
             self.pollers.fetch_sub(1, Ordering::SeqCst);
             return Polled::NotNeeded;
         }
-        me.want_short_slice(true);
+        me.set_urgent(true);
         let mut ready = Vec::new();
         loop {
             if self.closing.load(Ordering::SeqCst) || !self.needs_poller() {

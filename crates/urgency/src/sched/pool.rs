@@ -14,7 +14,7 @@
 //! (`TaskRef::run`, `Suspension::claim`, `Deque::steal`) and looks further.
 
 use super::{StolenJob, stack::Stack};
-use crate::task::TaskRef;
+use crate::{os::clock, task::TaskRef};
 use crossbeam_queue::SegQueue;
 use std::sync::{
     Arc,
@@ -35,15 +35,23 @@ pub(crate) enum Entry {
 }
 
 /// See the module's text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pool {
     mugging: SegQueue<Arc<Stack>>,
     regular: SegQueue<Entry>,
-    /// When the task that was popped last had become ready, in ticks.
+    /// When the task that was popped last had become ready, in ticks; at first, when the pool was made.
     given: AtomicU64,
 }
 
 impl Pool {
+    pub(crate) fn new() -> Self {
+        Pool {
+            mugging: SegQueue::new(),
+            regular: SegQueue::new(),
+            given: AtomicU64::new(clock::now()),
+        }
+    }
+
     /// An abandoned stack.
     pub(crate) fn push_mugging(&self, stack: Arc<Stack>) {
         self.mugging.push(stack);
@@ -67,6 +75,15 @@ impl Pool {
             self.given.store(task.ready_since(), Ordering::Relaxed);
         }
         Some((entry, false))
+    }
+
+    /// When the oldest entry became ready at the earliest, in ticks; never, if there is none.
+    pub(crate) fn oldest(&self) -> u64 {
+        if self.is_empty() {
+            u64::MAX
+        } else {
+            self.given.load(Ordering::Relaxed)
+        }
     }
 
     /// Takes the tasks out, and leaves the rest.

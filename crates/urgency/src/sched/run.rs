@@ -279,7 +279,7 @@ impl Shared {
         let is_closure = task.is_closure();
         if is_closure {
             counters.closures.add(1);
-            me.want_short_slice(false);
+            me.set_urgent(false);
         } else {
             counters.tasks.add(1);
             POLLING.set(Polling::MayDefer);
@@ -305,7 +305,7 @@ impl Shared {
     /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.
     fn run_job(&self, me: &Stack, worker: &Worker, stolen: StolenJob) -> bool {
         worker.at(stolen.level).jobs.add(1);
-        me.want_short_slice(false);
+        me.set_urgent(false);
         self.go(me, stolen.level);
         run_stolen(me, &stolen);
         run_pushed_above(me, 0);

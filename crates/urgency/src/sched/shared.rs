@@ -58,17 +58,24 @@ pub(crate) struct Shared {
     /// How many threads are in the poller.
     pub(crate) pollers: AtomicUsize,
     pub(crate) closing: AtomicBool,
+    /// The thread in the poller is to be in the real-time class, where permitted.
+    pub(crate) real_time: bool,
     myself: Weak<Shared>,
 }
 
 impl Shared {
-    pub(crate) fn new(workers: usize, levels: LevelTable, thread_limit: usize) -> Arc<Self> {
+    pub(crate) fn new(
+        workers: usize,
+        levels: LevelTable,
+        thread_limit: usize,
+        real_time: bool,
+    ) -> Arc<Self> {
         clock::calibrate();
         let count = levels.len();
         let shared = Arc::new_cyclic(|myself| Shared {
             ready: Ready::new(),
             idle: Idle::new(workers),
-            pools: (0..count).map(|_| Pool::default()).collect(),
+            pools: (0..count).map(|_| Pool::new()).collect(),
             workers: (0..workers)
                 .map(|id| CachePadded::new(Worker::new(id, count)))
                 .collect(),
@@ -79,6 +86,7 @@ impl Shared {
             driver: OnceLock::new(),
             pollers: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
+            real_time,
             myself: myself.clone(),
         });
         for id in 0..workers {
@@ -163,6 +171,15 @@ impl Shared {
             self.pools[usize::from(level)].push(Entry::Task(task));
             self.inserted(level);
         }
+    }
+
+    /// How long the oldest entry at a level has waited at most, in ticks; `None` if nothing waits.
+    pub(crate) fn oldest_wait(&self, level: usize) -> Option<u64> {
+        let holders = self.workers.iter().filter_map(|worker| self.holder(worker));
+        let at_level = holders.filter(|stack| usize::from(stack.level()) == level);
+        let in_rings = at_level.map(|stack| stack.ring.oldest());
+        let oldest = in_rings.chain([self.pools[level].oldest()]).min()?;
+        (oldest != u64::MAX).then(|| clock::now().saturating_sub(oldest))
     }
 
     /// How many entries wait at a level.

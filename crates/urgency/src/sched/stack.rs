@@ -56,8 +56,8 @@ pub(crate) struct Stack {
     pub(crate) asked_at: AtomicU64,
     /// The processor that the thread was last seen on.
     cpu: AtomicI32,
-    /// Whether the thread asked the kernel for short slices. Used by the thread itself.
-    short_slice: AtomicBool,
+    /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
+    urgent: AtomicBool,
     /// Whether relief demoted the thread.
     pub(crate) demoted: AtomicBool,
     shared: Weak<Shared>,
@@ -90,7 +90,7 @@ impl Stack {
             tid: AtomicI32::new(0),
             asked_at: AtomicU64::new(0),
             cpu: AtomicI32::new(-1),
-            short_slice: AtomicBool::new(false),
+            urgent: AtomicBool::new(false),
             demoted: AtomicBool::new(false),
             shared,
             myself: myself.clone(),
@@ -201,12 +201,15 @@ impl Stack {
         self.cpu.load(Ordering::Relaxed)
     }
 
-    /// The calling thread, this stack's, wants short slices from the kernel, or the usual ones.
+    /// The calling thread, this stack's, is to run soon when the kernel wakes it, or as any other: by short
+    /// slices, or in the real-time class if the program asked for it and may.
     #[inline]
-    pub(crate) fn want_short_slice(&self, short: bool) {
-        if self.short_slice.load(Ordering::Relaxed) != short {
-            self.short_slice.store(short, Ordering::Relaxed);
-            crate::os::thread::set_short_slice(short);
+    pub(crate) fn set_urgent(&self, urgent: bool) {
+        if self.urgent.load(Ordering::Relaxed) != urgent {
+            self.urgent.store(urgent, Ordering::Relaxed);
+            if !(self.runtime().real_time && crate::os::thread::set_real_time(urgent)) {
+                crate::os::thread::set_short_slice(urgent);
+            }
         }
     }
 
