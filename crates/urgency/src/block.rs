@@ -114,7 +114,7 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     let shared = me.runtime();
     shared.come_in(me);
     shared.share_all(me);
-    shared.release_and_look(me.worker());
+    shared.release_and_look(me, me.worker());
     // Meanwhile the stack is inside the scheduler, without a worker: nobody can take one from it, and what
     // `f` forks goes to a stack of its own.
     let result = me.set_aside(|| catch_unwind(AssertUnwindSafe(f)));

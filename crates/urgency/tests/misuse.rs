@@ -505,6 +505,8 @@ fn a_listener_out_of_descriptors_gives_an_error_and_goes_on() {
         let (tell, told) = mpsc::channel();
         let (tell_refused, refused) = mpsc::channel();
         let server = runtime.spawn(async move {
+            // The driver has its descriptors before they become scarce.
+            time::sleep(Duration::from_millis(1)).await;
             let listener = urgency::net::TcpListener::bind("127.0.0.1:0").unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
             let mut refused = 0;

@@ -81,8 +81,8 @@ pub(crate) struct Deque {
     split: AtomicUsize,
     /// The array, for the owner; the same as in `buffer`.
     slots: AtomicPtr<Slot>,
-    /// The array's length, for the owner.
-    capacity: Cell<usize>,
+    /// The index of the array's last slot, for the owner.
+    room: Cell<usize>,
     /// On lines of its own, so that the owner's fields and its stack's attention share one: a searcher
     /// looks at this all the time, and must not take the owner's line away.
     public: Box<CachePadded<Public>>,
@@ -97,7 +97,7 @@ struct Public {
     buffer: Mutex<Box<[Slot]>>,
 }
 
-// SAFETY: `capacity` is touched by the owner only (the contract of `push`); all else is atomic or
+// SAFETY: `room` is touched by the owner only (the contract of `push`); all else is atomic or
 // locked. Jobs are sent to the thief that steals them: `join` and `scope` require `Send` of them.
 unsafe impl Send for Deque {}
 // SAFETY: as above.
@@ -110,7 +110,7 @@ impl Deque {
             bottom: AtomicUsize::new(0),
             split: AtomicUsize::new(0),
             slots: AtomicPtr::new(buffer.as_ptr().cast_mut()),
-            capacity: Cell::new(buffer.len()),
+            room: Cell::new(buffer.len() - 1),
             public: Box::new(CachePadded::new(Public {
                 top: AtomicUsize::new(0),
                 split: AtomicUsize::new(0),
@@ -119,41 +119,43 @@ impl Deque {
         }
     }
 
-    /// Pushes a job and returns its index.
+    /// Pushes a job and returns its index. If that is not below [`Deque::room`], the owner calls
+    /// [`Deque::make_room`] before it pushes again.
+    ///
+    /// What the owner reads afterwards, its attention word above all, is read after the push in the sense
+    /// of the asymmetric fence: a thief that asked for jobs, executed the heavy side and saw no job here is
+    /// seen. (A first version asked before it pushed: a job forked in between slept until its owner's next
+    /// scheduling point.)
     ///
     /// # Safety
     /// Only the owner calls this. The job stays valid until it was popped as [`Popped::Mine`] or
     /// until whoever stole it is done with it.
     #[inline(always)]
     pub(crate) unsafe fn push(&self, job: *const Job) -> usize {
-        if self.bottom() == self.capacity.get() {
-            self.grow_cold();
-        }
         let index = self.bottom();
-        // SAFETY: by the caller's promise; there is room now.
-        unsafe { self.push_at(index, job) };
-        index
-    }
-
-    /// As [`Deque::push`], at `bottom()` and without the question whether there is room.
-    ///
-    /// # Safety
-    /// As [`Deque::push`], and `index` is `bottom()` and below the capacity.
-    #[inline(always)]
-    pub(crate) unsafe fn push_at(&self, index: usize, job: *const Job) {
-        debug_assert!(index == self.bottom() && index < self.capacity.get());
+        debug_assert!(index <= self.room.get());
         let slots = self.slots.load(Ordering::Relaxed);
-        // SAFETY: `index < capacity`, and `slots` is the current array: only the owner, this thread,
-        // replaces it.
+        // SAFETY: `index` is at most `room`, the last slot's index, and `slots` is the current array: only
+        // the owner, this thread, replaces it.
         let slot = unsafe { &*slots.add(index) };
         slot.store(job.cast_mut(), Ordering::Relaxed);
         self.bottom.store(index + 1, Ordering::Release);
+        fence::light();
+        index
     }
 
-    /// How many jobs the array can hold. Meaningful for the owner.
+    /// Grows the array if the last push took its last slot.
+    pub(crate) fn make_room(&self) {
+        if self.bottom() > self.room.get() {
+            self.grow_cold();
+        }
+    }
+
+    /// The index of the array's last slot: a push there must be followed by [`Deque::make_room`].
+    /// Meaningful for the owner.
     #[inline(always)]
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity.get()
+    pub(crate) fn room(&self) -> usize {
+        self.room.get()
     }
 
     /// The index of the next job to be pushed: how many jobs a frame that remembers an earlier value
@@ -185,7 +187,7 @@ impl Deque {
     /// Only the owner calls this, with the index of a successful pop, before it pushes again.
     pub(crate) unsafe fn popped_job(&self, index: usize) -> *const Job {
         let slots = self.slots.load(Ordering::Relaxed);
-        // SAFETY: the index was pushed, so it is below the capacity.
+        // SAFETY: the index was pushed, so it is in the array.
         unsafe { &*slots.add(index) }.load(Ordering::Relaxed)
     }
 
@@ -225,7 +227,7 @@ impl Deque {
         }
         self.slots
             .store(grown.as_ptr().cast_mut(), Ordering::Relaxed);
-        self.capacity.set(grown.len());
+        self.room.set(grown.len() - 1);
         *buffer = grown;
     }
 
@@ -263,7 +265,7 @@ impl Deque {
             if !raise {
                 return Stolen::OnlyPrivate;
             }
-            split = self.raise(split, bottom);
+            split = self.raise(split, split + (bottom - split).div_ceil(2));
             if top >= split {
                 return Stolen::OnlyPrivate;
             }
@@ -277,9 +279,21 @@ impl Deque {
         Stolen::Job(job, top + 1 < split)
     }
 
-    /// Called with the lock held.
-    fn raise(&self, split: usize, bottom: usize) -> usize {
-        let wanted = split + (bottom - split).div_ceil(2);
+    /// Makes all jobs public, for an owner that is not asked. Returns whether there are any.
+    pub(crate) fn raise_all(&self) -> bool {
+        let _buffer = lock(&self.public.buffer);
+        let split = self.split.load(Ordering::Relaxed);
+        let bottom = self.bottom.load(Ordering::Acquire);
+        let public = if bottom > split {
+            self.raise(split, bottom)
+        } else {
+            split
+        };
+        self.public.top.load(Ordering::Relaxed) < public
+    }
+
+    /// Raises the split to `wanted`, or as far as there are jobs. Called with the lock held.
+    fn raise(&self, split: usize, wanted: usize) -> usize {
         self.set_split(wanted);
         let granted = if fence::heavy() {
             self.bottom.load(Ordering::Acquire).clamp(split, wanted)
@@ -354,7 +368,9 @@ mod loom_models {
         }
 
         fn push(&self, tag: usize) -> usize {
-            unsafe { self.deque.push(job(tag)) }
+            let index = unsafe { self.deque.push(job(tag)) };
+            self.deque.make_room();
+            index
         }
 
         /// What `join` does: pop, and remember whether it was stolen.

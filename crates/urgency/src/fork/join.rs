@@ -76,53 +76,42 @@ where
 {
     let me = Stack::current_ptr();
     if me.is_null() {
-        return join_slow(a, b);
+        return join_outside(a, b);
     }
     // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
     let me = unsafe { &*me };
-    if me.deque.bottom() >= me.attention.room() {
-        return join_slow(a, b);
-    }
-    // Read twice on purpose: with one read the comparison and the push share a load, and fib takes 15 %
-    // longer.
-    let index = me.deque.bottom();
-    let job = StackJob::new(b);
-    // SAFETY: as in `join_pushed`; there is room.
-    unsafe { me.deque.push_at(index, job.as_job()) };
-    join_pushed(me, a, &job, index)
+    join_on(me, a, b)
 }
 
-/// Somebody wants something of this stack, its deque is full, or the thread has no stack.
+/// The thread has no stack.
 #[cold]
 #[inline(never)]
-fn join_slow<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
+fn join_outside<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
 where
     A: FnOnce() -> RA + Send,
     B: FnOnce() -> RB + Send,
     RA: Send,
     RB: Send,
 {
-    crate::runtime::as_stack(move |me| {
-        let job = StackJob::new(b);
-        // SAFETY: as in `join_pushed`.
-        let index = unsafe { me.deque.push(job.as_job()) };
-        run::check_cold(me);
-        join_pushed(me, a, &job, index)
-    })
+    crate::runtime::as_stack(move |me| join_on(me, a, b))
 }
 
-/// Steps 1 and 2 of the module's text, with the job on the deque.
-///
-/// `me` is the calling thread's stack. The job stays where it is until it was popped as ours or its latch
-/// is set: every way out of this function goes through one of the two.
+/// Steps 1 and 2 of the module's text. `me` is the calling thread's stack.
 #[inline(always)]
-fn join_pushed<A, B, RA, RB>(me: &Stack, a: A, job: &StackJob<B, RB>, index: usize) -> (RA, RB)
+fn join_on<A, B, RA, RB>(me: &Stack, a: A, b: B) -> (RA, RB)
 where
     A: FnOnce() -> RA + Send,
     B: FnOnce() -> RB + Send,
     RA: Send,
     RB: Send,
 {
+    let job = &StackJob::new(b);
+    // SAFETY: `me` is the calling thread's stack. The job stays in this frame until it was popped as ours
+    // or its latch is set: every way out of this function goes through one of the two.
+    let index = unsafe { me.deque.push(job.as_job()) };
+    if index >= me.attention.room() {
+        after_push_cold(me);
+    }
     let ra = match catch_unwind(AssertUnwindSafe(a)) {
         Ok(ra) => ra,
         Err(panic) => drop_or_await(me, job, index, panic),
@@ -136,6 +125,14 @@ where
         Ok(rb) => (ra, rb),
         Err(panic) => resume_unwind(panic),
     }
+}
+
+/// Somebody wants something of this stack, or its deque is full.
+#[cold]
+#[inline(never)]
+fn after_push_cold(me: &Stack) {
+    me.deque.make_room();
+    run::check_cold(me);
 }
 
 /// Takes the job at `index`, that of the innermost unfinished `join` of this stack, back. Children that

@@ -184,6 +184,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         // SAFETY: `me` is the calling thread's stack; the box lives until it has run, which is before
         // the scope ends: it is in the owner's deque above `base`, or counted.
         unsafe { me.deque.push(Box::into_raw(child).cast::<Job>()) };
+        me.deque.make_room();
         check(me);
     }
 

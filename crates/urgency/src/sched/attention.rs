@@ -1,9 +1,9 @@
 //! The attention word: one word that says everything to a running stack.
 //!
 //! Whoever wants something of a stack sets a bit in `word` and clears `room`; the stack compares `room`
-//! (relaxed, one branch) at each of its scheduling points. `room` is the capacity of the stack's deque
-//! while nobody wants anything, so that the one comparison of a fork, "is there room for another job?",
-//! answers both questions. The word also says who owns the worker that the stack runs on, so that a
+//! (relaxed, one branch) at each of its scheduling points. `room` is the index of the last slot of the stack's
+//! deque while nobody wants anything, so that the one comparison after a fork, "was there room for this
+//! job and more?", answers both questions. The word also says who owns the worker that the stack runs on, so that a
 //! worker can be taken from a stack that does not answer.
 //!
 //! # States

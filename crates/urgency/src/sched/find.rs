@@ -5,11 +5,10 @@
 //! 2. Nothing ready: the worker becomes a *searcher*. It asks every running stack to share jobs, looks at
 //!    the poller without waiting, and keeps looking for a while (see `Patience`). At most one searcher
 //!    spins: a second one would only take the caches from the first.
-//! 3. A stack that does not answer sits in a long leaf. Before the searcher gives up it takes from such
-//!    deques what is private (`Deque::steal` with `raise`), behind one barrier for all of them, so that
-//!    no job stays hidden while a worker sleeps.
-//! 4. Then it becomes idle, and looks once more (the protocol of `Idle`). Every running stack keeps its
-//!    SHARE request: the next job that is forked wakes a worker.
+//! 3. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
+//!    for the deques. A stack that did not answer sits in a long leaf: the worker comes back and takes
+//!    from it what is private (`Deque::steal` with `raise`). So no job stays hidden while a worker sleeps,
+//!    and every running stack keeps its SHARE request: the next job that is forked wakes a worker.
 
 use super::{
     StolenJob, Work,
@@ -160,22 +159,25 @@ impl Shared {
     fn find_cold(&self, me: &Stack, worker: &Worker) -> Option<Work> {
         worker.counters.scheduling.add(worker.lap());
         worker.set_level(NO_LEVEL);
+        let mut raise = false;
         loop {
             self.idle.start_search();
-            let found = self.search(me, worker);
-            self.idle.stop_search();
+            let found = self.search(me, worker, raise);
             let ticks = worker.lap();
             worker.counters.searching.add(ticks);
             if found.is_some() {
+                self.idle.stop_search();
                 self.threads.patience.learn(ticks);
                 self.wake_next();
                 return found;
             }
+            // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
-            // The look after the release. Whoever inserted before it saw no idle worker.
-            if self.ready.levels_after_writes() == 0 {
+            self.idle.stop_search();
+            if !self.is_anything_left(me) {
                 return None;
             }
+            raise = true;
             let id = self.idle.claim(worker.id)?;
             if id != worker.id {
                 // Somebody started our worker already; what we got instead is as good.
@@ -183,6 +185,22 @@ impl Shared {
                 return None;
             }
         }
+    }
+
+    /// The look after a release: whoever made work ready before it saw no idle worker. Looks for hidden
+    /// jobs as well, behind a barrier: an owner that forked before it could see our request shows its job
+    /// to this look, one that forks later sees the request.
+    pub(crate) fn is_anything_left(&self, me: &Stack) -> bool {
+        if self.ready.levels_after_writes() != 0 {
+            return true;
+        }
+        if self.running_besides(me).next().is_none() {
+            return false;
+        }
+        self.ask_for_jobs(me);
+        fence::heavy();
+        self.running_besides(me)
+            .any(|stack| !stack.deque.seems_empty())
     }
 
     /// There may be more work than the caller took: a woken worker wakes the next.
@@ -205,8 +223,11 @@ impl Shared {
         None
     }
 
-    /// Steps 2 and 3 of the module's text.
-    fn search(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+    /// Step 2 of the module's text; with `raise`, hidden jobs first.
+    fn search(&self, me: &Stack, worker: &Worker, raise: bool) -> Option<Work> {
+        if raise && let Some(work) = self.steal_hidden(me, worker) {
+            return Some(work);
+        }
         self.ask_for_jobs(me);
         self.poll_without_waiting();
         let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
@@ -232,7 +253,7 @@ impl Shared {
                 self.poll_without_waiting();
             }
             if clock::now() >= end {
-                return self.search_behind_barrier(me, worker);
+                return None;
             }
             hint::spin_loop();
         }
@@ -266,20 +287,11 @@ impl Shared {
         Some(Work::Job(StolenJob { job, level }))
     }
 
-    /// The last look: jobs that their owners do not publish.
-    fn search_behind_barrier(&self, me: &Stack, worker: &Worker) -> Option<Work> {
-        self.running_besides(me).next()?;
-        self.ask_for_jobs(me);
-        // An owner that pushed before it could see our request shows its job from here on.
-        fence::heavy();
-        let stolen = self
-            .running_besides(me)
+    /// A job that its owner does not publish: it sits in a long leaf.
+    fn steal_hidden(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+        self.running_besides(me)
             .filter(|stack| !stack.deque.seems_empty())
-            .find_map(|stack| self.steal_from_running(worker, stack, true));
-        if stolen.is_some() {
-            return stolen;
-        }
-        self.next_ready(me, worker)
+            .find_map(|stack| self.steal_from_running(worker, stack, true))
     }
 
     /// The scheduling point's answer to hunger. Returns whether the request is satisfied.

@@ -11,8 +11,10 @@
 //!
 //! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if nobody
 //!   searches, claim an idle worker and start it.
-//! - Searcher that gives up: 1. [`Idle::stop_search`]; 2. [`Idle::release`] its worker (a full
-//!   barrier); 3. look at the levels once more; if there is work, claim a worker back.
+//! - Searcher that gives up: 1. [`Idle::release`] its worker; 2. [`Idle::stop_search`] (a full barrier);
+//!   3. look at the levels once more; if there is work, claim a worker back. In this order, so that whoever
+//!   asks whether anybody is hungry (a stack that starts, and would keep its jobs to itself otherwise)
+//!   sees a searcher or an idle worker at every moment.
 //! - Searcher that found work: `stop_search`, a full barrier, and if there is more work and nobody
 //!   else searches, start the next idle worker: a woken one wakes the next.
 //!
@@ -128,9 +130,11 @@ mod loom_models {
                 i.searchers() == 0 && i.claim(0).is_some()
             });
             let mut found = ready.levels() != 0;
-            idle.stop_search();
-            if !found {
+            if found {
+                idle.stop_search();
+            } else {
                 idle.release(0);
+                idle.stop_search();
                 found = ready.levels_after_writes() != 0 && idle.claim(0).is_some();
             }
             let started = inserter.join().unwrap();

@@ -201,6 +201,10 @@ impl Shared {
                 && let Some((relieved, _)) = self.take_from(worker, CHECK_IN)
             {
                 relieved.at(serves).reliefs.add(1);
+                // It may not come back for long; what it forked must not wait for it.
+                if stack.deque.raise_all() {
+                    self.insert_deque(stack);
+                }
                 taken = Some(relieved);
             }
         }

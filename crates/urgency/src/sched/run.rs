@@ -196,7 +196,7 @@ impl Shared {
             me.attention.request(SHARE);
         }
         worker.counters.scheduling.add(worker.lap_at(now));
-        me.attention.leave(worker.id, me.deque.capacity());
+        me.attention.leave(worker.id, me.deque.room());
     }
 
     /// The stack comes in from user code, in the middle of its computation, and holds a worker when

@@ -324,9 +324,9 @@ impl Shared {
     }
 
     /// As [`Shared::release`], and looks once more: no worker is idle while anything is ready.
-    pub(crate) fn release_and_look(&self, worker: &Worker) {
+    pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
         self.release(worker);
-        if self.ready.levels_after_writes() != 0 && self.idle.searchers() == 0 {
+        if self.is_anything_left(me) && self.idle.searchers() == 0 {
             self.start_idle();
         }
     }

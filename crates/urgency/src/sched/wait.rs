@@ -48,7 +48,7 @@ impl Shared {
                 Err(work) if me.suspension.retract() => self.run_here(me, work),
                 Err(work) => {
                     self.put_back(work);
-                    self.release_and_look(worker);
+                    self.release_and_look(me, worker);
                     self.await_worker(me);
                 }
             },
@@ -217,7 +217,7 @@ impl Shared {
     pub(crate) fn leave_guest(&self, me: Arc<Stack>) {
         debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
         if self.finish(&me) {
-            self.release_and_look(me.worker());
+            self.release_and_look(&me, me.worker());
         }
         me.unbind();
         self.return_guest(me);
