@@ -230,3 +230,28 @@ fn all_private_jobs_of_a_stack_in_a_long_leaf_are_stolen() {
         }
     });
 }
+
+/// Its worker went to other work by relief; when that is done, the worker finds what the stack forked before.
+#[test]
+fn a_private_job_is_stolen_from_a_stack_whose_worker_was_taken() {
+    ends(|| {
+        let runtime = runtime(1);
+        for _ in 0..20 {
+            let flag = Arc::new(AtomicBool::new(false));
+            let forked = flag.clone();
+            let (tell, told) = std::sync::mpsc::channel();
+            let joined = runtime.spawn_fn(move || {
+                let left = || {
+                    tell.send(()).unwrap();
+                    while !forked.load(SeqCst) {
+                        hint::spin_loop();
+                    }
+                };
+                join(left, || forked.store(true, SeqCst));
+            });
+            told.recv().unwrap();
+            runtime.spawn(async {}).get().unwrap();
+            joined.get().unwrap();
+        }
+    });
+}

@@ -155,7 +155,8 @@ impl Runtime {
         self.shared.shut_down(how, None)
     }
 
-    /// As [`Runtime::shutdown`], and gives up after `within`: what still runs then is reported as left.
+    /// As [`Runtime::shutdown`], and gives up after `within` (and a tenth of a second for what is cancelled
+    /// then): what still runs is reported as left.
     pub fn shutdown_within(self, how: Shutdown, within: Duration) -> Report {
         self.shared.shut_down(how, Some(within))
     }

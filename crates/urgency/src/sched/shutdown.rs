@@ -6,7 +6,8 @@
 //! 2. Close the table of live tasks: a later spawn gives a handle that reports `ShutDown`.
 //! 3. Cancel what is alive. A suspended task becomes ready and a worker drops its future; a running
 //!    closure goes on to its end, but whatever it waits for ends with an error.
-//! 4. Wait until no task is alive, or until the given time is over.
+//! 4. Wait until no task is alive, or until the given time is over; but a tenth of a second at least, since
+//!    a cancelled task has to be dropped by somebody.
 //! 5. Set `closing`, wake everybody, shut the driver down. From now on a thread ends when it finds
 //!    nothing ready. Ready work is still run: a stack that resumes must be able to unwind.
 //! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
@@ -32,6 +33,9 @@ use std::{
     },
     time::{Duration, Instant},
 };
+
+/// How long a cancelled task may take at least to end, when the time for a shutdown is over.
+const CANCEL_GRACE: Duration = Duration::from_millis(100);
 
 /// The tasks of a runtime.
 #[derive(Debug)]
@@ -132,6 +136,7 @@ impl Shared {
         for task in self.tasks.live.close() {
             task.cancel();
         }
+        let deadline = deadline.map(|deadline| deadline.max(Instant::now() + CANCEL_GRACE));
         self.tasks.wait_until(deadline, is_empty);
         self.close();
         for task in self.tasks.live.tasks() {
