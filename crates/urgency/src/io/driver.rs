@@ -37,6 +37,7 @@ use crate::time::timers::{TimerKey, Timers};
 use rustix::fd::BorrowedFd;
 use std::{
     fmt, io,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -214,7 +215,7 @@ impl Driver {
             schedule.timers.expire(NEVER, &mut ready);
             self.interest.fetch_sub(timers, Ordering::SeqCst);
         }
-        ready.into_iter().for_each(Waker::wake);
+        wake_all(&mut ready);
     }
 
     /// Whether [`Driver::shutdown`] was called.
@@ -357,4 +358,15 @@ impl fmt::Debug for Driver {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A waker's clone may panic under a lock; the structures are whole between any two statements.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes all. Wakers are anybody's code: a panic in one is reported by the panic hook, and the others are
+/// woken.
+pub(crate) fn wake_all(ready: &mut Vec<Waker>) {
+    for waker in ready.drain(..) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            // Dropping a payload may panic as well.
+            std::mem::forget(panic);
+        }
+    }
 }

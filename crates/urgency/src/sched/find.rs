@@ -169,6 +169,7 @@ impl Shared {
                 self.idle.stop_search();
                 self.threads.patience.learn(ticks);
                 self.wake_next();
+                self.watch_the_rest();
                 return found;
             }
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
@@ -184,6 +185,14 @@ impl Shared {
                 self.start(&self.workers[id]);
                 return None;
             }
+        }
+    }
+
+    /// While this worker searched, insertions left everything to it, the relief timer included; it took one
+    /// entry.
+    fn watch_the_rest(&self) {
+        if !self.threads.relief_armed() && !self.idle.any() && self.most_urgent_queued().is_some() {
+            self.arm_relief();
         }
     }
 
@@ -282,7 +291,13 @@ impl Shared {
         if more {
             self.insert_deque(stack);
         }
-        worker.at(level).raises.add(u64::from(raise));
+        if raise {
+            worker.at(level).raises.add(1);
+            // Only half was raised, and its owner will not say that there is more.
+            if !stack.deque.seems_empty() && self.idle.any() {
+                self.start_idle();
+            }
+        }
         worker.at(level).steals.add(1);
         Some(Work::Job(StolenJob { job, level }))
     }
@@ -294,15 +309,14 @@ impl Shared {
             .find_map(|stack| self.steal_from_running(worker, stack, true))
     }
 
-    /// The scheduling point's answer to hunger. Returns whether the request is satisfied.
-    pub(crate) fn share(&self, me: &Stack) -> bool {
-        let shared = me.deque.publish(false);
-        if shared {
+    /// The scheduling point's answer to hunger. `published`: jobs were made public already.
+    pub(crate) fn share(&self, me: &Stack, published: bool) {
+        let published = published || me.deque.publish(false);
+        if published {
             self.insert_deque(me);
         } else if self.is_anybody_hungry() {
             me.attention.request(SHARE);
         }
-        shared
     }
 
     /// The stack gives its worker away: all its jobs become stealable.

@@ -17,9 +17,9 @@
 //! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed.
 //! When it expires and work still waits, every stack that could serve it gets a CHECK_IN request; one that
 //! has not answered by the next expiry loses its worker to the thread in the poller, unless the kernel has
-//! only given its processor to another process. A stack whose
-//! worker was taken and that still has not checked in at an expiry is *demoted*: its thread goes to the
-//! kernel's idle class until its next scheduling point. Nothing expires while nothing waits.
+//! only given its processor to another process. A stack whose worker was taken and that still has not checked
+//! in at an expiry has its jobs made public, and is *demoted*: its thread goes to the kernel's idle class
+//! until its next scheduling point. Nothing expires while nothing waits.
 
 use super::{
     attention::CHECK_IN,
@@ -28,14 +28,10 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::os;
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::Waker,
+use crate::{io::driver::wake_all, os};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
 };
 
 /// How many threads wait in the poller at most.
@@ -109,6 +105,10 @@ impl Shared {
                 .take_worker_for_ready()
                 .or_else(|| if relief { self.relieve() } else { None });
             self.batch_inserted(entries, worker.is_some());
+            if relief && worker.is_some() {
+                // There may be more than this worker can take.
+                self.arm_relief();
+            }
             if let Some(worker) = worker {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
                 if self.is_poller_missing() {
@@ -201,10 +201,6 @@ impl Shared {
                 && let Some((relieved, _)) = self.take_from(worker, CHECK_IN)
             {
                 relieved.at(serves).reliefs.add(1);
-                // It may not come back for long; what it forked must not wait for it.
-                if stack.deque.raise_all() {
-                    self.insert_deque(stack);
-                }
                 taken = Some(relieved);
             }
         }
@@ -221,6 +217,10 @@ impl Shared {
         for stack in stacks.drain(..) {
             if !stack.attention.is_taken() {
                 continue;
+            }
+            // It may not come back for long; what it forked must not wait for it.
+            if stack.deque.raise_all() {
+                self.insert_deque(&stack);
             }
             let tid = stack.tid.load(Ordering::Relaxed);
             if !os::thread::demote(tid) {
@@ -245,14 +245,4 @@ fn is_overrunning(stack: &Stack, tid: i32) -> bool {
     };
     let ran = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
     ran >= RELIEF_PERIOD.as_nanos() as u64 / 2 || os::thread::is_blocked(tid)
-}
-
-/// Wakers are anybody's code: a panic in one is reported by the panic hook, and the others are woken.
-fn wake_all(ready: &mut Vec<Waker>) {
-    for waker in ready.drain(..) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            // Dropping a payload may panic as well.
-            std::mem::forget(panic);
-        }
-    }
 }

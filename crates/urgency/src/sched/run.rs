@@ -131,9 +131,11 @@ pub(crate) fn check(me: &Stack) {
 #[inline(never)]
 pub(crate) fn check_cold(me: &Stack) {
     let shared = me.runtime();
+    // First of all, so that a searcher has its job while the rest is done.
+    let published = me.attention.is_pending(SHARE) && me.deque.publish(false);
     let requests = shared.come_in(me);
-    if requests & SHARE != 0 {
-        shared.share(me);
+    if published || requests & SHARE != 0 {
+        shared.share(me, published);
     }
     shared.give_way(me);
     shared.go(me, me.level());

@@ -206,7 +206,8 @@ impl Shared {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {
-                self.release(worker);
+                // Not simply back: a stack that started meanwhile saw nobody hungry.
+                self.start(worker);
             }
             return;
         }
