@@ -239,7 +239,14 @@ impl Shared {
         };
         loop {
             match next {
-                Spare::Worker(worker) => self.serve(stack, worker),
+                Spare::Worker(worker) => {
+                    // A spare that was called into the poller may have found work on its way; what it
+                    // runs may be long.
+                    if self.is_poller_missing() {
+                        self.want_poller();
+                    }
+                    self.serve(stack, worker);
+                }
                 Spare::Look => {}
                 Spare::End => break,
             }
