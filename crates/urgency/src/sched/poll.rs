@@ -18,8 +18,8 @@
 //! When it expires and work still waits, every stack that could serve it gets a CHECK_IN request; one that
 //! has not answered by the next expiry loses its worker to the thread in the poller, unless the kernel has
 //! only given its processor to another process. A stack whose worker was taken and that still has not checked
-//! in at an expiry has its jobs made public, and is *demoted*: its thread goes to the kernel's idle class
-//! until its next scheduling point. Nothing expires while nothing waits.
+//! in at an expiry has its jobs made public, and is *demoted* if it runs: its thread goes to the kernel's idle
+//! class until its next scheduling point. Nothing expires while nothing waits.
 
 use super::{
     attention::CHECK_IN,
@@ -223,7 +223,9 @@ impl Shared {
                 self.insert_deque(&stack);
             }
             let tid = stack.tid.load(Ordering::Relaxed);
-            if !os::thread::demote(tid) {
+            // A thread that blocks takes no processor from anybody, and may wake up holding a lock that
+            // others wait for.
+            if os::thread::is_blocked(tid) || !os::thread::demote(tid) {
                 continue;
             }
             self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
