@@ -80,9 +80,9 @@ impl Shared {
     /// Takes from the ring with the oldest head, of those at `level`, if it is older than the pool.
     #[cold]
     fn oldest_in_rings(&self, level: u8) -> Option<TaskRef> {
-        let stacks = self.workers.iter().filter_map(|worker| self.holder(worker));
-        let rings = stacks.filter(|stack| stack.level() == level);
-        let oldest = rings.min_by_key(|stack| stack.ring.oldest())?;
+        let oldest = self
+            .stacks_at(level)
+            .min_by_key(|stack| stack.ring.oldest())?;
         let pool = &self.pools[usize::from(level)];
         if pool.is_younger_than(oldest.ring.oldest()) {
             pop_ring(oldest)

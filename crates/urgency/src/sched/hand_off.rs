@@ -240,11 +240,9 @@ impl Shared {
         loop {
             match next {
                 Spare::Worker(worker) => {
-                    // A spare that was called into the poller may have found work on its way; what it
+                    // Whether it comes from the poller or was called in and found work on its way: what it
                     // runs may be long.
-                    if self.is_poller_missing() {
-                        self.want_poller();
-                    }
+                    self.call_in_poller();
                     self.serve(stack, worker);
                 }
                 Spare::Look => {}

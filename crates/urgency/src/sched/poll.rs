@@ -65,8 +65,9 @@ impl Shared {
         self.pollers.load(Ordering::SeqCst) == 0 && self.needs_poller()
     }
 
-    /// Something is to be waited for now: sees to it that somebody does.
-    pub(crate) fn interest_added(&self) {
+    /// Calls a spare into the poller if somebody should be there and nobody is: something is to be waited for
+    /// now, or whoever was there goes to run what it found.
+    pub(crate) fn call_in_poller(&self) {
         if self.is_poller_missing() {
             self.want_poller();
         }
@@ -111,9 +112,6 @@ impl Shared {
             }
             if let Some(worker) = worker {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
-                if self.is_poller_missing() {
-                    self.want_poller();
-                }
                 debug_assert!(me.deque.seems_empty());
                 return Polled::Worker(worker);
             }

@@ -123,7 +123,7 @@ impl Shared {
             let shared = self.weak();
             made.on_interest(move || {
                 if let Some(shared) = shared.upgrade() {
-                    shared.interest_added();
+                    shared.call_in_poller();
                 }
             });
             made
@@ -175,28 +175,27 @@ impl Shared {
 
     /// How long the oldest entry at a level has waited at most, in ticks; `None` if nothing waits.
     pub(crate) fn oldest_wait(&self, level: usize) -> Option<u64> {
-        let holders = self.workers.iter().filter_map(|worker| self.holder(worker));
-        let at_level = holders.filter(|stack| usize::from(stack.level()) == level);
-        let in_rings = at_level.map(|stack| stack.ring.oldest());
+        let in_rings = self.stacks_at(level as u8).map(|stack| stack.ring.oldest());
         let oldest = in_rings.chain([self.pools[level].oldest()]).min()?;
         (oldest != u64::MAX).then(|| clock::now().saturating_sub(oldest))
     }
 
     /// How many entries wait at a level.
     pub(crate) fn queued(&self, level: usize) -> usize {
+        let in_rings = self.stacks_at(level as u8).map(|stack| stack.ring.len());
+        self.pools[level].len() + in_rings.sum::<usize>()
+    }
+
+    /// The stacks at `level` that hold a worker, or held it last: those whose rings count.
+    pub(crate) fn stacks_at(&self, level: u8) -> impl Iterator<Item = &Stack> {
         let holders = self.workers.iter().filter_map(|worker| self.holder(worker));
-        let at_level = holders.filter(|stack| usize::from(stack.level()) == level);
-        let in_rings: usize = at_level.map(|stack| stack.ring.len()).sum();
-        self.pools[level].len() + in_rings
+        holders.filter(move |stack| stack.level() == level)
     }
 
     /// Whether anything is ready at `level`: in its pool, or in the ring of a stack that holds a worker.
     pub(crate) fn is_queued(&self, level: u8) -> bool {
-        let in_ring = |worker: &CachePadded<Worker>| {
-            let holder = self.holder(worker);
-            holder.is_some_and(|stack| stack.level() == level && !stack.ring.is_empty())
-        };
-        !self.pools[usize::from(level)].is_empty() || self.workers.iter().any(in_ring)
+        !self.pools[usize::from(level)].is_empty()
+            || self.stacks_at(level).any(|stack| !stack.ring.is_empty())
     }
 
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
