@@ -4,13 +4,13 @@
 //!
 //! | question | trait | default |
 //! |---|---|---|
-//! | which priority level does a worker serve? | [`level::LevelPolicy`] | [`level::Prompt`] |
+//! | which priority level does a worker serve? | [`level::LevelPolicy`], [`level::Schedule`] | [`level::Prompt`] |
 //! | which ready context of that level comes next? | [`pool::PoolPolicy`] | [`pool::Aging`] |
 //! | may code at this level wait for work at that one? | | [`order::Order`] |
 //!
 //! Everything here takes plain data and returns a decision. There are no threads, no clock, no
-//! randomness of its own, no I/O and no dependencies, so that the runtime and a simulator run the
-//! very same lines, and so that each rule can be tested exhaustively against its definition.
+//! I/O and no dependencies; whoever draws lots is given a seed ([`dice`]). So the runtime and the simulator run
+//! the very same lines, and each rule can be tested exhaustively against its definition.
 //!
 //! # Words
 //!
@@ -29,6 +29,7 @@
 
 extern crate alloc;
 
+pub mod dice;
 pub mod level;
 pub mod order;
 pub mod pool;

@@ -1,7 +1,8 @@
 //! Between levels: which priority level a worker serves.
 //!
-//! A policy is asked at two moments, and a worker keeps one value of it, so that policies with
-//! state (rounds, donations, quanta) need no sharing:
+//! There are two sides. The **centre** ([`Schedule`]) exists once in a runtime, and is asked seldom: when
+//! a worker's round ends, or when a quantum is over. It gives each worker a [`Seat`]. The seat is the
+//! worker's own, and is asked often, with nothing shared:
 //!
 //! 1. The worker is free and looks for work: [`LevelPolicy::serve`].
 //! 2. The worker runs something and comes to a scheduling point: [`LevelPolicy::abandon_for`].
@@ -13,10 +14,32 @@
 //!
 //! A policy that returns a level without a bit sends the worker to an empty pool, again and again.
 //! The contract therefore is: an answer is always a set bit of the argument.
+//!
+//! | schedule | who assigns a worker its primary level | a primary level without work |
+//! |---|---|---|
+//! | [`Prompt`] | nobody: there is none | |
+//! | fairly prompt, [`Rounds`] | each round, by the fairness criterion | donates to the most urgent |
+//! | winner takes all, [`WinnerTakeAll`] | each round, the most urgent of two that has work | donates |
+//! | adaptive, [`Adaptive`] | each quantum, by utilisation | waits |
+//! | fixed shares, [`FixedShares`] | once | waits, or donates |
 
+mod adaptive;
+mod criterion;
+mod fixed;
 mod prompt;
+mod rounds;
+mod schedule;
+mod seat;
+mod winner;
 
+pub use adaptive::{Adaptive, AdaptiveError, Parameters, Use};
+pub use criterion::{Criterion, CriterionError, SCALE};
+pub use fixed::FixedShares;
 pub use prompt::Prompt;
+pub use rounds::{ROUND_NANOS, Rounds};
+pub use schedule::{Period, Schedule};
+pub use seat::{Otherwise, Seat};
+pub use winner::WinnerTakeAll;
 
 /// Which level a worker serves. See the [module's text](self).
 pub trait LevelPolicy {

@@ -1,0 +1,119 @@
+//! The centre: one value that gives each worker its seat, whatever the schedule.
+//!
+//! The mechanism keeps time, and asks:
+//!
+//! 1. when it starts, and when the round of one worker is over ([`Period::EachWorker`]):
+//!    [`Schedule::seat`];
+//! 2. when a quantum is over ([`Period::AllWorkers`]): [`Schedule::reallocate`].
+//!
+//! [`Period::Never`] with [`Seat::PROMPT`], the default, needs no centre at all: a mechanism may leave all
+//! of this out.
+
+use super::{Adaptive, FixedShares, Rounds, Seat, Use, WinnerTakeAll};
+
+/// How a runtime shares its workers between levels.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum Schedule {
+    /// The most urgent level that has work; see [`Prompt`](super::Prompt).
+    #[default]
+    Prompt,
+    /// By a fairness criterion; see [`Rounds`].
+    FairlyPrompt(Rounds),
+    /// Two levels, the urgent one first, in rounds; see [`WinnerTakeAll`].
+    WinnerTakeAll(WinnerTakeAll),
+    /// By utilisation; see [`Adaptive`].
+    Adaptive(Adaptive),
+    /// Each worker belongs to a level; see [`FixedShares`].
+    Fixed(FixedShares),
+}
+
+/// When the centre is to be asked again. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Never: a seat is for good.
+    Never,
+    /// For each worker by itself, so long after it got its seat.
+    EachWorker(u64),
+    /// For all workers at once, so long after the last time.
+    AllWorkers(u64),
+}
+
+impl Schedule {
+    /// When it is to be asked again.
+    pub fn period(&self) -> Period {
+        match self {
+            Schedule::Prompt | Schedule::Fixed(_) => Period::Never,
+            Schedule::FairlyPrompt(rounds) => Period::EachWorker(rounds.length()),
+            Schedule::WinnerTakeAll(winner) => Period::EachWorker(winner.length()),
+            Schedule::Adaptive(adaptive) => Period::AllWorkers(adaptive.quantum()),
+        }
+    }
+
+    /// A seat for `worker` of `workers`, which starts, or whose round is over, while these levels have
+    /// work.
+    pub fn seat(&mut self, worker: usize, workers: usize, with_work: u64) -> Seat {
+        match self {
+            Schedule::Prompt => Seat::PROMPT,
+            Schedule::FairlyPrompt(rounds) => rounds.seat(),
+            Schedule::WinnerTakeAll(winner) => winner.seat(with_work),
+            // Until the first quantum is over nothing is known about any level.
+            Schedule::Adaptive(_) => Seat::PROMPT,
+            Schedule::Fixed(fixed) => fixed.seat(worker, workers),
+        }
+    }
+
+    /// The round of a worker in this seat is over, and lasted so many nanoseconds. Comes before the call
+    /// of [`seat`](Self::seat) for the next one.
+    pub fn charge(&mut self, seat: Seat, nanos: u64) {
+        if let (Schedule::FairlyPrompt(rounds), Some(primary)) = (self, seat.primary()) {
+            rounds.charge(primary, nanos);
+        }
+    }
+
+    /// A quantum is over; `used` says by rank what each level did in it. Nothing happens under a schedule
+    /// without quanta.
+    pub fn reallocate(&mut self, used: &[Use], seats: &mut [Seat]) {
+        if let Schedule::Adaptive(adaptive) = self {
+            adaptive.reallocate(used, seats);
+        }
+    }
+
+    /// Whether a worker is busy while any level has work: not if a seat may wait.
+    pub fn is_work_conserving(&self) -> bool {
+        match self {
+            Schedule::Prompt | Schedule::FairlyPrompt(_) | Schedule::WinnerTakeAll(_) => true,
+            Schedule::Adaptive(_) => false,
+            Schedule::Fixed(fixed) => fixed.donates(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::*, *};
+    use alloc::{vec, vec::Vec};
+
+    #[test]
+    fn the_default_is_prompt_and_is_never_asked_again() {
+        let mut schedule = Schedule::default();
+        assert_eq!(schedule.period(), Period::Never);
+        assert_eq!(schedule.seat(3, 8, 0b11), Seat::PROMPT);
+    }
+
+    #[test]
+    fn under_fair_rounds_the_seats_of_all_workers_have_the_shares_together() {
+        let criterion = Criterion::from_shares(&[0.5, 0.25, 0.25]).unwrap();
+        let mut schedule = Schedule::FairlyPrompt(Rounds::new(criterion));
+        let seats: Vec<Seat> = (0..8).map(|w| schedule.seat(w, 8, 0)).collect();
+        let count = |rank| seats.iter().filter(|s| s.primary() == Some(rank)).count();
+        assert_eq!((count(0), count(1), count(2)), (4, 2, 2));
+    }
+
+    #[test]
+    fn a_quantum_is_no_business_of_schedules_without_one() {
+        let mut seats = vec![Seat::at(1, Otherwise::Wait); 2];
+        Schedule::Prompt.reallocate(&[], &mut seats);
+        assert_eq!(seats, [Seat::at(1, Otherwise::Wait); 2]);
+    }
+}

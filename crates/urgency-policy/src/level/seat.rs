@@ -1,0 +1,171 @@
+//! A worker's seat: its primary level, and what it does while that has no work.
+//!
+//! All schedules but prompt give a worker a *primary level* for some time, and differ in when and how. The
+//! rest is the same for all, and is here:
+//!
+//! - While the primary level has work, the worker serves it, whatever else is ready. What it runs of its
+//!   primary level it does not abandon: that is what makes a share.
+//! - While it has none, the worker *donates*: it behaves as a prompt one, until its primary level has work
+//!   again. (Fairness in Responsive Parallelism, section 3.2: "donate to the highest available priority".)
+//!   Or it *waits*: the worker belongs to the level, as in I-Cilk's two-level scheduler and in staged
+//!   programs.
+//! - A worker without a primary level is prompt.
+//!
+//! A worker that waits never takes work of another level, but one that was moved goes on with what it
+//! runs until its new level has work. (I-Cilk suspends at once and steals in vain. To stay is kinder to that
+//! baseline.)
+
+use super::LevelPolicy;
+
+/// What a worker does while its primary level has no work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Otherwise {
+    /// It serves the most urgent level that has work.
+    Donate,
+    /// Nothing.
+    Wait,
+}
+
+/// No rank: prompt.
+const NONE: u8 = u64::BITS as u8;
+
+/// Which level a worker serves, until it gets another seat. See the [module's text](self).
+///
+/// ```
+/// use urgency_policy::level::{LevelPolicy, Otherwise, Seat};
+///
+/// let mut seat = Seat::at(2, Otherwise::Donate);
+/// assert_eq!(seat.serve(0b101), Some(2), "its own level, though a more urgent one has work");
+/// assert_eq!(seat.abandon_for(0b101, 2), None, "and it stays there");
+/// assert_eq!(seat.serve(0b011), Some(0), "a donation");
+/// assert_eq!(seat.abandon_for(0b110, 1), Some(2), "back to its own level");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    primary: u8,
+    otherwise: Otherwise,
+}
+
+impl Seat {
+    /// The seat without a primary level.
+    pub const PROMPT: Seat = Seat {
+        primary: NONE,
+        otherwise: Otherwise::Donate,
+    };
+
+    /// The seat with the level of this rank as its primary.
+    ///
+    /// # Panics
+    ///
+    /// If `primary` is not below 64.
+    pub const fn at(primary: u8, otherwise: Otherwise) -> Self {
+        assert!(primary < NONE, "a rank is below 64");
+        Seat { primary, otherwise }
+    }
+
+    /// The rank of its primary level, if it has one.
+    pub fn primary(self) -> Option<u8> {
+        (self.primary != NONE).then_some(self.primary)
+    }
+
+    /// Whether it is worth alerting a worker in this seat, which serves `current`, when work arrives at the
+    /// level of rank `arrived`: whether [`abandon_for`](LevelPolicy::abandon_for) would go there if
+    /// nothing else were ready.
+    #[inline(always)]
+    pub fn is_drawn_by(self, arrived: u8, current: u8) -> bool {
+        let mut seat = self;
+        seat.abandon_for(1 << arrived, current).is_some()
+    }
+}
+
+impl Default for Seat {
+    /// [`Seat::PROMPT`].
+    fn default() -> Self {
+        Seat::PROMPT
+    }
+}
+
+impl LevelPolicy for Seat {
+    #[inline(always)]
+    fn serve(&mut self, with_work: u64) -> Option<u8> {
+        // For the prompt seat the shift has no result, and the rest is `Prompt`.
+        let own = with_work.checked_shr(u32::from(self.primary));
+        if own.is_some_and(|bits| bits & 1 == 1) {
+            return Some(self.primary);
+        }
+        match self.otherwise {
+            Otherwise::Donate => super::Prompt.serve(with_work),
+            Otherwise::Wait => None,
+        }
+    }
+
+    #[inline(always)]
+    fn abandon_for(&mut self, with_work: u64, current: u8) -> Option<u8> {
+        if self.primary == current {
+            return None;
+        }
+        let own = with_work.checked_shr(u32::from(self.primary));
+        if own.is_some_and(|bits| bits & 1 == 1) {
+            return Some(self.primary);
+        }
+        match self.otherwise {
+            Otherwise::Donate => super::Prompt.abandon_for(with_work, current),
+            Otherwise::Wait => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Prompt, *};
+    use proptest::prelude::*;
+
+    fn any_levels() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            any::<u64>(),
+            (any::<u64>(), 0u32..64).prop_map(|(w, s)| w << s),
+            (0u32..64).prop_map(|bit| 1 << bit),
+            Just(0),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_seat_without_a_primary_level_is_prompt(w in any_levels(), current in 0u8..64) {
+            prop_assert_eq!(Seat::PROMPT.serve(w), Prompt.serve(w));
+            prop_assert_eq!(Seat::PROMPT.abandon_for(w, current), Prompt.abandon_for(w, current));
+        }
+
+        #[test]
+        fn a_donation_goes_to_the_most_urgent_level_with_work(w in any_levels(), primary in 0u8..64) {
+            let mut seat = Seat::at(primary, Otherwise::Donate);
+            let own = w >> primary & 1 == 1;
+            let top = (0..64).find(|rank| w >> rank & 1 == 1);
+            prop_assert_eq!(seat.serve(w), if own { Some(primary) } else { top });
+        }
+
+        #[test]
+        fn work_of_the_primary_level_is_never_abandoned_and_always_drawn_to(
+            w in any_levels(),
+            primary in 0u8..64,
+            current in 0u8..64,
+            wait in any::<bool>(),
+        ) {
+            let otherwise = if wait { Otherwise::Wait } else { Otherwise::Donate };
+            let mut seat = Seat::at(primary, otherwise);
+            prop_assert_eq!(seat.abandon_for(w, primary), None);
+            if current != primary && w >> primary & 1 == 1 {
+                prop_assert_eq!(seat.abandon_for(w, current), Some(primary));
+            }
+            if let Some(level) = seat.abandon_for(w, current) {
+                prop_assert!(w >> level & 1 == 1 && level != current);
+            }
+        }
+
+        #[test]
+        fn a_seat_that_waits_serves_its_primary_level_only(w in any_levels(), primary in 0u8..64) {
+            let served = Seat::at(primary, Otherwise::Wait).serve(w);
+            prop_assert_eq!(served, (w >> primary & 1 == 1).then_some(primary));
+        }
+    }
+}
