@@ -132,8 +132,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_seat_without_a_primary_level_is_prompt(w in any_levels(), current in 0u8..64) {
-            prop_assert_eq!(Seat::PROMPT.serve(w), Prompt.serve(w));
-            prop_assert_eq!(Seat::PROMPT.abandon_for(w, current), Prompt.abandon_for(w, current));
+            prop_assert_eq!(Seat::default().serve(w), Prompt.serve(w));
+            prop_assert_eq!(Seat::default().abandon_for(w, current), Prompt.abandon_for(w, current));
         }
 
         #[test]
