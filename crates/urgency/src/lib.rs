@@ -79,6 +79,15 @@
 //! an error that names both levels. [`Handle::boost`] raises the awaited work instead. New work has the level
 //! of the code that spawns it; on a plain thread it has the least urgent one.
 //!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! - `tokio-io`: the streams of [`net`] implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates that
+//!   are written against these traits (`tokio-rustls`, `tokio-util`'s codecs, `tokio-tungstenite`) take them as
+//!   they are. It brings Tokio's traits; nothing of its runtime is built.
+//! - `stream`: [`net::Incoming`] is a `futures_core::Stream`.
+//!
 //! # Guarantees
 //!
 //! Each is proved by the test that it names, in `tests/` or beside the code. Tests count; they do not time.
@@ -168,6 +177,8 @@ mod spawn;
 mod task;
 #[cfg(not(urgency_loom))]
 pub mod time;
+#[cfg(all(not(urgency_loom), feature = "tokio-io"))]
+mod tokio_io;
 #[cfg(not(urgency_loom))]
 mod yield_now;
 

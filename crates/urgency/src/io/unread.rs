@@ -99,6 +99,18 @@ impl Bytes {
         count
     }
 
+    /// As [`Bytes::copy_to`]. Initialises as many bytes of `target` as it returns.
+    #[cfg(feature = "tokio-io")]
+    pub(crate) fn copy_to_uninit(&mut self, target: &mut [std::mem::MaybeUninit<u8>]) -> usize {
+        let bytes = &self.buffer[self.from..self.to];
+        let count = bytes.len().min(target.len());
+        for (to, byte) in target.iter_mut().zip(bytes) {
+            to.write(*byte);
+        }
+        self.from += count;
+        count
+    }
+
     /// As [`Bytes::copy_to`], and keeps everything.
     pub(crate) fn peek_to(&self, target: &mut [u8]) -> usize {
         let bytes = &self.buffer[self.from..self.to];

@@ -66,6 +66,25 @@ impl Stream {
         self.done(count, buffer.len())
     }
 
+    /// As `attempt_read`; the first bytes of `buffer`, as many as returned, are initialised then.
+    #[cfg(feature = "tokio-io")]
+    #[inline]
+    fn attempt_read_uninit(
+        &self,
+        buffer: &mut [std::mem::MaybeUninit<u8>],
+    ) -> io::Result<Done<usize>> {
+        let unread = self.unread.take_with(|mut bytes| {
+            let count = bytes.copy_to_uninit(buffer);
+            (count, bytes.rest())
+        });
+        if let Some(count) = unread {
+            return Ok(Done::maybe_more(count));
+        }
+        let room = buffer.len();
+        let ((read, _), _) = recv(self.io.get_ref(), buffer, RecvFlags::empty())?;
+        self.done(read.len(), room)
+    }
+
     fn attempt_read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<Done<usize>> {
         let unread = self.unread.take_with(|mut bytes| {
             let count = buffers.iter_mut().map(|buffer| bytes.copy_to(buffer)).sum();
@@ -171,6 +190,17 @@ impl Stream {
     ) -> Poll<io::Result<usize>> {
         self.io
             .poll_operate(cx, Direction::Read, |_| self.attempt_read(buffer))
+    }
+
+    /// As `poll_read`; the first bytes of `buffer`, as many as returned, are initialised then.
+    #[cfg(feature = "tokio-io")]
+    pub(crate) fn poll_read_uninit(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [std::mem::MaybeUninit<u8>],
+    ) -> Poll<io::Result<usize>> {
+        self.io
+            .poll_operate(cx, Direction::Read, |_| self.attempt_read_uninit(buffer))
     }
 
     pub(crate) fn poll_read_vectored(
@@ -286,6 +316,13 @@ impl<'a> Startable<'a> for WriteOperation<'a> {
 macro_rules! impl_stream {
     ($type:ty) => {
         impl $type {
+            /// For the traits that are implemented elsewhere.
+            #[cfg(feature = "tokio-io")]
+            #[inline]
+            pub(crate) fn as_stream(&self) -> &Stream {
+                &self.stream
+            }
+
             /// Reads what is there, at least one byte, into `buffer`; 0 is the end of the stream.
             ///
             /// Dropping the future before it is ready has read nothing.

@@ -266,6 +266,15 @@ impl Incoming<'_> {
     }
 }
 
+#[cfg(feature = "stream")]
+impl futures_core::Stream for Incoming<'_> {
+    type Item = io::Result<TcpStream>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Incoming::poll_next(self, cx)
+    }
+}
+
 fn address(any: SocketAddrAny) -> io::Result<SocketAddr> {
     Ok(SocketAddr::try_from(any)?)
 }

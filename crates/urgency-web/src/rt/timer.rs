@@ -1,0 +1,70 @@
+//! `Timer`: hyper's deadlines on the runtime's timers.
+//!
+//! hyper resets a connection's sleep more often than it lets one end, so `reset` keeps the allocation.
+
+use hyper::rt;
+use pin_project_lite::pin_project;
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
+use urgency::time;
+
+/// Gives hyper [`urgency::time`]. Timeouts of hyper (headers, keep-alive) need a timer in their builder.
+///
+/// ```
+/// use hyper::server::conn::http1;
+/// use std::time::Duration;
+/// use urgency_web::rt::Timer;
+///
+/// let mut builder = http1::Builder::new();
+/// builder.timer(Timer::new()).header_read_timeout(Duration::from_secs(5));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timer {}
+
+impl Timer {
+    /// The timer of whatever runtime its sleeps are polled in.
+    pub fn new() -> Self {
+        Timer {}
+    }
+}
+
+pin_project! {
+    struct Sleep {
+        #[pin]
+        inner: time::Sleep,
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.project().inner.poll(cx)
+    }
+}
+
+impl rt::Sleep for Sleep {}
+
+impl rt::Timer for Timer {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(Sleep {
+            inner: time::sleep(duration),
+        })
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(Sleep {
+            inner: time::sleep_until(deadline),
+        })
+    }
+
+    fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, deadline: Instant) {
+        match sleep.as_mut().downcast_mut_pin::<Sleep>() {
+            Some(sleep) => sleep.project().inner.get_mut().reset(deadline),
+            None => *sleep = self.sleep_until(deadline),
+        }
+    }
+}

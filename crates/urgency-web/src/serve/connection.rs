@@ -1,0 +1,132 @@
+//! One connection: handshake, requests, end.
+
+use super::{
+    Handshake,
+    census::{End, Member, Phase},
+};
+use crate::{
+    BoxError,
+    rt::{Executor, Io},
+};
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper_util::{server::conn::auto, service::TowerToHyperService};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+use tower_service::Service;
+use urgency::time::timeout;
+
+/// Who sent a request: the peer of its connection.
+///
+/// It is among a request's extensions if [`Serve::peers`](super::Serve::peers) asks for it; in axum,
+/// `Extension<Peer<SocketAddr>>` extracts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer<P>(pub P);
+
+/// What all connections of a server share.
+pub(super) struct Protocol<H> {
+    pub(super) http: auto::Builder<Executor>,
+    pub(super) handshake: H,
+    pub(super) handshake_limit: Duration,
+}
+
+/// Adds the peer to each request.
+#[derive(Clone)]
+pub(super) struct WithPeer<S, P> {
+    pub(super) service: S,
+    pub(super) peer: Option<P>,
+}
+
+impl<S, P> Service<Request<Incoming>> for WithPeer<S, P>
+where
+    S: Service<Request<Incoming>>,
+    P: Clone + Send + Sync + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(&mut self, mut request: Request<Incoming>) -> S::Future {
+        if let Some(peer) = &self.peer {
+            request.extensions_mut().insert(Peer(peer.clone()));
+        }
+        self.service.call(request)
+    }
+}
+
+/// Serves one connection until it ends or the census says so.
+pub(super) async fn connection<S, B, H, T>(
+    protocol: Arc<Protocol<H>>,
+    stream: T,
+    service: S,
+    mut member: Member,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+    H: Handshake<T>,
+    T: Send + 'static,
+{
+    let shaking = timeout(
+        protocol.handshake_limit,
+        protocol.handshake.handshake(stream),
+    );
+    let stream = match until_cut(&mut member, shaking).await {
+        None => return member.end(End::Cut),
+        Some(Ok(Ok(stream))) => stream,
+        Some(Ok(Err(_)) | Err(_)) => return member.end(End::Failed),
+    };
+    let service = TowerToHyperService::new(service);
+    let connection = protocol
+        .http
+        .serve_connection_with_upgrades(Io::new(stream), service);
+    let mut connection = pin!(connection);
+    let mut phase = Phase::Open;
+    let end = poll_fn(|cx| {
+        while let Poll::Ready(next) = member.poll_phase(phase, cx) {
+            phase = next;
+            match phase {
+                Phase::Open => {}
+                Phase::Draining => connection.as_mut().graceful_shutdown(),
+                Phase::Cut => return Poll::Ready(End::Cut),
+            }
+        }
+        connection.as_mut().poll(cx).map(|result| match result {
+            Ok(()) => End::Finished,
+            Err(_) => End::Failed,
+        })
+    });
+    let end = end.await;
+    member.end(end);
+}
+
+/// `None` if the connections are cut before `future` is ready.
+async fn until_cut<F: Future>(member: &mut Member, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut phase = Phase::Open;
+    poll_fn(|cx| {
+        while let Poll::Ready(next) = member.poll_phase(phase, cx) {
+            phase = next;
+            if phase == Phase::Cut {
+                return Poll::Ready(None);
+            }
+        }
+        future.as_mut().poll(cx).map(Some)
+    })
+    .await
+}

@@ -1,0 +1,57 @@
+//! What can be served on: TCP and Unix sockets, and whatever accepts connections.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    task::{Context, Poll},
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use urgency::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// A source of connections for [`serve`](super::serve()).
+///
+/// It is implemented for the listeners of [`urgency::net`]. A program implements it for its own, to
+/// filter peers or to set options of the sockets.
+pub trait Listener: Send + 'static {
+    /// A connection.
+    type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+    /// Who is at its other end.
+    type Peer: Clone + fmt::Debug + Send + Sync + 'static;
+
+    /// The next connection, or `cx` is woken when there is one.
+    ///
+    /// # Errors
+    /// Those of the kernel. [`serve`](super::serve()) says what it does about which.
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Self::Stream, Self::Peer)>>;
+
+    /// Turns Nagle's algorithm off, where there is one. The default does nothing.
+    ///
+    /// # Errors
+    /// Those of the kernel; the connection is served all the same.
+    fn set_nodelay(&self, _stream: &Self::Stream) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+    type Peer = SocketAddr;
+
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        self.poll_accept(cx)
+    }
+
+    fn set_nodelay(&self, stream: &TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)
+    }
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+    /// Clients of Unix sockets rarely have a name.
+    type Peer = ();
+
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(UnixStream, ())>> {
+        self.poll_accept(cx).map_ok(|stream| (stream, ()))
+    }
+}

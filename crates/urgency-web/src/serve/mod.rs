@@ -1,0 +1,325 @@
+//! `serve`: a listener and a service become an HTTP server.
+//!
+//! A service is what the tower world calls one: a function from request to response. An axum `Router` is one,
+//! and so is a tower stack around it. HTTP/1 and HTTP/2 are told apart by the first bytes of a connection.
+//!
+//! # Who runs where
+//!
+//! - The accept loop is the future that [`serve()`] becomes; it runs where it is awaited.
+//! - Each connection is a task, at the level that [`Serve::level`] says, else at that of the accept loop. HTTP/2
+//!   runs each request as a task of the same level.
+//! - A handler is polled by these.
+//!
+//! # Limits
+//!
+//! With [`Serve::connections`] the loop stops accepting while so many connections live; more wait in the
+//! kernel's backlog, where they cost nothing, and then the kernel refuses. When the process is out of descriptors
+//! the loop pauses (see `accept.rs`) instead of spinning or ending.
+//!
+//! # The end
+//!
+//! When the signal of [`Serve::until`] is ready, the listener is closed and every connection finishes the
+//! requests that it has; idle ones close at once. After [`Serve::drain`] what still lives is cut.
+//! Dropping the future of a server closes its listener and lets the connections go on; they are tasks.
+
+mod accept;
+mod census;
+mod connection;
+mod listener;
+
+pub use connection::Peer;
+pub use listener::Listener;
+
+use crate::{
+    BoxError,
+    rt::{Executor, Timer},
+};
+use census::{Census, Phase};
+use connection::{Protocol, WithPeer, connection};
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper_util::server::conn::auto;
+use std::{
+    fmt,
+    future::{self, Future, IntoFuture, poll_fn},
+    io,
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower_service::Service;
+use urgency::{LevelId, time::timeout};
+
+type Signal = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// How long cut connections get to be dropped before the server reports them as left.
+const AFTER_CUT: Duration = Duration::from_millis(100);
+
+/// What happens on a connection before HTTP: nothing ([`Plain`]), or TLS.
+pub trait Handshake<T>: Send + Sync + 'static {
+    /// The stream that HTTP runs on.
+    type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+
+    /// Shakes hands.
+    ///
+    /// # Errors
+    /// The connection is dropped then, and counted as failed.
+    fn handshake(&self, stream: T) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+/// No handshake: HTTP in the clear.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Plain {
+    type Stream = T;
+
+    fn handshake(&self, stream: T) -> impl Future<Output = io::Result<T>> + Send {
+        future::ready(Ok(stream))
+    }
+}
+
+/// Serves HTTP on the connections of `listener` with `service`. Await it; it ends with the signal of
+/// [`Serve::until`], or when the listener fails.
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use urgency::net::TcpListener;
+/// use urgency_web::serve;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let router = Router::new().route("/", get(|| async { "hello" }));
+/// let served = urgency::block_on(async {
+///     serve(listener, router).until(async { /* ctrl-c */ }).await
+/// })?;
+/// assert_eq!((served.accepted, served.left), (0, 0));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// That of the listener, if it is none that passes (see the module's text).
+///
+/// # Cancellation
+///
+/// Dropping the future closes the listener. Connections go on as tasks.
+pub fn serve<L: Listener, S>(listener: L, service: S) -> Serve<L, S> {
+    let mut http = auto::Builder::new(Executor::new());
+    http.http1().timer(Timer::new());
+    http.http2().timer(Timer::new());
+    Serve {
+        listener,
+        service,
+        http,
+        handshake: Plain {},
+        handshake_limit: Duration::from_secs(10),
+        signal: Box::pin(future::pending()),
+        level: None,
+        connections: usize::MAX,
+        nodelay: true,
+        peers: false,
+        drain: Duration::from_secs(30),
+    }
+}
+
+/// A server to be: see [`serve()`].
+#[must_use = "a server serves when it is awaited"]
+pub struct Serve<L, S, H = Plain> {
+    listener: L,
+    service: S,
+    http: auto::Builder<Executor>,
+    handshake: H,
+    handshake_limit: Duration,
+    signal: Signal,
+    level: Option<LevelId>,
+    connections: usize,
+    nodelay: bool,
+    peers: bool,
+    drain: Duration,
+}
+
+impl<L, S, H> Serve<L, S, H> {
+    /// The level of the connections' tasks; otherwise that of the code that awaits the server.
+    pub fn level(mut self, level: impl Into<LevelId>) -> Self {
+        self.level = Some(level.into());
+        self
+    }
+
+    /// Serves until `signal` is ready, then ends gracefully.
+    pub fn until(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.signal = Box::pin(signal);
+        self
+    }
+
+    /// How long connections may take to finish after the signal; 30 seconds otherwise. Then they are cut.
+    pub fn drain(mut self, limit: Duration) -> Self {
+        self.drain = limit;
+        self
+    }
+
+    /// The most connections at a time, at least one. Otherwise there is no limit but that on descriptors.
+    pub fn connections(mut self, most: usize) -> Self {
+        self.connections = most.max(1);
+        self
+    }
+
+    /// Whether small writes are sent at once; they are, unless this says otherwise.
+    pub fn nodelay(mut self, nodelay: bool) -> Self {
+        self.nodelay = nodelay;
+        self
+    }
+
+    /// Whether each request gets its [`Peer`] as an extension. It costs an allocation for each request, so
+    /// the default is no.
+    pub fn peers(mut self, peers: bool) -> Self {
+        self.peers = peers;
+        self
+    }
+
+    /// Sets options of HTTP/1 and HTTP/2.
+    ///
+    /// The builder has a timer already. hyper's own defaults hold otherwise; the one for the headers of an
+    /// HTTP/1 request is 30 seconds.
+    pub fn http(mut self, set: impl FnOnce(&mut auto::Builder<Executor>)) -> Self {
+        set(&mut self.http);
+        self
+    }
+
+    /// Shakes hands on each connection first, within `limit`.
+    pub fn handshake<G>(self, handshake: G, limit: Duration) -> Serve<L, S, G> {
+        Serve {
+            handshake,
+            handshake_limit: limit,
+            listener: self.listener,
+            service: self.service,
+            http: self.http,
+            signal: self.signal,
+            level: self.level,
+            connections: self.connections,
+            nodelay: self.nodelay,
+            peers: self.peers,
+            drain: self.drain,
+        }
+    }
+}
+
+/// What a server did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Served {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections that ended well.
+    pub finished: u64,
+    /// Connections that ended with an error of the peer, of the network, of the protocol, or with a panic
+    /// of the service.
+    pub failed: u64,
+    /// Connections cut because they did not finish in time.
+    pub cut: u64,
+    /// Connections that still ran when the server gave up waiting.
+    pub left: usize,
+    /// Connections that were gone before they were accepted.
+    pub passed_over: u64,
+    /// How often the loop paused because the process or the system was out of descriptors or memory.
+    pub pauses: u64,
+}
+
+impl<L, S, H, B> Serve<L, S, H>
+where
+    L: Listener,
+    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+    H: Handshake<L::Stream>,
+{
+    async fn run(self) -> io::Result<Served> {
+        let Serve {
+            listener,
+            service,
+            http,
+            handshake,
+            handshake_limit,
+            mut signal,
+            level,
+            connections,
+            nodelay,
+            peers,
+            drain,
+        } = self;
+        let level = level.unwrap_or_else(urgency::current_level);
+        let census = Arc::new(Census::default());
+        let protocol = Arc::new(Protocol {
+            http,
+            handshake,
+            handshake_limit,
+        });
+        let begin = |stream, peer| {
+            if nodelay {
+                // A connection that is gone already shows it at its first read.
+                let _ = listener.set_nodelay(&stream);
+            }
+            let service = WithPeer {
+                service: service.clone(),
+                peer: peers.then_some(peer),
+            };
+            let task = connection(protocol.clone(), stream, service, census.join());
+            urgency::spawn_at(level, task).detach();
+        };
+        let accepted =
+            accept::accept_loop(&listener, &census, connections, &mut signal, begin).await?;
+        drop(listener);
+        census.announce(Phase::Draining);
+        let last = || poll_fn(|cx| census.poll_fewer_than(1, cx));
+        if timeout(drain, last()).await.is_err() {
+            census.announce(Phase::Cut);
+            // Whether they are gone or not is in the report.
+            let _ = timeout(AFTER_CUT, last()).await;
+        }
+        let (left, ended) = census.count();
+        Ok(Served {
+            accepted: accepted.accepted,
+            finished: ended.finished,
+            failed: ended.failed,
+            cut: ended.cut,
+            left,
+            passed_over: accepted.passed_over,
+            pauses: accepted.pauses,
+        })
+    }
+}
+
+impl<L, S, H, B> IntoFuture for Serve<L, S, H>
+where
+    L: Listener + Sync,
+    S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+    H: Handshake<L::Stream>,
+{
+    type Output = io::Result<Served>;
+    type IntoFuture = Pin<Box<dyn Future<Output = io::Result<Served>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl<L: fmt::Debug, S, H> fmt::Debug for Serve<L, S, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serve")
+            .field("listener", &self.listener)
+            .field("level", &self.level)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}

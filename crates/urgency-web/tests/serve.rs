@@ -1,0 +1,301 @@
+//! `serve`: an axum router as a server, its limits and its end.
+
+use axum::{
+    Extension, Json, Router,
+    extract::Path,
+    routing::{get, post},
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    future::{IntoFuture, pending},
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+use urgency::{
+    Handle, Runtime, Shared,
+    net::{TcpListener, UnixListener},
+    time::sleep,
+};
+use urgency_web::{
+    Serve, Served, serve,
+    serve::{Listener, Peer},
+};
+
+urgency::levels! { App: Urgent > Lazy }
+
+/// A server, its address, and what ends it.
+struct Server {
+    address: SocketAddr,
+    served: Handle<io::Result<Served>>,
+    stop: Shared<()>,
+}
+
+impl Server {
+    fn new(router: Router) -> Server {
+        Server::with(router, |serve| serve)
+    }
+
+    fn with(
+        router: Router,
+        set: impl FnOnce(Serve<TcpListener, Router>) -> Serve<TcpListener, Router>,
+    ) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = urgency::spawn(pending()).share();
+        let stopped = stop.clone();
+        let serve = serve(listener, router).until(async move {
+            // Cancelled: that is the signal.
+            let _ = stopped.await;
+        });
+        Server {
+            address,
+            served: urgency::spawn(set(serve).into_future()),
+            stop,
+        }
+    }
+
+    fn stop(self) -> Served {
+        self.stop.cancel();
+        self.served.get().unwrap().unwrap()
+    }
+}
+
+fn request(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n")
+}
+
+/// The answer to one request on a connection of its own.
+fn ask(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request(path).as_bytes()).unwrap();
+    read_answer(&mut stream)
+}
+
+/// Reads a head and the body whose length it says.
+fn read_answer(stream: &mut impl Read) -> String {
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    while !answer.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).unwrap();
+        answer.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&answer).to_lowercase();
+    let length = head.split("content-length: ").nth(1).unwrap();
+    let length: usize = length.split('\r').next().unwrap().parse().unwrap();
+    let head = answer.len();
+    answer.resize(head + length, 0);
+    stream.read_exact(&mut answer[head..]).unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+fn is_closed(stream: &mut impl Read) -> bool {
+    matches!(stream.read(&mut [0]), Ok(0) | Err(_))
+}
+
+#[derive(Deserialize, Serialize)]
+struct User {
+    name: String,
+    age: u32,
+}
+
+#[test]
+fn an_axum_router_answers_with_extractors_json_and_peers() {
+    async fn older(Json(user): Json<User>) -> Json<User> {
+        Json(User {
+            age: user.age + 1,
+            ..user
+        })
+    }
+    let router = Router::new()
+        .route("/hello/{name}", get(|Path(name): Path<String>| async move { format!("hello {name}") }))
+        .route("/older", post(older))
+        .route("/me", get(|Extension(Peer(peer)): Extension<Peer<SocketAddr>>| async move { peer.to_string() }));
+    let server = Server::with(router, |serve| serve.peers(true));
+
+    assert!(ask(server.address, "/hello/you").ends_with("\r\n\r\nhello you"));
+    assert!(ask(server.address, "/nowhere").starts_with("HTTP/1.1 404"));
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let body = r#"{"name":"Ada","age":36}"#;
+    let head = "POST /older HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n";
+    write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    assert!(read_answer(&mut stream).ends_with(r#"{"name":"Ada","age":37}"#));
+    // The same connection again.
+    stream.write_all(request("/me").as_bytes()).unwrap();
+    let own = stream.local_addr().unwrap().to_string();
+    assert!(read_answer(&mut stream).ends_with(&own));
+    let served = server.stop();
+    assert_eq!((served.accepted, served.left, served.cut), (3, 0, 0));
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_finishes_its_requests_and_closes_idle_connections() {
+    let (began, has_begun) = mpsc::channel();
+    let gate = urgency::spawn(pending::<()>()).share();
+    let handler_gate = gate.clone();
+    let router = Router::new().route(
+        "/slow",
+        get(move || async move {
+            began.send(()).unwrap();
+            let _ = handler_gate.await;
+            "in the end"
+        }),
+    );
+    let server = Server::new(router);
+    let mut idle = TcpStream::connect(server.address).unwrap();
+    let mut busy = TcpStream::connect(server.address).unwrap();
+    busy.write_all(request("/slow").as_bytes()).unwrap();
+    has_begun.recv().unwrap();
+    server.stop.cancel();
+    assert!(is_closed(&mut idle));
+    while TcpStream::connect(server.address).is_ok() {
+        std::thread::yield_now();
+    }
+    assert!(!server.served.is_finished());
+    gate.cancel();
+    assert!(read_answer(&mut busy).ends_with("in the end"));
+    assert!(is_closed(&mut busy));
+    let served = server.served.get().unwrap().unwrap();
+    assert_eq!((served.cut, served.left), (0, 0));
+}
+
+#[test]
+fn connections_that_do_not_finish_in_time_are_cut() {
+    let (began, has_begun) = mpsc::channel();
+    let router = Router::new().route(
+        "/never",
+        get(move || async move {
+            began.send(()).unwrap();
+            pending::<()>().await;
+        }),
+    );
+    let server = Server::with(router, |serve| serve.drain(Duration::from_millis(20)));
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    stream.write_all(request("/never").as_bytes()).unwrap();
+    has_begun.recv().unwrap();
+    let served = server.stop();
+    assert_eq!((served.accepted, served.cut, served.left), (1, 1, 0));
+    assert!(is_closed(&mut stream));
+}
+
+#[test]
+fn no_more_connections_than_the_limit_are_served_at_a_time() {
+    let live = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen = most.clone();
+    let router = Router::new().route(
+        "/",
+        get(move || async move {
+            most.fetch_max(live.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            sleep(Duration::from_millis(2)).await;
+            live.fetch_sub(1, Ordering::SeqCst);
+            "served"
+        }),
+    );
+    let server = Server::with(router, |serve| serve.connections(3));
+    let address = server.address;
+    let clients: Vec<_> = (0..20)
+        .map(|_| std::thread::spawn(move || ask(address, "/")))
+        .collect();
+    for client in clients {
+        assert!(client.join().unwrap().ends_with("served"));
+    }
+    let served = server.stop();
+    assert_eq!((served.accepted, served.left), (20, 0));
+    assert!((1..=3).contains(&seen.load(Ordering::SeqCst)));
+}
+
+#[test]
+fn connections_run_at_the_level_that_the_server_says() {
+    let runtime = Runtime::builder().levels::<App>().build().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = Router::new().route("/", get(|| async { urgency::current_level().to_string() }));
+    let _serving = runtime.spawn(serve(listener, router).level(Urgent).into_future());
+    assert!(ask(address, "/").ends_with("\r\n\r\n0"));
+}
+
+#[test]
+fn a_panicking_handler_ends_its_connection_and_no_other() {
+    let router = Router::new()
+        .route(
+            "/bad",
+            get(|| async {
+                if true {
+                    panic!("on purpose")
+                }
+            }),
+        )
+        .route("/good", get(|| async { "good" }));
+    let server = Server::new(router);
+    let mut good = TcpStream::connect(server.address).unwrap();
+    let mut bad = TcpStream::connect(server.address).unwrap();
+    bad.write_all(request("/bad").as_bytes()).unwrap();
+    assert!(is_closed(&mut bad));
+    good.write_all(request("/good").as_bytes()).unwrap();
+    assert!(read_answer(&mut good).ends_with("good"));
+    drop(good);
+    let served = server.stop();
+    assert_eq!((served.accepted, served.failed, served.left), (2, 1, 0));
+}
+
+/// Fails as a listener does without descriptors, for a while.
+struct OutOfDescriptors {
+    listener: TcpListener,
+    failures_left: AtomicUsize,
+}
+
+impl Listener for OutOfDescriptors {
+    type Stream = urgency::net::TcpStream;
+    type Peer = SocketAddr;
+
+    fn poll_accept(
+        &self,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<io::Result<(Self::Stream, SocketAddr)>> {
+        let left = self.failures_left.load(Ordering::Relaxed);
+        if left > 0 {
+            self.failures_left.store(left - 1, Ordering::Relaxed);
+            const EMFILE: i32 = 24;
+            return std::task::Poll::Ready(Err(io::Error::from_raw_os_error(EMFILE)));
+        }
+        self.listener.poll_accept(cx)
+    }
+}
+
+#[test]
+fn a_server_without_descriptors_pauses_and_serves_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let listener = OutOfDescriptors {
+        listener,
+        failures_left: AtomicUsize::new(3),
+    };
+    let stop = urgency::spawn(pending::<()>()).share();
+    let stopped = stop.clone();
+    let router = Router::new().route("/", get(|| async { "again" }));
+    let serve = serve(listener, router).until(async move {
+        let _ = stopped.await;
+    });
+    let served = urgency::spawn(serve.into_future());
+    assert!(ask(address, "/").ends_with("again"));
+    stop.cancel();
+    assert_eq!(served.get().unwrap().unwrap().pauses, 3);
+}
+
+#[test]
+fn a_router_is_served_on_a_unix_socket() {
+    let path = std::env::temp_dir().join(format!("urgency-web-{}", std::process::id()));
+    let listener = UnixListener::bind(&path).unwrap();
+    let router = Router::new().route("/", get(|| async { "local" }));
+    let _serving = urgency::spawn(serve(listener, router).into_future());
+    let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    stream.write_all(request("/").as_bytes()).unwrap();
+    assert!(read_answer(&mut stream).ends_with("local"));
+}
