@@ -256,6 +256,11 @@ impl Shared {
             if let Some(work) = self.steal_published(me, worker) {
                 return Some(work);
             }
+            // Somebody who clears the level's bit hides it for a moment, in which he may lose his processor.
+            // Nobody else looks into this ring once the worker is released and has another holder.
+            if let Some(task) = pop_ring(me) {
+                return Some(Work::Task(task));
+            }
             turn += 1;
             if turn.is_multiple_of(TURNS_PER_ROUND) {
                 self.ask_for_jobs(me);
