@@ -22,40 +22,38 @@
 //! it so, because it is rare and a queue from which one can only take the head is what makes the
 //! pool fast. The runtime measures it.
 
-use super::{Arrival, Left, Occupied, Place, PoolPolicy, Queue};
+use super::{Arrival, Left, Place, PoolPolicy, Queue, Sight, Source};
 
 /// First in, first out, abandoned stacks first; the default policy. It has no state.
 ///
 /// ```
-/// use urgency_policy::pool::{Aging, Arrival, Occupied, Place, PoolPolicy, Queue};
+/// use urgency_policy::pool::{Aging, Arrival, Place, PoolPolicy, Queue, Sight, Source};
 ///
-/// assert_eq!(Aging.place(Arrival::Task), Place::Tail(Queue::Regular));
-/// assert_eq!(Aging.place(Arrival::Abandoned), Place::Tail(Queue::Mugging));
-/// let both = Occupied { mugging: true, regular: true };
-/// assert_eq!(Aging.take_from(both), Some(Queue::Mugging));
+/// assert_eq!(Aging.place(Arrival::Task, 0), Place::Tail(Queue::Regular));
+/// assert_eq!(Aging.place(Arrival::Abandoned, 0), Place::Tail(Queue::Mugging));
+/// let both = Sight { mugging: true, regular: true, ..Sight::default() };
+/// assert_eq!(Aging.take_from(both), Source::Head(Queue::Mugging));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aging;
 
 impl PoolPolicy for Aging {
     #[inline(always)]
-    fn place(&mut self, arrival: Arrival) -> Place {
+    fn place(&mut self, arrival: Arrival, _own: usize) -> Place {
         match arrival {
             Arrival::Abandoned => Place::Tail(Queue::Mugging),
-            Arrival::Resumable | Arrival::Task | Arrival::Root | Arrival::PublicJobs => {
-                Place::Tail(Queue::Regular)
-            }
+            _ => Place::Tail(Queue::Regular),
         }
     }
 
     #[inline(always)]
-    fn take_from(&mut self, occupied: Occupied) -> Option<Queue> {
-        if occupied.mugging {
-            Some(Queue::Mugging)
-        } else if occupied.regular {
-            Some(Queue::Regular)
+    fn take_from(&mut self, sight: Sight) -> Source {
+        if sight.mugging {
+            Source::Head(Queue::Mugging)
+        } else if sight.regular {
+            Source::Head(Queue::Regular)
         } else {
-            None
+            Source::Nowhere
         }
     }
 
@@ -87,17 +85,20 @@ mod tests {
                 Place::Tail(Queue::Mugging) => self.mugging.push_back(entry),
                 Place::Tail(Queue::Regular) => self.regular.push_back(entry),
                 Place::Dropped => {}
+                other => panic!("{other:?} is no place of this pool"),
             }
         }
 
         fn take(&mut self) -> Option<(usize, u32)> {
-            let occupied = Occupied {
+            let sight = Sight {
                 mugging: !self.mugging.is_empty(),
                 regular: !self.regular.is_empty(),
+                ..Sight::default()
             };
-            match Aging.take_from(occupied)? {
-                Queue::Mugging => self.mugging.pop_front(),
-                Queue::Regular => self.regular.pop_front(),
+            match Aging.take_from(sight) {
+                Source::Head(Queue::Mugging) => self.mugging.pop_front(),
+                Source::Head(Queue::Regular) => self.regular.pop_front(),
+                _ => None,
             }
         }
     }
@@ -109,6 +110,9 @@ mod tests {
             Just(Arrival::Task),
             Just(Arrival::Root),
             Just(Arrival::PublicJobs),
+            Just(Arrival::Suspended),
+            Just(Arrival::Yielded),
+            Just(Arrival::YieldedFar),
         ]
     }
 
@@ -124,7 +128,7 @@ mod tests {
         ) {
             let mut pool = Pool::default();
             for (number, arrival) in arrivals.iter().enumerate() {
-                pool.put(Aging.place(*arrival), (number, 0));
+                pool.put(Aging.place(*arrival, 0), (number, 0));
             }
             let served: Vec<_> = core::iter::from_fn(|| pool.take()).map(|(n, _)| n).collect();
             let mut expected: Vec<_> = (0..arrivals.len()).collect();
@@ -138,7 +142,7 @@ mod tests {
         ) {
             let mut pool = Pool::default();
             for (number, jobs) in jobs.iter().enumerate() {
-                pool.put(Aging.place(Arrival::PublicJobs), (number, *jobs));
+                pool.put(Aging.place(Arrival::PublicJobs, 0), (number, *jobs));
             }
             let mut stolen = Vec::new();
             while let Some((number, left)) = pool.take() {

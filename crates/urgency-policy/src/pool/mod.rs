@@ -1,67 +1,149 @@
-//! Within a level: which ready context comes next.
+//! Within a level: which ready context comes next, and from where.
 //!
-//! Each level has one pool for all workers, made of two queues, and a worker that serves the level
-//! takes from its heads:
+//! Where ready contexts stand differs between the families of schedulers, so a policy answers with a *place*
+//! and a *source*, and the mechanism has the structures:
 //!
-//! - the **mugging queue**: stacks that were abandoned for more urgent work. They could go on at
-//!   once, so whoever takes one continues it (*mugs* it).
-//! - the **regular queue**: everything else that is ready.
+//! | structure | whose | policies |
+//! |---|---|---|
+//! | the **mugging queue** (abandoned stacks) and the **regular queue** (everything else) | one of each for a level | [`Aging`] |
+//! | a set of **deques**, active, suspended and resumable | each worker's, at each level | [`Proactive`] |
+//! | a **queue** of tasks, and perhaps a **slot** for one | each worker's, at each level | [`Queues`] |
+//! | **shared queues** for what overflows or was yielded | one or several for a level | [`Queues`] |
+//! | **adverts**: a queue of the numbers of overloaded workers | one for a level | [`Queues`] |
 //!
-//! A policy decides three things, all of them about plain data, so that a queue can be anything:
+//! A policy decides five things, all of them about plain data. A worker keeps one value of it.
 //!
-//! 1. a context became ready: where does it go ([`PoolPolicy::place`])?
-//! 2. a worker wants one: from which queue ([`PoolPolicy::take_from`])?
-//! 3. a worker took a deque from a queue and stole from it: what becomes of the deque
+//! 1. a context became ready, or waits with jobs that others may take: where does it go
+//!    ([`PoolPolicy::place`])?
+//! 2. a worker wants one: where does it look ([`PoolPolicy::take_from`])? Asked again, with
+//!    [`Sight::failed`] counting, until it finds one or gives up.
+//! 3. it looks at a worker with several deques: at which ([`PoolPolicy::choose`])?
+//! 4. a worker took a deque from a queue and stole from it: what becomes of the deque
 //!    ([`PoolPolicy::after_steal`])?
+//! 5. a busy worker comes to a scheduling point: does it give something away ([`PoolPolicy::shed`])?
 //!
 //! The mechanism keeps these promises: an entry is worked on by one worker only, even if its deque
 //! stands in both queues (the claim of a deque is atomic), and an entry that turns out to be empty
 //! is dropped without asking.
 
 mod aging;
+mod kind;
+mod order;
+mod proactive;
+mod queues;
+mod sharing;
 
 pub use aging::Aging;
+pub use kind::{Kind, KindError, Policy};
+pub use order::{End, Order, Picker};
+pub use proactive::{Pick, Proactive};
+pub use queues::{Overflow, Plan, Queues};
+pub use sharing::{Amount, Asking, Sharing, Victims, deal};
 
-/// What became ready.
+/// What became ready, or stealable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arrival {
     /// A stack whose worker left it for more urgent work. It waited for nothing.
     Abandoned,
     /// A stack whose wait is over, with its deque.
     Resumable,
-    /// An async task that was woken or created.
+    /// A stack that begins to wait, with jobs in its deque.
+    Suspended,
+    /// An async task that was woken or created, or a job of a worker's queue.
     Task,
     /// A closure that has no stack yet: the first job of a new computation.
     Root,
     /// A deque that got public jobs while it stood in no queue; its stack is running or suspended.
     PublicJobs,
+    /// A context that gives way to others of its level once.
+    Yielded,
+    /// A context that gives way until something else has happened: it spins for an event that another
+    /// context of its level brings about. (The dissertation's slow form, section 4.4.4: a local queue would
+    /// hand it straight back, and a stack-like one for ever.)
+    YieldedFar,
 }
 
-/// One of the two queues of a pool.
+/// A queue that all workers share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Queue {
     /// The abandoned stacks.
     Mugging,
     /// Everything else.
     Regular,
+    /// One of the queues for what overflows, by its number.
+    Shared(usize),
 }
 
-/// Where a context goes: the end of a queue.
+/// Where a context goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Behind everything that is in this queue.
     Tail(Queue),
+    /// To the worker with this number: behind what is in its queue, or among its deques.
+    Worker(usize),
+    /// Into the slot of the worker that asks; what is there goes to the end of its queue.
+    Slot,
+    /// The worker's queue is full: it waits until there is room.
+    Full,
     /// Nowhere: it is not ready any more, and comes back by a new [`Arrival`].
     Dropped,
 }
 
-/// Which queues of a pool have entries, as far as the worker can see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Occupied {
+/// What a worker that looks for work can see of its level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Sight {
     /// The mugging queue has an entry.
     pub mugging: bool,
     /// The regular queue has an entry.
     pub regular: bool,
+    /// Which of the first 64 shared queues have an entry.
+    pub shared: u64,
+    /// Somebody advertised that it is overloaded.
+    pub adverts: bool,
+    /// How many entries the worker's own queue has, or how many resumable deques are its own.
+    pub own: usize,
+    /// The worker's own slot is taken.
+    pub slot: bool,
+    /// The worker that asked this one for help, if one did since the last look.
+    pub asked_by: Option<usize>,
+    /// How many looks in a row found nothing.
+    pub failed: u32,
+}
+
+/// Where a worker looks for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// At the head of a shared queue.
+    Head(Queue),
+    /// In its own queue or slot.
+    Own(End),
+    /// Among its own resumable deques; which one is asked by [`PoolPolicy::choose`].
+    OwnDeque,
+    /// At another worker.
+    Steal {
+        /// Its number.
+        victim: usize,
+        /// How much of its queue.
+        amount: Amount,
+        /// Only if its queue has at least so many.
+        least: usize,
+    },
+    /// At the worker that advertised first.
+    Advert {
+        /// How much of its queue.
+        amount: Amount,
+    },
+    /// Nowhere, for now.
+    Nowhere,
+}
+
+/// Whom a deque is chosen for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Chooser {
+    /// Its own worker, to go on with it.
+    Owner,
+    /// Another one, to steal from it or to mug it.
+    Thief,
 }
 
 /// What a thief left in the deque that it stole from.
@@ -73,16 +155,43 @@ pub enum Left {
     Nothing,
 }
 
+/// What a busy worker gives away at a scheduling point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shed {
+    /// Nothing.
+    Keep,
+    /// It asks the worker with this number to steal from it.
+    Ask(usize),
+    /// It advertises that it is overloaded.
+    Advertise,
+    /// It sends its oldest entries, those that [`deal`] counts, to the worker with this number, if that
+    /// one has none.
+    Deal(usize),
+}
+
 /// In which order the ready contexts of one level are served. See the [module's text](self).
 pub trait PoolPolicy {
-    /// A context became ready: where does it go?
-    fn place(&mut self, arrival: Arrival) -> Place;
+    /// A context became ready or stealable at this worker, whose queue has `own` entries: where does it
+    /// go?
+    fn place(&mut self, arrival: Arrival, own: usize) -> Place;
 
-    /// A worker wants a context: from the head of which queue? `None` if there is none, and only
-    /// then.
-    fn take_from(&mut self, occupied: Occupied) -> Option<Queue>;
+    /// The worker wants a context: where does it look?
+    fn take_from(&mut self, sight: Sight) -> Source;
+
+    /// Which of so many deques, numbered from the one that became stealable or resumable first?
+    fn choose(&mut self, deques: usize, chooser: Chooser) -> usize {
+        let _ = (deques, chooser);
+        0
+    }
 
     /// A worker took a deque from the head of a queue, and stole its oldest job or continued its
     /// stack: what becomes of the deque?
     fn after_steal(&mut self, left: Left) -> Place;
+
+    /// The worker, whose queue has `own` entries, is busy and comes to a scheduling point: does it give
+    /// something away?
+    fn shed(&mut self, own: usize) -> Shed {
+        let _ = own;
+        Shed::Keep
+    }
 }
