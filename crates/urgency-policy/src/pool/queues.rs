@@ -213,10 +213,10 @@ impl PoolPolicy for Queues {
             Arrival::Yielded if matches!(self.plan.order, Order::Newest | Order::Deepest) => {
                 return shared(self);
             }
-            Arrival::Task | Arrival::Resumable if matches!(self.plan.order, Order::Slot { .. }) => {
-                if own < self.plan.capacity {
-                    return Place::Slot;
-                }
+            Arrival::Task | Arrival::Resumable
+                if matches!(self.plan.order, Order::Slot { .. }) && own < self.plan.capacity =>
+            {
+                return Place::Slot;
             }
             _ => {}
         }
