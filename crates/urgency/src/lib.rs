@@ -174,6 +174,7 @@ mod runtime;
 mod sched;
 #[cfg(not(urgency_loom))]
 mod spawn;
+pub mod sync;
 mod task;
 #[cfg(not(urgency_loom))]
 pub mod time;

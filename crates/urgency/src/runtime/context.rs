@@ -119,6 +119,15 @@ pub(crate) fn current_level() -> u8 {
     with_current(level_on)
 }
 
+/// The level by which the calling code queues where it waits for something that is not a task. A plain thread has none:
+/// it queues as the most urgent.
+pub(crate) fn waiting_level() -> u8 {
+    Stack::with_current(|me| match me {
+        Some(me) => me.level(),
+        None => Stack::level_aside().unwrap_or(0),
+    })
+}
+
 /// May the calling code wait for the task `awaited` at `level`? A plain thread may wait for anything.
 pub(crate) fn may_wait(level: u8, awaited: TaskId) -> Result<(), WaitError> {
     Stack::with_current(|me| {

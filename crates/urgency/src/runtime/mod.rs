@@ -10,7 +10,7 @@ mod context;
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{
     as_stack, check_order, current, current_level, driver, level_on, may_wait, rank_on,
-    spawn_fn_on, spawn_on, waited_for, waiting_for,
+    spawn_fn_on, spawn_on, waited_for, waiting_for, waiting_level,
 };
 
 use crate::{

@@ -42,6 +42,23 @@ thread_local! {
     static POLLING: Cell<Polling> = const { Cell::new(Polling::No) };
     /// When the current poll or batch began, in ticks.
     static BEGAN: Cell<u64> = const { Cell::new(0) };
+    /// How many operations the current poll may still do without waiting.
+    static BUDGET_LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+}
+
+/// How many operations on the primitives of `sync` one poll of a task may do that did not have to wait. A task whose
+/// channel is never empty would otherwise run for ever, before those of its own level.
+pub(crate) const BUDGET: u32 = 128;
+
+/// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
+#[inline]
+pub(crate) fn may_go_on() -> bool {
+    if POLLING.get() == Polling::No {
+        return true;
+    }
+    let left = BUDGET_LEFT.get();
+    BUDGET_LEFT.set(left.saturating_sub(1));
+    left != 0
 }
 
 /// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
@@ -286,6 +303,7 @@ impl Shared {
             counters.tasks.add(1);
             POLLING.set(Polling::MayDefer);
             BEGAN.set(now);
+            BUDGET_LEFT.set(BUDGET);
         }
         self.go_at(me, level, now);
         me.set_task(Some(task.as_raw()));

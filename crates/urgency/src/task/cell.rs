@@ -163,12 +163,12 @@ unsafe fn cell<'a, F: Future, S>(header: NonNull<Header>) -> &'a Cell<F, S> {
 }
 
 /// Runs `drop` and returns what it panicked with.
-pub(super) fn caught(drop: impl FnOnce()) -> Option<Box<dyn Any + Send>> {
+pub(crate) fn caught(drop: impl FnOnce()) -> Option<Box<dyn Any + Send>> {
     catch_unwind(AssertUnwindSafe(drop)).err()
 }
 
 /// Drops a panic's payload, whose own drop may panic, with a payload whose own drop may panic.
-pub(super) fn discard_payload(mut payload: Box<dyn Any + Send>) {
+pub(crate) fn discard_payload(mut payload: Box<dyn Any + Send>) {
     for _ in 0..4 {
         match caught(|| drop(payload)) {
             Some(next) => payload = next,

@@ -5,13 +5,13 @@
 //! so that both have one shape and no reference outlives its grant.
 
 #[cfg(not(urgency_loom))]
-pub(super) struct Guarded<T>(std::cell::UnsafeCell<T>);
+pub(crate) struct Guarded<T>(std::cell::UnsafeCell<T>);
 
 #[cfg(urgency_loom)]
-pub(super) struct Guarded<T>(loom::cell::UnsafeCell<T>);
+pub(crate) struct Guarded<T>(loom::cell::UnsafeCell<T>);
 
 impl<T> Guarded<T> {
-    pub(super) fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         #[cfg(not(urgency_loom))]
         return Guarded(std::cell::UnsafeCell::new(value));
         #[cfg(urgency_loom)]
@@ -20,7 +20,7 @@ impl<T> Guarded<T> {
 
     /// Shared access: others may read at the same time, none may write.
     #[inline]
-    pub(super) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+    pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         #[cfg(not(urgency_loom))]
         return read(self.0.get());
         #[cfg(urgency_loom)]
@@ -29,7 +29,7 @@ impl<T> Guarded<T> {
 
     /// Exclusive access: nobody else may read or write meanwhile.
     #[inline]
-    pub(super) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+    pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         #[cfg(not(urgency_loom))]
         return write(self.0.get());
         #[cfg(urgency_loom)]

@@ -44,7 +44,8 @@ pub use handle::Handle;
 #[cfg(not(urgency_loom))]
 pub use shared::Shared;
 
-pub(crate) use cell::Header;
+pub(crate) use cell::{Header, caught, discard_payload};
+pub(crate) use guarded::Guarded;
 pub(crate) use live::LiveTasks;
 pub(crate) use run::{Ran, TaskRef};
 

@@ -1,0 +1,340 @@
+//! Who waits, in which order, and what was handed over: one FIFO list for each level, over one slab.
+//!
+//! # Words
+//!
+//! - *waiter*: a future that waits. It owns a [`Key`], the number of its slot.
+//! - *need*: what it waits for, as its primitive says it (so many permits).
+//! - *grant*: what was handed over to it.
+//!
+//! # States of a slot, and who changes them (all under the lock of the primitive)
+//!
+//! ```text
+//! vacant --enter--> waiting --grant--> granted --poll--> vacant          the waiter got it
+//!                      |                  |
+//!                      +------ leave -----+------------> vacant          the waiter was dropped
+//! ```
+//!
+//! A granted slot is in no list. `leave` of a granted slot returns the grant, and the primitive must hand it to
+//! the next: that is what makes a dropped waiter lose nothing. The waiter alone frees its slot, so a key
+//! can never name somebody else's.
+//!
+//! # Order
+//!
+//! The most urgent level first; within a level, the order of entering. A waiter keeps its place when it
+//! is polled with another waker. Entering, granting and leaving take constant time: each list
+//! is doubly linked through the slots, and of lists there are as many as levels have ever waited here.
+//!
+//! Wakers are given out to be woken or dropped after the lock is released: they are anybody's code.
+//!
+//! Rejected: an intrusive list through the waiting futures. It saves the slab, and costs an `unsafe` protocol
+//! between a future's address and the lock; the slab grows to the most waiters that there were at once, and
+//! costs no allocation after that. Rejected: one list sorted by level, in which an urgent waiter would walk past
+//! all less urgent ones.
+
+use crate::task::{caught, discard_payload};
+use std::task::Waker;
+
+/// End of a list, or of the chain of vacant slots.
+const NONE: u32 = u32::MAX;
+
+/// When nobody waits any more, a slab with more slots than this is freed.
+const KEPT_SLOTS: usize = 64;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Lists<N, G> {
+    slots: Vec<Slot<N, G>>,
+    /// Head of the chain of vacant slots, linked by `next`.
+    vacant: u32,
+    taken: u32,
+    /// By level, the most urgent first. A list may be empty.
+    lists: Vec<List>,
+}
+
+#[derive(Debug)]
+struct List {
+    level: u8,
+    first: u32,
+    last: u32,
+}
+
+#[derive(Debug)]
+struct Slot<N, G> {
+    state: State<N, G>,
+    next: u32,
+    previous: u32,
+    level: u8,
+}
+
+#[derive(Debug)]
+enum State<N, G> {
+    Vacant,
+    Waiting(N, Waker),
+    Granted(G),
+}
+
+/// The right to one slot. It must go back by `poll` or `leave`.
+#[derive(Debug)]
+pub(super) struct Key(u32);
+
+/// What a waiter that leaves had.
+#[derive(Debug)]
+pub(super) enum Left<G> {
+    /// Nothing yet. The waker is to be dropped outside of the lock.
+    Waiting(Waker),
+    /// This, which now belongs to somebody else.
+    Granted(G),
+}
+
+impl<N, G> Lists<N, G> {
+    pub(super) const fn new() -> Self {
+        Lists {
+            slots: Vec::new(),
+            vacant: NONE,
+            taken: 0,
+            lists: Vec::new(),
+        }
+    }
+
+    /// Nobody waits. Somebody may have a grant that he did not take yet.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lists.iter().all(|list| list.first == NONE)
+    }
+
+    /// A new waiter, behind those of its level.
+    pub(super) fn enter(&mut self, level: u8, need: N, waker: Waker) -> Key {
+        let slot = Slot {
+            state: State::Waiting(need, waker),
+            next: NONE,
+            previous: NONE,
+            level,
+        };
+        let place = self.vacant;
+        let place = if place == NONE {
+            let place = u32::try_from(self.slots.len()).expect("fewer than 2^32 waiters");
+            self.slots.push(slot);
+            place
+        } else {
+            self.vacant = self.slots[place as usize].next;
+            self.slots[place as usize] = slot;
+            place
+        };
+        self.taken += 1;
+        self.link(place);
+        Key(place)
+    }
+
+    /// What the waiter whose turn it is needs.
+    #[inline]
+    pub(super) fn first(&self) -> Option<&N> {
+        let list = self.lists.iter().find(|list| list.first != NONE)?;
+        match &self.slots[list.first as usize].state {
+            State::Waiting(need, _) => Some(need),
+            _ => unreachable!("only waiting slots are in a list"),
+        }
+    }
+
+    /// Hands `grant` to the waiter whose turn it is, who is to be woken. `None`: nobody waits.
+    pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
+        let list = self.lists.iter().find(|list| list.first != NONE)?;
+        let place = list.first;
+        self.unlink(place);
+        let granted = State::Granted(grant);
+        match std::mem::replace(&mut self.slots[place as usize].state, granted) {
+            State::Waiting(need, waker) => Some((need, waker)),
+            _ => unreachable!("only waiting slots are in a list"),
+        }
+    }
+
+    /// Hands a copy of `grant` to everybody, in their order.
+    pub(super) fn grant_all(&mut self, grant: G, wakers: &mut Wakers)
+    where
+        G: Clone,
+    {
+        while let Some((_, waker)) = self.grant(grant.clone()) {
+            wakers.push(waker);
+        }
+    }
+
+    /// A poll by a waiter: takes what was handed over and frees the slot, or keeps the place with this waker.
+    /// The waker that is not needed comes back, to be dropped outside of the lock.
+    pub(super) fn poll(&mut self, key: &mut Option<Key>, waker: Waker) -> (Option<G>, Waker) {
+        let place = key.as_ref().expect("a waiter has a slot").0;
+        match &mut self.slots[place as usize].state {
+            State::Waiting(_, own) => (None, std::mem::replace(own, waker)),
+            _ => match self.free(place) {
+                State::Granted(grant) => {
+                    *key = None;
+                    (Some(grant), waker)
+                }
+                _ => unreachable!("a key's slot is not vacant"),
+            },
+        }
+    }
+
+    /// The waiter is dropped.
+    pub(super) fn leave(&mut self, key: Key) -> Left<G> {
+        if matches!(self.slots[key.0 as usize].state, State::Waiting(..)) {
+            self.unlink(key.0);
+        }
+        match self.free(key.0) {
+            State::Waiting(_, waker) => Left::Waiting(waker),
+            State::Granted(grant) => Left::Granted(grant),
+            State::Vacant => unreachable!("a key's slot is not vacant"),
+        }
+    }
+
+    fn free(&mut self, place: u32) -> State<N, G> {
+        let slot = &mut self.slots[place as usize];
+        let state = std::mem::replace(&mut slot.state, State::Vacant);
+        slot.next = self.vacant;
+        self.vacant = place;
+        self.taken -= 1;
+        if self.taken == 0 && self.slots.len() > KEPT_SLOTS {
+            self.slots = Vec::new();
+            self.vacant = NONE;
+        }
+        state
+    }
+
+    /// Puts a slot at the end of its level's list.
+    fn link(&mut self, place: u32) {
+        let level = self.slots[place as usize].level;
+        let list = match self.lists.binary_search_by_key(&level, |list| list.level) {
+            Ok(at) => &mut self.lists[at],
+            Err(at) => {
+                let (first, last) = (NONE, NONE);
+                self.lists.insert(at, List { level, first, last });
+                &mut self.lists[at]
+            }
+        };
+        let last = std::mem::replace(&mut list.last, place);
+        if last == NONE {
+            list.first = place;
+        } else {
+            self.slots[last as usize].next = place;
+        }
+        let slot = &mut self.slots[place as usize];
+        slot.previous = last;
+        slot.next = NONE;
+    }
+
+    fn unlink(&mut self, place: u32) {
+        let Slot {
+            next,
+            previous,
+            level,
+            ..
+        } = self.slots[place as usize];
+        let at = self.lists.binary_search_by_key(&level, |list| list.level);
+        let list = &mut self.lists[at.expect("a waiting slot's level has a list")];
+        match previous {
+            NONE => list.first = next,
+            _ => self.slots[previous as usize].next = next,
+        }
+        match next {
+            NONE => list.last = previous,
+            _ => self.slots[next as usize].previous = previous,
+        }
+    }
+}
+
+/// Wakers to be woken when the lock is released, in this order.
+#[derive(Debug, Default)]
+#[must_use]
+pub(super) struct Wakers {
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl Wakers {
+    pub(super) fn push(&mut self, waker: Waker) {
+        if self.first.is_none() {
+            self.first = Some(waker);
+        } else {
+            self.others.push(waker);
+        }
+    }
+
+    /// Wakes all. A waker is anybody's code: its panic must not cost the others their wake-up, nor the caller
+    /// its result.
+    #[inline]
+    pub(super) fn wake(self) {
+        for waker in self.first.into_iter().chain(self.others) {
+            if let Some(payload) = caught(|| waker.wake()) {
+                discard_payload(payload);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+
+    fn order(lists: &mut Lists<u32, ()>) -> Vec<u32> {
+        std::iter::from_fn(|| lists.grant(()).map(|(need, _)| need)).collect()
+    }
+
+    fn filled(entries: &[(u8, u32)]) -> (Lists<u32, ()>, Vec<Key>) {
+        let mut lists = Lists::new();
+        let keys = entries
+            .iter()
+            .map(|&(level, name)| lists.enter(level, name, Waker::noop().clone()))
+            .collect();
+        (lists, keys)
+    }
+
+    #[test]
+    fn more_urgent_levels_go_first_and_equals_in_the_order_of_arrival() {
+        let (mut lists, _keys) = filled(&[(2, 20), (0, 1), (2, 21), (1, 10), (0, 2)]);
+        assert_eq!(lists.first(), Some(&1));
+        assert_eq!(order(&mut lists), [1, 2, 10, 20, 21]);
+        assert!(lists.is_empty());
+    }
+
+    #[test]
+    fn a_waiter_that_leaves_from_any_place_breaks_no_list() {
+        for gone in 0..4 {
+            let (mut lists, mut keys) = filled(&[(1, 0), (1, 1), (1, 2), (1, 3)]);
+            assert!(matches!(lists.leave(keys.remove(gone)), Left::Waiting(_)));
+            let expected: Vec<u32> = (0..4).filter(|&name| name != gone as u32).collect();
+            assert_eq!(order(&mut lists), expected);
+        }
+    }
+
+    #[test]
+    fn a_grant_that_was_not_taken_comes_back_when_its_waiter_leaves() {
+        let mut lists: Lists<(), u32> = Lists::new();
+        let key = lists.enter(0, (), Waker::noop().clone());
+        assert!(lists.grant(7).is_some());
+        assert!(lists.is_empty());
+        assert!(matches!(lists.leave(key), Left::Granted(7)));
+    }
+
+    #[test]
+    fn a_polled_waiter_keeps_its_place_and_takes_its_grant_once() {
+        let mut lists: Lists<u32, ()> = Lists::new();
+        let mut first = Some(lists.enter(0, 1, Waker::noop().clone()));
+        let _second = lists.enter(0, 2, Waker::noop().clone());
+        assert!(lists.poll(&mut first, Waker::noop().clone()).0.is_none());
+        assert_eq!(lists.grant(()).map(|(need, _)| need), Some(1));
+        assert!(lists.poll(&mut first, Waker::noop().clone()).0.is_some());
+        assert!(first.is_none());
+    }
+
+    #[test]
+    fn slots_are_used_again_and_a_burst_of_waiters_leaves_no_memory_behind() {
+        let (mut lists, keys) = filled(&vec![(0, 0); 10 * KEPT_SLOTS]);
+        for key in keys {
+            let _ = lists.leave(key);
+        }
+        assert_eq!(lists.slots.capacity(), 0);
+        for _ in 0..10 {
+            let key = lists.enter(0, 0, Waker::noop().clone());
+            let _ = lists.leave(key);
+        }
+        assert_eq!(lists.slots.len(), 1);
+    }
+}

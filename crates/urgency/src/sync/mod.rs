@@ -1,0 +1,71 @@
+//! Primitives that suspend the context and not the worker: locks, semaphores, channels, events.
+//!
+//! Each has two forms. The async form is a future. The `_blocking` form is for closures, where it suspends the stack and its
+//! worker does something else meanwhile, and for plain threads, which it parks. Nothing here belongs to a
+//! runtime: a lock can be shared by the tasks of two runtimes and by plain threads, and a `static` can hold one.
+//!
+//! | what | for |
+//! | --- | --- |
+//! | [`Mutex`] | one at a time |
+//! | [`Semaphore`] | so many at a time |
+//! | [`Notify`] | an event without data |
+//! | [`mpsc`] | a queue of messages, bounded (backpressure) or not |
+//! | [`oneshot`] | one message |
+//!
+//! # What holds for all of them
+//!
+//! - *Order.* Who waits is served in the order of arrival within a level, and more urgent levels first. What is released while
+//!   somebody waits is handed to whoever's turn it is, so nobody barges in. A less urgent waiter can starve
+//!   if more urgent ones never stop coming, as everywhere else in this runtime. A plain thread queues as the most
+//!   urgent level.
+//! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place in a channel that had
+//!   been handed to it goes to the next.
+//! - *Nobody hogs a worker.* Each operation is a scheduling point. A task that does many operations that never
+//!   have to wait suspends now and then for the sake of others of its level.
+//! - *Cost.* What need not wait costs one or two locked instructions, and no allocation.
+//!
+//! These are the synchronisation primitives that the papers' programs are made of (Dissertation, 2.4 and 4.4.5).
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `lists.rs` | who waits, in which order, and what was handed over |
+//! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
+//! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
+//! | `raw.rs`, `mutex.rs`, `mpsc.rs`, `oneshot.rs` | the others |
+//! | `above.rs` | what is needed of the floors above |
+
+/// A function that is `const` but for models, whose types cannot be made in a constant.
+macro_rules! const_fn {
+    ($(#[$meta:meta])* $vis:vis fn $($rest:tt)*) => {
+        #[cfg(not(urgency_loom))]
+        $(#[$meta])*
+        $vis const fn $($rest)*
+
+        #[cfg(urgency_loom)]
+        $(#[$meta])*
+        $vis fn $($rest)*
+    };
+}
+use const_fn;
+
+mod above;
+mod error;
+mod lists;
+#[cfg(all(test, urgency_loom))]
+mod loom;
+pub mod mpsc;
+#[cfg(not(urgency_loom))]
+mod mutex;
+mod notify;
+pub mod oneshot;
+mod queue;
+mod raw;
+mod semaphore;
+
+pub use error::{
+    Closed, RecvError, SendError, TryAcquireError, TryLockError, TryRecvError, TrySendError,
+};
+#[cfg(not(urgency_loom))]
+pub use mutex::{Lock, Mutex, MutexGuard, OwnedMutexGuard};
+pub use notify::{Notified, Notify};
+pub use semaphore::{Acquire, Permit, Semaphore};

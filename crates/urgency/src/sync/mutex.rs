@@ -1,0 +1,275 @@
+//! `Mutex`: data for one at a time.
+
+use super::{error::TryLockError, lists::Key, raw::RawMutex};
+use std::{
+    cell::UnsafeCell,
+    fmt,
+    future::Future,
+    ops::{Deref, DerefMut},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+/// Data that one context at a time may use; see [`mod@crate::sync`] for what holds for all primitives.
+///
+/// The guard may be held across an `.await`. If a panic drops it, the lock is simply released: there is no poisoning,
+/// since a cancelled task leaves half-done work in the same way.
+///
+/// ```
+/// use std::sync::Arc;
+/// use urgency::sync::Mutex;
+///
+/// let log = Arc::new(Mutex::new(Vec::new()));
+/// let theirs = log.clone();
+/// let task = urgency::spawn(async move { theirs.lock().await.push("task") });
+/// task.get()?;
+/// log.lock_blocking().push("thread");
+/// assert_eq!(*log.lock_blocking(), ["task", "thread"]);
+/// # Ok::<(), urgency::WaitError>(())
+/// ```
+pub struct Mutex<T: ?Sized> {
+    raw: RawMutex,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: the data is only reached through a guard, of which there is one at a time, and which may be on any thread.
+unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
+// SAFETY: as above; sharing the mutex gives others the data by `&mut`, so it must be `Send`.
+unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
+
+impl<T> Mutex<T> {
+    const_fn! {
+        /// Not locked.
+        pub fn new(data: T) -> Self {
+            Mutex {
+                raw: RawMutex::new(),
+                data: UnsafeCell::new(data),
+            }
+        }
+    }
+
+    /// The data.
+    pub fn into_inner(self) -> T {
+        self.data.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits until the data may be used.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future gives up the place in the queue; a lock that it had been handed goes to the next.
+    pub fn lock(&self) -> Lock<'_, T> {
+        Lock {
+            mutex: self,
+            key: None,
+        }
+    }
+
+    /// As [`lock`](Self::lock), for closures and plain threads.
+    pub fn lock_blocking(&self) -> MutexGuard<'_, T> {
+        super::above::check();
+        match self.try_lock() {
+            Ok(guard) => guard,
+            Err(_) => crate::block_on(self.lock()),
+        }
+    }
+
+    /// As [`lock`](Self::lock), with a guard that keeps the mutex alive instead of borrowing it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use urgency::sync::Mutex;
+    ///
+    /// let count = Arc::new(Mutex::new(0));
+    /// let mut guard = urgency::block_on(count.clone().lock_owned());
+    /// urgency::spawn(async move { *guard += 1 }).get()?;
+    /// assert_eq!(*count.lock_blocking(), 1);
+    /// # Ok::<(), urgency::WaitError>(())
+    /// ```
+    pub async fn lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
+        // The borrowed guard gives its lock to the owned one.
+        std::mem::forget(self.lock().await);
+        OwnedMutexGuard { mutex: self }
+    }
+
+    /// The data, if nobody uses it or waits for it.
+    ///
+    /// # Errors
+    ///
+    /// If somebody does.
+    pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
+        if self.raw.try_lock() {
+            Ok(MutexGuard { mutex: self })
+        } else {
+            Err(TryLockError)
+        }
+    }
+
+    /// As [`try_lock`](Self::try_lock), with a guard that keeps the mutex alive.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock`](Self::try_lock).
+    pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
+        std::mem::forget(self.try_lock()?);
+        Ok(OwnedMutexGuard { mutex: self })
+    }
+
+    /// The data, without locking: the exclusive borrow proves that nobody else has it.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.data.get_mut()
+    }
+
+    /// Whether somebody holds the lock now.
+    pub fn is_locked(&self) -> bool {
+        self.raw.is_locked()
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Mutex::new(T::default())
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    fn from(data: T) -> Self {
+        Mutex::new(data)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = f.debug_struct("Mutex");
+        match self.try_lock() {
+            Ok(guard) => text.field("data", &&*guard),
+            Err(_) => text.field("data", &format_args!("<locked>")),
+        };
+        text.finish()
+    }
+}
+
+/// The future of [`Mutex::lock`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Lock<'a, T: ?Sized> {
+    mutex: &'a Mutex<T>,
+    key: Option<Key>,
+}
+
+impl<'a, T: ?Sized> Future for Lock<'a, T> {
+    type Output = MutexGuard<'a, T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mutex = self.mutex;
+        mutex
+            .raw
+            .poll_lock(&mut self.key, cx)
+            .map(|()| MutexGuard { mutex })
+    }
+}
+
+impl<T: ?Sized> Drop for Lock<'_, T> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key.take() {
+            self.mutex.raw.leave(key);
+        }
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Lock<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock")
+            .field("waits", &self.key.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The data of a [`Mutex`], until it is dropped.
+#[must_use = "the lock is released when its guard is dropped"]
+pub struct MutexGuard<'a, T: ?Sized> {
+    mutex: &'a Mutex<T>,
+}
+
+// SAFETY: a shared guard gives `&T`, and `&Mutex<T>`. (By itself it would be `Sync` for a `T` that is not.)
+unsafe impl<T: ?Sized + Send + Sync> Sync for MutexGuard<'_, T> {}
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// The mutex whose data it is.
+    pub fn mutex(guard: &Self) -> &'a Mutex<T> {
+        guard.mutex
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the only one, and nobody else reaches the data.
+        unsafe { &*self.mutex.data.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the guard is borrowed exclusively.
+        unsafe { &mut *self.mutex.data.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for MutexGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.mutex.raw.unlock();
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// The data of a [`Mutex`] that it keeps alive, until it is dropped; see [`Mutex::lock_owned`].
+#[must_use = "the lock is released when its guard is dropped"]
+pub struct OwnedMutexGuard<T: ?Sized> {
+    mutex: Arc<Mutex<T>>,
+}
+
+// SAFETY: as for `MutexGuard`.
+unsafe impl<T: ?Sized + Send + Sync> Sync for OwnedMutexGuard<T> {}
+
+impl<T: ?Sized> Deref for OwnedMutexGuard<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the only one, and nobody else reaches the data.
+        unsafe { &*self.mutex.data.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for OwnedMutexGuard<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the guard is borrowed exclusively.
+        unsafe { &mut *self.mutex.data.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for OwnedMutexGuard<T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.mutex.raw.unlock();
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for OwnedMutexGuard<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

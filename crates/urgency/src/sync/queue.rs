@@ -1,0 +1,182 @@
+//! The wait queue under every primitive: one word for those who need not wait, and a locked queue for the others.
+//!
+//! The word is the state of the primitive (permits, a lock's owner, a count of events) with one bit that belongs to the
+//! queue: `QUEUED`. The queue ([`Lists`]) is behind a lock of its own that is held for a few dozen
+//! instructions and never while a waker is woken or dropped.
+//!
+//! # Rules
+//!
+//! 1. While `QUEUED` is clear nobody waits, and anybody changes the word by one compare-and-swap
+//!    ([`update`](WaitQueue::update)): the fast path of acquiring and of releasing.
+//! 2. While `QUEUED` is set, only the holder of the lock changes the word. So whoever releases something
+//!    comes to the queue and hands it over, and whoever wants something enters behind the others: nobody
+//!    barges in, and a hand-over is a decision under one lock.
+//! 3. `QUEUED` is set under the lock by the first who waits, in the same step that looks whether waiting is
+//!    needed ([`Locked::claim`]). So a release before that step is seen by it, and one after that step
+//!    finds the bit: no wake-up is lost.
+//! 4. `QUEUED` is cleared when the lock is released and nobody waits.
+//!
+//! # Named races
+//!
+//! - *Release against first waiter*: rule 3; both are a compare-and-swap on the same word.
+//! - *Grant against drop*: the dropped waiter finds its slot granted, under the lock, and passes it on.
+//! - *Grant against poll*: a waiter that is polled for another reason finds the grant, and its wake-up is stale.
+//!
+//! The models in `loom.rs` run the primitives that are built from this: each hand-over to a waiter that is
+//! dropped at the same time, and each release against a first waiter.
+//!
+//! Rejected: the lock alone, without a word. An uncontended mutex would cost four locked instructions
+//! instead of two, and could not be looked at. Rejected: waking without handing over. A woken waiter would
+//! compete with newcomers, which is faster when many wait, and no longer FIFO.
+
+use super::lists::{Key, Left, Lists, Wakers};
+use crate::facade::{
+    Mutex, MutexGuard,
+    atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed},
+    },
+};
+use std::task::Waker;
+
+/// Somebody is in the queue: see the module's rules.
+pub(super) const QUEUED: u64 = 1;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct WaitQueue<N, G = ()> {
+    word: AtomicU64,
+    lists: Mutex<Lists<N, G>>,
+}
+
+/// The queue under its lock.
+pub(super) struct Locked<'a, N, G> {
+    word: &'a AtomicU64,
+    lists: MutexGuard<'a, Lists<N, G>>,
+}
+
+impl<N, G> WaitQueue<N, G> {
+    super::const_fn! {
+        /// Nobody waits; the word is `word`, whose bit `QUEUED` is clear.
+        pub(super) fn new(word: u64) -> Self {
+            WaitQueue {
+                word: AtomicU64::new(word),
+                lists: Mutex::new(Lists::new()),
+            }
+        }
+    }
+
+    /// The word as it is.
+    #[inline]
+    pub(super) fn word(&self) -> u64 {
+        self.word.load(Acquire)
+    }
+
+    /// Rule 1: changes the word unless somebody waits, or `change` refuses. Returns the word before, or the one that was
+    /// refused.
+    #[inline]
+    pub(super) fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        let mut word = self.word.load(Acquire);
+        loop {
+            if word & QUEUED != 0 {
+                return Err(word);
+            }
+            let Some(new) = change(word) else {
+                return Err(word);
+            };
+            match self.word.compare_exchange_weak(word, new, AcqRel, Acquire) {
+                Ok(_) => return Ok(word),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    pub(super) fn lock(&self) -> Locked<'_, N, G> {
+        // No code of others runs under this lock, and nothing in it panics but for a failed allocation,
+        // before anything was changed.
+        let lists = self.lists.lock();
+        Locked {
+            word: &self.word,
+            lists: lists.unwrap_or_else(|poisoned| poisoned.into_inner()),
+        }
+    }
+}
+
+impl<N, G> Locked<'_, N, G> {
+    /// Rule 3: `Ok` if `change` was made, since nobody waits. Otherwise the word, which now is the lock holder's: the
+    /// caller enters the queue, or drops the lock.
+    pub(super) fn claim(&mut self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        let mut word = self.word.load(Acquire);
+        loop {
+            if word & QUEUED != 0 {
+                return Err(word);
+            }
+            let new = change(word);
+            let to = new.unwrap_or(word | QUEUED);
+            match self.word.compare_exchange_weak(word, to, AcqRel, Acquire) {
+                Ok(_) => return new.map(|_| word).ok_or(to),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Changes the word, whoever waits. Returns it as it was before.
+    pub(super) fn change(&mut self, change: impl Fn(u64) -> u64) -> u64 {
+        let mut word = self.word.load(Acquire);
+        loop {
+            let to = change(word);
+            match self.word.compare_exchange_weak(word, to, AcqRel, Acquire) {
+                Ok(_) => return word,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// The word. It stays so while `QUEUED` is set.
+    pub(super) fn word(&self) -> u64 {
+        self.word.load(Acquire)
+    }
+
+    /// Enters the queue. The caller has claimed the word.
+    pub(super) fn enter(&mut self, level: u8, need: N, waker: Waker) -> Key {
+        debug_assert!(self.word.load(Relaxed) & QUEUED != 0, "claim comes first");
+        self.lists.enter(level, need, waker)
+    }
+
+    /// See [`Lists::first`].
+    pub(super) fn first(&self) -> Option<&N> {
+        self.lists.first()
+    }
+
+    /// See [`Lists::grant`].
+    pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
+        self.lists.grant(grant)
+    }
+
+    /// See [`Lists::grant_all`].
+    pub(super) fn grant_all(&mut self, grant: G, wakers: &mut Wakers)
+    where
+        G: Clone,
+    {
+        self.lists.grant_all(grant, wakers);
+    }
+
+    /// See [`Lists::poll`].
+    pub(super) fn poll(&mut self, key: &mut Option<Key>, waker: Waker) -> (Option<G>, Waker) {
+        self.lists.poll(key, waker)
+    }
+
+    /// See [`Lists::leave`].
+    pub(super) fn leave(&mut self, key: Key) -> Left<G> {
+        self.lists.leave(key)
+    }
+}
+
+impl<N, G> Drop for Locked<'_, N, G> {
+    /// Rule 4.
+    fn drop(&mut self) {
+        if self.word.load(Relaxed) & QUEUED != 0 && self.lists.is_empty() {
+            self.word.fetch_and(!QUEUED, AcqRel);
+        }
+    }
+}

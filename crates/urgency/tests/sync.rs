@@ -1,0 +1,377 @@
+//! The primitives that suspend: order, cancellation, backpressure, and that waiting costs no worker.
+
+mod common;
+
+use common::{ends, runtime};
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex as StdMutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    task::{Context, Poll, Waker},
+};
+use urgency::{
+    Handle, LevelId, Runtime, block_on,
+    sync::{Mutex, Notify, Semaphore, TryRecvError, TrySendError, mpsc, oneshot},
+    yield_now,
+};
+
+urgency::levels! { App: High > Middle > Low }
+
+fn with_levels(workers: usize) -> Runtime {
+    let builder = Runtime::builder().workers(workers).levels::<App>();
+    builder.build().unwrap()
+}
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn all<T>(handles: Vec<Handle<T>>) -> Vec<T> {
+    handles.into_iter().map(|h| h.get().unwrap()).collect()
+}
+
+/// Starts tasks that each wait and then note their name; each waits before the next is started.
+fn waiters<F: Future + Send + 'static>(
+    runtime: &Runtime,
+    levels: &[LevelId],
+    log: &Arc<StdMutex<Vec<usize>>>,
+    wait: impl Fn() -> F,
+) -> Vec<Handle<()>> {
+    let start = |(name, &level): (usize, &LevelId)| {
+        let (log, wait) = (log.clone(), wait());
+        let waits = Arc::new(AtomicBool::new(false));
+        let told = waits.clone();
+        let task = runtime.spawn_at(level, async move {
+            let mut wait = pin!(wait);
+            let got = poll_fn(|cx| {
+                let got = wait.as_mut().poll(cx);
+                told.store(true, SeqCst);
+                got
+            });
+            let _kept = got.await;
+            log.lock().unwrap().push(name);
+        });
+        while !waits.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        task
+    };
+    levels.iter().enumerate().map(start).collect()
+}
+
+#[test]
+fn a_lock_is_handed_to_more_urgent_levels_first_and_to_equals_in_order() {
+    ends(|| {
+        let runtime = with_levels(1);
+        let (mutex, log) = (Arc::new(Mutex::new(())), Arc::default());
+        let held = mutex.try_lock().unwrap();
+        let levels = [
+            Low.into(),
+            High.into(),
+            Middle.into(),
+            Low.into(),
+            High.into(),
+        ];
+        let tasks = waiters(&runtime, &levels, &log, || mutex.clone().lock_owned());
+        drop(held);
+        all(tasks);
+        assert_eq!(*log.lock().unwrap(), [1, 4, 2, 0, 3]);
+    });
+}
+
+#[test]
+fn who_waits_is_not_overtaken_by_who_comes() {
+    let mutex = Mutex::new(());
+    let held = mutex.try_lock().unwrap();
+    let mut first = pin!(mutex.lock());
+    assert!(poll(first.as_mut()).is_pending());
+    drop(held);
+    assert!(mutex.is_locked(), "it was handed over");
+    assert!(mutex.try_lock().is_err());
+    let mut second = pin!(mutex.lock());
+    assert!(poll(second.as_mut()).is_pending());
+    let Poll::Ready(guard) = poll(first.as_mut()) else {
+        panic!("the lock was handed over");
+    };
+    drop(guard);
+    assert!(poll(second.as_mut()).is_ready());
+}
+
+#[test]
+fn what_was_handed_to_a_dropped_waiter_goes_to_the_next() {
+    let (mutex, places, event) = (Mutex::new(()), Semaphore::new(1), Notify::new());
+
+    let held = mutex.try_lock().unwrap();
+    let (mut a, mut b) = (Box::pin(mutex.lock()), Box::pin(mutex.lock()));
+    assert!(poll(a.as_mut()).is_pending() && poll(b.as_mut()).is_pending());
+    drop(held);
+    drop(a);
+    assert!(poll(b.as_mut()).is_ready());
+
+    let held = places.try_acquire().unwrap();
+    let (mut a, mut b) = (Box::pin(places.acquire()), Box::pin(places.acquire()));
+    assert!(poll(a.as_mut()).is_pending() && poll(b.as_mut()).is_pending());
+    drop(held);
+    drop(a);
+    assert!(poll(b.as_mut()).is_ready());
+    drop(b);
+    assert_eq!(places.available_permits(), 1);
+
+    let (mut a, mut b) = (Box::pin(event.notified()), Box::pin(event.notified()));
+    assert!(poll(a.as_mut()).is_pending() && poll(b.as_mut()).is_pending());
+    event.notify_one();
+    drop(a);
+    assert!(poll(b.as_mut()).is_ready());
+}
+
+#[test]
+fn a_place_handed_to_a_dropped_sender_goes_to_the_next() {
+    let (sender, mut receiver) = mpsc::bounded(1);
+    sender.try_send(0).unwrap();
+    let (mut a, mut b) = (Box::pin(sender.send(1)), Box::pin(sender.send(2)));
+    assert!(poll(a.as_mut()).is_pending() && poll(b.as_mut()).is_pending());
+    assert_eq!(receiver.try_recv(), Ok(0));
+    assert_eq!(sender.try_send(3), Err(TrySendError::Full(3)), "it is a's");
+    drop(a);
+    assert!(poll(b.as_mut()).is_ready());
+    assert_eq!(receiver.try_recv(), Ok(2));
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
+    sender.try_send(4).unwrap();
+}
+
+#[test]
+fn a_waiter_for_many_permits_is_not_starved_by_waiters_for_one() {
+    let places = Semaphore::new(3);
+    let held = places.try_acquire_many(2).unwrap();
+    let mut many = Box::pin(places.acquire_many(3));
+    assert!(poll(many.as_mut()).is_pending());
+    let mut one = Box::pin(places.acquire());
+    assert!(
+        poll(one.as_mut()).is_pending(),
+        "one is free, but it is kept"
+    );
+    drop(many);
+    assert!(poll(one.as_mut()).is_ready(), "the next needs fewer");
+    drop(held);
+}
+
+#[test]
+fn a_more_urgent_waiter_that_needs_fewer_permits_is_served_at_once() {
+    ends(|| {
+        let runtime = with_levels(1);
+        let places = Arc::new(Semaphore::new(3));
+        let held = places.try_acquire_many(2).unwrap();
+        let log = Arc::default();
+        let first = waiters(&runtime, &[Low.into()], &log, || {
+            places.clone().acquire_owned(3)
+        });
+        let second = waiters(&runtime, &[High.into()], &log, || {
+            places.clone().acquire_owned(1)
+        });
+        all(second);
+        drop(held);
+        all(first);
+        assert_eq!(*log.lock().unwrap(), [0, 0]);
+    });
+}
+
+#[test]
+fn permits_can_be_forgotten_split_and_added_and_a_closed_semaphore_gives_none() {
+    let places = Semaphore::new(4);
+    let mut three = places.try_acquire_many(3).unwrap();
+    let one = three.split(1).unwrap();
+    assert!(three.split(3).is_none());
+    three.forget();
+    assert_eq!((places.available_permits(), one.permits()), (1, 1));
+    places.add_permits(5);
+    let mut waiting = Box::pin(places.acquire_many(7));
+    assert!(poll(waiting.as_mut()).is_pending());
+    places.close();
+    assert!(matches!(poll(waiting.as_mut()), Poll::Ready(Err(_))));
+    drop(one);
+    assert_eq!(places.available_permits(), 7);
+    assert!(places.acquire_blocking().is_err());
+}
+
+#[test]
+fn a_blocked_closure_gives_its_worker_away() {
+    ends(|| {
+        let runtime = runtime(1);
+        let (mutex, event) = (Arc::new(Mutex::new(0)), Arc::new(Notify::new()));
+        let (sender, mut receiver) = mpsc::bounded(1);
+        let (tell, told) = oneshot::channel();
+        let held = mutex.clone().try_lock_owned().unwrap();
+        let (theirs, ours) = (mutex.clone(), event.clone());
+        // Each waits for what only a later one does, all on one worker.
+        let closures = [
+            runtime.spawn_fn(move || {
+                *theirs.lock_blocking() += 1;
+                sender.send_blocking(1).unwrap();
+                sender.send_blocking(2).unwrap();
+            }),
+            runtime.spawn_fn(move || {
+                assert_eq!(receiver.recv_blocking(), Some(1));
+                assert_eq!(receiver.recv_blocking(), Some(2));
+                assert_eq!(receiver.recv_blocking(), None);
+                tell.send(()).unwrap();
+            }),
+            runtime.spawn_fn(move || {
+                told.recv_blocking().unwrap();
+                ours.notify_one();
+            }),
+            runtime.spawn_fn(move || event.wait_blocking()),
+            runtime.spawn_fn(move || drop(held)),
+        ];
+        all(closures.into());
+        assert_eq!(*mutex.lock_blocking(), 1);
+    });
+}
+
+#[test]
+fn tasks_closures_and_plain_threads_share_a_lock() {
+    ends(|| {
+        let runtime = runtime(2);
+        let count = Arc::new(Mutex::new(0));
+        let tasks: Vec<_> = (0..8)
+            .map(|n| {
+                let count = count.clone();
+                if n % 2 == 0 {
+                    runtime.spawn(async move {
+                        for _ in 0..200 {
+                            let mut count = count.lock().await;
+                            let before = *count;
+                            yield_now().await;
+                            *count = before + 1;
+                        }
+                    })
+                } else {
+                    runtime.spawn_fn(move || (0..200).for_each(|_| *count.lock_blocking() += 1))
+                }
+            })
+            .collect();
+        for _ in 0..200 {
+            *count.lock_blocking() += 1;
+        }
+        all(tasks);
+        assert_eq!(*count.lock_blocking(), 9 * 200);
+    });
+}
+
+#[test]
+fn a_full_channel_holds_its_producers_back() {
+    ends(|| {
+        let runtime = runtime(2);
+        let (sender, mut receiver) = mpsc::bounded(4);
+        let (sent, received) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
+        let producers: Vec<_> = (0..3)
+            .map(|_| {
+                let (sender, sent) = (sender.clone(), sent.clone());
+                runtime.spawn(async move {
+                    for n in 0..500 {
+                        sender.send(n).await.unwrap();
+                        sent.fetch_add(1, SeqCst);
+                    }
+                })
+            })
+            .collect();
+        drop(sender);
+        while receiver.recv_blocking().is_some() {
+            let received = received.fetch_add(1, SeqCst) + 1;
+            let ahead = sent.load(SeqCst).saturating_sub(received);
+            assert!(ahead <= 4, "{ahead} messages in a channel for 4");
+        }
+        assert_eq!(received.into_inner(), 1500);
+        all(producers);
+    });
+}
+
+#[test]
+fn messages_of_one_sender_arrive_in_order_bounded_or_not() {
+    ends(|| {
+        let runtime = runtime(2);
+        for (sender, mut receiver) in [mpsc::bounded(3), mpsc::unbounded()] {
+            let producer = runtime.spawn(async move {
+                for n in 0..1000 {
+                    sender.send(n).await.unwrap();
+                }
+            });
+            let consumer = runtime.spawn(async move {
+                for n in 0..1000 {
+                    assert_eq!(receiver.recv().await, Some(n));
+                }
+                assert_eq!(receiver.recv().await, None);
+            });
+            all(vec![producer, consumer]);
+        }
+    });
+}
+
+#[test]
+fn a_closed_channel_refuses_messages_and_gives_out_those_it_has() {
+    let (sender, mut receiver) = mpsc::bounded(1);
+    sender.try_send(1).unwrap();
+    let mut waiting = Box::pin(sender.send(2));
+    assert!(poll(waiting.as_mut()).is_pending());
+    receiver.close();
+    assert!(matches!(poll(waiting.as_mut()), Poll::Ready(Err(error)) if error.0 == 2));
+    assert_eq!(sender.try_send(3), Err(TrySendError::Closed(3)));
+    assert_eq!(receiver.recv_blocking(), Some(1));
+    assert_eq!(receiver.recv_blocking(), None);
+}
+
+#[test]
+fn a_oneshot_message_to_nobody_comes_back() {
+    let (sender, receiver) = oneshot::channel();
+    drop(receiver);
+    assert!(sender.is_closed());
+    assert_eq!(sender.send(5).unwrap_err().0, 5);
+    let (sender, mut receiver) = oneshot::channel();
+    sender.send(6).unwrap();
+    receiver.close();
+    assert_eq!(receiver.try_recv(), Ok(6), "sent before it was closed");
+    assert_eq!(receiver.try_recv(), Err(TryRecvError::Closed));
+}
+
+#[test]
+fn a_task_that_never_has_to_wait_lets_its_equals_run() {
+    ends(|| {
+        let runtime = runtime(1);
+        let (places, done) = (Semaphore::new(1), Arc::new(AtomicBool::new(false)));
+        let theirs = done.clone();
+        let greedy = runtime.spawn(async move {
+            let mut rounds = 0u64;
+            while !theirs.load(SeqCst) {
+                drop(places.acquire().await.unwrap());
+                rounds += 1;
+            }
+            rounds
+        });
+        let other = runtime.spawn(async move { done.store(true, SeqCst) });
+        all(vec![other]);
+        assert!(greedy.get().unwrap() > 0);
+    });
+}
+
+#[test]
+fn notifying_all_wakes_who_waits_and_who_is_about_to() {
+    let event = Notify::new();
+    let mut early = Box::pin(event.notified());
+    let mut waits = Box::pin(event.notified());
+    assert!(poll(waits.as_mut()).is_pending());
+    event.notify_all();
+    assert!(poll(waits.as_mut()).is_ready() && poll(early.as_mut()).is_ready());
+    assert!(
+        poll(Box::pin(event.notified()).as_mut()).is_pending(),
+        "not stored"
+    );
+    event.notify_one();
+    event.notify_one();
+    block_on(event.notified());
+    assert!(
+        poll(Box::pin(event.notified()).as_mut()).is_pending(),
+        "one is stored"
+    );
+}
