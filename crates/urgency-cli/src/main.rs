@@ -3,6 +3,8 @@
 //! `urgency demo` runs the project's main job: interactive requests beside endless parallel compute on the same
 //! processors, under Urgency and under the usual alternatives, live and in about 20 seconds.
 //!
+//! `urgency load cache` loads a server that speaks memcached's protocol ([`urgency_load`]).
+//!
 //! Exit codes: 0 all went well; 1 something failed while running (a process died, a file could not be written); 2 the command line
 //! was wrong, and nothing was started.
 //!
@@ -29,15 +31,25 @@ struct Cli {
 enum Command {
     /// Interactive requests beside endless compute: Urgency, Tokio + Rayon and plain threads, live.
     Demo(demo::Options),
+    /// Load generators.
+    #[command(subcommand)]
+    Load(Load),
     #[command(hide = true)]
     DemoServer { spec: String },
     #[command(hide = true)]
     DemoClient { spec: String },
 }
 
+#[derive(Subcommand)]
+enum Load {
+    /// Load a server that speaks memcached's protocol, and measure its latency.
+    Cache(urgency_load::command::Options),
+}
+
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Demo(options) => demo::run(&options),
+        Command::Load(Load::Cache(options)) => urgency_load::command::run(&options),
         Command::DemoServer { spec } => with_spec(&spec, demo::server::main),
         Command::DemoClient { spec } => with_spec(&spec, demo::client::main),
     }

@@ -1,0 +1,132 @@
+//! How the client's threads are scheduled: on which processors, in which class, how exactly their timers fire.
+//!
+//! A load client must not be starved by what it measures, or the wait for its own processor counts as the server's latency. So its threads ask for the class
+//! SCHED_FIFO, which the kernel prefers to every normal thread; that needs CAP_SYS_NICE or a limit RLIMIT_RTPRIO above 0. Where it is refused the
+//! threads stay normal, and the outcome says so. The kernel takes a real-time thread that never sleeps off its processor for 5 % of each second
+//! (`sched_rt_runtime_us`); a client that is always busy is therefore better off with `--class normal` on a processor of its own.
+
+use clap::ValueEnum;
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use serde::Serialize;
+use std::num::NonZeroU64;
+use std::{fmt, str::FromStr};
+use thread_priority::unix::{
+    RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
+};
+
+/// The scheduling class to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// SCHED_FIFO where it is permitted.
+    RealTime,
+    /// As the client was started.
+    Normal,
+}
+
+/// Processors by number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub struct Cpus(Vec<usize>);
+
+impl Cpus {
+    /// These processors.
+    pub fn new(cpus: Vec<usize>) -> Self {
+        Cpus(cpus)
+    }
+
+    /// Their numbers.
+    pub fn numbers(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// Binds the calling thread, and those that it starts, to these processors.
+    ///
+    /// # Errors
+    ///
+    /// The system's, if none of them may be used.
+    pub fn bind(&self) -> std::io::Result<()> {
+        let mut set = CpuSet::new();
+        for &cpu in &self.0 {
+            set.set(cpu);
+        }
+        Ok(sched_setaffinity(None, &set)?)
+    }
+}
+
+impl FromStr for Cpus {
+    type Err = String;
+
+    /// A list as `taskset -c` takes it: `0`, `0,2`, `0-3`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refuse = || {
+            format!(
+                "allowed: processor numbers below {}, as in 0 or 0,2 or 0-3",
+                CpuSet::MAX_CPU
+            )
+        };
+        let number = |text: &str| match text.parse::<usize>() {
+            Ok(number) if number < CpuSet::MAX_CPU => Ok(number),
+            _ => Err(refuse()),
+        };
+        let mut cpus = Vec::new();
+        for part in text.split(',') {
+            match part.split_once('-') {
+                None => cpus.push(number(part)?),
+                Some((first, last)) => cpus.extend(number(first)?..=number(last)?),
+            }
+        }
+        match cpus.is_empty() {
+            true => Err(refuse()),
+            false => Ok(Cpus(cpus)),
+        }
+    }
+}
+
+impl fmt::Display for Cpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list: Vec<_> = self.0.iter().map(usize::to_string).collect();
+        f.write_str(&list.join(","))
+    }
+}
+
+impl From<Cpus> for String {
+    fn from(cpus: Cpus) -> String {
+        cpus.to_string()
+    }
+}
+
+/// Puts the calling thread into `class`; returns what it got, in words.
+pub fn enter(class: Class) -> String {
+    // Where the slack cannot be set, sends come up to 50 us late, and the client's lag shows it.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
+    if class == Class::Normal {
+        return "normal".to_owned();
+    }
+    let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+    let lowest = thread_priority::ThreadPriority::Min;
+    match set_thread_priority_and_policy(thread_native_id(), lowest, fifo) {
+        Ok(()) => "SCHED_FIFO".to_owned(),
+        Err(thread_priority::Error::OS(code)) => format!(
+            "normal (SCHED_FIFO refused: {})",
+            std::io::Error::from_raw_os_error(code)
+        ),
+        Err(other) => format!("normal (SCHED_FIFO refused: {other:?})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_lists_are_read_as_taskset_reads_them() {
+        let cpus: Cpus = "0,2-4".parse().expect("a list");
+        assert_eq!(cpus.numbers(), [0, 2, 3, 4]);
+        assert_eq!(cpus.to_string(), "0,2,3,4");
+        for text in ["", "x", "3-1", "1,", "99999"] {
+            assert!(text.parse::<Cpus>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The client: lanes that run together, and what came of it.
+
+use crate::lane::{Lane, Pace, Run, Shared};
+use crate::record::Live;
+use crate::value::Versions;
+use crate::{Error, Load, Outcome, workload::Draw};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a display is shown what happens.
+const SHOW: Duration = Duration::from_millis(500);
+/// What a fill may take.
+const FILL: Duration = Duration::from_secs(120);
+
+/// What a display is shown while a run is under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Since the run began.
+    pub elapsed: Duration,
+    /// Replies per second since the last time.
+    pub replies_per_s: f64,
+    /// Their median latency, to a quarter octave.
+    pub p50: Duration,
+    /// The latency that 99 % of them did not exceed, to a quarter octave.
+    pub p99: Duration,
+}
+
+/// Open connections to one server, and what is known about the values there.
+///
+/// ```no_run
+/// use urgency_load::{Arrivals, Client, Load, Pace, Timing};
+///
+/// let load = Load { connections: 50, ..Load::new("127.0.0.1:11211".parse()?) };
+/// let mut client = Client::connect(load)?;
+/// client.fill(&mut |_| ())?;
+/// let pace = Pace::Open(20_000.0, Arrivals::Poisson);
+/// let outcome = client.run(pace, &Timing::seconds(10.0), &mut |_| ())?;
+/// println!("p99 {} ms", outcome.latency.p99_ms);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Client {
+    lanes: Vec<Lane>,
+    shared: Shared,
+    runs: u64,
+}
+
+/// How long a run takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Load before anything is recorded.
+    pub ramp: Duration,
+    /// Time that is recorded.
+    pub duration: Duration,
+    /// How long replies are awaited after the last request.
+    pub grace: Duration,
+}
+
+impl Timing {
+    /// So many recorded seconds after half a second of ramp, and 3 s of grace.
+    pub fn seconds(seconds: f64) -> Self {
+        Timing {
+            ramp: Duration::from_millis(500),
+            duration: Duration::from_secs_f64(seconds),
+            grace: Duration::from_secs(3),
+        }
+    }
+}
+
+impl Client {
+    /// Checks the load and opens all connections.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`], [`Error::Connect`], or [`Error::System`] if there are not enough descriptors.
+    pub fn connect(load: Load) -> Result<Client, Error> {
+        load.check()?;
+        allow_descriptors(load.connections as u64 + load.threads as u64 + 32)?;
+        let open = |index| Lane::open(index, &load);
+        let lanes = (0..load.threads).map(open).collect::<Result<_, _>>()?;
+        let known = match load.workload.verify {
+            true => load.workload.keys,
+            false => 0,
+        };
+        let shared = Shared {
+            draw: Draw::new(load.workload.keys, load.workload.popularity),
+            versions: (0..known)
+                .map(|_| Mutex::new(Versions::default()))
+                .collect(),
+            filled: AtomicBool::new(false),
+            live: Live::new(),
+            stop: AtomicBool::new(false),
+            load,
+        };
+        Ok(Client {
+            lanes,
+            shared,
+            runs: 0,
+        })
+    }
+
+    /// The load.
+    pub fn load(&self) -> &Load {
+        &self.shared.load
+    }
+
+    /// Writes every key once, so that gets find what they look for and every version is known.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Client::run), and [`Error::Fill`] if it takes longer than two minutes.
+    pub fn fill(&mut self, show: &mut dyn FnMut(&Progress)) -> Result<Outcome, Error> {
+        let timing = Timing {
+            ramp: Duration::ZERO,
+            duration: FILL,
+            grace: Duration::from_secs(3),
+        };
+        let outcome = self.run(Pace::Fill, &timing, show)?;
+        let keys = u64::from(self.shared.load.workload.keys);
+        if outcome.counts.answered < keys {
+            return Err(Error::Fill {
+                stored: outcome.counts.stored,
+                keys,
+                seconds: FILL.as_secs(),
+            });
+        }
+        self.shared.filled.store(true, Ordering::Relaxed);
+        Ok(outcome)
+    }
+
+    /// One run over all connections. `show` is called now and then on the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// A connection that cannot be opened again, breaks or is closed; a reply that is none; a request that the server does not understand. What a server may
+    /// say (`SERVER_ERROR`) and wrong values are counted in the outcome instead.
+    pub fn run(
+        &mut self,
+        pace: Pace,
+        timing: &Timing,
+        show: &mut dyn FnMut(&Progress),
+    ) -> Result<Outcome, Error> {
+        self.runs += 1;
+        let run = Run {
+            pace,
+            ramp: timing.ramp,
+            duration: timing.duration,
+            grace: timing.grace,
+            seed: self.runs,
+        };
+        let shared = &self.shared;
+        shared.stop.store(false, Ordering::Relaxed);
+        let start = Instant::now();
+        let (done, ended) = channel();
+        let results: Vec<_> = thread::scope(|scope| {
+            let lanes = self.lanes.iter_mut();
+            let threads: Vec<_> = lanes
+                .map(|lane| {
+                    let done = done.clone();
+                    scope.spawn(move || {
+                        let result = lane.run(shared, &run);
+                        if result.is_err() {
+                            shared.stop.store(true, Ordering::Relaxed);
+                        }
+                        // Nobody waits any more only if the calling thread has panicked.
+                        let _ = done.send(());
+                        result
+                    })
+                })
+                .collect();
+            watch(&shared.live, threads.len(), &ended, show);
+            threads
+                .into_iter()
+                .map(|thread| {
+                    thread
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                })
+                .collect()
+        });
+        let elapsed = start.elapsed();
+        let records = results.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let recorded = match pace {
+            Pace::Fill => elapsed,
+            _ => timing.duration,
+        };
+        Ok(Outcome::of(pace, recorded, elapsed, records))
+    }
+}
+
+/// Shows progress until `threads` threads have ended.
+fn watch(
+    live: &Live,
+    threads: usize,
+    ended: &std::sync::mpsc::Receiver<()>,
+    show: &mut dyn FnMut(&Progress),
+) {
+    let start = Instant::now();
+    let (mut last, mut before) = (start, live.snapshot());
+    let mut left = threads;
+    while left > 0 {
+        match ended.recv_timeout(SHOW.saturating_sub(last.elapsed())) {
+            Ok(()) => left -= 1,
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                let (now, after) = (Instant::now(), live.snapshot());
+                let (replies, p50) = Live::between(&before, &after, 0.5);
+                let (_, p99) = Live::between(&before, &after, 0.99);
+                show(&Progress {
+                    elapsed: now - start,
+                    replies_per_s: replies as f64 / (now - last).as_secs_f64(),
+                    p50,
+                    p99,
+                });
+                (last, before) = (now, after);
+            }
+        }
+    }
+}
+
+/// Raises the limit on open descriptors if it is too low.
+fn allow_descriptors(needed: u64) -> Result<(), Error> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    if limit.maximum.is_some_and(|maximum| maximum < needed) {
+        let cause = std::io::Error::other(format!(
+            "{needed} open descriptors are needed, the hard limit is {}; raise it with `ulimit -Hn {needed}` or use fewer --connections",
+            limit.maximum.unwrap_or(0)
+        ));
+        let what = "too many connections";
+        return Err(Error::System { what, cause });
+    }
+    let raised = Rlimit {
+        current: Some(needed),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).map_err(|cause| Error::System {
+        what: "the limit on open descriptors cannot be raised",
+        cause: cause.into(),
+    })
+}
