@@ -37,9 +37,12 @@ pub enum Fault {
     NoGets,
 }
 
+/// Flags and value.
+type Item = (String, Vec<u8>);
+
 struct State {
     fault: Fault,
-    items: Mutex<HashMap<Vec<u8>, (String, Vec<u8>)>>,
+    items: Mutex<HashMap<Vec<u8>, Item>>,
     gets: AtomicUsize,
     sets: AtomicUsize,
 }
