@@ -153,6 +153,7 @@
 mod account;
 #[cfg(not(urgency_loom))]
 mod block;
+mod chaos;
 mod facade;
 mod fork;
 #[cfg(not(urgency_loom))]

@@ -36,9 +36,12 @@
 //! publication be simple).
 
 use super::{fence, job::Job};
-use crate::facade::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicUsize, Ordering},
+use crate::{
+    chaos,
+    facade::{
+        Mutex,
+        atomic::{AtomicPtr, AtomicUsize, Ordering},
+    },
 };
 use crossbeam_utils::CachePadded;
 use std::{cell::Cell, ptr};
@@ -252,6 +255,9 @@ impl Deque {
         admit: impl FnOnce() -> bool,
         on_steal: impl FnOnce(*const Job),
     ) -> Stolen {
+        if !raise && chaos::one_in(4) {
+            return Stolen::Contended;
+        }
         let Ok(buffer) = self.public.buffer.try_lock() else {
             return Stolen::Contended;
         };
@@ -295,6 +301,7 @@ impl Deque {
     /// Raises the split to `wanted`, or as far as there are jobs. Called with the lock held.
     fn raise(&self, split: usize, wanted: usize) -> usize {
         self.set_split(wanted);
+        chaos::delay();
         let granted = if fence::heavy() {
             self.bottom.load(Ordering::Acquire).clamp(split, wanted)
         } else {

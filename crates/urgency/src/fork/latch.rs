@@ -9,7 +9,10 @@
 //!    value is used afterwards.
 //! 3. The joiner reads the result only after [`Latch::is_done`] or a refused `wait`.
 
-use crate::facade::atomic::{AtomicPtr, Ordering};
+use crate::{
+    chaos,
+    facade::atomic::{AtomicPtr, Ordering},
+};
 use std::ptr;
 
 /// See the module's text. `S` is the stack; the latch never dereferences it.
@@ -34,6 +37,7 @@ impl<S> Latch<S> {
 
     /// Registers `stack` to be woken. `false`: done already. Registering again is harmless.
     pub(crate) fn wait(&self, stack: *const S) -> bool {
+        chaos::delay();
         let stack = stack.cast_mut();
         match self
             .0
@@ -49,6 +53,7 @@ impl<S> Latch<S> {
     /// # Safety
     /// `this` is valid until the joiner can see the latch set.
     pub(crate) unsafe fn set(this: *const Self) -> Option<*const S> {
+        chaos::delay();
         // SAFETY: valid until the swap, by the caller's promise; not touched after it.
         let old = unsafe { &*this }.0.swap(done(), Ordering::AcqRel);
         debug_assert_ne!(old, done(), "a job ran twice");

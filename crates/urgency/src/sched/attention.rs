@@ -32,7 +32,10 @@
 //!    writes `room` before it clears BUSY and looks at the requests; a requester sets its bit before it
 //!    clears `room`. A late clearing costs a look into the scheduler.
 
-use crate::facade::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::{
+    chaos,
+    facade::atomic::{AtomicU32, AtomicUsize, Ordering},
+};
 
 const BUSY: u32 = 1;
 const TAKEN: u32 = 2;
@@ -75,6 +78,9 @@ impl Attention {
     /// How many jobs the deque may hold; zero if anybody wants anything.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
+        if chaos::one_in(16) {
+            return 0;
+        }
         self.room.load(Ordering::Relaxed)
     }
 
@@ -155,6 +161,9 @@ impl Attention {
     /// Gives the worker with this number back to the stack that it was taken from, if the stack has not
     /// noticed yet. `false`: it has, and waits (or will wait) for a worker.
     pub(crate) fn give_back(&self, worker: usize) -> bool {
+        if chaos::one_in(2) {
+            return false;
+        }
         let mut old = self.word.load(Ordering::Relaxed);
         loop {
             if old & TAKEN == 0 || (old >> WORKER_SHIFT) as usize != worker {

@@ -19,6 +19,7 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
+    chaos,
     fork::{deque::Stolen, fence, job::Job},
     os::clock,
     task::TaskRef,
@@ -127,6 +128,7 @@ impl Shared {
     /// Takes the oldest job of a deque from the pool; the deque goes to the tail if it has more.
     fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
         stack.queued.store(false, Ordering::SeqCst);
+        chaos::delay();
         match stack.deque.steal(false, || true, on_steal) {
             Stolen::Job(job, more) => {
                 if more {
@@ -185,6 +187,9 @@ impl Shared {
                 self.start(&self.workers[id]);
                 return None;
             }
+            // Somebody may have had it meanwhile. A stack that runs and is not its worker's holder is asked for
+            // nothing, and what is in its ring is lost.
+            me.hold(worker);
         }
     }
 
@@ -242,7 +247,7 @@ impl Shared {
         let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
-                self.threads.patience.ticks()
+                chaos::patience(self.threads.patience.ticks())
             } else {
                 0
             };

@@ -22,7 +22,7 @@ use super::{
     stack::{Delivery, Stack},
     worker::Worker,
 };
-use crate::{os::clock, task::TaskRef};
+use crate::{chaos, os::clock, task::TaskRef};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard,
@@ -132,6 +132,7 @@ impl Shared {
             if self.pollers.load(Ordering::SeqCst) == 0 {
                 break;
             }
+            chaos::delay();
             // A thread in the poller is a spare thread: it claims the worker when it comes out.
             self.release(worker);
             if let Some(driver) = self.driver_if_made() {
@@ -271,11 +272,12 @@ impl Shared {
         }
         {
             let mut spares = locked(&self.threads.spares);
-            if spares.len() >= KEPT_SPARES * self.workers.len() {
+            if spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8) {
                 return Spare::End;
             }
             spares.push(me.clone());
         }
+        chaos::delay();
         // Whoever set `closing`, wanted a poller, or released a worker for us before we were in the list
         // did not see us.
         if (self.closing.load(Ordering::SeqCst)

@@ -22,7 +22,10 @@
 //! worker looks at the levels before the announcement is there. The two barriers exclude that both
 //! happen.
 
-use crate::facade::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use crate::{
+    chaos,
+    facade::atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -44,9 +47,11 @@ impl Idle {
 
     /// Worker `id` is no longer used by anybody. Ends with a full barrier.
     pub(crate) fn release(&self, id: usize) {
+        chaos::delay();
         let old = self.words[id / 64].fetch_or(1 << (id % 64), Ordering::SeqCst);
         debug_assert_eq!(old >> (id % 64) & 1, 0, "a worker was released twice");
         fence(Ordering::SeqCst);
+        chaos::delay();
     }
 
     /// Takes an idle worker, if there is one; `hint` is looked at first.
@@ -90,9 +95,11 @@ impl Idle {
 
     /// The calling worker found work or gives up. Ends with a full barrier.
     pub(crate) fn stop_search(&self) {
+        chaos::delay();
         let old = self.searching.fetch_sub(1, Ordering::SeqCst);
         debug_assert_ne!(old, 0);
         fence(Ordering::SeqCst);
+        chaos::delay();
     }
 
     /// How many workers search.

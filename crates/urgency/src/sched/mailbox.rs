@@ -11,9 +11,12 @@
 //!    away. The token of `park`/`unpark` keeps it.
 //! 3. What the giver wrote before `deliver` is visible after `receive`.
 
-use crate::facade::{
-    atomic::{AtomicPtr, Ordering},
-    thread,
+use crate::{
+    chaos,
+    facade::{
+        atomic::{AtomicPtr, Ordering},
+        thread,
+    },
 };
 use std::ptr;
 
@@ -32,7 +35,9 @@ impl<T> Mailbox<T> {
 
     /// Puts `item` (not null) into the mailbox and wakes its thread.
     pub(crate) fn deliver(&self, item: *const T, receiver: &thread::Thread) {
+        chaos::delay();
         let old = self.slot.swap(item.cast_mut(), Ordering::AcqRel);
+        chaos::delay();
         debug_assert!(old.is_null(), "two deliveries to one mailbox");
         receiver.unpark();
     }

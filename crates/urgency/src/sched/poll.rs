@@ -28,7 +28,7 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{io::driver::wake_all, os};
+use crate::{chaos, io::driver::wake_all, os};
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicU64, Ordering},
@@ -98,10 +98,12 @@ impl Shared {
                 Ok(outcome) => outcome.relief,
                 Err(_) => false,
             };
+            chaos::delay();
             let entries = run::in_batch(|| wake_all(&mut ready));
             if relief {
                 self.threads.relief_expired();
             }
+            chaos::delay();
             let worker = self
                 .take_worker_for_ready()
                 .or_else(|| if relief { self.relieve() } else { None });
@@ -164,6 +166,7 @@ impl Shared {
         let stack = self.holder(worker)?;
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
         let taken = &*self.workers[stack.attention.take(only_if)?];
+        chaos::delay();
         taken.at(stack.level()).running.add(taken.lap());
         self.flush_ring(stack);
         let stack = stack.arc();
@@ -195,7 +198,7 @@ impl Shared {
                 stack.asked_at.store(ran, Ordering::Relaxed);
                 stack.attention.request(CHECK_IN);
             } else if taken.is_none()
-                && is_overrunning(stack, tid)
+                && (is_overrunning(stack, tid) || chaos::one_in(2))
                 && let Some((relieved, _)) = self.take_from(worker, CHECK_IN)
             {
                 relieved.at(serves).reliefs.add(1);
@@ -227,6 +230,7 @@ impl Shared {
                 continue;
             }
             self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
+            chaos::delay();
             stack.demoted.store(true, Ordering::SeqCst);
             // It may have checked in meanwhile, and looked at `demoted` before it was set.
             if !stack.attention.is_taken() && stack.demoted.swap(false, Ordering::SeqCst) {

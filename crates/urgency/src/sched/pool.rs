@@ -14,7 +14,7 @@
 //! (`TaskRef::run`, `Suspension::claim`, `Deque::steal`) and looks further.
 
 use super::{StolenJob, stack::Stack};
-use crate::{os::clock, task::TaskRef};
+use crate::{chaos, os::clock, task::TaskRef};
 use crossbeam_queue::SegQueue;
 use std::sync::{
     Arc,
@@ -69,6 +69,11 @@ impl Pool {
             && let Some(stack) = self.mugging.pop()
         {
             return Some((Entry::Stack(stack), true));
+        }
+        if chaos::one_in(4)
+            && let Some(entry) = self.regular.pop()
+        {
+            self.regular.push(entry);
         }
         let entry = self.regular.pop()?;
         if let Entry::Task(task) = &entry {

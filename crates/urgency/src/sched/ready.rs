@@ -15,7 +15,10 @@
 //! own write and their look at the other's: either the inserter sees the bit cleared and sets it, or
 //! the thief's second look sees the entry. (The OCaml port of the paper left the second look out.)
 
-use crate::facade::atomic::{AtomicU64, Ordering, fence};
+use crate::{
+    chaos,
+    facade::atomic::{AtomicU64, Ordering, fence},
+};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -44,18 +47,22 @@ impl Ready {
     #[inline]
     pub(crate) fn announce(&self, level: u8) {
         let bit = 1 << level;
+        chaos::delay();
         fence(Ordering::SeqCst);
         if self.0.load(Ordering::SeqCst) & bit == 0 {
             self.0.fetch_or(bit, Ordering::SeqCst);
             fence(Ordering::SeqCst);
         }
+        chaos::delay();
     }
 
     /// The pool of `level` was found empty; `is_empty` looks again after the bit is cleared.
     pub(crate) fn clear(&self, level: u8, is_empty: impl Fn() -> bool) {
         let bit = 1 << level;
+        chaos::delay();
         self.0.fetch_and(!bit, Ordering::SeqCst);
         fence(Ordering::SeqCst);
+        chaos::delay();
         if !is_empty() {
             self.0.fetch_or(bit, Ordering::SeqCst);
         }

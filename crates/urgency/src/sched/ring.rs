@@ -24,7 +24,10 @@
 //! pushes. The pusher looks at its attention word after the push, the taker empties the ring after it has
 //! set the word, and there is a full barrier between the two steps of each: one of them sees the entry.
 
-use crate::facade::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use crate::{
+    chaos,
+    facade::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+};
 use crossbeam_utils::CachePadded;
 use std::{fmt, ptr};
 
@@ -80,6 +83,7 @@ impl<T> Ring<T> {
         let slot = &self.slots[tail % SLOTS];
         slot.entry.store(entry, Ordering::Relaxed);
         slot.since.store(since, Ordering::Relaxed);
+        chaos::delay();
         self.tail.store(tail + 1, Ordering::Release);
         true
     }
@@ -94,6 +98,7 @@ impl<T> Ring<T> {
                 return None;
             }
             let entry = self.slots[head % SLOTS].entry.load(Ordering::Relaxed);
+            chaos::delay();
             match self.head.compare_exchange_weak(
                 head,
                 head + 1,

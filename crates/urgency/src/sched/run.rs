@@ -18,6 +18,7 @@ use super::{
     worker::Worker,
 };
 use crate::{
+    chaos,
     fork::deque::Popped,
     os::clock,
     task::{Ran, TaskRef},
@@ -65,7 +66,8 @@ pub(crate) fn may_go_on() -> bool {
 /// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
 #[inline]
 pub(crate) fn defer_wake_up(shared: &Shared) -> bool {
-    let defers = POLLING.get() == Polling::MayDefer && is_here(shared);
+    let may_defer = POLLING.get() == Polling::MayDefer && !chaos::one_in(2);
+    let defers = may_defer && is_here(shared);
     if defers {
         POLLING.set(Polling::Deferred);
     }
@@ -86,7 +88,7 @@ pub(crate) fn ready_stamp() -> u64 {
 /// it belongs elsewhere, or the ring is full.
 #[inline]
 pub(crate) fn push_to_ring(shared: &Shared, task: TaskRef) -> Option<TaskRef> {
-    if !matches!(POLLING.get(), Polling::MayDefer | Polling::Deferred) {
+    if !matches!(POLLING.get(), Polling::MayDefer | Polling::Deferred) || chaos::one_in(4) {
         return Some(task);
     }
     Stack::with_current(|me| {
@@ -151,7 +153,7 @@ pub(crate) fn check_cold(me: &Stack) {
     // First of all, so that a searcher has its job while the rest is done.
     let published = me.attention.is_pending(SHARE) && me.deque.publish(false);
     let requests = shared.come_in(me);
-    if published || requests & SHARE != 0 {
+    if published || requests & SHARE != 0 || chaos::one_in(2) {
         shared.share(me, published);
     }
     shared.give_way(me);

@@ -28,7 +28,7 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{io::driver::Driver, level::table::LevelTable, os::clock, task::TaskRef};
+use crate::{chaos, io::driver::Driver, level::table::LevelTable, os::clock, task::TaskRef};
 use crossbeam_utils::CachePadded;
 use std::{
     ptr,
@@ -237,6 +237,7 @@ impl Shared {
     /// The deque of `stack` has public jobs: it must be in the pool.
     pub(crate) fn insert_deque(&self, stack: &Stack) {
         if !stack.queued.swap(true, Ordering::AcqRel) {
+            chaos::delay();
             let level = stack.level();
             self.pools[usize::from(level)].push(Entry::Deque(stack.arc()));
             self.inserted(level);

@@ -21,7 +21,10 @@
 //!    costs a spurious return, and every wait is a loop.
 //! 3. Only `claim` leaves `RESUMABLE`.
 
-use crate::facade::atomic::{AtomicU8, Ordering};
+use crate::{
+    chaos,
+    facade::atomic::{AtomicU8, Ordering},
+};
 
 const RUNNING: u8 = 0;
 const NOTIFIED: u8 = 1;
@@ -39,6 +42,7 @@ impl Suspension {
 
     /// The stack wants to wait. `false`: a wake-up was there already and is consumed; do not wait.
     pub(crate) fn suspend(&self) -> bool {
+        chaos::delay();
         let suspended = self
             .0
             .compare_exchange(RUNNING, SUSPENDED, Ordering::AcqRel, Ordering::Acquire)
@@ -54,6 +58,7 @@ impl Suspension {
     /// worker is coming.
     #[must_use]
     pub(crate) fn retract(&self) -> bool {
+        chaos::delay();
         let retracted =
             self.0
                 .compare_exchange(SUSPENDED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
@@ -62,12 +67,15 @@ impl Suspension {
 
     /// The stack gives its worker away but could go on at once. It owes the pool an entry.
     pub(crate) fn abandon(&self) {
+        chaos::delay();
         self.0.fetch_or(RESUMABLE, Ordering::AcqRel);
+        chaos::delay();
     }
 
     /// Ends a wait. `true`: the caller owes the pool an entry for this stack.
     #[must_use]
     pub(crate) fn wake(&self) -> bool {
+        chaos::delay();
         let mut old = self.0.load(Ordering::Relaxed);
         loop {
             let (new, owes) = match old {
@@ -87,6 +95,7 @@ impl Suspension {
     /// Whoever popped an entry asks for the right to grant the stack a worker.
     #[must_use]
     pub(crate) fn claim(&self) -> bool {
+        chaos::delay();
         let old = self.0.fetch_and(!RESUMABLE, Ordering::AcqRel);
         old & RESUMABLE != 0
     }

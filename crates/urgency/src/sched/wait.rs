@@ -76,6 +76,7 @@ impl Shared {
             Work::Resume(_) => unreachable!("a stack has its own thread"),
         }
         self.come_in(me);
+        self.flush_ring(me);
         me.set_level(level);
     }
 
@@ -132,6 +133,8 @@ impl Shared {
     #[cold]
     fn give_back_cold(&self, me: &Stack, worker: &Worker, lender: Arc<Stack>) -> bool {
         let level = lender.level();
+        // While the lender is the holder, nobody looks into the ring of this stack.
+        self.flush_ring(me);
         // All that a holder shows comes before the look at the levels: whoever inserts more urgent work
         // after that look alerts the lender.
         worker.set_holder(&*lender);
@@ -146,7 +149,6 @@ impl Shared {
             worker.set_lender(lender);
             return false;
         }
-        self.flush_ring(me);
         let given = lender.attention.give_back(worker.id);
         if !given {
             me.hold(worker);
