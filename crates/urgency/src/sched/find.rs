@@ -181,7 +181,12 @@ impl Shared {
                 return None;
             }
             raise = true;
-            let id = self.idle.claim(worker.id)?;
+            let Some(id) = self.idle.claim(worker.id) else {
+                // Whoever took it may have taken it for something else than what insertions left to this
+                // searcher.
+                self.arm_relief();
+                return None;
+            };
             if id != worker.id {
                 // Somebody started our worker already; what we got instead is as good.
                 self.start(&self.workers[id]);
@@ -193,9 +198,10 @@ impl Shared {
         }
     }
 
-    /// While this worker searched, insertions left everything to it, the relief timer included; it took one
-    /// entry.
-    fn watch_the_rest(&self) {
+    /// While a worker searched, insertions left everything to it, the relief timer included; it took one
+    /// entry. A worker that was started took one, too: it is the next in a chain of wake-ups that such a
+    /// searcher began, and if no worker is idle, the last.
+    pub(crate) fn watch_the_rest(&self) {
         if !self.threads.relief_armed() && !self.idle.any() && self.most_urgent_queued().is_some() {
             self.arm_relief();
         }

@@ -165,6 +165,7 @@ impl Shared {
     pub(crate) fn serve(&self, me: &Stack, worker: &Worker) {
         me.hold(worker);
         let mut handed = worker.take_handed();
+        let mut started = handed.is_none();
         loop {
             // What ran may have waited, and come back with another worker.
             let worker = me.worker();
@@ -174,6 +175,10 @@ impl Shared {
             let Some(work) = handed.take().or_else(|| self.find(me, worker)) else {
                 return;
             };
+            if started {
+                self.watch_the_rest();
+                started = false;
+            }
             let holding = match work {
                 Work::Resume(stack) => {
                     self.flush_ring(me);
