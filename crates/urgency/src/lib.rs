@@ -159,6 +159,8 @@ mod fork;
 #[cfg(not(urgency_loom))]
 pub mod fs;
 #[cfg(not(urgency_loom))]
+pub mod future;
+#[cfg(not(urgency_loom))]
 pub mod io;
 #[cfg(urgency_loom)]
 mod io {

@@ -4,7 +4,6 @@ use std::{error::Error, fmt};
 
 /// The semaphore was closed: it gives no permits any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Closed;
 
 impl fmt::Display for Closed {
@@ -39,7 +38,6 @@ impl Error for TryAcquireError {}
 
 /// The lock is held, or others wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TryLockError;
 
 impl fmt::Display for TryLockError {
@@ -112,7 +110,6 @@ impl<T> Error for TrySendError<T> {}
 
 /// There is no message, and there will be none: all senders are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RecvError;
 
 impl fmt::Display for RecvError {

@@ -6,11 +6,19 @@
 //!
 //! | what | for |
 //! | --- | --- |
-//! | [`Mutex`] | one at a time |
+//! | [`Mutex`], [`Condvar`] | data for one at a time, and waiting for a change of it |
+//! | [`RwLock`] | data for many readers or one writer |
 //! | [`Semaphore`] | so many at a time |
+//! | [`OnceCell`] | data that the first who needs it makes |
+//! | [`Barrier`] | all wait until all have come |
 //! | [`Notify`] | an event without data |
-//! | [`mpsc`] | a queue of messages, bounded (backpressure) or not |
+//! | [`mpsc`] | a queue of messages to one receiver, bounded (backpressure) or not |
 //! | [`oneshot`] | one message |
+//! | [`broadcast`] | each message to each receiver |
+//! | [`watch`] | the latest of a sequence of values |
+//! | [`mod@promise`] | a value that is filled in once, for any number of waiters |
+//!
+//! To wait for several things at once: [`future`](crate::future) and [`select!`](crate::select).
 //!
 //! # What holds for all of them
 //!
@@ -31,7 +39,10 @@
 //! | `lists.rs` | who waits, in which order, and what was handed over |
 //! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
 //! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
-//! | `raw.rs`, `mutex.rs`, `mpsc.rs`, `oneshot.rs` | the others |
+//! | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
+//! | `rwlock.rs`, `once_cell.rs` | semaphores with data |
+//! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
+//! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
 //! | `above.rs` | what is needed of the floors above |
 
 /// A function that is `const` but for models, whose types cannot be made in a constant.
@@ -51,21 +62,44 @@ use const_fn;
 mod above;
 mod error;
 mod lists;
-#[cfg(all(test, urgency_loom))]
-mod loom;
 pub mod mpsc;
-#[cfg(not(urgency_loom))]
-mod mutex;
 mod notify;
 pub mod oneshot;
 mod queue;
 mod raw;
 mod semaphore;
 
+#[cfg(not(urgency_loom))]
+mod barrier;
+#[cfg(not(urgency_loom))]
+pub mod broadcast;
+#[cfg(not(urgency_loom))]
+mod condvar;
+#[cfg(all(test, urgency_loom))]
+mod loom;
+#[cfg(not(urgency_loom))]
+mod mutex;
+#[cfg(not(urgency_loom))]
+mod once_cell;
+#[cfg(not(urgency_loom))]
+pub mod promise;
+#[cfg(not(urgency_loom))]
+mod rwlock;
+#[cfg(not(urgency_loom))]
+pub mod watch;
+
 pub use error::{
     Closed, RecvError, SendError, TryAcquireError, TryLockError, TryRecvError, TrySendError,
 };
-#[cfg(not(urgency_loom))]
-pub use mutex::{Lock, Mutex, MutexGuard, OwnedMutexGuard};
 pub use notify::{Notified, Notify};
 pub use semaphore::{Acquire, Permit, Semaphore};
+
+#[cfg(not(urgency_loom))]
+pub use {
+    barrier::{Barrier, BarrierWait},
+    condvar::Condvar,
+    mutex::{Lock, Mutex, MutexGuard, OwnedMutexGuard},
+    once_cell::OnceCell,
+    promise::{BrokenPromise, Filler, Promise, promise},
+    rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard},
+};

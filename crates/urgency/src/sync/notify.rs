@@ -18,7 +18,7 @@
 use super::{
     above,
     lists::{Key, Left, Wakers},
-    queue::WaitQueue,
+    queue::{QUEUED, WaitQueue},
 };
 use std::{
     fmt,
@@ -90,7 +90,15 @@ impl Notify {
             calls: self.calls(),
             key: None,
             over: false,
+            remembered: true,
         }
+    }
+
+    /// As [`notified`](Self::notified), for an event whose notifications are not stored.
+    pub(super) fn notified_unremembered(&self) -> Notified<'_> {
+        let mut notified = self.notified();
+        notified.remembered = false;
+        notified
     }
 
     /// As [`notified`](Self::notified), for closures and plain threads.
@@ -104,21 +112,30 @@ impl Notify {
     pub fn notify_one(&self) {
         above::check();
         if self.queue.update(|word| Some(word | STORED)).is_err() {
-            self.notify_one_cold();
+            self.notify_one_cold(true);
+        }
+    }
+
+    /// Wakes the waiter whose turn it is, if somebody waits; nothing is stored.
+    pub(super) fn notify_one_unremembered(&self) {
+        above::check();
+        if self.queue.word() & QUEUED != 0 {
+            self.notify_one_cold(false);
         }
     }
 
     #[cold]
-    fn notify_one_cold(&self) {
+    fn notify_one_cold(&self, remembered: bool) {
         let mut wakers = Wakers::default();
         {
             let mut queue = self.queue.lock();
             match queue.grant(Woken::One) {
                 Some(((), waker)) => wakers.push(waker),
                 // The last waiter left since.
-                None => {
+                None if remembered => {
                     queue.change(|word| word | STORED);
                 }
+                None => {}
             }
         }
         wakers.wake();
@@ -167,9 +184,16 @@ pub struct Notified<'a> {
     calls: u64,
     key: Option<Key>,
     over: bool,
+    /// Whether a notification that it passes on is stored if nobody waits.
+    remembered: bool,
 }
 
 impl Notified<'_> {
+    /// Whether it is in the queue.
+    pub(super) fn waits(&self) -> bool {
+        self.key.is_some()
+    }
+
     fn poll_notified(&mut self, cx: &Context<'_>) -> Poll<()> {
         if self.over {
             return Poll::Ready(());
@@ -222,7 +246,8 @@ impl Drop for Notified<'_> {
         if let Some(key) = self.key.take() {
             let left = self.notify.queue.lock().leave(key);
             match left {
-                Left::Granted(Woken::One) => self.notify.notify_one(),
+                Left::Granted(Woken::One) if self.remembered => self.notify.notify_one(),
+                Left::Granted(Woken::One) => self.notify.notify_one_unremembered(),
                 Left::Granted(Woken::All) => {}
                 Left::Waiting(waker) => drop(waker),
             }

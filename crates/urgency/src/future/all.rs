@@ -1,0 +1,304 @@
+//! All of several futures.
+//!
+//! Each of many has a waker of its own that marks it, so that a wake-up polls those that were woken, and not all: a thousand
+//! futures that end one by one cost a thousand polls, not half a million.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::{Future, poll_fn},
+    mem,
+    ops::ControlFlow,
+    pin::{Pin, pin},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+/// Waits for both of two futures, and gives both outputs. Both run in the calling task, in turns; to run them in parallel, see
+/// [`join`](crate::join()) and [`spawn`](crate::spawn()).
+///
+/// ```
+/// let both = urgency::future::zip(async { 1 }, async { "one" });
+/// assert_eq!(urgency::block_on(both), (1, "one"));
+/// ```
+pub async fn zip<A: IntoFuture, B: IntoFuture>(a: A, b: B) -> (A::Output, B::Output) {
+    let (mut a, mut b) = (pin!(a.into_future()), pin!(b.into_future()));
+    let (mut of_a, mut of_b) = (None, None);
+    poll_fn(|cx| {
+        poll_into(&mut of_a, a.as_mut(), cx);
+        poll_into(&mut of_b, b.as_mut(), cx);
+        match (of_a.take(), of_b.take()) {
+            (Some(a), Some(b)) => Poll::Ready((a, b)),
+            (a, b) => {
+                (of_a, of_b) = (a, b);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// Waits for both of two futures, unless one fails: then the other one is dropped.
+///
+/// # Errors
+///
+/// The error of the first that fails.
+///
+/// ```
+/// let both = urgency::future::try_join(async { Ok::<_, ()>(1) }, async { Err::<(), _>(()) });
+/// assert_eq!(urgency::block_on(both), Err(()));
+/// ```
+pub async fn try_join<A, B, T, U, E>(a: A, b: B) -> Result<(T, U), E>
+where
+    A: IntoFuture<Output = Result<T, E>>,
+    B: IntoFuture<Output = Result<U, E>>,
+{
+    let (mut a, mut b) = (pin!(a.into_future()), pin!(b.into_future()));
+    let (mut of_a, mut of_b) = (None, None);
+    poll_fn(|cx| {
+        poll_into(&mut of_a, a.as_mut(), cx);
+        if !matches!(of_a, Some(Err(_))) {
+            poll_into(&mut of_b, b.as_mut(), cx);
+        }
+        match (of_a.take(), of_b.take()) {
+            (Some(Err(error)), _) | (_, Some(Err(error))) => Poll::Ready(Err(error)),
+            (Some(Ok(a)), Some(Ok(b))) => Poll::Ready(Ok((a, b))),
+            (a, b) => {
+                (of_a, of_b) = (a, b);
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// Polls a future that has no output yet.
+fn poll_into<F: Future>(output: &mut Option<F::Output>, future: Pin<&mut F>, cx: &mut Context<'_>) {
+    if output.is_none()
+        && let Poll::Ready(ready) = future.poll(cx)
+    {
+        *output = Some(ready);
+    }
+}
+
+/// Waits for all of many futures, and gives their outputs in the order of the futures.
+///
+/// ```
+/// let squares = (1..=3).map(|n| async move { n * n });
+/// assert_eq!(urgency::block_on(urgency::future::join_all(squares)), [1, 4, 9]);
+/// ```
+pub fn join_all<I: IntoIterator<Item: IntoFuture>>(
+    futures: I,
+) -> JoinAll<<I::Item as IntoFuture>::IntoFuture> {
+    let many = Many::new(futures);
+    let outputs = many.children.iter().map(|_| None).collect();
+    JoinAll { many, outputs }
+}
+
+/// Waits for all of many futures, unless one fails: then the others are dropped.
+///
+/// # Errors
+///
+/// The error of the first that fails.
+///
+/// ```
+/// use urgency::future::try_join_all;
+///
+/// let parsed = ["1", "2", "x"].map(|text| async move { text.parse::<u32>() });
+/// assert!(urgency::block_on(try_join_all(parsed)).is_err());
+/// ```
+pub fn try_join_all<I, T, E>(futures: I) -> TryJoinAll<<I::Item as IntoFuture>::IntoFuture, T>
+where
+    I: IntoIterator<Item: IntoFuture<Output = Result<T, E>>>,
+{
+    let many = Many::new(futures);
+    let outputs = many.children.iter().map(|_| None).collect();
+    TryJoinAll { many, outputs }
+}
+
+/// The future of [`join_all`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct JoinAll<F: Future> {
+    many: Many<F>,
+    outputs: Vec<Option<F::Output>>,
+}
+
+impl<F: Future> Unpin for JoinAll<F> {}
+
+impl<F: Future> Future for JoinAll<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let JoinAll { many, outputs } = &mut *self;
+        let ended = many.poll(cx, |place, output| {
+            outputs[place] = Some(output);
+            ControlFlow::<Infallible>::Continue(())
+        });
+        ended.map(|ControlFlow::Continue(())| outputs.drain(..).flatten().collect())
+    }
+}
+
+impl<F: Future> fmt::Debug for JoinAll<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinAll")
+            .field("left", &self.many.left)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The future of [`try_join_all`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct TryJoinAll<F, T> {
+    many: Many<F>,
+    outputs: Vec<Option<T>>,
+}
+
+impl<F, T> Unpin for TryJoinAll<F, T> {}
+
+impl<F: Future<Output = Result<T, E>>, T, E> Future for TryJoinAll<F, T> {
+    type Output = Result<Vec<T>, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let TryJoinAll { many, outputs } = &mut *self;
+        let ended = many.poll(cx, |place, output| match output {
+            Ok(output) => {
+                outputs[place] = Some(output);
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        });
+        ended.map(|ended| match ended {
+            ControlFlow::Continue(()) => Ok(outputs.drain(..).flatten().collect()),
+            ControlFlow::Break(error) => {
+                many.children.clear();
+                Err(error)
+            }
+        })
+    }
+}
+
+impl<F, T> fmt::Debug for TryJoinAll<F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TryJoinAll")
+            .field("left", &self.many.left)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Futures with wakers of their own.
+struct Many<F> {
+    /// Until they end.
+    children: Vec<Option<Child<F>>>,
+    left: usize,
+    woken: Arc<Woken>,
+}
+
+type Child<F> = (Pin<Box<F>>, Arc<Mark>);
+
+/// Which children are to be polled, and who polls them.
+#[derive(Default)]
+struct Woken(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    places: Vec<usize>,
+    parent: Option<Waker>,
+}
+
+impl Woken {
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        // No code of others runs under this lock.
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// The waker of one child.
+struct Mark {
+    place: usize,
+    marked: AtomicBool,
+    woken: Arc<Woken>,
+}
+
+impl Wake for Mark {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.marked.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let parent = {
+            let mut woken = self.woken.lock();
+            woken.places.push(self.place);
+            woken.parent.take()
+        };
+        if let Some(parent) = parent {
+            parent.wake();
+        }
+    }
+}
+
+impl<F: Future> Many<F> {
+    fn new<I: IntoIterator<Item: IntoFuture<IntoFuture = F, Output = F::Output>>>(
+        futures: I,
+    ) -> Self {
+        let woken = Arc::new(Woken::default());
+        let child = |(place, future): (usize, I::Item)| {
+            let (woken, marked) = (woken.clone(), AtomicBool::new(true));
+            let mark = Mark {
+                place,
+                marked,
+                woken,
+            };
+            Some((Box::pin(future.into_future()), Arc::new(mark)))
+        };
+        let children: Vec<_> = futures.into_iter().enumerate().map(child).collect();
+        // All are to be polled once.
+        woken.lock().places = (0..children.len()).collect();
+        Many {
+            left: children.len(),
+            children,
+            woken,
+        }
+    }
+
+    /// Polls those that were woken. Ready when all have ended, or when `ended` breaks.
+    fn poll<B>(
+        &mut self,
+        cx: &Context<'_>,
+        mut ended: impl FnMut(usize, F::Output) -> ControlFlow<B>,
+    ) -> Poll<ControlFlow<B>> {
+        let parent = cx.waker().clone();
+        let (woken, before) = {
+            let mut woken = self.woken.lock();
+            let before = woken.parent.replace(parent);
+            (mem::take(&mut woken.places), before)
+        };
+        drop(before);
+        for place in woken {
+            let Some((future, mark)) = &mut self.children[place] else {
+                continue;
+            };
+            // Before the poll: a wake-up from now on is another one.
+            mark.marked.store(false, Ordering::Release);
+            let waker = Waker::from(mark.clone());
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                self.children[place] = None;
+                self.left -= 1;
+                if let ControlFlow::Break(stop) = ended(place, output) {
+                    return Poll::Ready(ControlFlow::Break(stop));
+                }
+            }
+        }
+        match self.left {
+            0 => Poll::Ready(ControlFlow::Continue(())),
+            _ => Poll::Pending,
+        }
+    }
+}

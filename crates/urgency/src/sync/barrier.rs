@@ -1,0 +1,137 @@
+//! `Barrier`: all wait until all have come.
+//!
+//! Under one short lock are the number of those who came and the number of the round. The last who comes ends the round and
+//! notifies all. Whoever is dropped while it waits takes its arrival back, so a round never ends with too few.
+
+use super::notify::{Notified, Notify};
+use crate::facade::{Mutex, MutexGuard};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// A point that so many contexts pass together, again and again; see [`mod@crate::sync`] for what holds for all primitives.
+///
+/// ```
+/// use urgency::sync::Barrier;
+///
+/// static START: Barrier = Barrier::new(2);
+///
+/// let other = urgency::spawn(START.wait());
+/// let led_here = START.wait_blocking();
+/// let led_there = other.get()?;
+/// assert!(led_here != led_there, "one of them came last");
+/// # Ok::<(), urgency::WaitError>(())
+/// ```
+pub struct Barrier {
+    parties: usize,
+    state: Mutex<State>,
+    passed: Notify,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    came: usize,
+    round: u64,
+}
+
+impl Barrier {
+    const_fn! {
+        /// For so many contexts. For 0 and 1 nobody waits.
+        pub fn new(parties: usize) -> Self {
+            Barrier {
+                parties,
+                state: Mutex::new(State { came: 0, round: 0 }),
+                passed: Notify::new(),
+            }
+        }
+    }
+
+    /// Waits until all have come. The output is true for the one that came last, and false for the others.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future before all have come takes the arrival back.
+    pub fn wait(&self) -> BarrierWait<'_> {
+        BarrierWait {
+            barrier: self,
+            waiting: None,
+        }
+    }
+
+    /// As [`wait`](Self::wait), for closures and plain threads.
+    pub fn wait_blocking(&self) -> bool {
+        crate::block_on(self.wait())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .expect("nothing panics under a barrier's lock")
+    }
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Barrier")
+            .field("parties", &self.parties)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The future of [`Barrier::wait`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct BarrierWait<'a> {
+    barrier: &'a Barrier,
+    /// The round in which it came, and the news of its end.
+    waiting: Option<(u64, Notified<'a>)>,
+}
+
+impl Future for BarrierWait<'_> {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+        let barrier = self.barrier;
+        if self.waiting.is_none() {
+            // Made before the look at the state: the end of the round is not missed.
+            let passed = barrier.passed.notified();
+            let mut state = barrier.lock();
+            state.came += 1;
+            if state.came >= barrier.parties {
+                state.came = 0;
+                state.round += 1;
+                drop(state);
+                barrier.passed.notify_all();
+                return Poll::Ready(true);
+            }
+            let round = state.round;
+            drop(state);
+            self.waiting = Some((round, passed));
+        }
+        let (_, passed) = self.waiting.as_mut().expect("set above");
+        std::task::ready!(Pin::new(passed).poll(cx));
+        self.waiting = None;
+        Poll::Ready(false)
+    }
+}
+
+impl Drop for BarrierWait<'_> {
+    fn drop(&mut self) {
+        if let Some((round, _)) = self.waiting {
+            let mut state = self.barrier.lock();
+            if state.round == round {
+                state.came -= 1;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for BarrierWait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BarrierWait")
+            .field("waits", &self.waiting.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,343 @@
+//! A channel in which each receiver gets each message.
+//!
+//! Messages have consecutive numbers. Under one lock are the last `capacity` of them, each with the number of receivers that still
+//! want it; a receiver knows the number of its next. A message that nobody wants any more leaves. If the channel is full, the oldest
+//! message leaves, and a receiver that wanted it has *lagged*: sending never waits, so one slow receiver does not hold up the
+//! others. Whoever wants backpressure uses an [`mpsc`](super::mpsc) for each receiver.
+//!
+//! A message is shared until it is received: the clone is made without the lock, and the last receiver gets the message itself.
+
+use super::{above, error::SendError, notify::Notify};
+use std::{
+    collections::VecDeque,
+    error::Error,
+    fmt,
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+struct Channel<T> {
+    capacity: usize,
+    state: Mutex<State<T>>,
+    changed: Notify,
+}
+
+struct State<T> {
+    messages: VecDeque<Slot<T>>,
+    /// The number of the first of `messages`.
+    first: u64,
+    senders: usize,
+    receivers: usize,
+}
+
+struct Slot<T> {
+    message: Arc<T>,
+    /// How many receivers want it.
+    wanted: usize,
+}
+
+impl<T> State<T> {
+    /// The number of the next message.
+    fn next(&self) -> u64 {
+        self.first + self.messages.len() as u64
+    }
+
+    /// What nobody wants any more, from the front, to be dropped without the lock.
+    fn pop_unwanted(&mut self) -> Vec<Slot<T>> {
+        let unwanted = |slot: &&Slot<T>| slot.wanted == 0;
+        let count = self.messages.iter().take_while(unwanted).count();
+        self.first += count as u64;
+        self.messages.drain(..count).collect()
+    }
+}
+
+impl<T> Channel<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // No code of others runs under this lock; only a failed allocation panics, before anything was changed.
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn subscribe(self: &Arc<Self>) -> Receiver<T> {
+        let mut state = self.lock();
+        state.receivers += 1;
+        Receiver {
+            channel: self.clone(),
+            next: state.next(),
+        }
+    }
+
+    /// Takes the message of the number `next` for one receiver, which goes to its next one.
+    fn take(&self, next: &mut u64) -> Result<Arc<T>, TryRecvError> {
+        let mut state = self.lock();
+        if *next < state.first {
+            let missed = state.first - *next;
+            *next = state.first;
+            return Err(TryRecvError::Lagged(missed));
+        }
+        let (place, senders) = ((*next - state.first) as usize, state.senders);
+        let Some(slot) = state.messages.get_mut(place) else {
+            return Err(match senders {
+                0 => TryRecvError::Closed,
+                _ => TryRecvError::Empty,
+            });
+        };
+        *next += 1;
+        slot.wanted -= 1;
+        if place > 0 || slot.wanted > 0 {
+            return Ok(slot.message.clone());
+        }
+        let mut unwanted = state.pop_unwanted();
+        drop(state);
+        Ok(unwanted.swap_remove(0).message)
+    }
+}
+
+/// A channel that keeps the last `capacity` messages for receivers that did not get them yet.
+///
+/// # Panics
+///
+/// If `capacity` is 0.
+///
+/// ```
+/// use urgency::sync::broadcast;
+///
+/// let (sender, mut one) = broadcast::channel(16);
+/// let mut two = sender.subscribe();
+/// sender.send("hello").expect("somebody receives");
+/// assert_eq!(one.recv_blocking(), Ok("hello"));
+/// assert_eq!(two.recv_blocking(), Ok("hello"));
+/// ```
+pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    assert!(
+        capacity > 0,
+        "a broadcast channel needs a capacity of 1 or more"
+    );
+    let channel = Arc::new(Channel {
+        capacity,
+        state: Mutex::new(State {
+            messages: VecDeque::new(),
+            first: 0,
+            senders: 1,
+            receivers: 1,
+        }),
+        changed: Notify::new(),
+    });
+    let sender = Sender {
+        channel: channel.clone(),
+    };
+    (sender, Receiver { channel, next: 0 })
+}
+
+/// The sending side; clones send into the same channel.
+pub struct Sender<T> {
+    channel: Arc<Channel<T>>,
+}
+
+impl<T> Sender<T> {
+    /// Sends a message to all receivers that there are now. Never waits. Returns how many they are.
+    ///
+    /// # Errors
+    ///
+    /// With the message, if there is none.
+    pub fn send(&self, message: T) -> Result<usize, SendError<T>> {
+        above::check();
+        let _oldest;
+        let mut state = self.channel.lock();
+        let wanted = state.receivers;
+        if wanted == 0 {
+            return Err(SendError(message));
+        }
+        if state.messages.len() == self.channel.capacity {
+            _oldest = state.messages.pop_front();
+            state.first += 1;
+        }
+        let message = Arc::new(message);
+        state.messages.push_back(Slot { message, wanted });
+        drop(state);
+        self.channel.changed.notify_all();
+        Ok(wanted)
+    }
+
+    /// A new receiver, of the messages that are sent from now on.
+    pub fn subscribe(&self) -> Receiver<T> {
+        self.channel.subscribe()
+    }
+
+    /// How many receivers there are.
+    pub fn receiver_count(&self) -> usize {
+        self.channel.lock().receivers
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        self.channel.lock().senders += 1;
+        Sender {
+            channel: self.channel.clone(),
+        }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let mut state = self.channel.lock();
+        state.senders -= 1;
+        let last = state.senders == 0;
+        drop(state);
+        if last {
+            self.channel.changed.notify_all();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("receivers", &self.receiver_count())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The receiving side; each gets every message.
+pub struct Receiver<T> {
+    channel: Arc<Channel<T>>,
+    /// The number of the next message that it wants.
+    next: u64,
+}
+
+impl<T> Receiver<T> {
+    /// How many messages it could receive now.
+    pub fn len(&self) -> usize {
+        let state = self.channel.lock();
+        state.next().saturating_sub(self.next.max(state.first)) as usize
+    }
+
+    /// Whether it could receive no message now.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A new receiver, of the messages that are sent from now on.
+    pub fn resubscribe(&self) -> Receiver<T> {
+        self.channel.subscribe()
+    }
+}
+
+impl<T: Clone> Receiver<T> {
+    /// The next message, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If there is none now, or will be none, or if it was too slow.
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        above::check();
+        let taken = self.channel.take(&mut self.next);
+        taken.map(Arc::unwrap_or_clone)
+    }
+
+    /// Waits for the next message.
+    ///
+    /// # Errors
+    ///
+    /// If it was too slow and messages were dropped, with their number: the next call gives the oldest that is
+    /// left. If all senders are gone and all messages were received.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future loses no message.
+    pub async fn recv(&mut self) -> Result<T, RecvError> {
+        poll_fn(|cx| above::begin(cx)).await;
+        let Receiver { channel, next } = self;
+        loop {
+            let changed = channel.changed.notified();
+            match channel.take(next) {
+                Ok(message) => return Ok(Arc::unwrap_or_clone(message)),
+                Err(TryRecvError::Lagged(missed)) => return Err(RecvError::Lagged(missed)),
+                Err(TryRecvError::Closed) => return Err(RecvError::Closed),
+                Err(TryRecvError::Empty) => changed.await,
+            }
+        }
+    }
+
+    /// As [`recv`](Self::recv), for closures and plain threads.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv).
+    pub fn recv_blocking(&mut self) -> Result<T, RecvError> {
+        crate::block_on(self.recv())
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        let unwanted = {
+            let mut state = self.channel.lock();
+            state.receivers -= 1;
+            let from = self.next.saturating_sub(state.first) as usize;
+            state
+                .messages
+                .range_mut(from..)
+                .for_each(|slot| slot.wanted -= 1);
+            state.pop_unwanted()
+        };
+        drop(unwanted);
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a receiver got no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecvError {
+    /// It was too slow: so many messages were dropped before it came to them.
+    Lagged(u64),
+    /// There is no message, and nobody is left who could send one.
+    Closed,
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecvError::Lagged(missed) => write!(
+                f,
+                "the receiver was too slow for the channel's capacity, and {missed} message(s) were dropped \
+                 before it came to them"
+            ),
+            RecvError::Closed => super::RecvError.fmt(f),
+        }
+    }
+}
+
+impl Error for RecvError {}
+
+/// Why a receiver got no message at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryRecvError {
+    /// There is none now.
+    Empty,
+    /// As [`RecvError::Lagged`].
+    Lagged(u64),
+    /// As [`RecvError::Closed`].
+    Closed,
+}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            TryRecvError::Empty => super::TryRecvError::Empty.fmt(f),
+            TryRecvError::Lagged(missed) => RecvError::Lagged(missed).fmt(f),
+            TryRecvError::Closed => RecvError::Closed.fmt(f),
+        }
+    }
+}
+
+impl Error for TryRecvError {}

@@ -1,0 +1,115 @@
+//! `Condvar`: waiting for a change of what a mutex guards.
+//!
+//! A waiter enters the queue of an event before it releases the mutex, so no notification after that release is missed. When it was
+//! notified, it locks again, behind those who wait for the mutex already.
+
+use super::{mutex::MutexGuard, notify::Notify};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::pin,
+};
+
+/// An event that concerns the data of a [`Mutex`](super::Mutex); see [`mod@crate::sync`] for what holds for all primitives.
+///
+/// ```
+/// use urgency::sync::{Condvar, Mutex};
+///
+/// static QUEUE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+/// static FILLED: Condvar = Condvar::new();
+///
+/// let consumer = urgency::spawn(async {
+///     let queue = QUEUE.lock().await;
+///     let mut queue = FILLED.wait_while(queue, |queue| queue.is_empty()).await;
+///     queue.pop()
+/// });
+/// QUEUE.lock_blocking().push(7);
+/// FILLED.notify_one();
+/// assert_eq!(consumer.get()?, Some(7));
+/// # Ok::<(), urgency::WaitError>(())
+/// ```
+#[derive(Default)]
+pub struct Condvar {
+    event: Notify,
+}
+
+impl Condvar {
+    const_fn! {
+        /// Nobody waits.
+        pub fn new() -> Self {
+            Condvar {
+                event: Notify::new(),
+            }
+        }
+    }
+
+    /// Releases the lock, waits for a notification, and locks again. Nothing is remembered: a notification that nobody waits for is
+    /// lost.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future releases the lock, or gives up the place in the queue for it. A notification that was meant for one
+    /// waiter and had been handed to it goes to the next.
+    pub async fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let mutex = MutexGuard::mutex(&guard);
+        let mut notified = pin!(self.event.notified_unremembered());
+        let mut guard = Some(guard);
+        poll_fn(|cx| {
+            let polled = notified.as_mut().poll(cx);
+            // In the queue by now.
+            if notified.waits() {
+                guard = None;
+            }
+            polled
+        })
+        .await;
+        drop(guard);
+        mutex.lock().await
+    }
+
+    /// As [`wait`](Self::wait), again and again while `condition` holds of the data.
+    ///
+    /// # Cancellation
+    ///
+    /// As [`wait`](Self::wait).
+    pub async fn wait_while<'a, T: ?Sized>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        while condition(&mut guard) {
+            guard = self.wait(guard).await;
+        }
+        guard
+    }
+
+    /// As [`wait`](Self::wait), for closures and plain threads.
+    pub fn wait_blocking<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        crate::block_on(self.wait(guard))
+    }
+
+    /// As [`wait_while`](Self::wait_while), for closures and plain threads.
+    pub fn wait_while_blocking<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        condition: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        crate::block_on(self.wait_while(guard, condition))
+    }
+
+    /// Wakes the waiter whose turn it is, if somebody waits.
+    pub fn notify_one(&self) {
+        self.event.notify_one_unremembered();
+    }
+
+    /// Wakes all who wait.
+    pub fn notify_all(&self) {
+        self.event.notify_all();
+    }
+}
+
+impl fmt::Debug for Condvar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Condvar").finish_non_exhaustive()
+    }
+}

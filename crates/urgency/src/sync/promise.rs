@@ -1,0 +1,153 @@
+//! A value that is filled in once and that any number of contexts wait for (Dissertation, 4.4.5).
+//!
+//! The value is in a `OnceLock`; the event is a [`Notify`] of which everybody is notified. A filler that goes without filling breaks
+//! the promise, so that nobody waits for ever.
+
+use super::notify::Notify;
+use std::{
+    error::Error,
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+struct Inner<T> {
+    value: OnceLock<T>,
+    broken: AtomicBool,
+    changed: Notify,
+}
+
+/// An empty promise, and the right to fill it.
+///
+/// ```
+/// use urgency::sync::promise;
+///
+/// let (filler, price) = promise::promise();
+/// let buyers: Vec<_> = (1..4)
+///     .map(|n| {
+///         let price = price.clone();
+///         urgency::spawn(async move { n * price.wait().await.unwrap() })
+///     })
+///     .collect();
+/// filler.fill(10);
+/// let sum: i32 = buyers.into_iter().map(|buyer| buyer.get().unwrap()).sum();
+/// assert_eq!(sum, 60);
+/// assert_eq!(price.get(), Ok(&10));
+/// ```
+pub fn promise<T>() -> (Filler<T>, Promise<T>) {
+    let inner = Arc::new(Inner {
+        value: OnceLock::new(),
+        broken: AtomicBool::new(false),
+        changed: Notify::new(),
+    });
+    let filler = Filler {
+        inner: inner.clone(),
+    };
+    (filler, Promise { inner })
+}
+
+/// The right to fill a [`Promise`], once. Dropping it without filling breaks the promise.
+#[must_use = "dropping it breaks the promise"]
+pub struct Filler<T> {
+    inner: Arc<Inner<T>>,
+}
+
+impl<T> Filler<T> {
+    /// Fills the promise, and wakes all who wait for it.
+    pub fn fill(self, value: T) {
+        // Only this line sets it, and it consumes the one filler.
+        let _ = self.inner.value.set(value);
+    }
+}
+
+impl<T> Drop for Filler<T> {
+    fn drop(&mut self) {
+        if self.inner.value.get().is_none() {
+            self.inner.broken.store(true, Ordering::Release);
+        }
+        self.inner.changed.notify_all();
+    }
+}
+
+impl<T> fmt::Debug for Filler<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filler").finish_non_exhaustive()
+    }
+}
+
+/// A value that will be filled in by somebody else; made by [`promise`].
+///
+/// Clones are the same promise. Waiters get a reference: nothing is copied.
+pub struct Promise<T> {
+    inner: Arc<Inner<T>>,
+}
+
+impl<T> Promise<T> {
+    /// The value if it was filled in, without waiting. `None`: not yet.
+    ///
+    /// # Errors
+    ///
+    /// If it never will be.
+    pub fn try_get(&self) -> Option<Result<&T, BrokenPromise>> {
+        if let Some(value) = self.inner.value.get() {
+            return Some(Ok(value));
+        }
+        let broken = self.inner.broken.load(Ordering::Acquire);
+        broken.then_some(Err(BrokenPromise))
+    }
+
+    /// Waits for the value.
+    ///
+    /// # Errors
+    ///
+    /// If the filler was dropped without filling it in.
+    pub async fn wait(&self) -> Result<&T, BrokenPromise> {
+        loop {
+            let changed = self.inner.changed.notified();
+            if let Some(result) = self.try_get() {
+                return result;
+            }
+            changed.await;
+        }
+    }
+
+    /// As [`wait`](Self::wait), for closures and plain threads.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub fn get(&self) -> Result<&T, BrokenPromise> {
+        match self.try_get() {
+            Some(result) => result,
+            None => crate::block_on(self.wait()),
+        }
+    }
+}
+
+impl<T> Clone for Promise<T> {
+    fn clone(&self) -> Self {
+        Promise {
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Promise<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Promise").field(&self.try_get()).finish()
+    }
+}
+
+/// Whoever had the right to fill the promise is gone, and has not done so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BrokenPromise;
+
+impl fmt::Display for BrokenPromise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the promise is broken: its filler was dropped without filling it")
+    }
+}
+
+impl Error for BrokenPromise {}
