@@ -6,4 +6,6 @@
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod protocol;
+pub mod server;
 pub mod store;

@@ -2,6 +2,7 @@
 //!
 //! `urgency demo` runs the project's main job: interactive requests beside endless parallel compute on the same
 //! processors, under Urgency and under the usual alternatives, live and in about 20 seconds.
+//! `urgency cache` is a cache server in the place of memcached.
 //!
 //! `urgency load cache` loads a server that speaks memcached's protocol ([`urgency_load`]).
 //!
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cache;
 mod demo;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +31,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// A cache server that speaks memcached's protocols and takes its options.
+    Cache(Box<cache::Options>),
     /// Interactive requests beside endless compute: Urgency, Tokio + Rayon and plain threads, live.
     Demo(demo::Options),
     /// Load generators.
@@ -48,6 +52,7 @@ enum Load {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
+        Command::Cache(options) => cache::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Load(Load::Cache(options)) => urgency_load::command::run(&options),
         Command::DemoServer { spec } => with_spec(&spec, demo::server::main),

@@ -1,0 +1,123 @@
+//! Numbers as C's `strtol` family and memcached's wrappers read them.
+//!
+//! Leading white space and a sign are allowed; a white-space character may follow. A number that does not fit is not a
+//! number; memcached cuts some of those down to 32 bits, which nobody can want.
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+/// The sign and the digits, if the word has that form.
+fn digits(word: &[u8]) -> Option<(bool, &[u8])> {
+    let start = word.iter().position(|&byte| !is_space(byte))?;
+    let (negative, unsigned) = match word[start..].split_first()? {
+        (b'-', rest) => (true, rest),
+        (b'+', rest) => (false, rest),
+        _ => (false, &word[start..]),
+    };
+    let count = unsigned
+        .iter()
+        .position(|byte| !byte.is_ascii_digit())
+        .unwrap_or(unsigned.len());
+    let ends_well = unsigned.get(count).is_none_or(|&byte| is_space(byte));
+    (count > 0 && ends_well).then(|| (negative, &unsigned[..count]))
+}
+
+/// An unsigned number of 64 bits; no negative one.
+#[must_use]
+pub fn unsigned(word: &[u8]) -> Option<u64> {
+    let (negative, digits) = digits(word)?;
+    let mut value = 0u64;
+    for digit in digits {
+        value = value
+            .checked_mul(10)?
+            .checked_add(u64::from(digit - b'0'))?;
+    }
+    (!negative || value == 0).then_some(value)
+}
+
+/// An unsigned number of 32 bits; no negative one.
+#[must_use]
+pub fn unsigned_32(word: &[u8]) -> Option<u32> {
+    u32::try_from(unsigned(word)?).ok()
+}
+
+/// A signed number of 64 bits.
+#[must_use]
+pub fn signed(word: &[u8]) -> Option<i64> {
+    let (negative, digits) = digits(word)?;
+    let mut value = 0i64;
+    for digit in digits {
+        let digit = i64::from(digit - b'0');
+        let digit = if negative { -digit } else { digit };
+        value = value.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some(value)
+}
+
+/// Appends a number in decimal.
+pub fn push(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_numbers_are_read_as_c_reads_them() {
+        for (word, value) in [
+            ("0", 0),
+            ("007", 7),
+            ("+5", 5),
+            ("\t12", 12),
+            ("3\r", 3),
+            ("-0", 0),
+        ] {
+            assert_eq!(unsigned(word.as_bytes()), Some(value), "{word:?}");
+        }
+        assert_eq!(unsigned(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(signed(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(unsigned_32(b"4294967295"), Some(u32::MAX));
+    }
+
+    #[test]
+    fn words_that_are_not_numbers_are_refused() {
+        for word in [
+            "",
+            "-",
+            "+",
+            "x",
+            "1x",
+            "0x10",
+            "1.5",
+            "18446744073709551616",
+            "-1",
+        ] {
+            assert_eq!(unsigned(word.as_bytes()), None, "{word:?}");
+        }
+        for word in ["", "9223372036854775808", "--1", "1-"] {
+            assert_eq!(signed(word.as_bytes()), None, "{word:?}");
+        }
+        assert_eq!(unsigned_32(b"4294967296"), None);
+    }
+
+    #[test]
+    fn a_number_is_written_as_it_is_read() {
+        for value in [0, 9, 10, 12_345, u64::MAX] {
+            let mut out = Vec::new();
+            push(&mut out, value);
+            assert_eq!(out, value.to_string().into_bytes());
+        }
+    }
+}

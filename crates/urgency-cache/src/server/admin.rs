@@ -1,0 +1,262 @@
+//! The commands about the server in the text protocol.
+//!
+//! Those that steer memcached's slab classes have no object here. They are answered as memcached answers when there is
+//! nothing to do, so that a client's routine does not fail.
+
+use super::{
+    connection::After,
+    session::Session,
+    signal::Ending,
+    text_requests::{line, line_unless},
+};
+use crate::{
+    protocol::{number, text::Admin, words::Words},
+    store::Cursor,
+};
+
+const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
+
+/// The most items that `stats cachedump` and a step of a dump look at.
+const DUMP_STEP: u64 = 1000;
+
+/// As much as memcached's `stats cachedump` prints.
+const CACHEDUMP_MAX: usize = 2 << 20;
+
+fn float(word: &[u8]) -> Option<f64> {
+    std::str::from_utf8(word).ok()?.trim().parse().ok()
+}
+
+impl Session<'_> {
+    /// Carries out a command about the server.
+    pub fn admin(&mut self, admin: &Admin<'_>, out: &mut Vec<u8>) -> After {
+        let mut words = admin.arguments;
+        let quiet = words.last_word() == Some(b"noreply");
+        match admin.name {
+            b"stats" => self.stats(words, out),
+            b"shutdown" => return self.shutdown(words, out),
+            b"debugtime" if self.server.settings.debug_commands => {
+                line(out, self.debug_time(words.next()));
+            }
+            b"slabs" => line_unless(out, quiet, self.slabs(words)),
+            b"lru" => line_unless(out, quiet, self.lru(words)),
+            b"lru_crawler" => return self.lru_crawler(words, out),
+            b"watch" => line(out, "CLIENT_ERROR watch commands not allowed"),
+            _ => line(out, "ERROR"),
+        }
+        After::Next
+    }
+
+    fn stats(&mut self, words: Words<'_>, out: &mut Vec<u8>) {
+        self.report();
+        let mut rest = words;
+        match (rest.next(), rest.next()) {
+            (Some(b"reset"), _) => {
+                self.server.reset_stats();
+                return line(out, "RESET");
+            }
+            (Some(b"detail"), what) => {
+                let prefixes = &self.server.prefixes;
+                match what {
+                    Some(b"on") => prefixes.turn(true),
+                    Some(b"off") => prefixes.turn(false),
+                    Some(b"dump") => {
+                        out.extend_from_slice(prefixes.dump().as_bytes());
+                        return line(out, "END");
+                    }
+                    _ => return line(out, "CLIENT_ERROR usage: stats detail on|off|dump"),
+                }
+                return line(out, "OK");
+            }
+            (Some(b"cachedump"), class) => return self.cache_dump(class, rest.next(), out),
+            _ => {}
+        }
+        let mut push = |name: &str, value: &str| {
+            for part in ["STAT ", name, " ", value, "\r\n"] {
+                out.extend_from_slice(part.as_bytes());
+            }
+        };
+        let known = self.server.stats(words, self.now, &mut push);
+        line(out, if known { "END" } else { "ERROR" });
+    }
+
+    /// `stats cachedump`: some keys.
+    fn cache_dump(&mut self, class: Option<&[u8]>, limit: Option<&[u8]>, out: &mut Vec<u8>) {
+        if !self.server.settings.dump_allowed {
+            return line(out, "CLIENT_ERROR stats cachedump not allowed");
+        }
+        let (Some(class), Some(limit)) = (class, limit) else {
+            return line(out, "CLIENT_ERROR bad command line");
+        };
+        let numbers = (number::unsigned_32(class), number::unsigned_32(limit));
+        let (Some(class), Some(limit)) = numbers else {
+            return line(out, BAD_FORMAT);
+        };
+        if class >= 64 {
+            return line(out, "CLIENT_ERROR Illegal slab id");
+        }
+        let most = if limit == 0 {
+            usize::MAX
+        } else {
+            limit as usize
+        };
+        let (mut cursor, mut count, start) = (Cursor::default(), 0, out.len());
+        loop {
+            let clock = &self.server.clock;
+            let done = self
+                .server
+                .store
+                .walk_step(&mut cursor, self.now, DUMP_STEP, |item| {
+                    if count < most && out.len() - start < CACHEDUMP_MAX {
+                        count += 1;
+                        let expires = match item.expires() {
+                            0 => 0,
+                            expires => clock.unix(expires),
+                        };
+                        out.extend_from_slice(b"ITEM ");
+                        out.extend_from_slice(item.key());
+                        line(out, &format!(" [{} b; {expires} s]", item.value_len()));
+                    }
+                });
+            if !done.more || count >= most || out.len() - start >= CACHEDUMP_MAX {
+                return line(out, "END");
+            }
+        }
+    }
+
+    fn shutdown(&mut self, mut words: Words<'_>, out: &mut Vec<u8>) -> After {
+        if !self.server.settings.shutdown_allowed {
+            line(out, "ERROR: shutdown not enabled");
+            return After::Next;
+        }
+        let ending = match (words.next(), words.next()) {
+            (None, _) => Ending::Now,
+            (Some(b"graceful"), None) => Ending::Graceful,
+            _ => {
+                line(out, "CLIENT_ERROR invalid shutdown mode");
+                return After::Next;
+            }
+        };
+        self.server.stop.stop(ending);
+        After::Close
+    }
+
+    fn debug_time(&mut self, word: Option<&[u8]>) -> &'static str {
+        let clock = &self.server.clock;
+        match word {
+            Some(b"p") => clock.stop(true),
+            Some(b"r") => clock.stop(false),
+            Some(word) => match number::signed(word) {
+                Some(seconds) => clock.shift(seconds),
+                None => return "ERROR",
+            },
+            None => return "ERROR",
+        }
+        self.now = clock.now();
+        "OK"
+    }
+
+    fn slabs(&mut self, mut words: Words<'_>) -> &'static str {
+        match (words.next(), words.next(), words.next()) {
+            (Some(b"reassign"), Some(from), Some(to)) => {
+                let valid = number::signed(from).and(number::signed(to)).is_some();
+                if valid {
+                    "BADCLASS invalid src or dst class id"
+                } else {
+                    BAD_FORMAT
+                }
+            }
+            (Some(b"automove"), Some(b"ratio"), Some(ratio)) if float(ratio).is_some() => "OK",
+            (Some(b"automove"), Some(b"ratio"), _) => "ERROR",
+            (Some(b"automove"), Some(level), _) => match number::unsigned_32(level) {
+                Some(0..=2) => "OK",
+                Some(_) => "ERROR",
+                None => BAD_FORMAT,
+            },
+            _ => "ERROR",
+        }
+    }
+
+    fn lru(&mut self, mut words: Words<'_>) -> &'static str {
+        match words.next() {
+            Some(b"tune") => {
+                let percents = (
+                    words.next().and_then(number::unsigned_32),
+                    words.next().and_then(number::unsigned_32),
+                );
+                let factors = (words.next().and_then(float), words.next().and_then(float));
+                match (percents, factors) {
+                    ((Some(hot), Some(warm)), _) if hot + warm > 80 => {
+                        "ERROR hot and warm pcts must not exceed 80"
+                    }
+                    ((Some(_), Some(_)), (Some(hot), Some(warm))) if hot <= 0.0 || warm <= 0.0 => {
+                        "ERROR hot/warm age factors must be greater than 0"
+                    }
+                    ((Some(_), Some(_)), (Some(_), Some(_))) => "OK",
+                    _ => "ERROR",
+                }
+            }
+            Some(b"mode") if matches!(words.next(), Some(b"segmented")) => "OK",
+            Some(b"temp_ttl") if words.next().and_then(number::signed).is_some() => "OK",
+            _ => "ERROR",
+        }
+    }
+
+    fn lru_crawler(&mut self, mut words: Words<'_>, out: &mut Vec<u8>) -> After {
+        let quiet = words.last_word() == Some(b"noreply");
+        let answer = match (words.next(), words.next()) {
+            (Some(b"crawl"), Some(_)) => {
+                self.server.crawl_now();
+                "OK"
+            }
+            (Some(b"metadump"), Some(_)) if self.server.settings.dump_allowed => {
+                return After::Dump;
+            }
+            (Some(b"metadump"), Some(_)) => "ERROR metadump not allowed",
+            (Some(b"tocrawl"), Some(count)) if number::unsigned_32(count).is_some() => "OK",
+            (Some(b"sleep"), Some(time)) => match number::unsigned_32(time) {
+                Some(..=1_000_000) => "OK",
+                Some(_) => "CLIENT_ERROR sleep must be one second or less",
+                None => BAD_FORMAT,
+            },
+            (Some(b"tocrawl"), Some(_)) => BAD_FORMAT,
+            (Some(b"enable" | b"disable"), None) => "OK",
+            _ => "ERROR",
+        };
+        line_unless(out, quiet, answer);
+        After::Next
+    }
+
+    /// A part of `lru_crawler metadump`: keys with what is known of their items. `false` once it was the last.
+    pub fn dump_part(&mut self, cursor: &mut Cursor, out: &mut Vec<u8>) -> bool {
+        let clock = &self.server.clock;
+        let done = self
+            .server
+            .store
+            .walk_step(cursor, self.now, DUMP_STEP, |item| {
+                out.extend_from_slice(b"key=");
+                for &byte in item.key() {
+                    if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+                        out.push(byte);
+                    } else {
+                        out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+                    }
+                }
+                let expires = match item.expires() {
+                    0 => -1,
+                    expires => clock.unix(expires),
+                };
+                let rest = format!(
+                    " exp={expires} la={} cas={} fetch={} cls=1 size={}\n",
+                    clock.unix(item.accessed()),
+                    item.cas(),
+                    if item.was_fetched() { "yes" } else { "no" },
+                    item.size(),
+                );
+                out.extend_from_slice(rest.as_bytes());
+            });
+        if !done.more {
+            line(out, "END");
+        }
+        done.more
+    }
+}

@@ -1,0 +1,309 @@
+//! One client, served in straight-line code: read what there is, execute each whole request, send the answers, again.
+//!
+//! The code is generic over the `futures-io` traits, so it runs on any runtime; it knows no levels, sockets or timers. It
+//! waits in two places only: for bytes from the client, and for the client to take answers.
+
+use super::{
+    Server,
+    counters::Count,
+    input::{Filled, Input},
+    output::Output,
+    registry::{Registered, State},
+    session::Session,
+    text_requests::{VERSION, line, line_unless},
+};
+use crate::{
+    protocol::{Limits, Next, binary, text},
+    store::Cursor,
+};
+use futures_io::{AsyncRead, AsyncWrite};
+use std::io;
+
+/// What follows a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// The next one.
+    Next,
+    /// First a dump of all keys.
+    Dump,
+    /// The end of the connection, when the answers are sent.
+    Close,
+}
+
+/// Which protocol a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// Its first byte says.
+    #[default]
+    Detect,
+    /// The text protocol.
+    Text,
+    /// The binary protocol.
+    Binary,
+}
+
+/// A connection: its buffers, its session and its place in the table of connections.
+struct Connection<'s, S> {
+    stream: S,
+    input: Input<'s>,
+    output: Output,
+    session: Session<'s>,
+    registered: &'s Registered,
+}
+
+/// Serves a client until it closes the connection, quits, or breaks the protocol.
+///
+/// # Errors
+/// Those of the stream.
+pub async fn serve<S>(stream: S, registered: &Registered, server: &Server) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut connection = Connection {
+        stream,
+        input: Input::new(&server.allowance),
+        output: Output::default(),
+        session: Session::new(server, registered.number),
+        registered,
+    };
+    let served = connection.serve(server.settings.protocol).await;
+    connection.session.report();
+    served
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
+    async fn serve(&mut self, protocol: Protocol) -> io::Result<()> {
+        if !self.receive(1).await? {
+            return Ok(());
+        }
+        let is_binary = self.input.unused()[0] == binary::REQUEST;
+        match protocol {
+            Protocol::Detect if is_binary => self.binary().await,
+            Protocol::Binary => self.binary().await,
+            Protocol::Detect | Protocol::Text => self.text().await,
+        }
+    }
+
+    /// Sends the answers and waits for more of the request; `false` if there will be none.
+    async fn receive(&mut self, at_least: usize) -> io::Result<bool> {
+        self.send().await?;
+        let before = self.input.unused().len();
+        let filled = self.input.fill(&mut self.stream, at_least).await?;
+        let session = &mut self.session;
+        session.now = session.server.clock.now();
+        self.registered.heard(session.now);
+        match filled {
+            Filled::More => {
+                let received = self.input.unused().len() - before;
+                session.tally.add_many(Count::BytesRead, received as u64);
+                Ok(true)
+            }
+            Filled::End => Ok(false),
+            Filled::NoMemory => {
+                self.close_with("SERVER_ERROR out of memory reading request\r\n")
+                    .await?;
+                Ok(false)
+            }
+        }
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        let length = self.output.bytes.len();
+        if length > 0 {
+            self.session
+                .tally
+                .add_many(Count::BytesWritten, length as u64);
+        }
+        self.session.report();
+        self.output.flush(&mut self.stream).await
+    }
+
+    async fn close_with(&mut self, reply: &str) -> io::Result<()> {
+        self.output.bytes.extend_from_slice(reply.as_bytes());
+        self.send().await
+    }
+
+    /// Throws away the next `count` bytes of the client; `false` if it ends before.
+    async fn swallow(&mut self, mut count: u64) -> io::Result<bool> {
+        self.registered.set_state(State::Swallow);
+        loop {
+            count = self.input.skip(count);
+            if count == 0 {
+                self.registered.set_state(State::Read);
+                return Ok(true);
+            }
+            if !self.receive(1).await? {
+                return Ok(false);
+            }
+        }
+    }
+
+    async fn text(&mut self) -> io::Result<()> {
+        let limits = self.limits();
+        loop {
+            let input = &mut self.input;
+            match text::parse(input.unused(), input.scanned, limits) {
+                Next::Incomplete { at_least } => {
+                    let length = input.unused().len();
+                    if at_least == length + 1 {
+                        input.scanned = length;
+                    }
+                    if !self.receive_rest(length, at_least).await? {
+                        return Ok(());
+                    }
+                }
+                Next::Request {
+                    request,
+                    length,
+                    swallow,
+                } => {
+                    let out = &mut self.output;
+                    let after = match request {
+                        text::Request::Get(get) => {
+                            for key in get.keys {
+                                self.session.text_get(&get, key, &mut out.bytes);
+                                if out.is_full() {
+                                    out.flush(&mut self.stream).await?;
+                                }
+                            }
+                            out.bytes.extend_from_slice(b"END\r\n");
+                            After::Next
+                        }
+                        request => self.session.text(&request, &mut out.bytes),
+                    };
+                    input.use_up(length);
+                    match after {
+                        After::Next => {}
+                        After::Dump => self.dump().await?,
+                        After::Close => return self.send().await,
+                    }
+                    if swallow > 0 && !self.swallow(swallow).await? {
+                        return Ok(());
+                    }
+                    if self.output.is_full() {
+                        self.send().await?;
+                    }
+                }
+                Next::Close { reply } => return self.close_with(reply).await,
+            }
+        }
+    }
+
+    /// `lru_crawler metadump`, sent in parts.
+    async fn dump(&mut self) -> io::Result<()> {
+        let mut cursor = Cursor::default();
+        while self.session.dump_part(&mut cursor, &mut self.output.bytes) {
+            self.send().await?;
+        }
+        Ok(())
+    }
+
+    async fn binary(&mut self) -> io::Result<()> {
+        let limits = self.limits();
+        loop {
+            match binary::parse(self.input.unused(), limits) {
+                Next::Incomplete { at_least } => {
+                    let length = self.input.unused().len();
+                    if !self.receive_rest(length, at_least).await? {
+                        return Ok(());
+                    }
+                }
+                Next::Request {
+                    request,
+                    length,
+                    swallow,
+                } => {
+                    let after = self.session.binary(&request, &mut self.output.bytes);
+                    self.input.use_up(length);
+                    if after == After::Close {
+                        return self.send().await;
+                    }
+                    if swallow > 0 && !self.swallow(swallow).await? {
+                        return Ok(());
+                    }
+                    if self.output.is_full() {
+                        self.send().await?;
+                    }
+                }
+                Next::Close { reply } => return self.close_with(reply).await,
+            }
+        }
+    }
+
+    /// Receives the rest of a request of which `length` bytes are there.
+    async fn receive_rest(&mut self, length: usize, at_least: usize) -> io::Result<bool> {
+        self.registered.set_state(match at_least {
+            _ if length == 0 => State::Read,
+            _ if at_least == length + 1 => State::Wait,
+            _ => State::Value,
+        });
+        self.receive(at_least).await
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            value_max: self.session.server.settings.item_size_max,
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Carries out a request of the text protocol, and appends its answer; all but a retrieval, whose answer may have to be
+    /// sent in pieces.
+    pub fn text(&mut self, request: &text::Request<'_>, out: &mut Vec<u8>) -> After {
+        use text::Request;
+        match *request {
+            Request::Get(get) => {
+                for key in get.keys {
+                    self.text_get(&get, key, out);
+                }
+                out.extend_from_slice(b"END\r\n");
+            }
+            Request::Store(store, data) => self.text_store(&store, data, out),
+            Request::MetaGet(command) => self.meta_get(&command, out),
+            Request::MetaSet(command, mode, data) => self.meta_set(&command, mode, data, out),
+            Request::MetaDelete(command) => self.meta_delete(&command, out),
+            Request::MetaArithmetic(command, adds) => self.meta_arithmetic(&command, adds, out),
+            Request::MetaDebug { key, base64 } => self.meta_debug(key, base64, out),
+            Request::MetaNoop => line(out, "MN"),
+            Request::Delete { key, quiet } => self.text_delete(key, quiet, out),
+            Request::Arithmetic {
+                key,
+                increment,
+                delta,
+                quiet,
+            } => {
+                self.text_arithmetic((key, increment, delta), quiet, out);
+            }
+            Request::Touch { key, expiry, quiet } => {
+                let found = self.touch(key, expiry);
+                line_unless(out, quiet, if found { "TOUCHED" } else { "NOT_FOUND" });
+            }
+            Request::Flush { delay, quiet } => {
+                let done = self.flush_all(delay);
+                line_unless(
+                    out,
+                    quiet,
+                    if done {
+                        "OK"
+                    } else {
+                        "CLIENT_ERROR flush_all not allowed"
+                    },
+                );
+            }
+            Request::Version => line(out, &format!("VERSION {VERSION}")),
+            Request::Quit => return After::Close,
+            Request::Verbosity { level, quiet } => {
+                self.server.set_verbosity(level);
+                line_unless(out, quiet, "OK");
+            }
+            Request::MemoryLimit { megabytes, quiet } => {
+                line_unless(out, quiet, self.server.set_memory_limit(megabytes));
+            }
+            Request::Admin(admin) => return self.admin(&admin, out),
+            Request::Error(error) => line(out, error),
+            Request::Nothing => {}
+        }
+        After::Next
+    }
+}

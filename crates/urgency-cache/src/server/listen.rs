@@ -1,0 +1,261 @@
+//! Sockets and levels: the server on Urgency.
+//!
+//! Each connection is a task at the most urgent level, so is each listener. The LRU's upkeep is less urgent, everything
+//! else that happens in the background is the least. A program that puts work of its own beside the cache gives it a level below [`Serve`].
+//!
+//! A listener that cannot accept, because the process has no descriptor left or because there are as many connections as
+//! are allowed, pauses and says so; clients wait in the kernel's queue meanwhile.
+
+use super::{
+    Server, connection, datagrams,
+    registry::{Place, Registered},
+    upkeep,
+};
+use futures_io::{AsyncRead, AsyncWrite};
+use std::{
+    future::{Future, poll_fn},
+    io::{self, Write},
+    pin::pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    task::Poll,
+    time::{Duration, Instant},
+};
+use urgency::{
+    Runtime,
+    level::LevelId,
+    net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream},
+    time::sleep,
+};
+
+urgency::levels! {
+    /// The levels of the cache server.
+    pub CacheLevels:
+    /// Connections and listeners.
+    Serve >
+    /// The LRU's upkeep.
+    Upkeep >
+    /// Growth, balance, the crawler.
+    Background
+}
+
+/// How long a listener that cannot accept waits before it tries again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
+
+/// What a client gets that is one too many.
+const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
+
+/// The levels at which a server runs; they may be a program's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Levels {
+    /// For connections and listeners.
+    pub serve: LevelId,
+    /// For the LRU's upkeep.
+    pub upkeep: LevelId,
+    /// For the rest.
+    pub background: LevelId,
+}
+
+impl Default for Levels {
+    /// Those of [`CacheLevels`].
+    fn default() -> Self {
+        Levels {
+            serve: Serve.into(),
+            upkeep: Upkeep.into(),
+            background: Background.into(),
+        }
+    }
+}
+
+/// The sockets of a server.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    /// TCP listeners.
+    pub tcp: Vec<TcpListener>,
+    /// Unix listeners, each with its path.
+    pub unix: Vec<(UnixListener, String)>,
+    /// UDP sockets.
+    pub udp: Vec<UdpSocket>,
+}
+
+/// A socket that accepts connections.
+trait Listener: Send + Sync + 'static {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, String)>> + Send;
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<(TcpStream, String)> {
+        let (stream, peer) = TcpListener::accept(self).await?;
+        stream.set_nodelay(true)?;
+        Ok((stream, format!("tcp:{peer}")))
+    }
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> io::Result<(UnixStream, String)> {
+        Ok((UnixListener::accept(self).await?, "unix:".to_owned()))
+    }
+}
+
+/// Starts to serve on `sockets`, and the background work, as tasks of `runtime`. They run until it is shut down.
+///
+/// # Errors
+/// A socket whose address cannot be told.
+pub fn start(
+    server: &Arc<Server>,
+    runtime: &Runtime,
+    levels: Levels,
+    sockets: Sockets,
+) -> io::Result<()> {
+    let now = server.clock.now();
+    let enter = |address: String| {
+        let address: Arc<str> = address.into();
+        server.registry.enter_listener(&address, now);
+        address
+    };
+    for listener in sockets.tcp {
+        let address = enter(format!("tcp:{}", listener.local_addr()?));
+        runtime
+            .spawn_at(levels.serve, accept(Arc::clone(server), listener, address))
+            .detach();
+    }
+    for (listener, path) in sockets.unix {
+        let address = enter(format!("unix:{path}"));
+        runtime
+            .spawn_at(levels.serve, accept(Arc::clone(server), listener, address))
+            .detach();
+    }
+    for (number, socket) in (0..).zip(sockets.udp) {
+        enter(format!("udp:{}", socket.local_addr()?));
+        let served = datagrams::serve(Arc::new(socket), number, Arc::clone(server));
+        runtime.spawn_at(levels.serve, served).detach();
+    }
+    runtime
+        .spawn_at(levels.upkeep, upkeep::keep_lru(Arc::clone(server)))
+        .detach();
+    runtime
+        .spawn_at(
+            levels.background,
+            upkeep::grow_and_crawl(Arc::clone(server)),
+        )
+        .detach();
+    Ok(())
+}
+
+async fn accept<L: Listener>(server: Arc<Server>, listener: L, address: Arc<str>) {
+    loop {
+        if !server.settings.refuse_too_many {
+            let is_full = || server.registry.open() >= server.settings.connections_max;
+            pause_while(&server, "as many connections as -c allows", is_full).await;
+        }
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let (server, address) = (Arc::clone(&server), Arc::clone(&address));
+                urgency::spawn(async move {
+                    match server.enter(peer, &address) {
+                        Some(place) => serve(stream, &place, &server).await,
+                        None => refuse(stream).await,
+                    }
+                })
+                .detach();
+            }
+            Err(error) if is_exhausted(&error) => {
+                let mut first = true;
+                pause_while(&server, &error.to_string(), || std::mem::take(&mut first)).await;
+            }
+            // A connection that was gone before it was accepted, or the like: about that one only.
+            Err(error) => server.say(1, format_args!("accept: {error}")),
+        }
+    }
+}
+
+/// Whether an error is about this process or machine and not about one connection.
+fn is_exhausted(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let exhausted = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    exhausted
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Does not accept for a while, and again as long as `lasts`.
+async fn pause_while(server: &Server, why: &str, mut lasts: impl FnMut() -> bool) {
+    if !lasts() {
+        return;
+    }
+    let start = Instant::now();
+    if server.accepting.swap(false, Relaxed) {
+        server.say(0, format_args!("no new connections for a while: {why}"));
+    }
+    server.listen_disabled.fetch_add(1, Relaxed);
+    loop {
+        sleep(ACCEPT_PAUSE).await;
+        if !lasts() {
+            break;
+        }
+    }
+    server.accepting.store(true, Relaxed);
+    let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+    server.listen_disabled_us.fetch_add(micros, Relaxed);
+}
+
+async fn refuse(mut stream: impl AsyncWrite + Unpin) {
+    // If it cannot take even this much at once, it learns nothing.
+    let _ =
+        poll_fn(|cx| Poll::Ready(std::pin::Pin::new(&mut stream).poll_write(cx, TOO_MANY))).await;
+}
+
+async fn serve<S>(stream: S, place: &Place<'_>, server: &Server)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let line = place.line();
+    server.say(2, format_args!("<{} new connection", line.number));
+    let served = connection::serve(stream, line, server);
+    let ended = match server.settings.idle_timeout {
+        None => served.await,
+        Some(timeout) => {
+            let (mut served, mut idle) = (pin!(served), pin!(idle(line, server, timeout)));
+            poll_fn(|cx| match served.as_mut().poll(cx) {
+                Poll::Pending => idle.as_mut().poll(cx).map(Ok),
+                ready => ready,
+            })
+            .await
+        }
+    };
+    match ended {
+        Ok(()) => server.say(2, format_args!("<{} connection closed", line.number)),
+        Err(error) => server.say(
+            1,
+            format_args!("<{} connection closed: {error}", line.number),
+        ),
+    }
+}
+
+/// Ends when a client has been silent for too long.
+async fn idle(line: &Registered, server: &Server, timeout: Duration) {
+    let allowed = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX);
+    loop {
+        let silent = server.clock.now().saturating_sub(line.last_heard());
+        if silent >= allowed {
+            server.idle_kick(line.number);
+            return;
+        }
+        sleep(Duration::from_secs(u64::from(allowed - silent))).await;
+    }
+}
+
+impl Server {
+    /// Says something on standard error, if it is to say so much.
+    pub(super) fn say(&self, verbosity: u32, what: std::fmt::Arguments<'_>) {
+        if self.verbosity() >= verbosity {
+            // Nobody may be listening, which is no reason to end.
+            let _ = writeln!(io::stderr(), "urgency cache: {what}");
+        }
+    }
+}

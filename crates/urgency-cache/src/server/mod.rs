@@ -1,0 +1,184 @@
+//! The server: requests carried out on the store, connections, and the background work.
+//!
+//! From the bottom up:
+//!
+//! - `clock`, `counters`, `signal`, `settings`, `registry`, `prefixes`: what all connections share, put together in [`Server`].
+//! - `session` and the files `*_requests`: what a request does and what is answered. No sockets.
+//! - `input`, `output`, [`connection`]: one client, in straight-line code, over any stream.
+//! - [`listen`], `upkeep`: sockets and background work on Urgency, each at its level. Only these two know the runtime.
+//!
+//! A connection's memory is bounded: one buffer for what it sends (64 KiB, or one value of the largest size, and
+//! all the larger ones together not more than [`ALLOWANCE`] or four of the largest values), one for what it is sent (64 KiB and one item).
+
+mod admin;
+mod binary_requests;
+mod clock;
+pub mod connection;
+mod counters;
+mod datagrams;
+mod input;
+pub mod listen;
+mod meta_requests;
+mod output;
+mod prefixes;
+mod registry;
+mod session;
+mod settings;
+mod signal;
+mod statistics;
+mod text_requests;
+mod upkeep;
+
+pub use clock::Clock;
+pub use registry::{Place, Registered};
+pub use settings::Settings;
+pub use signal::{Ending, Stop};
+pub use text_requests::VERSION;
+
+use crate::store::Store;
+use counters::{Count, Counters, Tally};
+use input::Allowance;
+use prefixes::Prefixes;
+use registry::Registry;
+use signal::Kick;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// Bytes that all connections together may take for values that they send.
+pub const ALLOWANCE: usize = 64 << 20;
+
+/// What memcached's `verbosity` goes up to.
+const VERBOSITY_MAX: u32 = 2;
+
+/// A cache server: the store and everything that connections share.
+pub struct Server {
+    /// The cache.
+    pub store: Store,
+    /// What it was told at its start.
+    pub settings: Settings,
+    /// Its time.
+    pub clock: Clock,
+    /// How it ends.
+    pub stop: Stop,
+    counters: Counters,
+    registry: Registry,
+    prefixes: Prefixes,
+    allowance: Allowance,
+    upkeep: Kick,
+    background: Kick,
+    verbosity: AtomicU32,
+    accepting: AtomicBool,
+    listen_disabled: AtomicU64,
+    listen_disabled_us: AtomicU64,
+    crawl_asked: AtomicBool,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = self.registry.open();
+        f.debug_struct("Server")
+            .field("open", &open)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// A server over `store`.
+    #[must_use]
+    pub fn new(store: Store, settings: Settings) -> Self {
+        Server {
+            clock: Clock::new(),
+            stop: Stop::default(),
+            counters: Counters::default(),
+            registry: Registry::default(),
+            prefixes: Prefixes::new(settings.delimiter, settings.detail),
+            allowance: Allowance::new(ALLOWANCE.max(4 * settings.item_size_max)),
+            upkeep: Kick::default(),
+            background: Kick::default(),
+            verbosity: AtomicU32::new(0),
+            accepting: AtomicBool::new(true),
+            listen_disabled: AtomicU64::new(0),
+            listen_disabled_us: AtomicU64::new(0),
+            crawl_asked: AtomicBool::new(false),
+            store,
+            settings,
+        }
+    }
+
+    /// How much it says on standard error: 0 nothing but trouble, 1 what goes wrong with clients, 2 connections as well.
+    pub fn set_verbosity(&self, level: u32) {
+        self.verbosity.store(level.min(VERBOSITY_MAX), Relaxed);
+    }
+
+    /// See [`set_verbosity`](Server::set_verbosity).
+    pub fn verbosity(&self) -> u32 {
+        self.verbosity.load(Relaxed)
+    }
+
+    /// Enters a connection from `peer` to `listener` into the table; `None` if there are too many.
+    pub fn enter(&self, peer: String, listener: &Arc<str>) -> Option<Place<'_>> {
+        let limit = self.settings.connections_max;
+        self.registry.enter(peer, listener, self.clock.now(), limit)
+    }
+
+    /// The connections now.
+    pub fn open_connections(&self) -> u32 {
+        self.registry.open()
+    }
+
+    /// The connections since the start, or since `stats reset`.
+    pub fn total_connections(&self) -> u64 {
+        self.registry.total()
+    }
+
+    /// The requests since the start, or since `stats reset`: those that read, store, touch, delete or change a number.
+    pub fn requests(&self) -> u64 {
+        self.counters.requests()
+    }
+
+    /// Something was stored: there may be work in the background.
+    #[inline]
+    fn was_changed(&self) {
+        self.upkeep.kick();
+        self.background.kick();
+    }
+
+    /// `lru_crawler crawl`: look for expired items soon.
+    fn crawl_now(&self) {
+        self.crawl_asked.store(true, Relaxed);
+        self.background.kick();
+    }
+
+    fn crawl_was_asked(&self) -> bool {
+        self.crawl_asked.swap(false, Relaxed)
+    }
+
+    fn idle_kick(&self, number: u64) {
+        let mut tally = Tally::default();
+        tally.add(Count::IdleKicks);
+        self.counters.report(number, &mut tally);
+    }
+
+    /// `cache_memlimit`.
+    fn set_memory_limit(&self, megabytes: Option<u32>) -> &'static str {
+        let Some(megabytes) = megabytes else {
+            return "ERROR";
+        };
+        match u64::from(megabytes) {
+            ..8 => "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m",
+            1_000_000_001.. => "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes",
+            megabytes => match self.store.set_memory_limit(megabytes << 20) {
+                Ok(()) => {
+                    self.was_changed();
+                    "OK"
+                }
+                Err(_) => "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust",
+            },
+        }
+    }
+}

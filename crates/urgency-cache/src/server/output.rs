@@ -1,0 +1,44 @@
+//! What a connection is to send: one buffer, written out when there is nothing more to do or when it is full.
+//!
+//! Answers to pipelined requests go out in one write. A client that does not read is waited for: its connection executes no further
+//! request, so what it costs is one buffer.
+
+use futures_io::AsyncWrite;
+use std::{future::poll_fn, io, pin::Pin};
+
+/// A buffer with so much in it is written before the next item goes in.
+pub const FULL: usize = 64 * 1024;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// What is to be sent.
+    pub bytes: Vec<u8>,
+}
+
+impl Output {
+    /// Whether it is time to write.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= FULL
+    }
+
+    /// Sends everything.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub async fn flush<S: AsyncWrite + Unpin>(&mut self, stream: &mut S) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.bytes.len() {
+            let rest = &self.bytes[sent..];
+            match poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, rest)).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => sent += count,
+            }
+        }
+        self.bytes.clear();
+        // One large value does not make the connection large for good.
+        self.bytes.shrink_to(2 * FULL);
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! The text protocol's requests, carried out and answered.
+
+use super::{
+    counters::Count,
+    session::{Changed, Put, Session, Stored},
+};
+use crate::{
+    protocol::{
+        Data, number,
+        text::{Get, Store},
+    },
+    store::ItemView,
+};
+
+/// The version that clients see: that of the memcached whose protocol this is, for they look at it to know what they may use.
+pub const VERSION: &str = concat!("1.6.18-urgency-", env!("CARGO_PKG_VERSION"));
+
+/// Appends a line.
+#[inline]
+pub fn line(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends a line, unless the client does not want to know.
+#[inline]
+pub fn line_unless(out: &mut Vec<u8>, quiet: bool, text: &str) {
+    if !quiet {
+        line(out, text);
+    }
+}
+
+/// Appends a hit.
+#[inline]
+fn hit(out: &mut Vec<u8>, item: &ItemView<'_>, with_cas: bool) {
+    let length = item.value_len();
+    out.reserve(length + item.key().len() + 64);
+    out.extend_from_slice(b"VALUE ");
+    out.extend_from_slice(item.key());
+    out.push(b' ');
+    number::push(out, u64::from(item.flags()));
+    out.push(b' ');
+    number::push(out, length as u64);
+    if with_cas {
+        out.push(b' ');
+        number::push(out, item.cas());
+    }
+    out.extend_from_slice(b"\r\n");
+    item.copy_to(out);
+    out.extend_from_slice(b"\r\n");
+}
+
+impl Session<'_> {
+    /// One key of a retrieval command.
+    #[inline]
+    pub fn text_get(&mut self, get: &Get<'_>, key: &[u8], out: &mut Vec<u8>) {
+        if let Some(expiry) = get.touch {
+            return self.text_get_and_touch(key, expiry, get.with_cas, out);
+        }
+        let found = self
+            .server
+            .store
+            .get(key, self.now, |item| hit(out, item, get.with_cas));
+        self.server.prefixes.record_get(key, found.is_some());
+        self.tally.add(Count::GetCmds);
+        self.tally.add(match found {
+            Some(()) => Count::GetHits,
+            None => Count::GetMisses,
+        });
+    }
+
+    fn text_get_and_touch(&mut self, key: &[u8], expiry: i64, with_cas: bool, out: &mut Vec<u8>) {
+        let expires = self.expiry(expiry);
+        let mut entry = self.server.store.entry(key, self.now);
+        let found = entry.set_expires(expires);
+        if let Some(item) = entry.item() {
+            hit(out, &item, with_cas);
+        }
+        entry.access();
+        drop(entry);
+        self.server.prefixes.record_get(key, found);
+        self.tally.add(Count::TouchCmds);
+        self.tally.add(if found {
+            Count::TouchHits
+        } else {
+            Count::TouchMisses
+        });
+    }
+
+    /// `touch`.
+    pub fn touch(&mut self, key: &[u8], expiry: i64) -> bool {
+        let expires = self.expiry(expiry);
+        let mut entry = self.server.store.entry(key, self.now);
+        let found = entry.set_expires(expires) && entry.access();
+        self.tally.add(Count::TouchCmds);
+        self.tally.add(if found {
+            Count::TouchHits
+        } else {
+            Count::TouchMisses
+        });
+        found
+    }
+
+    /// A storage command.
+    pub fn text_store(&mut self, store: &Store<'_>, data: Data<'_>, out: &mut Vec<u8>) {
+        let put = Put {
+            mode: store.mode,
+            key: store.key,
+            flags: store.flags,
+            expires: self.expiry(store.expiry),
+            cas: store.cas,
+            may_be_stale: false,
+            data,
+        };
+        let answer = match self.put(&put) {
+            Stored::Yes(_) => "STORED",
+            Stored::No => "NOT_STORED",
+            Stored::Exists => "EXISTS",
+            Stored::NotFound => "NOT_FOUND",
+            Stored::Unterminated => "CLIENT_ERROR bad data chunk",
+            Stored::TooLarge => "SERVER_ERROR object too large for cache",
+            Stored::NoMemory => "SERVER_ERROR out of memory storing object",
+        };
+        line_unless(out, store.quiet, answer);
+    }
+
+    /// `incr`, `decr`.
+    pub fn text_arithmetic(
+        &mut self,
+        (key, increment, delta): (&[u8], bool, u64),
+        quiet: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let mut entry = self.server.store.entry(key, self.now);
+        let answer = match self.change(&mut entry, increment, delta, 0) {
+            Changed::To(number, _) => {
+                if !quiet {
+                    number::push(out, number);
+                    out.extend_from_slice(b"\r\n");
+                }
+                return;
+            }
+            Changed::NotFound => {
+                self.missed_number(increment);
+                "NOT_FOUND"
+            }
+            Changed::NotANumber => "CLIENT_ERROR cannot increment or decrement non-numeric value",
+            Changed::NoMemory | Changed::Exists => "SERVER_ERROR out of memory",
+        };
+        line_unless(out, quiet, answer);
+    }
+
+    /// `delete`.
+    pub fn text_delete(&mut self, key: &[u8], quiet: bool, out: &mut Vec<u8>) {
+        let removed = self.delete(key, 0) == Some(true);
+        line_unless(out, quiet, if removed { "DELETED" } else { "NOT_FOUND" });
+    }
+}

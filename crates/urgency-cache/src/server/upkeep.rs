@@ -1,0 +1,65 @@
+//! The background work, in small steps between the requests.
+//!
+//! Two tasks. One moves items between the segments of the LRU, so that a write finds its victim at
+//! once. The other, less urgent still, grows the tables, balances the memory and crawls for expired items. Both sleep until something was
+//! stored, work until there is nothing to do, and pause: an idle server has no task that wakes up. So an idle server keeps expired items
+//! until it is used again, which harms nobody.
+//!
+//! A step is a few microseconds long, and after each the task lets others run. More urgent work takes the worker away anyway; the steps are for
+//! the others of the same level, and for the shard's lock.
+
+use super::Server;
+use crate::store::{Cursor, Done};
+use std::{sync::Arc, time::Duration};
+use urgency::{time::sleep, yield_now};
+
+/// How much one step does: items, or buckets.
+const STEP: u64 = 64;
+
+/// The least time between two rounds of LRU upkeep.
+const LRU_PAUSE: Duration = Duration::from_millis(10);
+
+/// The least time between two rounds of the other work.
+const BACKGROUND_PAUSE: Duration = Duration::from_millis(100);
+
+/// The least time between two crawls, in seconds.
+const CRAWL_PAUSE: u32 = 60;
+
+/// Repeats a step until there is no more to do.
+async fn work(mut step: impl FnMut() -> Done) {
+    while step().more {
+        yield_now().await;
+    }
+}
+
+/// Keeps the LRU in order, for ever.
+pub async fn keep_lru(server: Arc<Server>) {
+    loop {
+        server.upkeep.kicked().await;
+        work(|| server.store.lru_step(server.clock.now(), STEP)).await;
+        sleep(LRU_PAUSE).await;
+    }
+}
+
+/// Grows the tables, balances the memory and crawls for expired items, for ever.
+pub async fn grow_and_crawl(server: Arc<Server>) {
+    let mut last_crawl = server.clock.now();
+    loop {
+        server.background.kicked().await;
+        work(|| server.store.grow_step(STEP)).await;
+        work(|| server.store.rebalance_step(server.clock.now(), STEP)).await;
+        let now = server.clock.now();
+        let is_due = now.saturating_sub(last_crawl) >= CRAWL_PAUSE;
+        if is_due || server.crawl_was_asked() {
+            last_crawl = now;
+            let mut cursor = Cursor::default();
+            work(|| {
+                server
+                    .store
+                    .crawl_step(&mut cursor, server.clock.now(), STEP)
+            })
+            .await;
+        }
+        sleep(BACKGROUND_PAUSE).await;
+    }
+}

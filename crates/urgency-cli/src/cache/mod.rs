@@ -1,0 +1,231 @@
+//! `urgency cache`: the cache server, with memcached's command line.
+//!
+//! `options` and `extended` say what can be asked for, `process` does what happens before there is a thread (user, limits,
+//! background), `sockets` binds, and this file puts the server together and waits for its end.
+//!
+//! Exit codes: 0 the server was asked to end and did; 1 it could not start (an address in use, no such user); 2 the command line is wrong.
+
+mod extended;
+mod options;
+mod process;
+mod sockets;
+
+pub use options::Options;
+
+use extended::Extended;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use std::{
+    error::Error,
+    future::{Future, poll_fn},
+    io,
+    os::unix::net::UnixStream as StdUnixStream,
+    pin::pin,
+    process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::Poll,
+    time::{Duration, Instant},
+};
+use urgency::{Report, Runtime, Shutdown, net::UnixStream, time::sleep};
+use urgency_cache::{
+    server::{
+        Ending, Server, Settings, VERSION, connection,
+        listen::{self, CacheLevels, Levels},
+    },
+    store::{Limits, Store},
+};
+
+/// How long the end may take.
+const END_WITHIN: Duration = Duration::from_secs(1);
+
+/// Runs the server until it is asked to end.
+pub fn run(options: &Options) -> ExitCode {
+    if options.version {
+        println!("memcached {VERSION}");
+        return ExitCode::SUCCESS;
+    }
+    if options.license {
+        println!("urgency cache is licensed under MIT or Apache-2.0, as you choose.");
+        return ExitCode::SUCCESS;
+    }
+    if options.extended.iter().any(|option| option == "help") {
+        print!("{}", extended::HELP);
+        return ExitCode::SUCCESS;
+    }
+    let checked = match options.refusal() {
+        Some(refusal) => Err(refusal),
+        None => Extended::parse(&options.extended),
+    };
+    let extended = match checked {
+        Ok(extended) => extended,
+        Err(wrong) => {
+            eprintln!("urgency cache: {wrong}");
+            return ExitCode::from(2);
+        }
+    };
+    if options.daemon && !options.detached {
+        return process::start_in_background();
+    }
+    for notice in options.notices().iter().chain(&extended.notices) {
+        eprintln!("urgency cache: {notice}");
+    }
+    match serve(options, &extended) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("urgency cache: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(options: &Options, extended: &Extended) -> Result<(), Box<dyn Error>> {
+    process::prepare(options)?;
+    let signals = Signals::listen()?;
+    let runtime = {
+        let builder = Runtime::builder().levels::<CacheLevels>();
+        match options.threads {
+            Some(threads) => builder.workers(threads),
+            None => builder,
+        }
+        .build()?
+    };
+    let store = Store::new(&limits(options, extended))?;
+    let bound = runtime.run(|| sockets::bind(options))?;
+    // Privileges are needed until the sockets are bound, and by no thread afterwards.
+    process::drop_privileges(options)?;
+    let server = Arc::new(Server::new(
+        store,
+        settings(options, extended, &runtime, &bound),
+    ));
+    server.set_verbosity(u32::from(options.verbose));
+    let written = process::PidFile::write(options)?;
+    bound.announce(options.verbose > 0)?;
+    listen::start(&server, &runtime, Levels::default(), bound.sockets)?;
+
+    let start = Instant::now();
+    let why = runtime.block_on(end(&server, signals));
+    let report = runtime.shutdown_within(Shutdown::Cancel, END_WITHIN);
+    drop(written);
+    say_goodbye(&server, why, start.elapsed(), &report);
+    Ok(())
+}
+
+fn limits(options: &Options, extended: &Extended) -> Limits {
+    Limits {
+        memory: (options.memory as u64) << 20,
+        item_size_max: options.item_size as u64,
+        evict: !options.no_evictions,
+        hot_percent: extended.hot_percent,
+        warm_percent: extended.warm_percent,
+        temporary_ttl: extended.temporary_ttl,
+        ..Limits::default()
+    }
+}
+
+fn settings(
+    options: &Options,
+    extended: &Extended,
+    runtime: &Runtime,
+    bound: &sockets::Bound,
+) -> Settings {
+    let shown = vec![
+        ("inter", options.listen.join(",")),
+        (
+            "domain_socket",
+            options
+                .unix_socket
+                .as_ref()
+                .map_or("NULL".into(), |path| path.display().to_string()),
+        ),
+        ("umask", format!("{:o}", options.unix_mask)),
+        (
+            "binding_protocol",
+            format!("{:?}", options.protocol).to_lowercase(),
+        ),
+    ];
+    Settings {
+        connections_max: options.connections,
+        refuse_too_many: extended.refuse_too_many,
+        item_size_max: options.item_size,
+        threads: runtime.stats().workers.len(),
+        protocol: match options.protocol {
+            options::Protocol::Auto => connection::Protocol::Detect,
+            options::Protocol::Ascii => connection::Protocol::Text,
+            options::Protocol::Binary => connection::Protocol::Binary,
+        },
+        idle_timeout: extended.idle_timeout,
+        flush_allowed: !options.no_flush,
+        dump_allowed: !options.no_dumping,
+        shutdown_allowed: options.shutdown_command,
+        debug_commands: options.debug_commands,
+        delimiter: options.delimiter.map_or(b':', |character| character as u8),
+        detail: options.delimiter.is_some(),
+        port: bound.tcp_port,
+        udp_port: bound.udp_port,
+        shown,
+    }
+}
+
+/// The signals that end the server.
+struct Signals {
+    arrived: UnixStream,
+    which: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        let (arrived, arrives) = StdUnixStream::pair()?;
+        let which = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGTERM, SIGINT, SIGUSR1] {
+            let number = usize::try_from(signal).expect("signals have positive numbers");
+            signal_hook::flag::register_usize(signal, Arc::clone(&which), number)?;
+            signal_hook::low_level::pipe::register(signal, arrives.try_clone()?)?;
+        }
+        let arrived = arrived.try_into()?;
+        Ok(Signals { arrived, which })
+    }
+
+    async fn next(&self) -> (&'static str, Ending) {
+        if self.arrived.read(&mut [0]).await.is_err() {
+            // The pipe is our own; without it there would be no more signals, and no way to end.
+            return ("its broken pipe of signals", Ending::Now);
+        }
+        match i32::try_from(self.which.load(Relaxed)) {
+            Ok(SIGUSR1) => ("SIGUSR1", Ending::Graceful),
+            Ok(SIGINT) => ("SIGINT", Ending::Now),
+            _ => ("SIGTERM", Ending::Now),
+        }
+    }
+}
+
+/// Waits until somebody ends the server, and says who.
+async fn end(server: &Server, signals: Signals) -> &'static str {
+    let (why, ending) = {
+        let (mut stopped, mut signal) = (pin!(server.stop.stopped()), pin!(signals.next()));
+        poll_fn(|cx| match stopped.as_mut().poll(cx) {
+            Poll::Ready(ending) => Poll::Ready(("the command shutdown", ending)),
+            Poll::Pending => signal.as_mut().poll(cx),
+        })
+        .await
+    };
+    let start = Instant::now();
+    while ending == Ending::Graceful
+        && server.open_connections() > 0
+        && start.elapsed() < END_WITHIN
+    {
+        sleep(END_WITHIN / 20).await;
+    }
+    why
+}
+
+fn say_goodbye(server: &Server, why: &str, after: Duration, report: &Report) {
+    let (total, requests) = (server.total_connections(), server.requests());
+    eprintln!(
+        "urgency cache: ended by {why} after {:.1} s: {total} connections, {requests} requests; {} tasks cancelled, {} left",
+        after.as_secs_f64(),
+        report.cancelled,
+        report.left,
+    );
+}
