@@ -3,8 +3,10 @@
 use parking_lot::MutexGuard;
 
 use super::Store;
+use super::header::{Meta, STALE, WON, footprint};
+use super::heap::{PAGE, Ref};
 use super::item::{KEY_MOST, NewItem, StoreError};
-use super::shard::{Shard, Stored};
+use super::shard::{Content, Key, Shard};
 use super::view::ItemView;
 
 /// Exclusive access to one key, with or without an item: nobody else can see or change the key
@@ -27,51 +29,83 @@ use super::view::ItemView;
 pub struct Entry<'a> {
     pub(super) store: &'a Store,
     pub(super) shard: MutexGuard<'a, Shard>,
-    pub(super) key: &'a [u8],
+    pub(super) key: Key<'a>,
     pub(super) now: u32,
-    pub(super) live: bool,
+    pub(super) item: Option<Ref>,
+    pub(super) wrote: bool,
+}
+
+/// A write does its share of the background work last, when nobody refers to the item any more.
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        if self.wrote {
+            self.shard.upkeep(self.now);
+        }
+    }
 }
 
 impl Entry<'_> {
     /// The item, if there is one that has not expired. This does not count as a read.
     pub fn item(&self) -> Option<ItemView<'_>> {
-        if !self.live {
-            return None;
-        }
-        self.shard.map.get(self.key).map(|stored| ItemView {
-            key: self.key,
-            stored,
-        })
+        self.item.map(|r| ItemView::new(&self.shard.heap, r))
     }
 
-    fn stored(&mut self) -> Option<&mut Stored> {
-        if self.live {
-            self.shard.map.get_mut(self.key)
-        } else {
-            None
-        }
-    }
-
-    fn put(&mut self, stored: Stored) -> Result<u64, StoreError> {
-        let len = self.key.len();
+    fn put(&mut self, meta: Meta, content: Content<'_>, stay: bool) -> Result<u64, StoreError> {
+        let len = self.key.bytes.len();
         if len == 0 || len > KEY_MOST {
             return Err(StoreError::Key { len });
         }
-        let size = 56 + (len + stored.value.len()) as u64;
+        let kept = self
+            .item()
+            .filter(|_| content.keep)
+            .map_or(0, |item| item.value_len());
+        let parts = content.before.iter().chain(content.after);
+        let value = kept as u64 + parts.map(|part| part.len() as u64).sum::<u64>();
+        let size = footprint(len, value);
         let most = self.store.limits.item_size_max;
         if size > most {
             return Err(StoreError::TooLarge { size, most });
         }
-        let cas = stored.cas;
-        let limits = &self.store.limits;
-        self.live = self
-            .shard
-            .insert(self.key, stored, self.store.shard_limit(), limits.evict);
-        if self.live {
-            Ok(cas)
-        } else {
-            Err(StoreError::OutOfMemory { size })
+        if size > PAGE as u64 {
+            self.store
+                .gather(self.key.hash, &mut self.shard, size, self.now);
         }
+        let mut put = self
+            .shard
+            .put(self.key, self.item, meta, content, stay, self.now);
+        if put.is_err() {
+            self.item = self.shard.find(self.key, self.now);
+            if (!content.keep || self.item.is_some())
+                && self
+                    .store
+                    .gather(self.key.hash, &mut self.shard, size, self.now)
+            {
+                put = self
+                    .shard
+                    .put(self.key, self.item, meta, content, stay, self.now);
+            }
+        }
+        match put {
+            Ok(r) => {
+                self.item = Some(r);
+                Ok(meta.cas)
+            }
+            Err(_) => {
+                self.item = self.shard.find(self.key, self.now);
+                self.shard.count.outofmemory += 1;
+                Err(StoreError::OutOfMemory { size })
+            }
+        }
+    }
+
+    fn meta(&self, cas: Option<u64>) -> Result<Meta, StoreError> {
+        let r = self.item.ok_or(StoreError::Absent)?;
+        let cas = self.store.cas(cas);
+        Ok(Meta {
+            cas,
+            accessed: self.now,
+            ..self.shard.heap.header(r).meta()
+        })
     }
 
     /// Stores an item in place of whatever is there; returns its CAS id. Marks are cleared.
@@ -80,100 +114,125 @@ impl Entry<'_> {
     /// [`StoreError::TooLarge`], and an item that is there stays;
     /// [`StoreError::OutOfMemory`], and an item that was there may be gone.
     pub fn set(&mut self, new: &NewItem<'_>) -> Result<u64, StoreError> {
-        let cas = self.store.cas(new.cas);
-        let now = self.now;
-        self.put(Stored {
+        let meta = Meta {
             flags: new.flags,
-            cas,
             expires: new.expires,
-            accessed: now,
-            fetched: false,
-            stale: false,
-            won: false,
-            value: new.value.concat().into(),
-        })
+            accessed: self.now,
+            cas: self.store.cas(new.cas),
+            marks: 0,
+            generation: 0,
+        };
+        self.put(
+            meta,
+            Content {
+                before: new.value,
+                ..Content::default()
+            },
+            false,
+        )
     }
 
-    /// Puts `more` after the value; returns the new CAS id. Everything else stays.
+    /// Puts `more` after the value; returns the new CAS id. Flags, expiry and marks stay; in the LRU it
+    /// is a new item.
     ///
     /// # Errors
-    /// As [`set`](Self::set), and [`StoreError::Absent`].
+    /// As [`set`](Self::set), and [`StoreError::Absent`]. On errors the old item stays.
     pub fn append(&mut self, more: &[&[u8]]) -> Result<u64, StoreError> {
-        let mut s = self.stored().ok_or(StoreError::Absent)?.clone();
-        let mut value = s.value.to_vec();
-        more.iter().for_each(|part| value.extend_from_slice(part));
-        s.value = value.into();
-        s.cas = self.store.cas(None);
-        self.put(s)
+        let meta = self.meta(None)?;
+        self.put(
+            meta,
+            Content {
+                before: &[],
+                keep: true,
+                after: more,
+            },
+            false,
+        )
     }
 
-    /// Puts `more` before the value; returns the new CAS id. Everything else stays.
+    /// Puts `more` before the value; returns the new CAS id. Flags, expiry and marks stay; in the LRU it
+    /// is a new item.
     ///
     /// # Errors
-    /// As [`set`](Self::set), and [`StoreError::Absent`].
+    /// As [`set`](Self::set), and [`StoreError::Absent`]. On errors the old item stays.
     pub fn prepend(&mut self, more: &[&[u8]]) -> Result<u64, StoreError> {
-        let mut s = self.stored().ok_or(StoreError::Absent)?.clone();
-        let mut value = more.concat();
-        value.extend_from_slice(&s.value);
-        s.value = value.into();
-        s.cas = self.store.cas(None);
-        self.put(s)
+        let meta = self.meta(None)?;
+        self.put(
+            meta,
+            Content {
+                before: more,
+                keep: true,
+                after: &[],
+            },
+            false,
+        )
     }
 
     /// Changes the value and nothing else but the CAS id (`None` for the next one), which it returns.
-    /// A value of the same length stays where it is in memory and in the LRU.
+    /// A value that takes as much room as the old one stays where it is in memory and in the LRU.
     ///
     /// # Errors
     /// As [`set`](Self::set), and [`StoreError::Absent`].
     pub fn replace_value(&mut self, value: &[&[u8]], cas: Option<u64>) -> Result<u64, StoreError> {
-        let mut s = self.stored().ok_or(StoreError::Absent)?.clone();
-        s.value = value.concat().into();
-        s.cas = self.store.cas(cas);
-        self.put(s)
+        let meta = self.meta(cas)?;
+        self.put(
+            meta,
+            Content {
+                before: value,
+                ..Content::default()
+            },
+            true,
+        )
     }
 
     /// Counts as a read, as [`Store::get`](super::Store::get) does. `false` if there is no item.
     pub fn access(&mut self) -> bool {
         let now = self.now;
-        self.stored()
-            .map(|s| (s.fetched, s.accessed) = (true, now))
-            .is_some()
+        self.item.map(|r| self.shard.access(r, now)).is_some()
     }
 
     /// Sets when the item expires; 0 for never. `false` if there is no item.
     pub fn set_expires(&mut self, expires: u32) -> bool {
-        self.stored().map(|s| s.expires = expires).is_some()
+        self.item
+            .map(|r| self.shard.heap.set_expires(r, expires))
+            .is_some()
     }
 
     /// Sets the client's flags. `false` if there is no item.
     pub fn set_flags(&mut self, flags: u32) -> bool {
-        self.stored().map(|s| s.flags = flags).is_some()
+        self.item
+            .map(|r| self.shard.heap.set_flags(r, flags))
+            .is_some()
     }
 
     /// Gives the item a new CAS id (`None` for the next one). `None` if there is no item.
     pub fn set_cas(&mut self, cas: Option<u64>) -> Option<u64> {
+        let r = self.item?;
         let cas = self.store.cas(cas);
-        self.stored().map(|s| {
-            s.cas = cas;
-            cas
-        })
+        self.shard.heap.set_cas(r, cas);
+        Some(cas)
     }
 
     /// Sets or clears the mark "stale" (meta protocol). `false` if there is no item.
     pub fn set_stale(&mut self, stale: bool) -> bool {
-        self.stored().map(|s| s.stale = stale).is_some()
+        self.mark(STALE, stale)
     }
 
     /// Sets or clears the mark "somebody has won the right to recache" (meta protocol). `false` if
     /// there is no item.
     pub fn set_won(&mut self, won: bool) -> bool {
-        self.stored().map(|s| s.won = won).is_some()
+        self.mark(WON, won)
+    }
+
+    fn mark(&mut self, mark: u8, on: bool) -> bool {
+        let (set, clear) = if on { (mark, 0) } else { (0, mark) };
+        self.item
+            .map(|r| self.shard.heap.set_marks(r, set, clear))
+            .is_some()
     }
 
     /// Removes the item. `false` if there was none.
     pub fn remove(&mut self) -> bool {
-        let was = self.live && self.shard.remove(self.key);
-        self.live = false;
-        was
+        self.item.take().map(|r| self.shard.discard(r)).is_some()
     }
 }

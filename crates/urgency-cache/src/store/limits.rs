@@ -11,6 +11,11 @@ pub const MEMORY_LEAST: u64 = 1 << 20;
 /// The most shards that can be asked for.
 pub const SHARDS_MOST: u32 = 1 << 10;
 
+/// Bytes for each shard, at least, when their number is derived.
+const SHARD_MEMORY: u64 = 2 << 20;
+/// The most shards when their number is derived.
+const SHARDS_AUTO: u32 = 256;
+
 /// What a store may use.
 ///
 /// ```
@@ -118,7 +123,8 @@ impl fmt::Display for LimitsError {
 impl std::error::Error for LimitsError {}
 
 impl Limits {
-    pub(super) fn check(&self) -> Result<(), LimitsError> {
+    /// Checks everything and says how many shards there shall be.
+    pub(super) fn check(&self) -> Result<u32, LimitsError> {
         if self.memory < MEMORY_LEAST {
             return Err(LimitsError::Memory {
                 value: self.memory,
@@ -145,6 +151,17 @@ impl Limits {
         if hot == 0 || warm == 0 || hot > 90 || warm > 90 || hot + warm > 90 {
             return Err(LimitsError::Percent { hot, warm });
         }
-        Ok(())
+        let shards = self.shards.unwrap_or_else(|| {
+            let most = (self.memory / SHARD_MEMORY).clamp(1, u64::from(SHARDS_AUTO)) as u32;
+            1 << most.ilog2()
+        });
+        let least = super::fixed_cost(shards) + u64::from(shards) * 4 * super::heap::PAGE_COST;
+        if self.memory < least {
+            return Err(LimitsError::Memory {
+                value: self.memory,
+                least,
+            });
+        }
+        Ok(shards)
     }
 }

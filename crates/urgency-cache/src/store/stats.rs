@@ -13,6 +13,11 @@ pub enum Segment {
     Temp = 3,
 }
 
+impl Segment {
+    /// The segments, in the order of [`StoreStats::segments`].
+    pub const ALL: [Segment; 4] = [Segment::Hot, Segment::Warm, Segment::Cold, Segment::Temp];
+}
+
 /// The numbers of one segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentStats {

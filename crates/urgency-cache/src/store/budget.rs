@@ -1,0 +1,53 @@
+//! The memory limit: one number that everything taken from the system is counted against first.
+//!
+//! Whoever needs memory calls [`Budget::take`] and allocates only if it said yes; whoever frees
+//! calls [`Budget::give`]. So the sum is never above the limit at the time of the allocation. A
+//! lowered limit makes `take` say no until enough was given back.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Bytes in use and bytes allowed.
+pub(crate) struct Budget {
+    used: AtomicU64,
+    limit: AtomicU64,
+}
+
+impl Budget {
+    pub fn new(limit: u64) -> Budget {
+        Budget {
+            used: AtomicU64::new(0),
+            limit: AtomicU64::new(limit),
+        }
+    }
+
+    /// Counts `bytes` if they fit below the limit.
+    pub fn take(&self, bytes: u64) -> bool {
+        let limit = self.limit();
+        self.used
+            .fetch_update(Relaxed, Relaxed, |used| {
+                (used + bytes <= limit).then_some(used + bytes)
+            })
+            .is_ok()
+    }
+
+    /// Counts `bytes` without asking.
+    pub fn force(&self, bytes: u64) {
+        self.used.fetch_add(bytes, Relaxed);
+    }
+
+    pub fn give(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Relaxed);
+    }
+
+    pub fn used(&self) -> u64 {
+        self.used.load(Relaxed)
+    }
+
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Relaxed)
+    }
+
+    pub fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Relaxed);
+    }
+}
