@@ -3,9 +3,11 @@
 //! A load client must not be starved by what it measures, or the wait for its own processor counts as the server's latency. So its threads ask for the class
 //! SCHED_FIFO, which the kernel prefers to every normal thread; that needs CAP_SYS_NICE or a limit RLIMIT_RTPRIO above 0. Where it is refused the
 //! threads stay normal, and the outcome says so. The kernel takes a real-time thread that never sleeps off its processor for 5 % of each second
-//! (`sched_rt_runtime_us`); a client that is always busy is therefore better off with `--class normal` on a processor of its own.
+//! (`sched_rt_runtime_us`: measured here as pauses of 50 ms), so a thread that [spins](crate::Waiting::Spin) asks for the niceness -20 instead.
 
+use crate::Waiting;
 use clap::ValueEnum;
+use rustix::process::setpriority_process;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use serde::Serialize;
 use std::num::NonZeroU64;
@@ -19,7 +21,7 @@ use thread_priority::unix::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// SCHED_FIFO where it is permitted.
+    /// SCHED_FIFO where it is permitted; niceness -20 for threads that spin.
     RealTime,
     /// As the client was started.
     Normal,
@@ -98,11 +100,18 @@ impl From<Cpus> for String {
 }
 
 /// Puts the calling thread into `class`; returns what it got, in words.
-pub fn enter(class: Class) -> String {
+pub fn enter(class: Class, waiting: Waiting) -> String {
     // Where the slack cannot be set, sends come up to 50 us late, and the client's lag shows it.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     if class == Class::Normal {
         return "normal".to_owned();
+    }
+    if waiting == Waiting::Spin {
+        // On Linux this is about the calling thread only.
+        return match setpriority_process(None, -20) {
+            Ok(()) => "normal, nice -20".to_owned(),
+            Err(refusal) => format!("normal (nice -20 refused: {refusal})"),
+        };
     }
     let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     let lowest = thread_priority::ThreadPriority::Min;

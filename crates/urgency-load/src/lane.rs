@@ -5,7 +5,9 @@
 //! 1. Requests that are due go to their connections. In the open loop a request goes to a connection drawn at random, as if each connection were an independent
 //!    user; how late the thread came to it is the client's *lag*. In the closed loop each reply makes the next request due.
 //! 2. Connections with something to send are flushed, each with one system call for all that it has.
-//! 3. The thread waits in `epoll_pwait2`, to the nanosecond, until a connection is ready or the next request is due.
+//! 3. The thread waits until a connection is ready or the next request is due. The due time is that of a timer descriptor in the same epoll, because the
+//!    timeout of `epoll_wait` counts in milliseconds, and `epoll_pwait2`, which is finer, is younger than some kernels in use.
+//!    A client with a processor of its own may [spin](Waiting::Spin) instead.
 //! 4. Each ready connection is read once. A reply's latency is from the time at which its request was *due* to the time at which the read returned.
 //!
 //! A run has a ramp, whose requests count for nothing, then the recorded time, then a grace in which replies are awaited. What is still without a reply
@@ -14,15 +16,19 @@
 //! Nothing here depends on the runtime that may be under test: a plain thread, one epoll descriptor.
 
 use crate::arrivals::{Arrivals, Due as DueTimes};
-use crate::connection::{Connection, Due, Flushed, Request, command_name};
-use crate::protocol::{Command, Reply, shorten};
+use crate::connection::{Connection, Due, Flushed};
+use crate::judge::settle;
+use crate::protocol::Command;
 use crate::record::{Live, Record};
-use crate::value::{self, Versions};
-use crate::{Error, Load, class, workload::Draw};
+use crate::value::Versions;
+use crate::{Error, Load, Waiting, class, workload::Draw};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,7 +77,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    fn versions(&self, key: u32) -> Option<std::sync::MutexGuard<'_, Versions>> {
+    /// The history of `key`, if values are verified.
+    pub fn versions(&self, key: u32) -> Option<std::sync::MutexGuard<'_, Versions>> {
         let versions = self.versions.get(key as usize)?;
         Some(versions.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -99,6 +106,10 @@ impl Shared {
 
 const IN_ONE_TURN: usize = 128;
 const EVENTS: usize = 256;
+/// The timer's place among the connections.
+const TIMER: u64 = u64::MAX;
+/// How long a thread sleeps that awaits nothing but replies.
+const AWAIT_REPLIES: Duration = Duration::from_millis(50);
 /// A wait shorter than this costs more than looking again.
 const SHORTEST_WAIT: Duration = Duration::from_micros(2);
 
@@ -107,6 +118,7 @@ const SHORTEST_WAIT: Duration = Duration::from_micros(2);
 pub struct Lane {
     index: usize,
     epoll: OwnedFd,
+    timer: OwnedFd,
     connections: Vec<Connection>,
     blocked: Vec<bool>,
 }
@@ -121,9 +133,14 @@ impl Lane {
         let share =
             load.connections / load.threads + usize::from(index < load.connections % load.threads);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("an epoll"))?;
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(system("a timer"))?;
+        let (data, flags) = (epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN);
+        epoll::add(&epoll, &timer, data, flags).map_err(system("a timer cannot be polled"))?;
         let mut lane = Lane {
             index,
             epoll,
+            timer,
             connections: Vec::with_capacity(share),
             blocked: vec![false; share],
         };
@@ -169,15 +186,16 @@ impl Lane {
                 cause,
             })?;
         }
-        let class = class::enter(shared.load.class);
+        let class = class::enter(shared.load.class, shared.load.waiting);
         self.renew(&shared.load)?;
         let cpu = cpu_time();
         let mut turn = Turn::new(self, shared, run);
         let result = turn.go();
+        let spun_in_vain = turn.spun_in_vain;
         let mut record = turn.record;
         result?;
         record.class = class;
-        record.cpu = cpu_time() - cpu;
+        record.cpu = (cpu_time() - cpu).saturating_sub(spun_in_vain);
         Ok(record)
     }
 }
@@ -196,6 +214,7 @@ struct Turn<'a> {
     record_from: Instant,
     end: Instant,
     under_way: usize,
+    spun_in_vain: Duration,
 }
 
 impl<'a> Turn<'a> {
@@ -227,6 +246,7 @@ impl<'a> Turn<'a> {
             record_from: start + run.ramp,
             end: start + run.ramp + run.duration,
             under_way: 0,
+            spun_in_vain: Duration::ZERO,
         }
     }
 
@@ -249,21 +269,21 @@ impl<'a> Turn<'a> {
             {
                 break;
             }
-            let wait = if more_due {
+            let spins = self.shared.load.waiting == Waiting::Spin;
+            let wait = if more_due || spins {
                 Duration::ZERO
             } else {
-                let next = self.due.as_ref().map(DueTimes::next);
-                let next = next.filter(|next| *next < self.end);
-                let wait = next.map_or(Duration::from_millis(50), |next| next - now.min(next));
-                if wait < SHORTEST_WAIT {
-                    Duration::ZERO
-                } else {
-                    wait
-                }
+                self.time_to_next(now)
             };
             self.wait(&mut events, wait)?;
+            if spins && events.is_empty() && !more_due {
+                self.spun_in_vain += now.elapsed();
+            }
             for event in &events {
-                self.ready(event.data.u64() as usize, event.flags)?;
+                // The timer needs no answer: it is set anew before each wait.
+                if event.data.u64() != TIMER {
+                    self.ready(event.data.u64() as usize, event.flags)?;
+                }
             }
         }
         self.give_up();
@@ -362,13 +382,34 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
+    /// How long until the next request is due; zero if that is not worth a sleep.
+    fn time_to_next(&self, now: Instant) -> Duration {
+        let next = self.due.as_ref().map(DueTimes::next);
+        let next = next.filter(|next| *next < self.end);
+        let wait = next.map_or(AWAIT_REPLIES, |next| next.saturating_duration_since(now));
+        match wait < SHORTEST_WAIT {
+            true => Duration::ZERO,
+            false => wait.min(AWAIT_REPLIES),
+        }
+    }
+
+    /// Waits until something is ready, for `wait` at most.
     fn wait(&self, events: &mut Vec<epoll::Event>, wait: Duration) -> Result<(), Error> {
         events.clear();
-        let timeout = Timespec {
-            tv_sec: wait.as_secs() as i64,
-            tv_nsec: i64::from(wait.subsec_nanos()),
+        let is_timed = !wait.is_zero() && self.due.is_some();
+        if is_timed {
+            let once = Itimerspec {
+                it_interval: timespec(Duration::ZERO),
+                it_value: timespec(wait),
+            };
+            timerfd_settime(&self.lane.timer, TimerfdTimerFlags::empty(), &once)
+                .map_err(system("a timer cannot be set"))?;
+        }
+        let timeout = match is_timed {
+            true => None,
+            false => Some(timespec(wait)),
         };
-        match epoll::wait(&self.lane.epoll, spare_capacity(events), Some(&timeout)) {
+        match epoll::wait(&self.lane.epoll, spare_capacity(events), timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(system("connections cannot be waited for")(error)),
         }
@@ -430,105 +471,10 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Notes what a reply says and whether it may say that.
-fn settle(
-    shared: &Shared,
-    request: &Request,
-    reply: Reply<'_>,
-    record: &mut Record,
-    counts: bool,
-) -> Result<(), Error> {
-    let Due { command, key, .. } = request.due;
-    let once = u64::from(counts);
-    match reply {
-        Reply::Stored => record.counts.stored += once,
-        Reply::NotStored => record.counts.not_stored += once,
-        Reply::Miss => record.counts.gets += once,
-        Reply::Value {
-            key: named,
-            flags,
-            data,
-        } => {
-            record.counts.gets += once;
-            record.counts.hits += once;
-            if shared.load.workload.verify {
-                verify(shared, request, named, flags, data, record);
-            }
-        }
-        Reply::ServerError(line) => {
-            record.counts.server_errors += 1;
-            record.fault(|| format!("a {} got {:?}", command_name(command), shorten(line)));
-        }
-        Reply::Refused(line) => {
-            return Err(Error::Refused {
-                command: command_name(command),
-                line: shorten(line),
-            });
-        }
-    }
-    if command == Command::Set
-        && let Some(mut versions) = shared.versions(key)
-    {
-        versions.answered(reply == Reply::Stored);
-    }
-    Ok(())
-}
-
-/// Compares a value with what it must be.
-fn verify(
-    shared: &Shared,
-    request: &Request,
-    named: Option<&[u8]>,
-    version: u32,
-    data: &[u8],
-    record: &mut Record,
-) {
-    let workload = &shared.load.workload;
-    let key = request.due.key;
-    if let Some(named) = named {
-        let mut asked = Vec::with_capacity(workload.key_size);
-        workload.write_key(key, &mut asked);
-        if named != asked {
-            record.counts.wrong_values += 1;
-            record.fault(|| {
-                format!(
-                    "a get of {} was answered with the key {}",
-                    shorten(&asked),
-                    shorten(named)
-                )
-            });
-            return;
-        }
-    }
-    if let Some(position) = value::first_difference(&workload.values, key, version, data) {
-        record.counts.wrong_values += 1;
-        record.fault(|| {
-            format!(
-                "the value of key number {key} with flags {version} and {} bytes is not what was written: it differs at byte {position}",
-                data.len()
-            )
-        });
-        return;
-    }
-    if !shared.filled.load(Ordering::Relaxed) {
-        return;
-    }
-    let Some(sent) = shared.versions(key).map(|versions| versions.sent()) else {
-        return;
-    };
-    if version < request.version {
-        record.counts.stale_values += 1;
-        record.fault(|| {
-            format!(
-                "key number {key} was read in version {version} after version {} had been acknowledged",
-                request.version
-            )
-        });
-    } else if version > sent {
-        record.counts.wrong_values += 1;
-        record.fault(|| {
-            format!("key number {key} was read in version {version}; only {sent} were ever sent")
-        });
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: duration.as_secs() as i64,
+        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }
 

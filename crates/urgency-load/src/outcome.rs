@@ -70,7 +70,7 @@ pub struct Health {
     pub lag_p99_ms: f64,
     /// The worst.
     pub lag_max_ms: f64,
-    /// The share of the time for which the busiest thread of the client used a processor.
+    /// The share of the time for which the busiest thread of the client used a processor, without what it spun in vain.
     pub busy_share: f64,
     /// The scheduling class that the threads got.
     pub class: String,

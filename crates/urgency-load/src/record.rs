@@ -73,7 +73,7 @@ pub struct Record {
     pub counts: Counts,
     /// The first fault or server error, in words.
     pub first_fault: Option<String>,
-    /// Processor time that the thread used.
+    /// Processor time that the thread used, without what it spun in vain.
     pub cpu: Duration,
     /// The class that it ran in.
     pub class: String,

@@ -3,7 +3,7 @@
 use crate::class::{Class, Cpus};
 use crate::protocol::Protocol;
 use crate::search::Quality;
-use crate::{Arrivals, Load, Popularity, Server, ValueSizes, Workload};
+use crate::{Arrivals, Load, Popularity, Server, ValueSizes, Waiting, Workload};
 use clap::Args;
 use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
 
@@ -108,9 +108,14 @@ pub struct Options {
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<Cpus>,
 
-    /// The scheduling class of the client's threads: SCHED_FIFO if that is permitted, so that the client is not starved by what it measures, or normal.
+    /// The scheduling class of the client's threads: SCHED_FIFO if that is permitted, so that the client is not starved by what it measures (niceness -20 with
+    /// --waiting spin, because the kernel throttles real-time threads that never sleep), or as it was started.
     #[arg(long, value_enum, default_value_t = Class::RealTime)]
     pub class: Class,
+
+    /// What the client's threads do while there is nothing to do: sleep; or spin, which is most exact but takes a whole processor for each thread.
+    #[arg(long, value_enum, default_value_t = Waiting::Sleep)]
+    pub waiting: Waiting,
 
     /// Where the result goes as JSON, with whole histograms (- is standard output).
     #[arg(long, value_name = "PATH")]
@@ -142,6 +147,7 @@ impl Options {
             },
             cpus: self.cpus.clone(),
             class: self.class,
+            waiting: self.waiting,
         }
     }
 }
