@@ -154,6 +154,8 @@ mod account;
 #[cfg(not(urgency_loom))]
 mod block;
 mod chaos;
+#[cfg(not(urgency_loom))]
+pub mod embed;
 mod facade;
 mod fork;
 #[cfg(not(urgency_loom))]

@@ -71,7 +71,7 @@ pub(crate) struct Kind {
     pub(crate) stolen: unsafe fn(*const Job),
 }
 
-/// The right-hand closure of a `join`, in the frame of that `join`.
+/// The right-hand closure of a `join`, in the frame of that `join`. It is told whether it was stolen.
 #[repr(C)]
 pub(crate) struct StackJob<F, R> {
     job: Job,
@@ -83,7 +83,7 @@ pub(crate) struct StackJob<F, R> {
 
 impl<F, R> StackJob<F, R>
 where
-    F: FnOnce() -> R + Send,
+    F: FnOnce(bool) -> R + Send,
     R: Send,
 {
     const KIND: Kind = Kind {
@@ -159,7 +159,7 @@ where
         let this = this.cast::<Self>();
         // SAFETY: the joiner keeps the job alive until the latch is set; the closure is taken once.
         let closure = unsafe { ManuallyDrop::take(&mut *(*this).closure.get()) };
-        let result = catch_unwind(AssertUnwindSafe(closure));
+        let result = catch_unwind(AssertUnwindSafe(|| closure(true)));
         // SAFETY: only the thief touches the result before the latch is set.
         unsafe { (*(*this).result.get()).write(result) };
         // SAFETY: the job is valid until the joiner sees the latch set.

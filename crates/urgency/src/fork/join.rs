@@ -7,7 +7,8 @@
 //!    this stack); it spins about as long as a wake-up costs; it suspends and its worker goes on.
 //!
 //! If a panics, b is not started any more if it was not yet; if it was stolen, it is waited for; then the
-//! panic of a goes on. Otherwise a panic of b goes on.
+//! panic of a goes on. Otherwise a panic of b goes on. An interface that promises its callers to run b
+//! whatever a does asks for that with a constant (`RUN_B`).
 
 use super::{
     deque::{Popped, Stolen},
@@ -80,7 +81,19 @@ where
     }
     // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
     let me = unsafe { &*me };
-    join_on(me, a, b)
+    join_on::<false, _, _, _, _>(me, a, |_| b())
+}
+
+/// As [`join`] on the calling thread's stack `me`; b learns whether it was stolen, and runs whatever a does.
+#[inline(always)]
+pub(crate) fn join_told<A, B, RA, RB>(me: &Stack, a: A, b: B) -> (RA, RB)
+where
+    A: FnOnce() -> RA + Send,
+    B: FnOnce(bool) -> RB + Send,
+    RA: Send,
+    RB: Send,
+{
+    join_on::<true, _, _, _, _>(me, a, b)
 }
 
 /// The thread has no stack.
@@ -93,15 +106,15 @@ where
     RA: Send,
     RB: Send,
 {
-    crate::runtime::as_stack(move |me| join_on(me, a, b))
+    crate::runtime::as_stack(move |me| join_on::<false, _, _, _, _>(me, a, |_| b()))
 }
 
 /// Steps 1 and 2 of the module's text. `me` is the calling thread's stack.
 #[inline(always)]
-fn join_on<A, B, RA, RB>(me: &Stack, a: A, b: B) -> (RA, RB)
+fn join_on<const RUN_B: bool, A, B, RA, RB>(me: &Stack, a: A, b: B) -> (RA, RB)
 where
     A: FnOnce() -> RA + Send,
-    B: FnOnce() -> RB + Send,
+    B: FnOnce(bool) -> RB + Send,
     RA: Send,
     RB: Send,
 {
@@ -116,12 +129,12 @@ where
     }
     let ra = match catch_unwind(AssertUnwindSafe(a)) {
         Ok(ra) => ra,
-        Err(panic) => drop_or_await(me, job, index, panic),
+        Err(panic) => after_panic::<RUN_B, _, _>(me, job, index, panic),
     };
     if take_back(me, index) == Popped::Mine {
         // SAFETY: just popped as ours.
         let b = unsafe { job.take_closure() };
-        return (ra, b());
+        return (ra, b(false));
     }
     match await_stolen(me, job) {
         Ok(rb) => (ra, rb),
@@ -159,16 +172,25 @@ fn run_spawned_above(me: &Stack, index: usize) {
 /// The left closure panicked.
 #[cold]
 #[inline(never)]
-fn drop_or_await<B, RB>(me: &Stack, job: &StackJob<B, RB>, index: usize, panic: Payload) -> !
+fn after_panic<const RUN_B: bool, B, RB>(
+    me: &Stack,
+    job: &StackJob<B, RB>,
+    index: usize,
+    panic: Payload,
+) -> !
 where
-    B: FnOnce() -> RB + Send,
+    B: FnOnce(bool) -> RB + Send,
     RB: Send,
 {
     if take_back(me, index) == Popped::Mine {
-        // SAFETY: just popped as ours. A panic of its drop must not leave the frame early: it is
+        // SAFETY: just popped as ours. A panic of its call or drop must not leave the frame early: it is
         // caught and dropped, the first panic is the one that counts.
         let unstarted = unsafe { job.take_closure() };
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(unstarted)));
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            if RUN_B {
+                unstarted(false);
+            }
+        }));
     } else {
         let _ = await_stolen(me, job);
     }
@@ -180,7 +202,7 @@ where
 #[inline(never)]
 fn await_stolen<B, RB>(me: &Stack, job: &StackJob<B, RB>) -> Result<RB, Payload>
 where
-    B: FnOnce() -> RB + Send,
+    B: FnOnce(bool) -> RB + Send,
     RB: Send,
 {
     let per_nanosecond = clock::ticks_per_nanosecond_cached();
@@ -218,7 +240,7 @@ where
 /// Steals a job that descends from `job` from the stack that runs it.
 fn steal_back<B, RB>(me: &Stack, job: &StackJob<B, RB>, turns: u32) -> Option<StolenJob>
 where
-    B: FnOnce() -> RB + Send,
+    B: FnOnce(bool) -> RB + Send,
     RB: Send,
 {
     // SAFETY: the job is known to be stolen; its thief is null, or a stack of this runtime, which keeps

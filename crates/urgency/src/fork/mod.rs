@@ -16,6 +16,8 @@ pub(crate) mod latch;
 mod scope;
 
 #[cfg(not(urgency_loom))]
+pub(crate) use join::join_told;
+#[cfg(not(urgency_loom))]
 pub use {join::join, scope::Scope, scope::scope};
 
 /// Under loom the deque carries tags: its model needs no real job.

@@ -3,7 +3,7 @@
 use super::{GLOBAL, Runtime};
 use crate::{
     level::{Levels, OneLevel, table::LevelTable},
-    sched::shared::Shared,
+    sched::{shared::Shared, thread_options::ThreadOptions},
 };
 use std::{fmt, sync::Arc, thread};
 
@@ -18,7 +18,7 @@ const DEFAULT_THREAD_LIMIT: usize = 16_384;
 #[must_use]
 pub struct Builder {
     workers: Option<usize>,
-    threads: usize,
+    threads: ThreadOptions,
     levels: LevelTable,
     real_time: bool,
 }
@@ -69,7 +69,7 @@ impl Builder {
     pub(super) fn new() -> Self {
         Builder {
             workers: None,
-            threads: DEFAULT_THREAD_LIMIT,
+            threads: ThreadOptions::new(DEFAULT_THREAD_LIMIT),
             levels: LevelTable::of::<OneLevel>(),
             real_time: false,
         }
@@ -87,7 +87,55 @@ impl Builder {
     /// is reached, a stack that must wait runs other ready work on top of itself meanwhile, and
     /// `Stats::threads_refused` counts it.
     pub fn thread_limit(mut self, threads: usize) -> Self {
-        self.threads = threads;
+        self.threads.limit = threads;
+        self
+    }
+
+    /// The runtime makes no threads: it has as many as workers, which the program brings with
+    /// [`Host::serve`](crate::embed::Host::serve), and no others. A stack that must wait runs other work on top of
+    /// itself, and relief has no thread to go on with.
+    pub fn brought_threads(mut self) -> Self {
+        self.threads.brought = true;
+        self
+    }
+
+    /// The names of the runtime's threads: `name` gets the number of the thread, counted from 0 in the order
+    /// in which they are made. The default is `urgency` for all.
+    pub fn thread_name(mut self, name: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
+        self.threads.name = Some(Arc::new(name));
+        self
+    }
+
+    /// The size of the threads' stacks, in bytes of address space. The default is 2 MiB.
+    pub fn thread_stack_size(mut self, bytes: usize) -> Self {
+        self.threads.stack_size = bytes;
+        self
+    }
+
+    /// Calls `call` first on each thread that the runtime makes, with the thread's number (see
+    /// [`Builder::thread_name`]). A panic of it is printed, and the thread goes on. Threads are made when they
+    /// are needed, and end when there are many more than workers.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    /// static STARTED: AtomicUsize = AtomicUsize::new(0);
+    ///
+    /// let runtime = urgency::Runtime::builder()
+    ///     .workers(1)
+    ///     .on_thread_start(|_| { STARTED.fetch_add(1, Relaxed); })
+    ///     .build()?;
+    /// let started = runtime.spawn_fn(|| STARTED.load(Relaxed));
+    /// assert_ne!(started.get().unwrap(), 0);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn on_thread_start(mut self, call: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.threads.on_start = Some(Arc::new(call));
+        self
+    }
+
+    /// As [`Builder::on_thread_start`], last on each thread.
+    pub fn on_thread_stop(mut self, call: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.threads.on_stop = Some(Arc::new(call));
         self
     }
 
@@ -112,19 +160,18 @@ impl Builder {
         if workers == 0 || workers > MAX_WORKERS {
             return Err(BuildError::Workers(workers));
         }
+        let mut threads = self.threads.clone();
+        if threads.brought {
+            threads.limit = workers;
+        }
         let least = workers + 2;
-        if self.threads < least {
+        if !threads.brought && self.threads.limit < least {
             return Err(BuildError::Threads {
-                limit: self.threads,
+                limit: self.threads.limit,
                 least,
             });
         }
-        Ok(Shared::new(
-            workers,
-            self.levels,
-            self.threads,
-            self.real_time,
-        ))
+        Ok(Shared::new(workers, self.levels, threads, self.real_time))
     }
 
     /// Builds the runtime. It has no thread until something needs one.

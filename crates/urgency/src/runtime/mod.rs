@@ -66,6 +66,10 @@ impl Runtime {
         })
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
     pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
     where

@@ -17,6 +17,8 @@
 //! - `TAKEN` set: somebody else took the worker (relief, or an urgent event). The stack goes on
 //!   until its next scheduling point, where [`Attention::enter`] tells it. Until then whoever took the
 //!   worker may give it back, and the stack never notices.
+//! - `PINNED` set: the stack asked for the number of its worker, and may use it as an index that no other
+//!   stack uses at the same time. Nobody takes the worker until the next `enter`, which clears the bit.
 //!
 //! The remaining bits are requests. They are hints: what they announce is always written to
 //! shared state *before* the bit is set, and a stack that gets a worker looks at that state
@@ -48,6 +50,8 @@ pub(crate) const PREEMPT: u32 = 4;
 pub(crate) const SHARE: u32 = 8;
 /// Show that you are alive: relief takes the worker if this bit survives one relief period.
 pub(crate) const CHECK_IN: u32 = 16;
+/// Set by the stack itself: nobody takes its worker before its next scheduling point.
+const PINNED: u32 = 32;
 
 /// What `enter` found.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -125,6 +129,15 @@ impl Attention {
         }
     }
 
+    /// The stack, in user code, keeps its worker until its next `enter`. `false`: it was taken already.
+    pub(crate) fn pin(&self) -> bool {
+        let old = self.word.load(Ordering::Relaxed);
+        if old & PINNED != 0 {
+            return true;
+        }
+        self.word.fetch_or(PINNED, Ordering::AcqRel) & TAKEN == 0
+    }
+
     /// Whether the stack's worker was taken and it has not checked in since.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::SeqCst) & TAKEN != 0
@@ -140,7 +153,7 @@ impl Attention {
     pub(crate) fn take(&self, only_if: u32) -> Option<usize> {
         let mut old = self.word.load(Ordering::Relaxed);
         loop {
-            if old & (BUSY | TAKEN) != 0 || old & only_if != only_if {
+            if old & (BUSY | TAKEN | PINNED) != 0 || old & only_if != only_if {
                 return None;
             }
             match self.word.compare_exchange_weak(
@@ -248,6 +261,20 @@ mod loom_models {
                 holds ^ taker.join().unwrap(),
                 "nobody or both hold the worker"
             );
+        });
+    }
+
+    #[test]
+    fn a_pinned_worker_is_not_taken() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let other = word.clone();
+            let taker = thread::spawn(move || other.take(0) == Some(5));
+            let pinned = word.pin();
+            let taken = taker.join().unwrap();
+            assert!(pinned ^ taken, "the stack has the worker, or the taker");
+            assert_eq!(taken, word.enter() == Entered::Taken);
         });
     }
 

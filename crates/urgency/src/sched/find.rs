@@ -150,6 +150,9 @@ impl Shared {
 
     /// The next work for a worker. `None`: there is none, and the worker was released.
     pub(crate) fn find(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+        if let Some(job) = self.personal_job(me, worker) {
+            return Some(Work::Job(job));
+        }
         if let Some(work) = self.next_ready(me, worker) {
             self.wake_next();
             return Some(work);
@@ -177,7 +180,7 @@ impl Shared {
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
             self.idle.stop_search();
-            if !self.is_anything_left(me) {
+            if !self.is_anything_left(me) && !self.has_personal(me, worker) {
                 return None;
             }
             raise = true;
@@ -263,6 +266,9 @@ impl Shared {
                 && let Some(work) = self.next_ready(me, worker)
             {
                 return Some(work);
+            }
+            if let Some(job) = self.personal_job(me, worker) {
+                return Some(Work::Job(job));
             }
             if let Some(work) = self.steal_published(me, worker) {
                 return Some(work);

@@ -20,10 +20,12 @@ use super::{
     poll::Polled,
     shared::Shared,
     stack::{Delivery, Stack},
+    thread_options::ThreadOptions,
     worker::Worker,
 };
 use crate::{chaos, os::clock, task::TaskRef};
 use std::{
+    io,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -33,10 +35,6 @@ use std::{
 
 /// How many threads without work are kept for each worker.
 const KEPT_SPARES: usize = 4;
-
-/// The stack size of the runtime's threads, in bytes: virtual, committed as it is used. The same as
-/// the standard library's default for its threads.
-const STACK_SIZE: usize = 2 << 20;
 
 /// The threads of a runtime.
 #[derive(Debug)]
@@ -48,7 +46,9 @@ pub(crate) struct Threads {
     guests: Mutex<Vec<Arc<Stack>>>,
     /// Stacks whose threads ended, for the next thread.
     retired: Mutex<Vec<Arc<Stack>>>,
-    pub(crate) limit: usize,
+    options: ThreadOptions,
+    /// How many threads were ever made.
+    made: AtomicUsize,
     alive: AtomicUsize,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
@@ -57,14 +57,16 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(options: ThreadOptions) -> Self {
         Threads {
             spares: Mutex::default(),
             stacks: Mutex::default(),
             guests: Mutex::default(),
             retired: Mutex::default(),
-            limit,
-            alive: AtomicUsize::new(0),
+            // Those to be brought count from the beginning: there is no room for others.
+            alive: AtomicUsize::new(if options.brought { options.limit } else { 0 }),
+            options,
+            made: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
             relief_armed: AtomicBool::new(false),
@@ -77,6 +79,11 @@ impl Threads {
         let stacks = locked(&self.stacks);
         let found = stacks.iter().find(|s| s.task() == Some(task.as_raw()));
         found.cloned()
+    }
+
+    /// Whether the embedder brings all threads.
+    pub(crate) fn are_brought(&self) -> bool {
+        self.options.brought
     }
 
     /// How many threads the runtime has now.
@@ -153,9 +160,54 @@ impl Shared {
                 self.release(worker);
                 if self.threads.alive() == 0 {
                     self.refuse_queued();
+                } else {
+                    self.rouse_suspended();
                 }
             }
         }
+    }
+
+    /// No thread can be had for a worker: a stack that waits looks around once more, finds the work, and runs it on
+    /// top of itself.
+    #[cold]
+    fn rouse_suspended(&self) {
+        let roused = {
+            let stacks = locked(&self.threads.stacks);
+            stacks.iter().find(|s| s.suspension.wake()).cloned()
+        };
+        if let Some(stack) = roused {
+            self.resume(stack);
+        }
+    }
+
+    /// Has a thread that was brought look for personal work: wakes it if it waits for anything.
+    pub(crate) fn nudge(&self, number: usize) {
+        let stack = {
+            let stacks = locked(&self.threads.stacks);
+            stacks.iter().find(|s| s.number() == Some(number)).cloned()
+        };
+        let Some(stack) = stack else {
+            return;
+        };
+        if self.unlist(&stack) {
+            stack.deliver(match self.claim_idle() {
+                Some(worker) => Delivery::Worker(worker),
+                None => Delivery::Look,
+            });
+        } else if stack.suspension.wake() {
+            self.resume(stack);
+        } else if self.pollers.load(Ordering::SeqCst) > 0
+            && let Some(driver) = self.driver_if_made()
+        {
+            driver.notify();
+        }
+    }
+
+    /// The whole life of a thread that the embedder brought.
+    pub(crate) fn run_brought(self: &Arc<Self>, number: usize) {
+        let stack = self.new_stack();
+        stack.set_number(number);
+        self.run_thread(&stack, number, First::Look);
     }
 
     /// The runtime has no thread and cannot get one: what is queued ends with an error.
@@ -199,28 +251,51 @@ impl Shared {
 
     /// Makes a thread. `None`: refused, by the limit or by the system.
     fn spawn_thread(&self, first: First) -> Option<Arc<Stack>> {
+        self.try_spawn_thread(first).ok()
+    }
+
+    /// Makes a thread that looks for work, or waits as a spare.
+    ///
+    /// # Errors
+    ///
+    /// The system's, or that the limit is reached.
+    pub(crate) fn prepare_thread(&self) -> io::Result<()> {
+        self.try_spawn_thread(First::Look).map(drop)
+    }
+
+    fn try_spawn_thread(&self, first: First) -> io::Result<Arc<Stack>> {
         let threads = &self.threads;
         let now = threads.alive.fetch_add(1, Ordering::AcqRel) + 1;
         let stack = locked(&threads.retired).pop();
         let stack = stack.unwrap_or_else(|| self.new_stack());
         let (shared, theirs) = (self.arc(), stack.clone());
-        let spawned = (now <= threads.limit).then(|| {
+        let options = &threads.options;
+        let spawned = if now <= options.limit {
+            let number = threads.made.fetch_add(1, Ordering::Relaxed);
             thread::Builder::new()
-                .name("urgency".into())
-                .stack_size(STACK_SIZE)
-                .spawn(move || shared.run_thread(&theirs, first))
-        });
+                .name(options.name_of(number))
+                .stack_size(options.stack_size)
+                .spawn(move || shared.run_thread(&theirs, number, first))
+        } else {
+            Err(io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                format!(
+                    "the runtime has {} threads, its limit: raise `Builder::thread_limit`",
+                    options.limit
+                ),
+            ))
+        };
         match spawned {
-            Some(Ok(handle)) => {
+            Ok(handle) => {
                 stack.set_thread(handle.thread().clone());
                 threads.peak.fetch_max(now, Ordering::Relaxed);
-                Some(stack)
+                Ok(stack)
             }
-            Some(Err(_)) | None => {
+            Err(error) => {
                 threads.alive.fetch_sub(1, Ordering::AcqRel);
                 threads.refused.fetch_add(1, Ordering::Relaxed);
                 locked(&threads.retired).push(stack);
-                None
+                Err(error)
             }
         }
     }
@@ -232,7 +307,8 @@ impl Shared {
     }
 
     /// The whole life of a thread of the runtime.
-    fn run_thread(self: &Arc<Self>, stack: &Arc<Stack>, first: First) {
+    fn run_thread(self: &Arc<Self>, stack: &Arc<Stack>, number: usize, first: First) {
+        self.threads.options.started(number);
         stack.bind();
         let mut next = match first {
             First::Receive => self.receive_as_spare(stack),
@@ -252,6 +328,7 @@ impl Shared {
             next = self.wait_as_spare(stack);
         }
         stack.unbind();
+        self.threads.options.stopped(number);
         locked(&self.threads.retired).push(stack.clone());
         self.threads.alive.fetch_sub(1, Ordering::AcqRel);
         self.thread_ended();
@@ -259,7 +336,7 @@ impl Shared {
 
     /// Waits as a spare thread: in the poller if somebody should be there, else in the mailbox.
     fn wait_as_spare(&self, me: &Arc<Stack>) -> Spare<'_> {
-        if let Some(worker) = self.claim_for_queued() {
+        if let Some(worker) = self.claim_for_queued(me) {
             return Spare::Worker(worker);
         }
         if self.closing.load(Ordering::SeqCst) {
@@ -272,7 +349,8 @@ impl Shared {
         }
         {
             let mut spares = locked(&self.threads.spares);
-            if spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8) {
+            let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
+            if too_many && !self.threads.are_brought() {
                 return Spare::End;
             }
             spares.push(me.clone());
@@ -282,10 +360,10 @@ impl Shared {
         // did not see us.
         if (self.closing.load(Ordering::SeqCst)
             || self.is_poller_missing()
-            || self.is_work_unserved())
+            || self.is_work_unserved(me))
             && self.unlist(me)
         {
-            return match self.claim_for_queued() {
+            return match self.claim_for_queued(me) {
                 Some(worker) => Spare::Worker(worker),
                 None => Spare::Look,
             };
@@ -304,17 +382,17 @@ impl Shared {
     }
 
     /// Whether work waits although a worker is idle.
-    fn is_work_unserved(&self) -> bool {
-        self.most_urgent_queued().is_some() && self.idle.any()
+    fn is_work_unserved(&self, me: &Stack) -> bool {
+        self.idle.any() && (self.most_urgent_queued().is_some() || self.has_personal_for_spare(me))
     }
 
     /// An idle worker, if work waits for one.
-    pub(crate) fn claim_for_queued(&self) -> Option<&Worker> {
-        if self.is_work_unserved() {
-            self.claim_idle()
-        } else {
-            None
+    pub(crate) fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
+        if !self.idle.any() {
+            return None;
         }
+        self.claim_for_personal(me)
+            .or_else(|| self.most_urgent_queued().and_then(|_| self.claim_idle()))
     }
 
     /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a

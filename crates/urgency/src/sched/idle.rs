@@ -82,6 +82,12 @@ impl Idle {
         None
     }
 
+    /// Takes this worker, if it is idle.
+    pub(crate) fn claim_exactly(&self, id: usize) -> bool {
+        let bit = 1 << (id % 64);
+        self.words[id / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0
+    }
+
     /// Whether any worker is idle.
     #[inline]
     pub(crate) fn any(&self) -> bool {

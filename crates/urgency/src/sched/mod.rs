@@ -8,6 +8,8 @@
 //! - [`run`]: how work is run, and the scheduling point;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
 //! - [`hand_off`]: how a worker goes to another thread; spare threads;
+//! - [`personal`]: jobs for one certain worker;
+//! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, events that take a worker over, relief;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
@@ -56,6 +58,8 @@ pub(crate) mod find;
 #[cfg(not(urgency_loom))]
 pub(crate) mod hand_off;
 #[cfg(not(urgency_loom))]
+pub(crate) mod personal;
+#[cfg(not(urgency_loom))]
 pub(crate) mod poll;
 #[cfg(not(urgency_loom))]
 pub(crate) mod pool;
@@ -67,6 +71,8 @@ pub(crate) mod shared;
 pub(crate) mod shutdown;
 #[cfg(not(urgency_loom))]
 pub(crate) mod stack;
+#[cfg(not(urgency_loom))]
+pub(crate) mod thread_options;
 #[cfg(not(urgency_loom))]
 pub(crate) mod wait;
 #[cfg(not(urgency_loom))]

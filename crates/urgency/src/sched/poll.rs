@@ -105,7 +105,7 @@ impl Shared {
             }
             chaos::delay();
             let worker = self
-                .take_worker_for_ready()
+                .take_worker_for_ready(me)
                 .or_else(|| if relief { self.relieve() } else { None });
             self.batch_inserted(entries, worker.is_some());
             if relief && worker.is_some() {
@@ -138,7 +138,10 @@ impl Shared {
     }
 
     /// A worker for the work that is ready: an idle one, or that of a less urgent stack.
-    fn take_worker_for_ready(&self) -> Option<&Worker> {
+    fn take_worker_for_ready(&self, me: &Stack) -> Option<&Worker> {
+        if let Some(worker) = self.claim_for_personal(me) {
+            return Some(worker);
+        }
         let level = self.most_urgent_queued()?;
         if let Some(worker) = self.claim_idle() {
             return Some(worker);

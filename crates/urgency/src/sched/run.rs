@@ -13,13 +13,14 @@
 use super::{
     StolenJob, Work,
     attention::{Entered, PREEMPT, SHARE},
+    find::on_steal,
     shared::Shared,
     stack::Stack,
     worker::Worker,
 };
 use crate::{
     chaos,
-    fork::deque::Popped,
+    fork::deque::{Popped, Stolen},
     os::clock,
     task::{Ran, TaskRef},
 };
@@ -279,6 +280,37 @@ impl Shared {
         }
     }
 
+    /// Lets ready work of this stack's level, or of a more urgent one, go first. Returns whether there was any.
+    pub(crate) fn give_turn(&self, me: &Stack) -> bool {
+        if me.number().is_some() {
+            return self.take_turn(me);
+        }
+        if self
+            .most_urgent_queued()
+            .is_none_or(|queued| queued > me.level())
+        {
+            return false;
+        }
+        let Some(work) = self.next_ready(me, me.worker()) else {
+            return false;
+        };
+        self.abandon(me, work)
+    }
+
+    /// As [`Shared::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
+    fn take_turn(&self, me: &Stack) -> bool {
+        let worker = me.worker();
+        let personal = self.personal_job(me, worker).map(Work::Job);
+        match personal.or_else(|| self.next_ready(me, worker)) {
+            None => false,
+            Some(Work::Resume(stack)) => self.abandon(me, Work::Resume(stack)),
+            Some(work) => {
+                self.run_here(me, work);
+                true
+            }
+        }
+    }
+
     /// The time of a dispatch. The clock was read when the last poll ended, a few dozen nanoseconds ago, and
     /// a reading costs as much as the rest of a dispatch; so only one dispatch in [`SAMPLE`] reads it again,
     /// and stands for the others in the account of scheduling. The rest counts as running.
@@ -317,7 +349,7 @@ impl Shared {
         let ran = task.run();
         me.set_task(None);
         POLLING.set(Polling::No);
-        debug_assert_eq!(me.deque.bottom(), 0, "a task left jobs behind");
+        run_pushed_above(me, 0);
         let holding = self.finish(me);
         self.count_cancelled(ran);
         holding
@@ -377,6 +409,20 @@ pub(crate) fn run_pushed_above(me: &Stack, base: usize) {
             execute(job);
         }
     }
+}
+
+/// Runs the oldest job of the calling stack's own deque, if there is one: taken as a thief takes it, since it may
+/// be the right-hand side of a `join` further out.
+pub(crate) fn run_own_oldest(me: &Stack) -> bool {
+    check(me);
+    let Stolen::Job(job, _) = me.deque.steal(true, || true, on_steal) else {
+        return false;
+    };
+    let base = me.deque.bottom();
+    let level = me.level();
+    run_stolen(me, &StolenJob { job, level });
+    run_pushed_above(me, base);
+    true
 }
 
 /// Calls `f` with the task that the calling thread runs, if it runs one.

@@ -26,11 +26,13 @@ use super::{
     pool::{Entry, Pool},
     ready::Ready,
     stack::Stack,
+    thread_options::ThreadOptions,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{chaos, io::driver::Driver, level::table::LevelTable, os::clock, task::TaskRef};
 use crossbeam_utils::CachePadded;
 use std::{
+    any::Any,
     ptr,
     sync::{
         Arc, OnceLock, Weak,
@@ -53,6 +55,9 @@ pub(crate) struct Shared {
     pub(crate) levels: LevelTable,
     pub(crate) threads: super::hand_off::Threads,
     pub(crate) tasks: super::shutdown::Tasks,
+    pub(crate) personal: super::personal::Personal,
+    /// What an embedder keeps here; see [`crate::embed`].
+    pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::poll::Overrunning,
     driver: OnceLock<Arc<Driver>>,
     /// How many threads are in the poller.
@@ -67,7 +72,7 @@ impl Shared {
     pub(crate) fn new(
         workers: usize,
         levels: LevelTable,
-        thread_limit: usize,
+        threads: ThreadOptions,
         real_time: bool,
     ) -> Arc<Self> {
         clock::calibrate();
@@ -80,8 +85,10 @@ impl Shared {
                 .map(|id| CachePadded::new(Worker::new(id, count)))
                 .collect(),
             levels,
-            threads: super::hand_off::Threads::new(thread_limit),
+            threads: super::hand_off::Threads::new(threads),
             tasks: super::shutdown::Tasks::new(workers),
+            personal: super::personal::Personal::new(workers),
+            attachment: OnceLock::new(),
             overrunning: super::poll::Overrunning::default(),
             driver: OnceLock::new(),
             pollers: AtomicUsize::new(0),
@@ -309,12 +316,20 @@ impl Shared {
 
     /// Takes a worker out of the idle set, for the caller.
     pub(crate) fn claim_idle(&self) -> Option<&Worker> {
-        let id = self.idle.claim(0)?;
+        self.idle.claim(0).map(|id| self.claimed(id))
+    }
+
+    /// Takes this worker out of the idle set, for the caller, if it is there.
+    pub(crate) fn claim_exactly(&self, id: usize) -> Option<&Worker> {
+        self.idle.claim_exactly(id).then(|| self.claimed(id))
+    }
+
+    fn claimed(&self, id: usize) -> &Worker {
         let worker = &*self.workers[id];
         let slept = worker.lap();
         worker.counters.asleep.add(slept);
         self.threads.patience.learn(slept);
-        Some(worker)
+        worker
     }
 
     /// Puts a worker that nobody uses into the idle set.
@@ -327,6 +342,7 @@ impl Shared {
     /// As [`Shared::release`], and looks once more: no worker is idle while anything is ready.
     pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
         self.release(worker);
+        self.look_for_personal(me, worker);
         if self.is_anything_left(me) && self.idle.searchers() == 0 {
             self.start_idle();
         }

@@ -18,7 +18,7 @@ use std::{
     ptr::{self, NonNull},
     sync::{
         Arc, Mutex, Weak,
-        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering},
     },
     thread::{self, Thread},
 };
@@ -60,6 +60,8 @@ pub(crate) struct Stack {
     urgent: AtomicBool,
     /// Whether relief demoted the thread.
     pub(crate) demoted: AtomicBool,
+    /// The number of a thread that the embedder brought, and one; else zero.
+    number: AtomicUsize,
     shared: Weak<Shared>,
     myself: Weak<Stack>,
 }
@@ -92,6 +94,7 @@ impl Stack {
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
             demoted: AtomicBool::new(false),
+            number: AtomicUsize::new(0),
             shared,
             myself: myself.clone(),
         })
@@ -132,6 +135,12 @@ impl Stack {
         ASIDE.set(outer);
         CURRENT.set(self);
         result
+    }
+
+    /// Runs `f` with the stack that the calling plain thread has set aside, if it has.
+    pub(crate) fn aside<R>(f: impl FnOnce(&Stack) -> R) -> Option<R> {
+        // SAFETY: set for the time of a call on that stack's own thread, which keeps the stack.
+        unsafe { ASIDE.get().as_ref() }.map(f)
     }
 
     /// The runtime of the stack that the calling plain thread has set aside, if it has.
@@ -217,6 +226,16 @@ impl Stack {
                 crate::os::thread::set_short_slice(urgent);
             }
         }
+    }
+
+    /// The number of a thread that the embedder brought.
+    #[inline]
+    pub(crate) fn number(&self) -> Option<usize> {
+        self.number.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    pub(crate) fn set_number(&self, number: usize) {
+        self.number.store(number + 1, Ordering::Relaxed);
     }
 
     /// The task that the stack runs.

@@ -58,7 +58,7 @@ impl Shared {
     /// No thread can be had for the work in hand. The one exception to the rule that a stack runs nothing
     /// but its own computation: the alternative is that nobody ever runs what this stack waits for.
     #[cold]
-    fn run_here(&self, me: &Stack, work: Work) {
+    pub(crate) fn run_here(&self, me: &Stack, work: Work) {
         let (level, task, base) = (me.level(), me.task(), me.deque.bottom());
         match work {
             Work::Task(next) => {
@@ -66,6 +66,7 @@ impl Shared {
                 me.set_task(Some(next.as_raw()));
                 let ran = next.run();
                 me.set_task(task);
+                run::run_pushed_above(me, base);
                 self.count_cancelled(ran);
             }
             Work::Job(job) => {

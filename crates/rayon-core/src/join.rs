@@ -1,0 +1,91 @@
+//! `join` and `join_context`: on a stack, Urgency's own; from outside, inside a visit.
+
+use crate::registry::Registry;
+use std::marker::PhantomData;
+use urgency::embed::join_told;
+
+/// Tells a closure of [`join_context`] about the call.
+#[derive(Debug)]
+pub struct FnContext {
+    migrated: bool,
+    /// Neither `Send` nor `Sync`, as in rayon.
+    here: PhantomData<*mut ()>,
+}
+
+impl FnContext {
+    #[inline]
+    fn new(migrated: bool) -> Self {
+        FnContext {
+            migrated,
+            here: PhantomData,
+        }
+    }
+
+    /// Whether the closure was called on another thread than the one that gave it.
+    #[inline]
+    pub fn migrated(&self) -> bool {
+        self.migrated
+    }
+}
+
+/// Runs both closures, potentially in parallel, and returns both results.
+///
+/// # Panics
+///
+/// With the panic of `oper_a`, else with that of `oper_b`, after both have ended.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(rayon_core::join(|| 6, || 7), (6, 7));
+/// ```
+#[inline]
+pub fn join<A, B, RA, RB>(oper_a: A, oper_b: B) -> (RA, RB)
+where
+    A: FnOnce() -> RA + Send,
+    B: FnOnce() -> RB + Send,
+    RA: Send,
+    RB: Send,
+{
+    match join_told(move |_| oper_a(), move |_| oper_b()) {
+        Ok(joined) => joined,
+        Err((a, b)) => join_outside(a, b),
+    }
+}
+
+/// As [`join`]; the closures learn whether they migrated.
+///
+/// # Panics
+///
+/// As [`join`].
+#[inline]
+pub fn join_context<A, B, RA, RB>(oper_a: A, oper_b: B) -> (RA, RB)
+where
+    A: FnOnce(FnContext) -> RA + Send,
+    B: FnOnce(FnContext) -> RB + Send,
+    RA: Send,
+    RB: Send,
+{
+    let a = move |migrated| oper_a(FnContext::new(migrated));
+    let b = move |migrated| oper_b(FnContext::new(migrated));
+    match join_told(a, b) {
+        Ok(joined) => joined,
+        Err((a, b)) => join_outside(a, b),
+    }
+}
+
+/// The calling thread is a plain one: both closures migrate to the global pool.
+#[cold]
+#[inline(never)]
+fn join_outside<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
+where
+    A: FnOnce(bool) -> RA + Send,
+    B: FnOnce(bool) -> RB + Send,
+    RA: Send,
+    RB: Send,
+{
+    Registry::current().host.run(move |_| {
+        let joined = join_told(move |_| a(true), move |_| b(true));
+        joined.unwrap_or_else(|_| unreachable!("a visit runs on a stack"))
+    })
+}

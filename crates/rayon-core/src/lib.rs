@@ -1,0 +1,62 @@
+//! The interface of [rayon-core](https://docs.rs/rayon-core) on the Urgency runtime.
+//!
+//! With
+//!
+//! ```toml
+//! [patch.crates-io]
+//! rayon-core = { path = ".../crates/rayon-core" }
+//! ```
+//!
+//! rayon's parallel iterators, and every crate that uses rayon, run on Urgency: with levels, preemptible, and without
+//! wasting a core while they wait. Nothing else changes for them.
+//!
+//! # What maps to what
+//!
+//! | rayon | here |
+//! | --- | --- |
+//! | a pool of n threads | a runtime with n workers; threads are made as stacks wait |
+//! | the global pool | the global runtime of Urgency, unless `build_global` made one |
+//! | `join` on a pool's thread | `join` of Urgency |
+//! | `install`, and everything from outside | a visit: a thread of the runtime runs it, the caller waits |
+//! | a thread's index | the number of the worker that the stack holds |
+//! | `broadcast` | one job for each worker |
+//!
+//! Calls inside an Urgency task stay where they are: on that task's runtime, at its level. So a parallel iterator in
+//! a background task is background work. [`urgency::pool_at`] makes a [`ThreadPool`] of one level of a runtime.
+//!
+//! # What differs from rayon
+//!
+//! - A closure may go on with another index after a call into this crate; between two such calls its index is its own.
+//! - A stack that waits runs nothing but what it waits for, so a lock held across `join` meets no stranger (rayon#592),
+//!   and recursion through stolen work does not deepen a stack.
+//! - A pool may have more threads than workers, since a stack that waits keeps its thread. Start and exit handlers
+//!   are called on each; beyond the n-th their index is taken modulo n.
+//! - With [`ThreadPoolBuilder::spawn_handler`], [`ThreadPoolBuilder::build_scoped`] or
+//!   [`ThreadPoolBuilder::use_current_thread`] the threads are the program's and there are no others; then a stack that
+//!   waits runs other work on top of itself, as in rayon.
+
+mod broadcast;
+mod builder;
+mod configuration;
+mod error;
+mod join;
+mod pool;
+mod registry;
+mod scope;
+mod spawn;
+mod threads;
+pub mod urgency;
+
+pub use broadcast::{BroadcastContext, broadcast, spawn_broadcast};
+pub use builder::ThreadPoolBuilder;
+#[allow(deprecated, reason = "part of the interface")]
+pub use configuration::{Configuration, initialize};
+pub use error::ThreadPoolBuildError;
+pub use join::{FnContext, join, join_context};
+pub use pool::{
+    ThreadPool, Yield, current_num_threads, current_thread_has_pending_tasks, current_thread_index,
+    max_num_threads, yield_local, yield_now,
+};
+pub use scope::{Scope, ScopeFifo, in_place_scope, in_place_scope_fifo, scope, scope_fifo};
+pub use spawn::{spawn, spawn_fifo};
+pub use threads::ThreadBuilder;

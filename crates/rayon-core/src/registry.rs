@@ -1,0 +1,112 @@
+//! A registry: the host of a pool, and what the pool's builder said.
+//!
+//! Whoever needs the pool to live holds its registry: the [`ThreadPool`](crate::ThreadPool), and every job spawned
+//! without a scope. When the last is gone, the pool's runtime ends, and with it its threads.
+//!
+//! The registry of the calling code is what its runtime was given by [`Registry::new`]. A runtime that belongs to
+//! the program, not to a pool, has none; there one is made for the moment, without handlers.
+
+use crate::{
+    builder::RuntimeParts,
+    error::{ErrorKind, ThreadPoolBuildError},
+};
+use std::{
+    any::Any,
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::abort,
+    sync::{Arc, OnceLock, Weak},
+};
+use urgency::{Runtime, embed::Host};
+
+pub(crate) type PanicHandler = dyn Fn(Box<dyn Any + Send>) + Send + Sync;
+
+/// See the module's text.
+pub(crate) struct Registry {
+    pub(crate) host: Host,
+    panic_handler: Option<Arc<PanicHandler>>,
+    /// `None` if the runtime is the program's.
+    _runtime: Option<Runtime>,
+}
+
+static GLOBAL: OnceLock<Arc<Registry>> = OnceLock::new();
+
+impl Registry {
+    /// Builds a pool's runtime.
+    pub(crate) fn new(parts: RuntimeParts) -> Result<Arc<Registry>, ThreadPoolBuildError> {
+        let runtime = parts.builder.build().map_err(io::Error::other)?;
+        let host = Host::of(&runtime);
+        let registry = Arc::new(Registry {
+            host,
+            panic_handler: parts.panic_handler,
+            _runtime: Some(runtime),
+        });
+        let attached: Weak<Registry> = Arc::downgrade(&registry);
+        registry.host.attach(attached);
+        Ok(registry)
+    }
+
+    /// A runtime, or a level of it, that is not the pool's own.
+    pub(crate) fn of_host(host: Host) -> Arc<Registry> {
+        Arc::new(Registry {
+            host,
+            panic_handler: None,
+            _runtime: None,
+        })
+    }
+
+    /// The global registry, which is made here if nothing made it before.
+    pub(crate) fn global() -> &'static Arc<Registry> {
+        GLOBAL.get_or_init(|| {
+            let workers = crate::builder::default_num_threads();
+            let builder = Runtime::builder().workers(workers);
+            // If the program has made it already, it has decided the number of workers.
+            let runtime = builder.build_global().unwrap_or_else(|_| Runtime::global());
+            Registry::of_host(Host::of(runtime))
+        })
+    }
+
+    /// Makes this the global registry.
+    pub(crate) fn make_global(
+        make: impl FnOnce() -> Result<Arc<Registry>, ThreadPoolBuildError>,
+    ) -> Result<(), ThreadPoolBuildError> {
+        let mut error = Some(ErrorKind::GlobalExists.into());
+        if GLOBAL.get().is_none() {
+            let made = make()?;
+            GLOBAL.get_or_init(|| {
+                error = None;
+                made
+            });
+        }
+        error.map_or(Ok(()), Err)
+    }
+
+    /// The registry of the calling code, else the global one.
+    pub(crate) fn current() -> Arc<Registry> {
+        let Some(host) = Host::current() else {
+            return Registry::global().clone();
+        };
+        let attached = host
+            .attachment()
+            .and_then(|a| a.downcast::<Registry>().ok());
+        attached.unwrap_or_else(|| Registry::of_host(host))
+    }
+
+    /// Runs `f`; a panic goes to the handler. Without one, or if that panics, too, the process aborts.
+    pub(crate) fn guard(&self, f: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(f)) {
+            hand_over(self.panic_handler.as_deref(), panic);
+        }
+    }
+}
+
+/// Tells the handler of a panic that nobody waits for.
+pub(crate) fn hand_over(handler: Option<&PanicHandler>, panic: Box<dyn Any + Send>) {
+    let told = handler.map(|handler| catch_unwind(AssertUnwindSafe(|| handler(panic))));
+    if !matches!(told, Some(Ok(()))) {
+        eprintln!(
+            "rayon-core on Urgency: a spawned closure panicked and no panic handler took it; aborting"
+        );
+        abort();
+    }
+}

@@ -1,0 +1,82 @@
+//! `spawn` and `spawn_fifo`: closures that nobody waits for.
+//!
+//! A spawned closure holds its registry, so a pool lives until all that was spawned on it has run.
+//!
+//! The fifo order is per thread, as in rayon: each thread has a queue for each pool level that it spawns on, and spawns
+//! *turns*, each of which runs the oldest closure of that queue.
+
+use crate::registry::Registry;
+use crossbeam_queue::SegQueue;
+use std::{cell::RefCell, sync::Arc};
+
+type Queue = Arc<SegQueue<Box<dyn FnOnce() + Send>>>;
+
+thread_local! {
+    /// The queues of this thread, by level. A thread of a pool has no other runtime.
+    static QUEUES: RefCell<Vec<(usize, Queue)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs a closure on the current pool, some time; nobody waits for it.
+///
+/// Its panic goes to the pool's panic handler.
+///
+/// # Examples
+///
+/// ```
+/// let (sender, receiver) = std::sync::mpsc::channel();
+/// rayon_core::spawn(move || sender.send(42).unwrap());
+/// assert_eq!(receiver.recv(), Ok(42));
+/// ```
+pub fn spawn<F>(func: F)
+where
+    F: FnOnce() + Send + 'static,
+{
+    spawn_in(Registry::current(), func);
+}
+
+/// As [`spawn`]; what one thread spawns begins in the order in which it was spawned, unless it is stolen.
+pub fn spawn_fifo<F>(func: F)
+where
+    F: FnOnce() + Send + 'static,
+{
+    spawn_fifo_in(Registry::current(), func);
+}
+
+pub(crate) fn spawn_in(registry: Arc<Registry>, func: impl FnOnce() + Send + 'static) {
+    let host = registry.host.clone();
+    host.spawn(guarded(registry, func));
+}
+
+pub(crate) fn spawn_fifo_in(registry: Arc<Registry>, func: impl FnOnce() + Send + 'static) {
+    let host = registry.host.clone();
+    let func = guarded(registry, func);
+    if !host.is_at_home() {
+        host.spawn(func);
+        return;
+    }
+    let queue = queue_of(usize::from(host.level().rank()));
+    queue.push(Box::new(func));
+    host.spawn(move || {
+        let oldest = queue.pop().expect("a turn for each closure");
+        oldest();
+    });
+}
+
+fn queue_of(level: usize) -> Queue {
+    QUEUES.with_borrow_mut(|queues| {
+        if let Some((_, queue)) = queues.iter().find(|(of, _)| *of == level) {
+            return queue.clone();
+        }
+        let queue = Queue::default();
+        queues.push((level, queue.clone()));
+        queue
+    })
+}
+
+/// `func` with its panic handled, and the registry kept until it has ended.
+pub(crate) fn guarded(
+    registry: Arc<Registry>,
+    func: impl FnOnce() + Send + 'static,
+) -> impl FnOnce() + Send + 'static {
+    move || registry.guard(func)
+}

@@ -1,0 +1,180 @@
+//! What rayon's own suites do not say: pools as levels of a runtime, their end, their threads.
+
+use rayon_core::{ThreadPoolBuilder, join, scope, urgency::pool_at};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc::channel,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use urgency::{LevelId, Runtime};
+
+urgency::levels! { App: Interactive > Batch }
+
+fn fib(n: u32) -> u64 {
+    if n < 2 {
+        return u64::from(n);
+    }
+    let (a, b) = join(|| fib(n - 1), || fib(n - 2));
+    a + b
+}
+
+/// Waits for something that another thread does soon.
+fn eventually(done: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < until, "it did not happen");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn calls_inside_a_task_run_on_its_runtime_and_at_its_level() {
+    let runtime = Runtime::builder()
+        .workers(2)
+        .levels::<App>()
+        .build()
+        .unwrap();
+    for level in [LevelId::from(Interactive), LevelId::from(Batch)] {
+        let task = runtime.spawn_at(level, async move {
+            let seen = Mutex::new(HashSet::new());
+            scope(|s| {
+                for _ in 0..100 {
+                    s.spawn(|_| {
+                        let _ = seen.lock().unwrap().insert(urgency::current_level());
+                    });
+                }
+            });
+            (
+                seen.into_inner().unwrap(),
+                rayon_core::current_num_threads(),
+                fib(15),
+            )
+        });
+        let (seen, workers, fib) = runtime.block_on(task).unwrap();
+        assert_eq!((seen, workers, fib), (HashSet::from([level]), 2, 610));
+    }
+}
+
+#[test]
+fn a_pool_at_a_level_runs_its_work_at_that_level_wherever_it_comes_from() {
+    let runtime = Runtime::builder()
+        .workers(2)
+        .levels::<App>()
+        .build()
+        .unwrap();
+    let batch = pool_at(&runtime, Batch);
+    let level = || batch.install(|| join(urgency::current_level, urgency::current_level));
+    let expected = (LevelId::from(Batch), LevelId::from(Batch));
+    assert_eq!(level(), expected, "from a plain thread");
+    assert_eq!(
+        runtime.run_at(Batch, level),
+        expected,
+        "from the level itself"
+    );
+    let (sender, receiver) = channel();
+    batch.spawn(move || sender.send(urgency::current_level()).unwrap());
+    assert_eq!(receiver.recv(), Ok(Batch.into()));
+    assert_eq!(batch.current_thread_index(), None);
+    assert!(batch.install(|| batch.current_thread_index()).is_some());
+}
+
+#[test]
+fn urgent_work_goes_first_beside_a_pool_at_a_lower_level() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .levels::<App>()
+        .build()
+        .unwrap();
+    let batch = pool_at(&runtime, Batch);
+    thread::scope(|s| {
+        let computing = s.spawn(|| batch.install(|| fib(30)));
+        for _ in 0..50 {
+            let urgent = runtime.spawn_at(Interactive, async { 1 });
+            assert_eq!(urgent.get().unwrap(), 1);
+        }
+        assert_eq!(computing.join().unwrap(), 832_040);
+    });
+    let stats = runtime.stats();
+    assert_eq!(stats.levels[0].total.tasks, 50);
+}
+
+#[test]
+fn a_pool_at_a_level_of_a_runtime_that_has_ended_still_works() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let pool = pool_at(&runtime, runtime.run(urgency::current_level));
+    drop(runtime);
+    assert_eq!(pool.install(|| fib(10)), 55);
+}
+
+#[test]
+fn when_a_pool_is_dropped_its_threads_end() {
+    let alive = Arc::new(AtomicUsize::new(0));
+    let (started, ended) = (alive.clone(), alive.clone());
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(4)
+        .start_handler(move |_| {
+            let _ = started.fetch_add(1, SeqCst);
+        })
+        .exit_handler(move |_| {
+            let _ = ended.fetch_sub(1, SeqCst);
+        })
+        .build()
+        .unwrap();
+    assert_eq!(pool.install(|| fib(12)), 144);
+    eventually(|| alive.load(SeqCst) >= 4);
+    drop(pool);
+    eventually(|| alive.load(SeqCst) == 0);
+}
+
+#[test]
+fn what_was_spawned_runs_although_its_pool_was_dropped() {
+    let (sender, receiver) = channel();
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    for number in 0..100 {
+        let sender = sender.clone();
+        pool.spawn(move || {
+            thread::sleep(Duration::from_micros(100));
+            rayon_core::spawn(move || sender.send(number).unwrap());
+        });
+    }
+    drop((pool, sender));
+    assert_eq!(receiver.iter().sum::<i32>(), 4950);
+}
+
+#[test]
+fn between_two_calls_an_index_is_used_by_one_thread_only() {
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let users: [AtomicUsize; 2] = Default::default();
+    pool.scope(|s| {
+        for _ in 0..64 {
+            s.spawn(|_| {
+                let index = rayon_core::current_thread_index().unwrap();
+                assert_eq!(users[index].fetch_add(1, SeqCst), 0, "the index is in use");
+                // Long enough for relief to want the worker.
+                thread::sleep(Duration::from_millis(4));
+                users[index].fetch_sub(1, SeqCst);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_lock_held_across_a_join_meets_no_stranger() {
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let lock = Mutex::new(0);
+    pool.scope(|s| {
+        for _ in 0..200 {
+            s.spawn(|_| {
+                let mut count = lock.lock().unwrap();
+                join(|| fib(8), || fib(8));
+                *count += 1;
+            });
+        }
+    });
+    assert_eq!(lock.into_inner().unwrap(), 200);
+}

@@ -1,0 +1,53 @@
+//! A closure in the heap as a job: run once, by whoever takes it, and freed by that.
+
+use crate::fork::job::{Job, Kind};
+use std::process::abort;
+
+#[repr(C)]
+struct Boxed<F> {
+    job: Job,
+    closure: F,
+}
+
+/// `f` as a job. It belongs to whoever runs it.
+pub(super) fn boxed<F: FnOnce() + Send>(f: F) -> *const Job {
+    let boxed = Box::new(Boxed {
+        job: Job::new(&Boxed::<F>::KIND),
+        closure: f,
+    });
+    Box::into_raw(boxed).cast::<Job>().cast_const()
+}
+
+/// Aborts if it is dropped: nobody could be told of the panic.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        eprintln!("urgency: a job that nobody waits for has panicked; aborting");
+        abort();
+    }
+}
+
+impl<F: FnOnce() + Send> Boxed<F> {
+    const KIND: Kind = Kind {
+        execute: Self::execute,
+        stolen: Self::stolen,
+    };
+
+    /// # Safety
+    /// As [`Kind::execute`].
+    unsafe fn execute(this: *const Job) {
+        // SAFETY: `this` heads a box that whoever runs the job owns now.
+        let boxed = unsafe { Box::from_raw(this.cast_mut().cast::<Self>()) };
+        let guard = AbortOnPanic;
+        (boxed.closure)();
+        std::mem::forget(guard);
+    }
+
+    /// # Safety
+    /// As [`Kind::stolen`].
+    unsafe fn stolen(this: *const Job) {
+        // SAFETY: the job is alive until it has run, and nobody else looks at it now.
+        unsafe { Job::init_thief(this) };
+    }
+}

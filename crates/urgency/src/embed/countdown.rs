@@ -1,0 +1,164 @@
+//! A countdown: one thread waits for a number of jobs, wherever they run.
+//!
+//! # Rules
+//!
+//! 1. Whoever makes a countdown waits for it, on the same thread.
+//! 2. Whoever counts down counted for one, so the countdown is alive until then; the decrement that shows zero is
+//!    the last access. What is needed to wake the waiter is copied before it, and only by who seems to be last.
+//! 3. The waiter is a stack, which suspends, or a plain thread, which parks.
+
+use crate::sched::{
+    run::{self, check},
+    stack::Stack,
+};
+use std::{
+    fmt, ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::{self, Thread},
+};
+
+/// Counts jobs that have not ended; whoever made it can wait until there are none.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+/// use urgency::{Runtime, embed::{Countdown, Host}};
+///
+/// let runtime = Runtime::builder().workers(2).build()?;
+/// let (host, sum) = (Host::of(&runtime), AtomicU32::new(0));
+/// let ended = Countdown::new(10);
+/// for number in 1..=10 {
+///     // SAFETY: `wait` returns when all closures have ended with their borrows.
+///     unsafe {
+///         host.spawn_unchecked(|| {
+///             sum.fetch_add(1, Relaxed);
+///             Countdown::one_ended(&ended);
+///         });
+///     }
+/// }
+/// ended.wait();
+/// assert_eq!(sum.into_inner(), 10);
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+pub struct Countdown {
+    left: AtomicUsize,
+    waiter: Waiter,
+    /// Where the waiting stack's deque began.
+    base: usize,
+}
+
+#[derive(Clone)]
+enum Waiter {
+    Stack(Arc<Stack>),
+    Thread(Thread),
+}
+
+impl Waiter {
+    fn here() -> Self {
+        Stack::with_current(|me| match me {
+            Some(me) => Waiter::Stack(me.arc()),
+            None => Waiter::Thread(thread::current()),
+        })
+    }
+
+    fn wake(&self) {
+        match self {
+            Waiter::Stack(stack) => stack.wake(),
+            Waiter::Thread(thread) => thread.unpark(),
+        }
+    }
+}
+
+impl Countdown {
+    /// A countdown from `count`, for which the calling thread will wait.
+    pub fn new(count: usize) -> Self {
+        Countdown {
+            left: AtomicUsize::new(count),
+            waiter: Waiter::here(),
+            base: Stack::with_current(|me| me.map_or(0, |me| me.deque.bottom())),
+        }
+    }
+
+    /// One more is to end. Only while the count is not zero.
+    #[inline]
+    pub fn one_more(&self) {
+        self.left.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One has ended.
+    ///
+    /// # Safety
+    ///
+    /// `this` is valid, and the caller counted for one: it is called once for each. When it returns, the countdown
+    /// may be gone.
+    pub unsafe fn one_ended(this: *const Self) {
+        // SAFETY: valid while the count holds ours.
+        let left = unsafe { &(*this).left };
+        let mut old = left.load(Ordering::Relaxed);
+        while old > 1 {
+            match left.compare_exchange_weak(old, old - 1, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => old = now,
+            }
+        }
+        // SAFETY: as above.
+        let waiter = unsafe { (*this).waiter.clone() };
+        // SAFETY: as above; this is the last access.
+        if unsafe { (*this).left.fetch_sub(1, Ordering::AcqRel) } == 1 {
+            waiter.wake();
+        }
+    }
+
+    /// Waits until the count is zero. A stack first runs what lies on its deque since the countdown was made, and
+    /// suspends then; nothing else runs on top of it.
+    ///
+    /// # Panics
+    ///
+    /// On another thread than the one that made it.
+    pub fn wait(&self) {
+        match &self.waiter {
+            Waiter::Stack(stack) => {
+                assert!(
+                    ptr::eq(Stack::current_ptr(), &**stack),
+                    "a countdown is waited for by the thread that made it"
+                );
+                self.wait_on(stack);
+            }
+            Waiter::Thread(thread) => {
+                assert_eq!(
+                    thread.id(),
+                    thread::current().id(),
+                    "a countdown is waited for by the thread that made it"
+                );
+                while self.left.load(Ordering::Acquire) != 0 {
+                    thread::park();
+                }
+            }
+        }
+    }
+
+    fn wait_on(&self, me: &Stack) {
+        check(me);
+        run::run_pushed_above(me, self.base);
+        let shared = me.runtime();
+        while self.left.load(Ordering::Acquire) != 0 {
+            shared.come_in(me);
+            if self.left.load(Ordering::Acquire) != 0 {
+                shared.suspend(me);
+            }
+            shared.go(me, me.level());
+        }
+    }
+}
+
+impl fmt::Debug for Countdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Countdown")
+            .field(&self.left.load(Ordering::Relaxed))
+            .finish()
+    }
+}

@@ -1,0 +1,352 @@
+//! For crates that put another fork-join interface on Urgency.
+//!
+//! Programs need nothing of this: they call [`join`](crate::join()), [`scope`](crate::scope()) and the spawn
+//! functions. A crate with an interface of its own, as the drop-in `rayon-core` is, needs more: to bring a closure
+//! onto a runtime's own threads and wait for it, to spawn without a scope, to reach every worker, to know the
+//! number of the worker it runs on.
+//!
+//! - A [`Host`] is a runtime together with one of its levels: where forked work lives.
+//! - [`Host::run`] is the way in. [`Host::spawn`] leaves a job there; [`Host::spawn_on_each`] leaves one with each
+//!   worker.
+//! - [`join_told`] is `join` for code that is there already.
+//! - A [`Countdown`] waits for a number of jobs, from wherever it was made.
+//!
+//! A job that is spawned on a stack of its own host goes onto that stack's deque, youngest first out, and is
+//! stolen oldest first; from anywhere else it goes to the tail of its level's pool.
+
+mod boxed;
+mod countdown;
+mod visit;
+
+pub use countdown::Countdown;
+
+use crate::{
+    LevelId, Runtime,
+    fork::join_told as join_told_on,
+    runtime::rank_on,
+    sched::{StolenJob, find::on_steal, run, shared::Shared, stack::Stack},
+};
+use std::{
+    any::Any,
+    fmt, io, ptr,
+    sync::{Arc, Weak},
+};
+
+/// A runtime and one of its levels, as the home of forked work. It keeps the runtime's memory, not its life: work
+/// that comes when the runtime has ended is still run, by threads that end again afterwards.
+///
+/// # Examples
+///
+/// ```
+/// use urgency::{Runtime, embed::Host};
+///
+/// let runtime = Runtime::builder().workers(2).build()?;
+/// let host = Host::of(&runtime);
+/// let name = host.run(|_| std::thread::current().name().map(String::from));
+/// assert_eq!(name.as_deref(), Some("urgency"));
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+#[derive(Clone)]
+pub struct Host {
+    shared: Arc<Shared>,
+    level: u8,
+}
+
+impl Host {
+    /// The least urgent level of `runtime`.
+    pub fn of(runtime: &Runtime) -> Host {
+        let shared = runtime.shared().clone();
+        let level = shared.least_urgent();
+        Host { shared, level }
+    }
+
+    /// A level of `runtime`.
+    ///
+    /// # Panics
+    ///
+    /// If the runtime has no such level.
+    #[track_caller]
+    pub fn of_at(runtime: &Runtime, level: impl Into<LevelId>) -> Host {
+        let shared = runtime.shared().clone();
+        let level = rank_on(&shared, level.into());
+        Host { shared, level }
+    }
+
+    /// Runtime and level of the calling code; `None` on a plain thread. Inside [`blocking`](crate::blocking()) it is
+    /// that of the code around it.
+    pub fn current() -> Option<Host> {
+        let of_stack = |me: &Stack| Host {
+            shared: me.runtime().arc(),
+            level: me.level(),
+        };
+        Stack::with_current(|me| me.map(of_stack)).or_else(|| Stack::aside(of_stack))
+    }
+
+    /// How many workers the runtime has.
+    pub fn workers(&self) -> usize {
+        self.shared.workers.len()
+    }
+
+    /// The level.
+    pub fn level(&self) -> LevelId {
+        LevelId::new(self.level).expect("a level of a runtime is below 64")
+    }
+
+    /// Whether the calling code runs on a stack of the host's runtime, at any level.
+    pub fn is_here(&self) -> bool {
+        Stack::with_current(|me| me.is_some_and(|me| self.is_of(me)))
+    }
+
+    fn is_of(&self, stack: &Stack) -> bool {
+        ptr::eq(stack.runtime(), &*self.shared)
+    }
+
+    /// Whether the calling code runs on a stack of the host's runtime and at its level.
+    pub fn is_at_home(&self) -> bool {
+        Stack::with_current(|me| me.is_some_and(|me| self.is_of(me) && me.level() == self.level))
+    }
+
+    /// Whether both are of the same runtime.
+    pub fn is_same_runtime(&self, other: &Host) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Runs `f` on a stack of the host, at its level, and returns what it returns.
+    ///
+    /// If the calling code is there already, `f` is simply called, with `false`. Otherwise a thread of the runtime
+    /// calls it, with `true`, and the caller waits: a stack of another runtime or level suspends, a plain thread
+    /// parks.
+    ///
+    /// # Panics
+    ///
+    /// With the panic of `f`.
+    pub fn run<R: Send>(&self, f: impl FnOnce(bool) -> R + Send) -> R {
+        if self.is_at_home() {
+            return f(false);
+        }
+        visit::visit(self, f)
+    }
+
+    /// Leaves `f` to be run once, at the host's level.
+    ///
+    /// # Aborts
+    ///
+    /// The process aborts if `f` panics: there is nobody to tell. Catch it inside.
+    pub fn spawn(&self, f: impl FnOnce() + Send + 'static) {
+        // SAFETY: `f` borrows nothing.
+        unsafe { self.spawn_unchecked(f) }
+    }
+
+    /// As [`Host::spawn`], for a closure that borrows.
+    ///
+    /// # Safety
+    ///
+    /// What `f` borrows lives until it has run; a [`Countdown`] tells.
+    pub unsafe fn spawn_unchecked<F: FnOnce() + Send>(&self, f: F) {
+        let job = boxed::boxed(f);
+        Stack::with_current(|me| match me {
+            Some(me) if self.is_of(me) && me.level() == self.level => {
+                // SAFETY: `me` is the calling thread's stack; the job is a box that is freed by its run.
+                unsafe { me.deque.push(job) };
+                me.deque.make_room();
+                run::check(me);
+            }
+            _ => {
+                let job = self.taken(job);
+                self.shared.insert_job(job);
+            }
+        });
+    }
+
+    /// Leaves what `make` returns for each number to the worker with that number, which runs it when it is free
+    /// next. Otherwise as [`Host::spawn`].
+    pub fn spawn_on_each<F: FnOnce() + Send + 'static>(&self, make: impl FnMut(usize) -> F) {
+        // SAFETY: what is made borrows nothing.
+        unsafe { self.spawn_on_each_unchecked(make) }
+    }
+
+    /// As [`Host::spawn_on_each`], for closures that borrow.
+    ///
+    /// # Safety
+    ///
+    /// As [`Host::spawn_unchecked`].
+    pub unsafe fn spawn_on_each_unchecked<F: FnOnce() + Send>(
+        &self,
+        mut make: impl FnMut(usize) -> F,
+    ) {
+        // All are made before the first can run: a panic of `make` leaves none behind.
+        let made: Vec<F> = (0..self.workers()).map(&mut make).collect();
+        for (worker, f) in made.into_iter().enumerate() {
+            let job = self.taken(boxed::boxed(f));
+            self.shared.insert_personal(worker, job);
+        }
+    }
+
+    /// A job that is in no deque, as if it had been stolen out of one.
+    fn taken(&self, job: *const crate::fork::job::Job) -> StolenJob {
+        on_steal(job);
+        StolenJob {
+            job,
+            level: self.level,
+        }
+    }
+
+    /// Makes a thread now rather than when it is needed.
+    ///
+    /// # Errors
+    ///
+    /// The system's, or that the thread limit is reached.
+    pub fn prepare_thread(&self) -> io::Result<()> {
+        self.shared.prepare_thread()
+    }
+
+    /// The whole life of a thread that was brought to a runtime of [`Builder::brought_threads`](crate::Builder): it
+    /// works there, and returns when the runtime has ended. Each number, from 0, is for one thread.
+    ///
+    /// # Panics
+    ///
+    /// If the runtime makes its threads itself, if the number is not below that of the workers, and on a stack of a
+    /// runtime.
+    pub fn serve(&self, number: usize) {
+        self.check_brought(number);
+        self.shared.run_brought(number);
+    }
+
+    /// The calling thread is from now on, and for ever, the one with this number, and holds a worker. It does nothing
+    /// for the runtime but when it calls into it.
+    ///
+    /// # Panics
+    ///
+    /// As [`Host::serve`].
+    pub fn stay(&self, number: usize) {
+        self.check_brought(number);
+        // The thread keeps the runtime.
+        std::mem::forget(self.shared.clone());
+        let stack = self.shared.enter_guest(Some(self.level));
+        stack.set_number(number);
+        std::mem::forget(stack);
+    }
+
+    fn check_brought(&self, number: usize) {
+        assert!(
+            self.shared.threads.are_brought(),
+            "this runtime makes its threads itself: build it with `Builder::brought_threads`"
+        );
+        let count = self.workers();
+        assert!(
+            number < count,
+            "there is no thread {number} in a runtime of {count}"
+        );
+        assert!(
+            Stack::current_ptr().is_null(),
+            "the calling thread is a stack of a runtime already"
+        );
+    }
+
+    /// Leaves something with the runtime that [`Host::attachment`] finds again. The first call counts.
+    pub fn attach(&self, what: Weak<dyn Any + Send + Sync>) {
+        let _ = self.shared.attachment.set(what);
+    }
+
+    /// What [`Host::attach`] left, while it lives.
+    pub fn attachment(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.shared.attachment.get().and_then(Weak::upgrade)
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("runtime", &Arc::as_ptr(&self.shared))
+            .field("workers", &self.workers())
+            .field("level", &self.level)
+            .finish()
+    }
+}
+
+/// As [`join`](crate::join()), on a stack of a runtime: the closures learn whether they were stolen, which `a` never
+/// is, and `b` is run even if `a` panics. On a plain thread both closures come back.
+///
+/// # Errors
+///
+/// The closures, if the calling thread is a plain one.
+///
+/// # Panics
+///
+/// With the panic of `a`, else with that of `b`, after both have ended.
+///
+/// # Examples
+///
+/// ```
+/// use urgency::{Runtime, embed};
+///
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// let joined = runtime.run(|| embed::join_told(|_| 6, |stolen| (7, stolen)).ok());
+/// assert_eq!(joined, Some((6, (7, false))));
+/// assert!(embed::join_told(|_| 6, |_| 7).is_err());
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+#[inline]
+pub fn join_told<A, B, RA, RB>(a: A, b: B) -> Result<(RA, RB), (A, B)>
+where
+    A: FnOnce(bool) -> RA + Send,
+    B: FnOnce(bool) -> RB + Send,
+    RA: Send,
+    RB: Send,
+{
+    // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
+    match unsafe { Stack::current_ptr().as_ref() } {
+        Some(me) => Ok(join_told_on(me, || a(false), b)),
+        None => Err((a, b)),
+    }
+}
+
+/// How many workers the calling code's runtime has; `None` on a plain thread.
+#[inline]
+pub fn workers() -> Option<usize> {
+    Stack::with_current(|me| me.map(|me| me.runtime().workers.len()))
+}
+
+/// The number of the worker that the calling stack holds, from 0; `None` on a plain thread.
+///
+/// Until its next scheduling point the stack keeps that worker, whatever happens, so no other stack of the runtime
+/// has the same number at the same time. (A thread that was brought with a number has always that.) The price: until then there is no relief from this stack, and urgent work
+/// that arrives meanwhile waits.
+#[inline]
+pub fn worker_index() -> Option<usize> {
+    Stack::with_current(|me| {
+        me.map(|me| {
+            if let Some(number) = me.number() {
+                return number;
+            }
+            while !me.attention.pin() {
+                run::check_cold(me);
+            }
+            me.worker().id
+        })
+    })
+}
+
+/// Whether jobs lie on the calling stack's deque; `None` on a plain thread.
+pub fn has_local_jobs() -> Option<bool> {
+    Stack::with_current(|me| me.map(|me| !me.deque.seems_empty()))
+}
+
+/// Runs the oldest job of the calling stack's deque, if there is one. `None` on a plain thread.
+pub fn run_local_job() -> Option<bool> {
+    Stack::with_current(|me| me.map(run::run_own_oldest))
+}
+
+/// Lets other ready work of this level, or of a more urgent one, go first; the calling stack goes on when a worker
+/// is free again. Says whether there was any. `None` on a plain thread.
+pub fn give_way() -> Option<bool> {
+    Stack::with_current(|me| {
+        me.map(|me| {
+            let shared = me.runtime();
+            shared.come_in(me);
+            let gave_way = shared.give_turn(me);
+            shared.go(me, me.level());
+            gave_way
+        })
+    })
+}

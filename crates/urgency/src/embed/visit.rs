@@ -1,0 +1,76 @@
+//! A visit: a closure of a waiting thread that runs on a stack of another host.
+//!
+//! The job lies in the frame of the visitor, who leaves only when [`Visit::execute`] has ended it:
+//!
+//! 1. The visitor makes the job, inserts it into the host's pool, and waits until the countdown is over.
+//! 2. A stack of the host takes it, runs the closure, writes the result and counts down. That is its last access.
+//! 3. The visitor takes the result, or resumes the panic.
+
+use super::{Countdown, Host};
+use crate::fork::job::{Job, Kind, Payload};
+use std::{
+    cell::UnsafeCell,
+    mem::{ManuallyDrop, MaybeUninit},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
+
+#[repr(C)]
+struct Visit<F, R> {
+    job: Job,
+    closure: UnsafeCell<ManuallyDrop<F>>,
+    result: UnsafeCell<MaybeUninit<Result<R, Payload>>>,
+    ended: Countdown,
+}
+
+/// Runs `f` on a stack of `host`, which the caller is not.
+pub(super) fn visit<F, R>(host: &Host, f: F) -> R
+where
+    F: FnOnce(bool) -> R + Send,
+    R: Send,
+{
+    let visit = Visit {
+        job: Job::new(&Visit::<F, R>::KIND),
+        closure: UnsafeCell::new(ManuallyDrop::new(f)),
+        result: UnsafeCell::new(MaybeUninit::uninit()),
+        ended: Countdown::new(1),
+    };
+    let job = host.taken((&raw const visit).cast());
+    host.shared.insert_job(job);
+    visit.ended.wait();
+    // SAFETY: the countdown is over, so the result is written, and this is the only place that takes it.
+    match unsafe { (*visit.result.get()).assume_init_read() } {
+        Ok(result) => result,
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+impl<F, R> Visit<F, R>
+where
+    F: FnOnce(bool) -> R + Send,
+    R: Send,
+{
+    const KIND: Kind = Kind {
+        execute: Self::execute,
+        stolen: Self::stolen,
+    };
+
+    /// # Safety
+    /// As [`Kind::execute`]: once, while the visitor waits.
+    unsafe fn execute(this: *const Job) {
+        let this = this.cast::<Self>();
+        // SAFETY: the visitor keeps the job until the countdown is over; the closure is taken once.
+        let closure = unsafe { ManuallyDrop::take(&mut *(*this).closure.get()) };
+        let result = catch_unwind(AssertUnwindSafe(|| closure(true)));
+        // SAFETY: only this writes the result, and the visitor does not look before the countdown is over.
+        unsafe { (*(*this).result.get()).write(result) };
+        // SAFETY: valid until the count is zero; not touched after that.
+        unsafe { Countdown::one_ended(&raw const (*this).ended) };
+    }
+
+    /// # Safety
+    /// As [`Kind::stolen`].
+    unsafe fn stolen(this: *const Job) {
+        // SAFETY: nobody else looks at the job before it is inserted.
+        unsafe { Job::init_thief(this) };
+    }
+}

@@ -1,0 +1,81 @@
+//! How the runtime's threads are made: their limit, name, stack, and what they call first and last.
+//!
+//! Usually the runtime makes them, as stacks wait. An embedder may bring them instead: as many as there are workers,
+//! each with a number of its own, and no others. Then a stack that must wait runs other work on top of itself.
+//!
+//! A thread has a *number*: it is the n-th that the runtime made. The calls are the program's code and run on a
+//! thread that holds no worker yet, or none any more; a panic there ends as it would in any thread of the
+//! program's own: it is printed, and the thread goes on without the call.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+type Name = dyn Fn(usize) -> String + Send + Sync;
+type Call = dyn Fn(usize) + Send + Sync;
+
+/// The stack size of the runtime's threads, in bytes: virtual, committed as it is used. The same as
+/// the standard library's default for its threads.
+const STACK_SIZE: usize = 2 << 20;
+
+/// See the module's text.
+#[derive(Clone)]
+pub(crate) struct ThreadOptions {
+    /// How many threads there may be.
+    pub(crate) limit: usize,
+    /// The embedder brings all threads that there may be.
+    pub(crate) brought: bool,
+    /// In bytes.
+    pub(crate) stack_size: usize,
+    pub(crate) name: Option<Arc<Name>>,
+    pub(crate) on_start: Option<Arc<Call>>,
+    pub(crate) on_stop: Option<Arc<Call>>,
+}
+
+impl ThreadOptions {
+    pub(crate) fn new(limit: usize) -> Self {
+        ThreadOptions {
+            limit,
+            brought: false,
+            stack_size: STACK_SIZE,
+            name: None,
+            on_start: None,
+            on_stop: None,
+        }
+    }
+
+    /// The name of the thread with this number.
+    pub(crate) fn name_of(&self, number: usize) -> String {
+        match &self.name {
+            Some(name) => name(number),
+            None => "urgency".into(),
+        }
+    }
+
+    /// The thread with this number begins.
+    pub(crate) fn started(&self, number: usize) {
+        call(&self.on_start, number);
+    }
+
+    /// The thread with this number ends.
+    pub(crate) fn stopped(&self, number: usize) {
+        call(&self.on_stop, number);
+    }
+}
+
+fn call(what: &Option<Arc<Call>>, number: usize) {
+    if let Some(what) = what {
+        let _ = catch_unwind(AssertUnwindSafe(|| what(number)));
+    }
+}
+
+impl fmt::Debug for ThreadOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadOptions")
+            .field("limit", &self.limit)
+            .field("stack_size", &self.stack_size)
+            .finish_non_exhaustive()
+    }
+}
