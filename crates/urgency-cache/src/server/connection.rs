@@ -145,7 +145,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             match text::parse(input.unused(), input.scanned, limits) {
                 Next::Incomplete { at_least } => {
                     let length = input.unused().len();
-                    if at_least == length + 1 {
+                    // A request may also lack the last byte of its value: then its line has an end.
+                    let new = &input.unused()[input.scanned..];
+                    if at_least == length + 1 && !new.contains(&b'\n') {
                         input.scanned = length;
                     }
                     if !self.receive_rest(length, at_least).await? {
