@@ -174,6 +174,15 @@ impl Driver {
         }
     }
 
+    /// Waits for relief, a timer or a notification, while others look for the events of descriptors. Then looks
+    /// for everything.
+    pub(crate) fn rest(&self, ready: &mut Vec<Waker>) -> io::Result<WaitOutcome> {
+        let notified = self.poller.rest()?;
+        let mut outcome = self.wait(false, ready)?;
+        outcome.notified |= notified;
+        Ok(outcome)
+    }
+
     /// Makes one thread return from a blocking wait: one that waits now, else the next one that would.
     pub(crate) fn notify(&self) {
         self.poller.notify();

@@ -29,9 +29,9 @@
 use crate::facade::atomic::{AtomicU32, Ordering};
 use rustix::{
     event::{
-        EventfdFlags,
+        EventfdFlags, PollFd, PollFlags,
         epoll::{self, EventData, EventFlags},
-        eventfd,
+        eventfd, poll,
     },
     fd::{AsFd, BorrowedFd, OwnedFd},
     io::Errno,
@@ -213,6 +213,27 @@ impl Poller {
         Ok(events.iter().map(|event| translate(*event)))
     }
 
+    /// Waits until the timer expires or somebody notifies, and for nothing else. `true`: this thread took one
+    /// notification. The timer's event stays for [`Poller::wait`].
+    pub(crate) fn rest(&self) -> io::Result<bool> {
+        let mut set = [
+            PollFd::new(&self.timer, PollFlags::IN),
+            PollFd::new(&self.notification, PollFlags::IN),
+        ];
+        match poll(&mut set, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !set[1].revents().contains(PollFlags::IN) {
+            return Ok(false);
+        }
+        // Unread, old notifications would end every rest. To read takes the edge away as well, so what is
+        // pending is taken here, or the edge raised anew.
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.notification, &mut count);
+        Ok(self.take_notification(true))
+    }
+
     /// Ends one wait, now or later.
     pub(crate) fn notify(&self) {
         // Release: what the notifier wrote is visible to whoever takes the notification.
@@ -354,7 +375,6 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Whether a read (or write) of `fd` would return at once: an answer, the end, or an error.
 pub(crate) fn is_ready_now(fd: impl AsFd, interest: Interest) -> io::Result<bool> {
-    use rustix::event::{PollFd, PollFlags, poll};
     let wanted = if interest.contains(Interest::READ) {
         PollFlags::IN | PollFlags::RDHUP
     } else {

@@ -64,6 +64,12 @@ pub(crate) fn ticks_per_nanosecond_cached() -> f64 {
     *RATIO.get_or_init(ticks_per_nanosecond)
 }
 
+/// A time in nanoseconds as ticks: for thresholds on the scheduler's path.
+#[inline]
+pub(crate) fn ticks(nanoseconds: f64) -> u64 {
+    (nanoseconds * ticks_per_nanosecond_cached()) as u64
+}
+
 /// Ticks as time.
 pub(crate) fn to_duration(ticks: u64) -> Duration {
     Duration::from_nanos((ticks as f64 / ticks_per_nanosecond()) as u64)

@@ -41,12 +41,16 @@ impl Shared {
     /// The oldest ready work of the level that the policy picks, if there is any.
     #[inline]
     pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+        let mut fruitless = 0;
         loop {
-            let level = Prompt.serve(self.ready.levels())?;
+            let level = Prompt.serve(self.ready.levels() & !fruitless)?;
             if let Some(work) = self.next_at(me, worker, level) {
                 return Some(work);
             }
             self.ready.clear(level, || !self.is_queued(level));
+            if !self.is_offered(level) {
+                fruitless |= 1 << level;
+            }
         }
     }
 
@@ -55,7 +59,7 @@ impl Shared {
     #[inline]
     fn next_at(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
         if worker.next_turn().is_multiple_of(LOOK_AROUND)
-            && let Some(task) = self.oldest_in_rings(level)
+            && let Some(task) = self.oldest_in_rings(me, level)
         {
             return Some(Work::Task(task));
         }
@@ -75,14 +79,16 @@ impl Shared {
         if has_ring && let Some(task) = pop_ring(me) {
             return Some(Work::Task(task));
         }
-        self.oldest_in_rings(level).map(Work::Task)
+        self.oldest_in_rings(me, level).map(Work::Task)
     }
 
-    /// Takes from the ring with the oldest head, of those at `level`, if it is older than the pool.
+    /// Takes from the ring with the oldest head, of those at `level`, if it is older than the pool, and on
+    /// offer.
     #[cold]
-    fn oldest_in_rings(&self, level: u8) -> Option<TaskRef> {
+    fn oldest_in_rings(&self, me: &Stack, level: u8) -> Option<TaskRef> {
         let oldest = self
             .stacks_at(level)
+            .filter(|stack| ptr::eq(*stack, me) || stack.offers_task())
             .min_by_key(|stack| stack.ring.oldest())?;
         let pool = &self.pools[usize::from(level)];
         if pool.is_younger_than(oldest.ring.oldest()) {
@@ -94,8 +100,12 @@ impl Shared {
 
     /// Work that is more urgent than `level`, if there is any.
     pub(crate) fn next_above(&self, me: &Stack, level: u8) -> Option<Work> {
-        while self.is_more_urgent_ready(level) {
-            let above = Prompt.serve(self.ready.levels())?;
+        if !self.is_more_urgent_ready(level) {
+            return None;
+        }
+        let mut fruitless = 0;
+        loop {
+            let above = Prompt.serve(self.ready.levels() & !fruitless)?;
             if above >= level {
                 return None;
             }
@@ -103,8 +113,10 @@ impl Shared {
                 return Some(work);
             }
             self.ready.clear(above, || !self.is_queued(above));
+            if !self.is_offered(above) {
+                fruitless |= 1 << above;
+            }
         }
-        None
     }
 
     /// An entry is a hint: finds out whether it still stands for work, and takes that.
@@ -205,7 +217,14 @@ impl Shared {
     /// entry. A worker that was started took one, too: it is the next in a chain of wake-ups that such a
     /// searcher began, and if no worker is idle, the last.
     pub(crate) fn watch_the_rest(&self) {
-        if !self.threads.relief_armed() && !self.idle.any() && self.most_urgent_queued().is_some() {
+        if !self.idle.any() {
+            self.watch_queued();
+        }
+    }
+
+    /// Arms the relief timer if anything is queued.
+    fn watch_queued(&self) {
+        if !self.threads.relief_armed() && self.most_urgent_queued().is_some() {
             self.arm_relief();
         }
     }
@@ -215,7 +234,11 @@ impl Shared {
     /// to this look, one that forks later sees the request.
     pub(crate) fn is_anything_left(&self, me: &Stack) -> bool {
         if self.ready.levels_after_writes() != 0 {
-            return true;
+            if self.most_urgent_offered().is_some() {
+                return true;
+            }
+            // What a poll woke is still its owner's, unless that poll is long.
+            self.watch_queued();
         }
         if self.running_besides(me).next().is_none() {
             return false;
@@ -229,16 +252,25 @@ impl Shared {
     /// There may be more work than the caller took: a woken worker wakes the next.
     #[inline]
     pub(crate) fn wake_next(&self) {
-        if self.idle.any() && self.idle.searchers() == 0 && self.most_urgent_queued().is_some() {
+        if self.idle.any() && self.idle.searchers() == 0 && self.most_urgent_offered().is_some() {
             self.start_idle();
         }
     }
 
-    /// The most urgent level with an entry in its pool.
+    /// The most urgent level at which anything is ready.
     pub(crate) fn most_urgent_queued(&self) -> Option<u8> {
+        self.most_urgent_of(|level| self.is_queued(level))
+    }
+
+    /// The most urgent level at which any worker may take something.
+    pub(crate) fn most_urgent_offered(&self) -> Option<u8> {
+        self.most_urgent_of(|level| self.is_offered(level))
+    }
+
+    fn most_urgent_of(&self, has_work: impl Fn(u8) -> bool) -> Option<u8> {
         let mut levels = self.ready.levels_after_writes();
         while let Some(level) = Prompt.serve(levels) {
-            if self.is_queued(level) {
+            if has_work(level) {
                 return Some(level);
             }
             levels &= levels - 1;
@@ -252,7 +284,7 @@ impl Shared {
             return Some(work);
         }
         self.ask_for_jobs(me);
-        self.poll_without_waiting();
+        self.look();
         let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
@@ -281,7 +313,7 @@ impl Shared {
             turn += 1;
             if turn.is_multiple_of(TURNS_PER_ROUND) {
                 self.ask_for_jobs(me);
-                self.poll_without_waiting();
+                self.look();
             }
             if clock::now() >= end {
                 return None;

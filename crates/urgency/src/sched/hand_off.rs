@@ -383,7 +383,7 @@ impl Shared {
 
     /// Whether work waits although a worker is idle.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.idle.any() && (self.most_urgent_queued().is_some() || self.has_personal_for_spare(me))
+        self.idle.any() && (self.most_urgent_offered().is_some() || self.has_personal_for_spare(me))
     }
 
     /// An idle worker, if work waits for one.
@@ -392,7 +392,7 @@ impl Shared {
             return None;
         }
         self.claim_for_personal(me)
-            .or_else(|| self.most_urgent_queued().and_then(|_| self.claim_idle()))
+            .or_else(|| self.most_urgent_offered().and_then(|_| self.claim_idle()))
     }
 
     /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a
@@ -449,7 +449,7 @@ impl Patience {
 
     /// An idle span of `ticks` ended.
     pub(crate) fn learn(&self, ticks: u64) {
-        let short = (ticks as f64) < Self::WORTH * clock::ticks_per_nanosecond_cached();
+        let short = ticks < clock::ticks(Self::WORTH);
         let old = self.0.load(Ordering::Relaxed);
         let new = if short {
             (old + 1).min(Self::MOST)
@@ -468,6 +468,6 @@ impl Patience {
         } else {
             Self::SHORT
         };
-        (nanoseconds * clock::ticks_per_nanosecond_cached()) as u64
+        clock::ticks(nanoseconds)
     }
 }

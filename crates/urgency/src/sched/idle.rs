@@ -88,6 +88,11 @@ impl Idle {
         self.words[id / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0
     }
 
+    /// Whether this worker is idle.
+    pub(crate) fn contains(&self, id: usize) -> bool {
+        self.words[id / 64].load(Ordering::SeqCst) >> (id % 64) & 1 != 0
+    }
+
     /// Whether any worker is idle.
     #[inline]
     pub(crate) fn any(&self) -> bool {

@@ -11,6 +11,7 @@
 //!
 //! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is
 //! still there while the first runs what it found. Whoever leaves the poller empty calls a spare in.
+//! While all workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`).
 //!
 //! # Relief
 //!
@@ -23,19 +24,30 @@
 
 use super::{
     attention::CHECK_IN,
+    lookout::LOOK_PERIOD,
     run,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{chaos, io::driver::wake_all, os};
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+use crate::{
+    chaos,
+    io::driver::{Driver, WaitOutcome, wake_all},
+    os::{self, clock},
+};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Waker,
 };
 
 /// How many threads wait in the poller at most.
 const MOST_POLLERS: usize = 2;
+
+/// A poll that began this long ago, in nanoseconds, is no longer brief.
+const BRIEF: f64 = 50_000.0;
 
 /// How a visit to the poller ended.
 pub(crate) enum Polled<'a> {
@@ -65,12 +77,62 @@ impl Shared {
         self.pollers.load(Ordering::SeqCst) == 0 && self.needs_poller()
     }
 
-    /// Calls a spare into the poller if somebody should be there and nobody is: something is to be waited for
-    /// now, or whoever was there goes to run what it found.
+    /// Sees to it that somebody is in the poller, if anybody should be, and does not rest there if he should not:
+    /// something is to be waited for now, or whoever was there goes to run what it found.
     pub(crate) fn call_in_poller(&self) {
         if self.is_poller_missing() {
             self.want_poller();
+        } else {
+            self.rouse_resting();
         }
+    }
+
+    /// A worker is no longer brief, or idle: if none looks for events now, the resting thread does.
+    #[inline]
+    pub(crate) fn rouse_resting(&self) {
+        if self.lookout.is_resting() {
+            self.rouse_resting_cold();
+        }
+    }
+
+    #[cold]
+    fn rouse_resting_cold(&self) {
+        if !self.does_a_worker_look()
+            && self.lookout.rouse()
+            && let Some(driver) = self.driver_if_made()
+        {
+            driver.notify();
+        }
+    }
+
+    /// Whether some worker will soon look for events by itself: it is in a brief poll, or searches.
+    fn does_a_worker_look(&self) -> bool {
+        let now = clock::now();
+        self.workers.iter().any(|worker| {
+            let searches = worker.level() == NO_LEVEL && !self.idle.contains(worker.id);
+            let running = now.saturating_sub(worker.since());
+            searches || (worker.is_brief() && running < clock::ticks(BRIEF))
+        })
+    }
+
+    /// One wait of a thread in the poller, for everything or at rest. `None`: one thread at rest is enough.
+    fn wait_in_poller(&self, driver: &Driver, ready: &mut Vec<Waker>) -> Option<WaitOutcome> {
+        let rests = self.lookout.start_rest();
+        let waited = if !self.does_a_worker_look() {
+            if rests {
+                self.lookout.end_rest();
+            }
+            driver.wait(true, ready)
+        } else if rests {
+            self.arm_relief();
+            let outcome = driver.rest(ready);
+            self.lookout.end_rest();
+            outcome
+        } else {
+            return None;
+        };
+        // An error is one of the process's limits, and a wait without events.
+        Some(waited.unwrap_or_default())
     }
 
     /// The wait of a spare thread in the poller.
@@ -94,11 +156,12 @@ impl Shared {
             }
             // An insertion that found a poller in here but no worker in the idle set, because we were
             // not waiting yet, is seen by this look.
-            let relief = match driver.wait(true, &mut ready) {
-                Ok(outcome) => outcome.relief,
-                Err(_) => false,
+            let Some(outcome) = self.wait_in_poller(driver, &mut ready) else {
+                self.pollers.fetch_sub(1, Ordering::SeqCst);
+                return Polled::NotNeeded;
             };
             chaos::delay();
+            let relief = outcome.relief;
             let entries = run::in_batch(|| wake_all(&mut ready));
             if relief {
                 self.threads.relief_expired();
@@ -120,20 +183,38 @@ impl Shared {
         }
     }
 
-    /// A look at the poller by a worker that has nothing to do, if nobody waits there.
-    pub(crate) fn poll_without_waiting(&self) {
-        if self.pollers.load(Ordering::Relaxed) != 0 {
+    /// A look at the poller by a worker that has nothing to do, if nobody waits there for everything.
+    pub(crate) fn look(&self) {
+        let waiting = self.pollers.load(Ordering::Relaxed);
+        if waiting > usize::from(self.lookout.is_resting()) {
             return;
         }
-        if let Some(driver) = self.driver_if_made()
-            && driver.has_interest()
-        {
-            let mut ready = Vec::new();
-            if driver.wait(false, &mut ready).is_ok_and(|o| o.relief) {
-                self.threads.relief_expired();
+        let Some(driver) = self.driver_if_made().filter(|d| d.has_interest()) else {
+            return;
+        };
+        let mut ready = Vec::new();
+        let relief = driver
+            .wait(false, &mut ready)
+            .is_ok_and(|outcome| outcome.relief);
+        let entries = run::in_batch(|| wake_all(&mut ready));
+        self.batch_inserted(entries, true);
+        if relief {
+            self.threads.relief_expired();
+            if let Some(relieved) = self.relieve() {
+                self.start(relieved);
             }
-            let entries = run::in_batch(|| wake_all(&mut ready));
-            self.batch_inserted(entries, true);
+        }
+    }
+
+    /// Between two polls: looks for events if a thread rests in the poller and nobody has looked lately.
+    #[inline]
+    pub(crate) fn look_if_due(&self, worker: &Worker) {
+        if self.lookout.is_resting()
+            && self
+                .lookout
+                .is_due(worker.since(), clock::ticks(LOOK_PERIOD))
+        {
+            self.look();
         }
     }
 

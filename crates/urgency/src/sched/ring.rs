@@ -12,6 +12,11 @@
 //! takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
 //! goes elsewhere, what is left goes into the pool (`Shared::flush_ring`).
 //!
+//! A ring's *only* entry is its owner's for a few microseconds (`Stack::offers_task`): the poll that woke it is about to end, and then it
+//! runs where its data is. To take it earlier would make two tasks that wake each other change the processor
+//! at every step. If the poll is long after all, a searcher takes the entry then; if nobody searches by
+//! that time, relief sees to it.
+//!
 //! # Protocol
 //!
 //! One producer (the stack's own thread), any number of consumers. Positions only grow.

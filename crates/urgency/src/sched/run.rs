@@ -170,6 +170,7 @@ impl Shared {
         loop {
             // What ran may have waited, and come back with another worker.
             let worker = me.worker();
+            self.look_if_due(worker);
             if handed.is_none() && self.give_back(me, worker) {
                 return;
             }
@@ -200,6 +201,9 @@ impl Shared {
     /// for attention is set, and the first scheduling point acts on it.
     #[inline]
     pub(crate) fn go(&self, me: &Stack, level: u8) {
+        if me.worker().set_brief(false) {
+            self.rouse_resting();
+        }
         self.go_at(me, level, clock::now());
     }
 
@@ -316,7 +320,7 @@ impl Shared {
     /// and stands for the others in the account of scheduling. The rest counts as running.
     #[inline]
     fn dispatch_time(&self, worker: &Worker) -> u64 {
-        let since = worker.since.load(Ordering::Relaxed);
+        let since = worker.since();
         if !worker.turn().is_multiple_of(SAMPLE) {
             return since;
         }
@@ -335,9 +339,13 @@ impl Shared {
             .latency
             .record(now.saturating_sub(task.ready_since()));
         let is_closure = task.is_closure();
+        let is_news = worker.set_brief(!is_closure);
         if is_closure {
             counters.closures.add(1);
             me.set_urgent(false);
+            if is_news {
+                self.rouse_resting();
+            }
         } else {
             counters.tasks.add(1);
             POLLING.set(Polling::MayDefer);

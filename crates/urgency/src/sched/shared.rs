@@ -59,6 +59,7 @@ pub(crate) struct Shared {
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::poll::Overrunning,
+    pub(crate) lookout: super::lookout::Lookout,
     driver: OnceLock<Arc<Driver>>,
     /// How many threads are in the poller.
     pub(crate) pollers: AtomicUsize,
@@ -90,6 +91,7 @@ impl Shared {
             personal: super::personal::Personal::new(workers),
             attachment: OnceLock::new(),
             overrunning: super::poll::Overrunning::default(),
+            lookout: super::lookout::Lookout::new(),
             driver: OnceLock::new(),
             pollers: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
@@ -203,6 +205,12 @@ impl Shared {
     pub(crate) fn is_queued(&self, level: u8) -> bool {
         !self.pools[usize::from(level)].is_empty()
             || self.stacks_at(level).any(|stack| !stack.ring.is_empty())
+    }
+
+    /// As [`Shared::is_queued`], of what any worker may take: a ring's only entry is its owner's for a while.
+    pub(crate) fn is_offered(&self, level: u8) -> bool {
+        !self.pools[usize::from(level)].is_empty()
+            || self.stacks_at(level).any(|stack| stack.offers_task())
     }
 
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing

@@ -12,7 +12,7 @@ use super::{
     attention::Attention, mailbox::Mailbox, ring::Ring, shared::Shared, suspension::Suspension,
     worker::Worker,
 };
-use crate::{fork::deque::Deque, task::Header};
+use crate::{fork::deque::Deque, os::clock, task::Header};
 use std::{
     cell::Cell,
     ptr::{self, NonNull},
@@ -22,6 +22,10 @@ use std::{
     },
     thread::{self, Thread},
 };
+
+/// How long a ring's only entry is left to its owner, in nanoseconds since the poll that woke it began:
+/// several times what it costs to run it on another processor.
+const OWNERS_TIME: f64 = 5_000.0;
 
 thread_local! {
     static CURRENT: Cell<*const Stack> = const { Cell::new(ptr::null()) };
@@ -257,6 +261,18 @@ impl Stack {
 
     pub(crate) fn set_level(&self, level: u8) {
         self.level.store(level, Ordering::Relaxed);
+    }
+
+    /// Whether others may take a task out of this stack's ring.
+    pub(crate) fn offers_task(&self) -> bool {
+        match self.ring.len() {
+            0 => false,
+            1 => {
+                let age = clock::now().saturating_sub(self.ring.oldest());
+                age > clock::ticks(OWNERS_TIME)
+            }
+            _ => true,
+        }
     }
 
     /// Gives this stack's thread a worker. The caller has the right to (see `Mailbox`, rule 1).

@@ -31,6 +31,8 @@ impl Shared {
         }
         let worker = me.worker();
         let Some(work) = self.find(me, worker) else {
+            // This thread does not go into the poller, as a spare would.
+            self.rouse_resting();
             return self.await_worker(me);
         };
         match work {
@@ -221,6 +223,7 @@ impl Shared {
         debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
         if self.finish(&me) {
             self.release_and_look(&me, me.worker());
+            self.rouse_resting();
         }
         me.unbind();
         self.return_guest(me);

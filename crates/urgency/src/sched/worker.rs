@@ -11,7 +11,7 @@ use std::{
     fmt, ptr,
     sync::{
         Arc,
-        atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering},
     },
 };
 
@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     level: AtomicU8,
     /// The stack that holds it (or held it last: a bit set on that stack's word is harmless).
     holder: AtomicPtr<Stack>,
+    /// What it runs is a poll of a task: it will soon be back. Written by the holder.
+    brief: AtomicBool,
     /// Work that came with a hand-off.
     handed: Cell<Option<super::Work>>,
     /// The stack that the worker was taken from for more urgent work.
@@ -33,7 +35,7 @@ pub(crate) struct Worker {
     /// Counts looks for work; the holder's.
     turn: Cell<u32>,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
-    pub(crate) since: AtomicU64,
+    since: AtomicU64,
     /// When more urgent work first asked for this worker, in ticks; 0 if none does.
     pub(crate) wanted_since: AtomicU64,
     pub(crate) counters: WorkerCounters,
@@ -61,6 +63,7 @@ impl Worker {
             id,
             level: AtomicU8::new(NO_LEVEL),
             holder: AtomicPtr::new(ptr::null_mut()),
+            brief: AtomicBool::new(true),
             handed: Cell::new(None),
             lender: Cell::new(None),
             turn: Cell::new(0),
@@ -83,6 +86,28 @@ impl Worker {
         if self.level.load(Ordering::Relaxed) != level {
             self.level.store(level, Ordering::SeqCst);
         }
+    }
+
+    /// Whether what it runs is a poll of a task.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.brief.load(Ordering::SeqCst)
+    }
+
+    /// The holder announces what it is about to run: a poll of a task, or what may be long. Whether this is
+    /// news.
+    #[inline]
+    pub(crate) fn set_brief(&self, brief: bool) -> bool {
+        let news = self.brief.load(Ordering::Relaxed) != brief;
+        if news {
+            self.brief.store(brief, Ordering::SeqCst);
+        }
+        news
+    }
+
+    /// When the current span of running, scheduling, searching or sleeping began, in ticks.
+    #[inline]
+    pub(crate) fn since(&self) -> u64 {
+        self.since.load(Ordering::Relaxed)
     }
 
     /// The stack that holds it, or held it last. Stacks live as long as the runtime.

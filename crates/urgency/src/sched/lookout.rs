@@ -1,0 +1,127 @@
+//! Who looks for events while workers are busy: a thread in the poller, or the workers themselves.
+//!
+//! A thread in the poller is prompt: the kernel preempts a core for it when an event arrives, or wakes one up. But
+//! it is a thread switch for each event, and while some worker runs *brief* polls of tasks it is for nothing: that
+//! worker is back at the scheduler before a woken thread would run. Then the thread *rests*: it waits for
+//! the relief timer and for notifications only, and the brief workers look at the kernel's queue between two
+//! polls, once in [`LOOK_PERIOD`], and whenever they run dry. If a look finds more than one event, the next
+//! idle worker is started as after any insertion.
+//!
+//! # States
+//!
+//! - `AWAKE`: nobody rests. Whoever is in the poller waits there for everything.
+//! - `RESTING`: one thread rests. It wakes up with every relief period, and goes on resting only while a
+//!   worker is brief or searches.
+//! - `ROUSED`: the last such worker is about to run something that may be long, or is idle while its thread waits for
+//!   something else, and has notified the resting thread. (The thread of a worker that went idle for want of
+//!   work goes into the poller itself.)
+//!
+//! # Rules
+//!
+//! 1. Only a thread in the poller leaves `AWAKE`, and only the one that rests comes back to it. At most one rests.
+//! 2. It sets `RESTING`, *then* looks whether a worker is brief. A worker that is no longer brief says so,
+//!    *then* looks at the state. Both steps of both are sequentially consistent: one of them sees the other.
+//! 3. So an event that arrives while all workers run long finds a thread in the poller, but for what becomes long
+//!    without a scheduling point: a poll that computes. That is found when the relief period ends.
+
+use crate::facade::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+
+/// Busy workers look for events once in this time, in nanoseconds: about what it takes until a thread in the poller
+/// runs, and a hundred times what a look costs.
+pub(crate) const LOOK_PERIOD: f64 = 30_000.0;
+
+const AWAKE: u8 = 0;
+const RESTING: u8 = 1;
+const ROUSED: u8 = 2;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Lookout {
+    state: AtomicU8,
+    /// When somebody looked last, in ticks.
+    looked_at: AtomicU64,
+}
+
+impl Lookout {
+    pub(crate) fn new() -> Self {
+        Lookout {
+            state: AtomicU8::new(AWAKE),
+            looked_at: AtomicU64::new(0),
+        }
+    }
+
+    /// A thread in the poller wants to rest. `false`: another one does.
+    pub(crate) fn start_rest(&self) -> bool {
+        let old = self
+            .state
+            .compare_exchange(AWAKE, RESTING, Ordering::SeqCst, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        old.is_ok()
+    }
+
+    /// The thread that rested does so no longer.
+    pub(crate) fn end_rest(&self) {
+        self.state.store(AWAKE, Ordering::SeqCst);
+    }
+
+    /// Whether a thread rests, so that workers look for events.
+    #[inline]
+    pub(crate) fn is_resting(&self) -> bool {
+        self.state.load(Ordering::SeqCst) != AWAKE
+    }
+
+    /// No worker is brief any more. `true`: the caller notifies the resting thread.
+    pub(crate) fn rouse(&self) -> bool {
+        fence(Ordering::SeqCst);
+        if self.state.load(Ordering::SeqCst) != RESTING {
+            return false;
+        }
+        let old = self
+            .state
+            .compare_exchange(RESTING, ROUSED, Ordering::SeqCst, Ordering::SeqCst);
+        old.is_ok()
+    }
+
+    /// Whether nobody has looked for `period` ticks; then the caller does, and nobody else for as long.
+    #[inline]
+    pub(crate) fn is_due(&self, now: u64, period: u64) -> bool {
+        let last = self.looked_at.load(Ordering::Relaxed);
+        now.saturating_sub(last) >= period
+            && self
+                .looked_at
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+}
+
+#[cfg(all(test, urgency_loom))]
+mod loom_models {
+    use super::*;
+    use loom::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering::SeqCst},
+        },
+        thread,
+    };
+
+    #[test]
+    fn a_worker_that_runs_long_rouses_the_resting_thread_or_is_seen_by_it() {
+        loom::model(|| {
+            let lookout = Arc::new(Lookout::new());
+            let brief = Arc::new(AtomicBool::new(true));
+            let (theirs, mine) = (lookout.clone(), brief.clone());
+            let worker = thread::spawn(move || {
+                mine.store(false, SeqCst);
+                theirs.rouse()
+            });
+            assert!(lookout.start_rest());
+            let rests = brief.load(SeqCst);
+            if !rests {
+                lookout.end_rest();
+            }
+            let roused = worker.join().unwrap();
+            assert!(!rests || roused, "it sleeps while a worker runs long");
+        });
+    }
+}
