@@ -223,7 +223,7 @@ impl Shared {
         if let Some(worker) = self.claim_for_personal(me) {
             return Some(worker);
         }
-        let level = self.most_urgent_queued()?;
+        let level = self.most_urgent_offered()?;
         if let Some(worker) = self.claim_idle() {
             return Some(worker);
         }
