@@ -29,6 +29,8 @@ mod harness;
 
 mod experiments;
 
+#[cfg(feature = "ours")]
+mod cache_tokio;
 mod echo;
 mod fib;
 mod hand_off;
@@ -50,5 +52,9 @@ mod wake;
 mod yielding;
 
 fn main() -> std::process::ExitCode {
+    #[cfg(feature = "ours")]
+    if std::env::args().nth(1).as_deref() == Some("cache-tokio") {
+        return cache_tokio::main(std::env::args().skip(1));
+    }
     harness::main(experiments::all)
 }

@@ -272,7 +272,7 @@ fn store<'a>(
         ))
     };
     let (true, Some((flags, expiry, bytes, cas))) = (key.len() <= KEY_MAX, numbers()) else {
-        return Next::whole(error(BAD_FORMAT, quiet), line);
+        return Next::whole(error(BAD_FORMAT, is_quiet(&words)), line);
     };
     let store = Store {
         mode,
@@ -472,10 +472,10 @@ fn delete(words: Words<'_>) -> Request<'_> {
 }
 
 fn arithmetic(words: Words<'_>, increment: bool) -> Request<'_> {
-    let Some(([key, delta], last)) = exactly(words) else {
+    let Some(([key, delta], _)) = exactly(words) else {
         return Request::Error("ERROR");
     };
-    let quiet = last == Some(b"noreply");
+    let quiet = is_quiet(&words);
     if key.len() > KEY_MAX {
         return error(BAD_FORMAT, quiet);
     }
@@ -491,10 +491,10 @@ fn arithmetic(words: Words<'_>, increment: bool) -> Request<'_> {
 }
 
 fn touch(words: Words<'_>) -> Request<'_> {
-    let Some(([key, expiry], last)) = exactly(words) else {
+    let Some(([key, expiry], _)) = exactly(words) else {
         return Request::Error("ERROR");
     };
-    let quiet = last == Some(b"noreply");
+    let quiet = is_quiet(&words);
     if key.len() > KEY_MAX {
         return error(BAD_FORMAT, quiet);
     }
@@ -519,10 +519,10 @@ fn flush(words: Words<'_>) -> Request<'_> {
 }
 
 fn verbosity(words: Words<'_>) -> Request<'_> {
-    let Some(([level], last)) = exactly(words) else {
+    let Some(([level], _)) = exactly(words) else {
         return Request::Error("ERROR");
     };
-    let quiet = last == Some(b"noreply");
+    let quiet = is_quiet(&words);
     match number::unsigned_32(level) {
         Some(level) => Request::Verbosity { level, quiet },
         None => error(BAD_FORMAT, quiet),
@@ -530,11 +530,11 @@ fn verbosity(words: Words<'_>) -> Request<'_> {
 }
 
 fn memory_limit(words: Words<'_>) -> Request<'_> {
-    let Some(([megabytes], last)) = exactly(words) else {
+    let Some(([megabytes], _)) = exactly(words) else {
         return Request::Error("ERROR");
     };
     Request::MemoryLimit {
         megabytes: number::unsigned_32(megabytes),
-        quiet: last == Some(b"noreply"),
+        quiet: is_quiet(&words),
     }
 }

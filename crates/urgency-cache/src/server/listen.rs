@@ -77,6 +77,19 @@ pub struct Sockets {
     pub udp: Vec<UdpSocket>,
 }
 
+/// The background work's way to wait.
+struct OnUrgency;
+
+impl upkeep::Pace for OnUrgency {
+    async fn give_way(&self) {
+        urgency::yield_now().await;
+    }
+
+    async fn pause(&self, time: Duration) {
+        sleep(time).await;
+    }
+}
+
 /// A socket that accepts connections.
 trait Listener: Send + Sync + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
@@ -136,12 +149,15 @@ pub fn start(
         runtime.spawn_at(levels.serve, served).detach();
     }
     runtime
-        .spawn_at(levels.upkeep, upkeep::keep_lru(Arc::clone(server)))
+        .spawn_at(
+            levels.upkeep,
+            upkeep::keep_lru(Arc::clone(server), OnUrgency),
+        )
         .detach();
     runtime
         .spawn_at(
             levels.background,
-            upkeep::grow_and_crawl(Arc::clone(server)),
+            upkeep::grow_and_crawl(Arc::clone(server), OnUrgency),
         )
         .detach();
     Ok(())

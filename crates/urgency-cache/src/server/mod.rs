@@ -5,7 +5,7 @@
 //! - `clock`, `counters`, `signal`, `settings`, `registry`, `prefixes`: what all connections share, put together in [`Server`].
 //! - `session` and the files `*_requests`: what a request does and what is answered. No sockets.
 //! - `input`, `output`, [`connection`]: one client, in straight-line code, over any stream.
-//! - [`listen`], `upkeep`: sockets and background work on Urgency, each at its level. Only these two know the runtime.
+//! - [`upkeep`]: the background work. [`listen`]: sockets, and everything at its level; the only part that knows Urgency.
 //!
 //! A connection's memory is bounded: one buffer for what it sends (64 KiB, or one value of the largest size, and
 //! all the larger ones together not more than [`ALLOWANCE`] or four of the largest values), one for what it is sent (64 KiB and one item).
@@ -27,7 +27,7 @@ mod settings;
 mod signal;
 mod statistics;
 mod text_requests;
-mod upkeep;
+pub mod upkeep;
 
 pub use clock::Clock;
 pub use registry::{Place, Registered};

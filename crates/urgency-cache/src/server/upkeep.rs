@@ -10,8 +10,7 @@
 
 use super::Server;
 use crate::store::{Cursor, Done};
-use std::{sync::Arc, time::Duration};
-use urgency::{time::sleep, yield_now};
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// How much one step does: items, or buckets.
 const STEP: u64 = 64;
@@ -25,41 +24,53 @@ const BACKGROUND_PAUSE: Duration = Duration::from_millis(100);
 /// The least time between two crawls, in seconds.
 const CRAWL_PAUSE: u32 = 60;
 
+/// How tasks wait on the runtime that runs them.
+pub trait Pace: Send + Sync + 'static {
+    /// Lets others run.
+    fn give_way(&self) -> impl Future<Output = ()> + Send;
+
+    /// Waits.
+    fn pause(&self, time: Duration) -> impl Future<Output = ()> + Send;
+}
+
 /// Repeats a step until there is no more to do.
-async fn work(mut step: impl FnMut() -> Done) {
+async fn work(pace: &impl Pace, mut step: impl FnMut() -> Done + Send) {
     while step().more {
-        yield_now().await;
+        pace.give_way().await;
     }
 }
 
 /// Keeps the LRU in order, for ever.
-pub async fn keep_lru(server: Arc<Server>) {
+pub async fn keep_lru(server: Arc<Server>, pace: impl Pace) {
     loop {
         server.upkeep.kicked().await;
-        work(|| server.store.lru_step(server.clock.now(), STEP)).await;
-        sleep(LRU_PAUSE).await;
+        work(&pace, || server.store.lru_step(server.clock.now(), STEP)).await;
+        pace.pause(LRU_PAUSE).await;
     }
 }
 
 /// Grows the tables, balances the memory and crawls for expired items, for ever.
-pub async fn grow_and_crawl(server: Arc<Server>) {
+pub async fn grow_and_crawl(server: Arc<Server>, pace: impl Pace) {
     let mut last_crawl = server.clock.now();
     loop {
         server.background.kicked().await;
-        work(|| server.store.grow_step(STEP)).await;
-        work(|| server.store.rebalance_step(server.clock.now(), STEP)).await;
+        work(&pace, || server.store.grow_step(STEP)).await;
+        work(&pace, || {
+            server.store.rebalance_step(server.clock.now(), STEP)
+        })
+        .await;
         let now = server.clock.now();
         let is_due = now.saturating_sub(last_crawl) >= CRAWL_PAUSE;
         if is_due || server.crawl_was_asked() {
             last_crawl = now;
             let mut cursor = Cursor::default();
-            work(|| {
+            work(&pace, || {
                 server
                     .store
                     .crawl_step(&mut cursor, server.clock.now(), STEP)
             })
             .await;
         }
-        sleep(BACKGROUND_PAUSE).await;
+        pace.pause(BACKGROUND_PAUSE).await;
     }
 }
