@@ -9,7 +9,7 @@ const LIMITS: Limits = Limits { value_max: 64 };
 fn requests(
     stream: &[u8],
     cuts: &[usize],
-    mut parse: impl FnMut(&[u8], usize) -> Next<String>,
+    mut parse: impl FnMut(&[u8], &mut usize) -> Next<String>,
 ) -> Vec<String> {
     let mut seen = Vec::new();
     let (mut start, mut scanned, mut skip) = (0, 0, 0u64);
@@ -24,16 +24,9 @@ fn requests(
             if skip > 0 || start == end {
                 break;
             }
-            match parse(&stream[start..end], scanned) {
+            match parse(&stream[start..end], &mut scanned) {
                 Next::Incomplete { at_least } => {
                     assert!(at_least > end - start, "asks for what it has");
-                    // Only an unfinished line asks for just one more byte and may skip what it has seen.
-                    scanned = if at_least == end - start + 1 && !stream[start..end].contains(&b'\n')
-                    {
-                        end - start
-                    } else {
-                        0
-                    };
                     break;
                 }
                 Next::Request {

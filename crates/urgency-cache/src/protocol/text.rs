@@ -142,13 +142,15 @@ pub struct Admin<'a> {
     pub arguments: Words<'a>,
 }
 
-/// What `input` begins with. The first `scanned` bytes are known to have no line feed.
+/// What `input` begins with. The first `scanned` bytes are known to have no line feed; if there is none at all, that is
+/// noted, so that a long line that comes in many pieces is not searched again and again. 0 for a new request.
 #[must_use]
-pub fn parse<'a>(input: &'a [u8], scanned: usize, limits: Limits) -> Next<Request<'a>> {
-    let Some(end) = memchr::memchr(b'\n', &input[scanned..]) else {
+pub fn parse<'a>(input: &'a [u8], scanned: &mut usize, limits: Limits) -> Next<Request<'a>> {
+    let Some(end) = memchr::memchr(b'\n', &input[*scanned..]) else {
+        *scanned = input.len();
         return unfinished(input);
     };
-    let end = scanned + end;
+    let end = *scanned + end;
     let length = end + 1;
     let line = match input[..end].split_last() {
         Some((b'\r', line)) if !line.is_empty() => line,

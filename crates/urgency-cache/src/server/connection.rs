@@ -17,7 +17,7 @@ use crate::{
     store::Cursor,
 };
 use futures_io::{AsyncRead, AsyncWrite};
-use std::io;
+use std::{future::poll_fn, io, mem, task::Poll};
 
 /// What follows a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ struct Connection<'s, S> {
     output: Output,
     session: Session<'s>,
     registered: &'s Registered,
+    /// How many requests are left before others have their turn.
+    turn: u32,
 }
 
 /// Serves a client until it closes the connection, quits, or breaks the protocol.
@@ -65,6 +67,7 @@ where
         output: Output::default(),
         session: Session::new(server, registered.number),
         registered,
+        turn: server.settings.requests_per_turn,
     };
     let served = connection.serve(server.settings.protocol).await;
     connection.session.report();
@@ -92,6 +95,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let session = &mut self.session;
         session.now = session.server.clock.now();
         self.registered.heard(session.now);
+        self.registered.set_state(State::Parse);
+        self.turn = session.server.settings.requests_per_turn;
         match filled {
             Filled::More => {
                 let received = self.input.unused().len() - before;
@@ -129,7 +134,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         loop {
             count = self.input.skip(count);
             if count == 0 {
-                self.registered.set_state(State::Read);
                 return Ok(true);
             }
             if !self.receive(1).await? {
@@ -142,14 +146,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         let limits = self.limits();
         loop {
             let input = &mut self.input;
-            match text::parse(input.unused(), input.scanned, limits) {
+            let mut scanned = input.scanned;
+            match text::parse(input.unused(), &mut scanned, limits) {
                 Next::Incomplete { at_least } => {
                     let length = input.unused().len();
-                    // A request may also lack the last byte of its value: then its line has an end.
-                    let new = &input.unused()[input.scanned..];
-                    if at_least == length + 1 && !new.contains(&b'\n') {
-                        input.scanned = length;
-                    }
+                    input.scanned = scanned;
                     if !self.receive_rest(length, at_least).await? {
                         return Ok(());
                     }
@@ -182,9 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     if swallow > 0 && !self.swallow(swallow).await? {
                         return Ok(());
                     }
-                    if self.output.is_full() {
-                        self.send().await?;
-                    }
+                    self.give_way().await?;
                 }
                 Next::Close { reply } => return self.close_with(reply).await,
             }
@@ -223,13 +222,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     if swallow > 0 && !self.swallow(swallow).await? {
                         return Ok(());
                     }
-                    if self.output.is_full() {
-                        self.send().await?;
-                    }
+                    self.give_way().await?;
                 }
                 Next::Close { reply } => return self.close_with(reply).await,
             }
         }
+    }
+
+    /// After a request: sends answers that have become many, and lets others run who may have waited.
+    #[inline]
+    async fn give_way(&mut self) -> io::Result<()> {
+        self.turn -= 1;
+        if self.turn == 0 {
+            self.turn = self.session.server.settings.requests_per_turn;
+            self.session.tally.add(Count::ConnYields);
+            let mut waited = false;
+            poll_fn(|cx| {
+                if mem::replace(&mut waited, true) {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+        if self.output.is_full() {
+            self.send().await?;
+        }
+        Ok(())
     }
 
     /// Receives the rest of a request of which `length` bytes are there.

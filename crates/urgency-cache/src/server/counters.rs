@@ -32,6 +32,7 @@ pub enum Count {
     StoreNoMemory,
     BytesRead,
     BytesWritten,
+    ConnYields,
     IdleKicks,
 }
 

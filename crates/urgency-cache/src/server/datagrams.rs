@@ -61,7 +61,7 @@ impl Session<'_> {
                     _ => return,
                 }
             } else {
-                match text::parse(requests, 0, limits) {
+                match text::parse(requests, &mut 0, limits) {
                     Next::Request {
                         request, length, ..
                     } => (self.text(&request, out), length),

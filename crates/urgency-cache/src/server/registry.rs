@@ -25,16 +25,19 @@ pub enum State {
     Value,
     /// It throws away a value.
     Swallow,
+    /// It executes requests.
+    Parse,
 }
 
 impl State {
     fn name(state: u8) -> &'static str {
-        const NAMES: [&str; 5] = [
+        const NAMES: [&str; 6] = [
             "conn_listening",
             "conn_read",
             "conn_waiting",
             "conn_nread",
             "conn_swallow",
+            "conn_parse_cmd",
         ];
         NAMES[usize::from(state)]
     }

@@ -18,6 +18,8 @@ pub struct Settings {
     pub protocol: Protocol,
     /// How long a connection may be silent; `None` for ever.
     pub idle_timeout: Option<Duration>,
+    /// How many requests of one connection are executed before others have their turn; at least 1.
+    pub requests_per_turn: u32,
     /// Whether `flush_all` is allowed.
     pub flush_allowed: bool,
     /// Whether `stats cachedump` and `lru_crawler metadump` are allowed.
@@ -48,6 +50,7 @@ impl Default for Settings {
             threads: 4,
             protocol: Protocol::Detect,
             idle_timeout: None,
+            requests_per_turn: 256,
             flush_allowed: true,
             dump_allowed: true,
             shutdown_allowed: false,

@@ -139,6 +139,7 @@ fn settings(
                 .as_ref()
                 .map_or("NULL".into(), |path| path.display().to_string()),
         ),
+        ("tcp_backlog", options.backlog.to_string()),
         ("umask", format!("{:o}", options.unix_mask)),
         (
             "binding_protocol",
@@ -156,6 +157,7 @@ fn settings(
             options::Protocol::Binary => connection::Protocol::Binary,
         },
         idle_timeout: extended.idle_timeout,
+        requests_per_turn: options.requests_per_turn,
         flush_allowed: !options.no_flush,
         dump_allowed: !options.no_dumping,
         shutdown_allowed: options.shutdown_command,

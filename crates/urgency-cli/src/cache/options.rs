@@ -12,9 +12,9 @@ const MIB: usize = 1 << 20;
 #[derive(Args, Clone, Debug)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub struct Options {
-    /// The TCP port; 0 is off, -1 any free one. With -s it is off
-    #[arg(short = 'p', long = "port", value_name = "NUM", default_value_t = 11211, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1..=65535))]
-    pub port: i32,
+    /// The TCP port; 0 is off, -1 any free one. With -s it is off [default: 11211, or the UDP port if that is given alone]
+    #[arg(short = 'p', long = "port", value_name = "NUM", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1..=65535))]
+    pub port: Option<i32>,
     /// The UDP port; 0 is off, -1 any free one
     #[arg(short = 'U', long = "udp-port", value_name = "NUM", default_value_t = 0, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1..=65535))]
     pub udp_port: i32,
@@ -56,6 +56,12 @@ pub struct Options {
     /// Say what goes wrong; -vv: requests and answers as well
     #[arg(short = 'v', long = "verbose", action = ArgAction::Count)]
     pub verbose: u8,
+    /// How many requests of a connection are executed before others have their turn
+    #[arg(short = 'R', long = "max-reqs-per-event", value_name = "NUM", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    pub requests_per_turn: u32,
+    /// How many connections may wait to be accepted
+    #[arg(short = 'b', long = "listen-backlog", value_name = "NUM", default_value_t = 4096, value_parser = clap::value_parser!(i32).range(1..))]
+    pub backlog: i32,
     /// Run in the background
     #[arg(short = 'd', long = "daemon")]
     pub daemon: bool,
@@ -121,15 +127,9 @@ pub struct Options {
     /// Lock the memory
     #[arg(short = 'k', long = "lock-memory", help_heading = NO_MEANING)]
     pub lock_memory: bool,
-    /// Requests of a connection before another's turn
-    #[arg(short = 'R', long = "max-reqs-per-event", value_name = "NUM", help_heading = NO_MEANING)]
-    pub requests_per_event: Option<u32>,
     /// Do without CAS
     #[arg(short = 'C', long = "disable-cas", help_heading = NO_MEANING)]
     pub no_cas: bool,
-    /// How many connections may wait to be accepted
-    #[arg(short = 'b', long = "listen-backlog", value_name = "NUM", help_heading = NO_MEANING)]
-    pub backlog: Option<u32>,
     /// A file for a restart with the items
     #[arg(short = 'e', long = "memory-file", value_name = "FILE", help_heading = NO_MEANING)]
     pub memory_file: Option<PathBuf>,
@@ -208,17 +208,7 @@ impl Options {
                 "large pages are left to the kernel (transparent huge pages)",
             ),
             (self.lock_memory, "-k", "the memory is not locked"),
-            (
-                self.requests_per_event.is_some(),
-                "-R",
-                "the runtime shares the cores between connections",
-            ),
             (self.no_cas, "-C", "versions are part of each item"),
-            (
-                self.backlog.is_some(),
-                "-b",
-                "the backlog is 4096, or the kernel's limit",
-            ),
             (
                 self.memory_file.is_some(),
                 "-e",

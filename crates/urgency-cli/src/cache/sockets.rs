@@ -13,6 +13,9 @@ pub struct Bound {
     pub udp_port: u16,
 }
 
+/// The TCP port if no option says which.
+const DEFAULT_PORT: i32 = 11211;
+
 /// The port that an option means: none, a number, or (0 for the kernel) any.
 fn port(option: i32) -> Option<u16> {
     match option {
@@ -46,13 +49,21 @@ pub fn bind(options: &Options) -> Result<Bound, String> {
             .push((listener, path.display().to_string()));
         return Ok(bound);
     }
+    let tcp_port = match (options.port, options.udp_port) {
+        (Some(port), _) => port,
+        (None, 0) => DEFAULT_PORT,
+        (None, port) => port,
+    };
     for (host, own_port) in options.addresses() {
-        if let Some(port) = own_port.or(port(options.port)) {
+        if let Some(port) = own_port.or(port(tcp_port)) {
             let listener = named(
                 &format!("TCP {host}:{port}"),
                 TcpListener::bind((host.as_str(), port)),
             )?;
             bound.tcp_port = listener.local_addr().map_or(port, |address| address.port());
+            // Again, for the length of the queue.
+            let listened = rustix::net::listen(&listener, options.backlog);
+            named("TCP", listened.map_err(io::Error::from))?;
             bound.sockets.tcp.push(listener);
         }
         if let Some(port) = port(options.udp_port) {
@@ -65,7 +76,9 @@ pub fn bind(options: &Options) -> Result<Bound, String> {
         }
     }
     if bound.sockets.tcp.is_empty() && bound.sockets.udp.is_empty() {
-        return Err("nothing to listen on: -p and -U are both 0, and there is no -s".into());
+        eprintln!(
+            "urgency cache: nobody can reach this server: -p and -U are both 0, and there is no -s"
+        );
     }
     Ok(bound)
 }

@@ -1,0 +1,238 @@
+//! Clients that misbehave: they get an error or a closed connection, and nobody else notices.
+
+mod common;
+
+use common::Running;
+use std::{
+    io::Write,
+    net::{Shutdown, TcpStream},
+    thread,
+    time::Duration,
+};
+use urgency_cache::{server::Settings, store::Limits};
+
+/// Somebody else is served.
+fn others_are_served(running: &Running) {
+    running.client().ask(
+        "set other 0 0 2\r\nok\r\nget other\r\n",
+        "STORED\r\nVALUE other 0 2\r\nok\r\nEND\r\n",
+    );
+}
+
+#[test]
+fn a_client_that_never_reads_stops_being_served_and_costs_no_memory() {
+    let running = Running::new();
+    let mut greedy = running.client();
+    let value = "x".repeat(500_000);
+    greedy.ask(format!("set big 0 0 500000\r\n{value}\r\n"), "STORED\r\n");
+    // Answers of 100 GB, if somebody took them.
+    let line = format!("get{}\r\n", " big".repeat(1000));
+    greedy
+        .stream
+        .set_write_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    for _ in 0..200 {
+        if greedy.stream.write_all(line.as_bytes()).is_err() {
+            break;
+        }
+    }
+    others_are_served(&running);
+    let mut other = running.client();
+    let served = other.stat("cmd_get");
+    thread::sleep(Duration::from_millis(200));
+    assert!(
+        other.stat("cmd_get") - served < 1000,
+        "it goes on for a client that does not read"
+    );
+    let memory = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = memory.split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(pages * 4096 < 400 << 20, "{pages} pages are resident");
+}
+
+#[test]
+fn a_length_of_two_gigabytes_is_refused_and_reserves_nothing() {
+    let running = Running::new();
+    let mut client = running.client();
+    client.ask(
+        "set k 0 0 2147483645\r\n",
+        "SERVER_ERROR object too large for cache\r\n",
+    );
+    client.send(vec![b'x'; 1 << 20]);
+    others_are_served(&running);
+    let mut client = running.client();
+    client.ask(
+        "set k 0 0 2147483647\r\n",
+        "CLIENT_ERROR bad command line format\r\n",
+    );
+    client.ask(
+        "set k 0 0 -1\r\n",
+        "CLIENT_ERROR bad command line format\r\n",
+    );
+    client.ask(
+        "set k 0 0 4294967297\r\n",
+        "CLIENT_ERROR bad command line format\r\n",
+    );
+    let mut binary = running.client();
+    let mut header = vec![0x80, 0x01, 0, 1, 8, 0, 0, 0];
+    header.extend_from_slice(&u32::MAX.to_be_bytes());
+    header.extend_from_slice(&[0; 12]);
+    header.extend_from_slice(&[0; 9]);
+    let mut answer = vec![0x81, 0x01, 0, 0, 0, 0, 0, 3, 0, 0, 0, 10];
+    answer.extend_from_slice(&[0; 12]);
+    answer.extend_from_slice(b"Too large.");
+    binary.ask(header, answer);
+    others_are_served(&running);
+}
+
+#[test]
+fn a_key_that_is_too_long_is_an_error_and_the_next_request_is_served() {
+    let running = Running::new();
+    let mut client = running.client();
+    let long = "k".repeat(251);
+    let wrong = "CLIENT_ERROR bad command line format\r\n";
+    client.ask(format!("get {long}\r\n"), wrong);
+    client.ask(format!("get a {long} b\r\n"), wrong);
+    client.ask(
+        format!("delete {long}\r\nmg {long} v\r\n"),
+        [wrong, wrong].concat(),
+    );
+    let right = &long[1..];
+    client.ask(
+        format!("set {right} 0 0 1\r\nx\r\nget {right}\r\n"),
+        format!("STORED\r\nVALUE {right} 0 1\r\nx\r\nEND\r\n"),
+    );
+}
+
+#[test]
+fn a_line_without_an_end_ends_the_connection() {
+    let running = Running::new();
+    let mut client = running.client();
+    // It may be closed while this is sent.
+    let _ = client.stream.write_all("set ".repeat(20_000).as_bytes());
+    let last = client.rest();
+    assert!(
+        last.is_empty() || last == b"CLIENT_ERROR line too long\r\n",
+        "{}",
+        last.escape_ascii()
+    );
+    let mut client = running.client();
+    let keys = "get".to_owned() + &" key".repeat(20_000) + "\r\n";
+    client.ask(keys, "END\r\n");
+    let mut browser = running.client();
+    browser.send("GET / HTTP/1.1\r\n");
+    assert_eq!(browser.rest(), b"");
+    others_are_served(&running);
+}
+
+#[test]
+fn a_client_that_sends_byte_by_byte_or_half_a_request_holds_up_nobody() {
+    let running = Running::new();
+    let mut slow = running.client();
+    let mut half: Vec<_> = (0..50).map(|_| running.client()).collect();
+    for client in &mut half {
+        client.send("set k 0 0 1000\r\nabc");
+    }
+    for byte in b"set s 0 0 3\r\nabc\r\nget s\r\n" {
+        slow.send([*byte]);
+        thread::sleep(Duration::from_millis(1));
+    }
+    slow.expect("STORED\r\nVALUE s 0 3\r\nabc\r\nEND\r\n");
+    // Those that leave in the middle of a value have stored nothing.
+    for client in &mut half {
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.rest(), b"");
+    }
+    running.client().ask("get k\r\n", "END\r\n");
+}
+
+#[test]
+fn large_values_at_a_trickle_are_refused_when_they_fill_the_allowance() {
+    let limits = Limits {
+        item_size_max: 24 << 20,
+        ..Limits::default()
+    };
+    let settings = Settings {
+        item_size_max: 24 << 20,
+        ..Settings::default()
+    };
+    let running = Running::with(settings, &limits);
+    let mut clients: Vec<_> = (0..8).map(|_| running.client()).collect();
+    let mut refused = 0;
+    for client in &mut clients {
+        client.send("set k 0 0 25000000\r\n");
+        // The server may refuse in the middle.
+        let _ = client.stream.write_all(&vec![b'x'; 17_000_000]);
+        client
+            .stream
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
+        let mut answer = [0; 100];
+        if let Ok(length) = std::io::Read::read(&mut client.stream, &mut answer) {
+            assert_eq!(
+                &answer[..length],
+                b"SERVER_ERROR out of memory reading request\r\n"
+            );
+            refused += 1;
+        }
+    }
+    assert!(
+        refused > 0,
+        "136 MB are held for values that are not there yet"
+    );
+    others_are_served(&running);
+    drop(clients);
+}
+
+#[test]
+fn one_connection_too_many_is_told_so_and_room_is_made_by_leaving() {
+    let settings = Settings {
+        connections_max: 10,
+        ..Settings::default()
+    };
+    let running = Running::with(settings, &Limits::default());
+    let mut clients: Vec<_> = (0..10).map(|_| running.client()).collect();
+    for client in &mut clients {
+        client.ask("mn\r\n", "MN\r\n");
+    }
+    assert_eq!(
+        running.client().rest(),
+        b"ERROR Too many open connections\r\n"
+    );
+    assert_eq!(clients[0].stat("rejected_connections"), 1);
+    clients.pop();
+    while clients[0].stat("curr_connections") == 10 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    running.client().ask("mn\r\n", "MN\r\n");
+}
+
+#[test]
+fn connections_that_come_and_go_leave_nothing_behind() {
+    let running = Running::new();
+    for round in 0..300 {
+        let mut stream = TcpStream::connect(running.address).unwrap();
+        match round % 3 {
+            0 => {}
+            1 => stream.write_all(b"get k\r\n").unwrap(),
+            _ => stream.write_all(b"set k 0 0 10\r\nab").unwrap(),
+        }
+    }
+    let mut client = running.client();
+    while client.stat("curr_connections") > 1 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(client.stat("total_connections"), 301);
+}
+
+#[test]
+fn a_silent_client_is_closed_if_that_was_asked_for() {
+    let settings = Settings {
+        idle_timeout: Some(Duration::from_secs(1)),
+        ..Settings::default()
+    };
+    let running = Running::with(settings, &Limits::default());
+    let mut silent = running.client();
+    silent.ask("mn\r\n", "MN\r\n");
+    assert_eq!(silent.rest(), b"");
+    assert_eq!(running.client().stat("idle_kicks"), 1);
+}

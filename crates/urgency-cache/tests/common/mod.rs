@@ -1,0 +1,134 @@
+//! A server of its own for each test, and a client that takes no nonsense.
+
+#![allow(dead_code, reason = "no test file uses all of it")]
+
+use std::{
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::Arc,
+    time::Duration,
+};
+use urgency::{Runtime, Shutdown, net::TcpListener, net::UdpSocket};
+use urgency_cache::{
+    server::{
+        Server, Settings,
+        listen::{self, CacheLevels, Levels, Sockets},
+    },
+    store::{Limits, Store},
+};
+
+/// A server on a port of its own, which ends with this.
+pub struct Running {
+    pub server: Arc<Server>,
+    pub address: SocketAddr,
+    pub udp: SocketAddr,
+    runtime: Option<Runtime>,
+}
+
+impl Running {
+    pub fn new() -> Self {
+        Running::with(Settings::default(), &Limits::default())
+    }
+
+    pub fn with(settings: Settings, limits: &Limits) -> Self {
+        let runtime = Runtime::builder()
+            .levels::<CacheLevels>()
+            .workers(2)
+            .build()
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (address, udp) = (listener.local_addr().unwrap(), socket.local_addr().unwrap());
+        let server = Arc::new(Server::new(Store::new(limits).unwrap(), settings));
+        let sockets = Sockets {
+            tcp: vec![listener],
+            udp: vec![socket],
+            ..Sockets::default()
+        };
+        listen::start(&server, &runtime, Levels::default(), sockets).unwrap();
+        Running {
+            server,
+            address,
+            udp,
+            runtime: Some(runtime),
+        }
+    }
+
+    pub fn client(&self) -> Client {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        Client { stream }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let runtime = self.runtime.take().unwrap();
+        let report = runtime.shutdown_within(Shutdown::Cancel, Duration::from_secs(10));
+        assert_eq!(report.left, 0, "a task outlives its server");
+    }
+}
+
+/// A client.
+pub struct Client {
+    pub stream: TcpStream,
+}
+
+impl Client {
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Reads exactly what is expected.
+    #[track_caller]
+    pub fn expect(&mut self, expected: impl AsRef<[u8]>) {
+        let expected = expected.as_ref();
+        let mut got = vec![0; expected.len()];
+        let mut length = 0;
+        while length < got.len() {
+            match self.stream.read(&mut got[length..]).unwrap() {
+                0 => break,
+                count => length += count,
+            }
+        }
+        let (got, expected) = (got[..length].escape_ascii(), expected.escape_ascii());
+        assert_eq!(got.to_string(), expected.to_string());
+    }
+
+    #[track_caller]
+    pub fn ask(&mut self, request: impl AsRef<[u8]>, answer: impl AsRef<[u8]>) {
+        self.send(request);
+        self.expect(answer);
+    }
+
+    /// Reads until the server closes the connection.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Ok(_) => rest,
+            // The server had not read everything when it closed.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => rest,
+            Err(error) => panic!("the server keeps the connection: {error}"),
+        }
+    }
+
+    /// The value of a statistic.
+    pub fn stat(&mut self, name: &str) -> u64 {
+        self.send("stats\r\n");
+        let mut text = Vec::new();
+        while !text.ends_with(b"END\r\n") {
+            let mut byte = [0; 4096];
+            let count = self.stream.read(&mut byte).unwrap();
+            assert_ne!(count, 0);
+            text.extend_from_slice(&byte[..count]);
+        }
+        let text = String::from_utf8(text).unwrap();
+        let start = format!("STAT {name} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("no {name} in {text}"))
+            .parse()
+            .unwrap()
+    }
+}
