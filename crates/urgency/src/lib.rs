@@ -121,8 +121,11 @@
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
 //!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`.
 //!
-//! Not guaranteed: a wait that is not for a handle (a lock, a channel) is not checked for inversion. A lock
-//! that a less urgent stack holds while it is abandoned makes an urgent waiter wait for it.
+//! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it runs at that level:
+//!     `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
+//!
+//! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock) is not checked for
+//! inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an urgent waiter wait for it.
 //!
 //! # Errors
 //!

@@ -11,7 +11,9 @@ use crate::{
 use std::{
     any::TypeId,
     future::Future,
+    mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    ptr::NonNull,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -125,6 +127,43 @@ pub(crate) fn waiting_level() -> u8 {
     Stack::with_current(|me| match me {
         Some(me) => me.level(),
         None => Stack::level_aside().unwrap_or(0),
+    })
+}
+
+/// How many bits of a task's name come from its address.
+const NAME_BITS: u32 = 29;
+
+fn name_of(header: NonNull<task::Header>) -> u64 {
+    (header.addr().get() as u64 >> 4) & ((1 << NAME_BITS) - 1)
+}
+
+/// A name for the task whose code is running, in 61 bits: the number of its slot in the table of live tasks, and a part of its
+/// address. 0 if it is no task.
+#[inline]
+pub(crate) fn own_name() -> u64 {
+    Stack::with_current(|me| {
+        me.and_then(Stack::task).map_or(0, |header| {
+            // SAFETY: the running entry keeps the task alive; this borrow of it is not dropped.
+            let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header) });
+            name_of(header) << 32 | u64::from(task.live_slot())
+        })
+    })
+}
+
+/// The task whose code is running, if its runtime has several levels.
+pub(crate) fn own_task() -> Option<TaskRef> {
+    let leveled = |me: &Stack| me.runtime().levels.len() > 1;
+    if !Stack::with_current(|me| me.is_some_and(leveled)) {
+        return None;
+    }
+    run::with_current_task(|task| task.cloned())
+}
+
+/// The task of the calling thread's runtime that has this name, if it lives.
+pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
+    Stack::with_current(|me| {
+        let live = &me?.runtime().tasks.live;
+        live.find(name as u32, |header| name_of(header) == name >> 32)
     })
 }
 

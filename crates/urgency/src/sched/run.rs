@@ -161,6 +161,26 @@ pub(crate) fn check_cold(me: &Stack) {
     shared.go(me, me.level());
 }
 
+/// `task` is less urgent than it was. If its code runs on the calling thread, the stack gives way to what is more urgent now.
+pub(crate) fn lowered(task: &TaskRef) {
+    Stack::with_current(|me| {
+        let Some(me) = me else {
+            return;
+        };
+        let level = task.level();
+        if me.task() != Some(task.as_raw()) || me.level() >= level {
+            return;
+        }
+        let shared = me.runtime();
+        shared.come_in(me);
+        // What it made ready at the level that it had.
+        shared.flush_ring(me);
+        me.set_level(level);
+        shared.give_way(me);
+        shared.go(me, level);
+    });
+}
+
 impl Shared {
     /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack.
     pub(crate) fn serve(&self, me: &Stack, worker: &Worker) {

@@ -7,16 +7,23 @@
 //! - `may_go_on()`: whether the poll that runs on this thread may do one more operation. After
 //!   [`BUDGET`](crate::sched::run::BUDGET) operations that never waited it is to suspend once, for the sake
 //!   of those of its own level.
+//! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds it while it lives; 0 if it
+//!   is no task. `own_task()`: that task, if its runtime has several levels.
+//! - `lowered(task)`: the task gave back what it inherited; if it is the calling one, its stack gives way.
 //!
 //! The models need none of it.
 
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
-    runtime::waiting_level as level, sched::run::may_go_on, spawn::scheduling_point as check,
+    runtime::{own_name, own_task, task_named, waiting_level as level},
+    sched::run::{lowered, may_go_on},
+    spawn::scheduling_point as check,
 };
 
 #[cfg(urgency_loom)]
 mod stand_in {
+    use crate::task::TaskRef;
+
     pub(crate) fn level() -> u8 {
         0
     }
@@ -26,9 +33,23 @@ mod stand_in {
     pub(crate) fn may_go_on() -> bool {
         true
     }
+
+    pub(crate) fn own_name() -> u64 {
+        0
+    }
+
+    pub(crate) fn own_task() -> Option<TaskRef> {
+        None
+    }
+
+    pub(crate) fn task_named(_name: u64) -> Option<TaskRef> {
+        None
+    }
+
+    pub(crate) fn lowered(_task: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
-pub(super) use stand_in::{check, level, may_go_on};
+pub(super) use stand_in::{check, level, lowered, may_go_on, own_name, own_task, task_named};
 
 use std::task::{Context, Poll};
 

@@ -12,6 +12,8 @@
 //! vacant --enter--> waiting --grant--> granted --poll--> vacant          the waiter got it
 //!                      |                  |
 //!                      +------ leave -----+------------> vacant          the waiter was dropped
+//!                      ^                  |
+//!                      +----- revoke -----+                              somebody else needs it more (raw.rs)
 //! ```
 //!
 //! A granted slot is in no list. `leave` of a granted slot returns the grant, and the primitive must hand it to
@@ -79,9 +81,9 @@ pub(super) struct Key(u32);
 
 /// What a waiter that leaves had.
 #[derive(Debug)]
-pub(super) enum Left<G> {
-    /// Nothing yet. The waker is to be dropped outside of the lock.
-    Waiting(Waker),
+pub(super) enum Left<N, G> {
+    /// Nothing yet. Both are to be dropped outside of the lock.
+    Waiting(N, Waker),
     /// This, which now belongs to somebody else.
     Granted(G),
 }
@@ -135,6 +137,61 @@ impl<N, G> Lists<N, G> {
         }
     }
 
+    /// The level of the waiter whose turn it is.
+    pub(super) fn first_level(&self) -> Option<u8> {
+        let list = self.lists.iter().find(|list| list.first != NONE)?;
+        Some(list.level)
+    }
+
+    /// Puts all waiters into the lists of the levels that they have now; those of one level stay in their order.
+    pub(super) fn sort(&mut self, level_of: impl Fn(&N) -> Option<u8>) {
+        let mut waiting = Vec::new();
+        for list in &self.lists {
+            let mut place = list.first;
+            while place != NONE {
+                waiting.push(place);
+                place = self.slots[place as usize].next;
+            }
+        }
+        for place in waiting {
+            let State::Waiting(need, _) = &self.slots[place as usize].state else {
+                unreachable!("only waiting slots are in a list");
+            };
+            let level = level_of(need);
+            if let Some(level) = level
+                && level != self.slots[place as usize].level
+            {
+                self.unlink(place);
+                self.slots[place as usize].level = level;
+                self.link(place);
+            }
+        }
+    }
+
+    /// A slot whose grant was not taken yet. Looks at all.
+    pub(super) fn granted(&self, is_it: impl Fn(&G) -> bool) -> Option<u32> {
+        let is_it = |slot: &Slot<N, G>| matches!(&slot.state, State::Granted(to) if is_it(to));
+        self.slots.iter().position(is_it).map(|place| place as u32)
+    }
+
+    /// Takes the grant of a slot back: its waiter waits again, as the first of its level.
+    pub(super) fn revoke(&mut self, place: u32, need: N, waker: Waker) {
+        let slot = &mut self.slots[place as usize];
+        debug_assert!(matches!(slot.state, State::Granted(_)));
+        slot.state = State::Waiting(need, waker);
+        slot.previous = NONE;
+        let level = slot.level;
+        let at = self.lists.binary_search_by_key(&level, |list| list.level);
+        let list = &mut self.lists[at.expect("a slot that waited has a list")];
+        let next = std::mem::replace(&mut list.first, place);
+        if next == NONE {
+            list.last = place;
+        } else {
+            self.slots[next as usize].previous = place;
+        }
+        self.slots[place as usize].next = next;
+    }
+
     /// Hands `grant` to the waiter whose turn it is, who is to be woken. `None`: nobody waits.
     pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
         let list = self.lists.iter().find(|list| list.first != NONE)?;
@@ -174,12 +231,12 @@ impl<N, G> Lists<N, G> {
     }
 
     /// The waiter is dropped.
-    pub(super) fn leave(&mut self, key: Key) -> Left<G> {
+    pub(super) fn leave(&mut self, key: Key) -> Left<N, G> {
         if matches!(self.slots[key.0 as usize].state, State::Waiting(..)) {
             self.unlink(key.0);
         }
         match self.free(key.0) {
-            State::Waiting(_, waker) => Left::Waiting(waker),
+            State::Waiting(need, waker) => Left::Waiting(need, waker),
             State::Granted(grant) => Left::Granted(grant),
             State::Vacant => unreachable!("a key's slot is not vacant"),
         }
@@ -298,7 +355,7 @@ mod tests {
     fn a_waiter_that_leaves_from_any_place_breaks_no_list() {
         for gone in 0..4 {
             let (mut lists, mut keys) = filled(&[(1, 0), (1, 1), (1, 2), (1, 3)]);
-            assert!(matches!(lists.leave(keys.remove(gone)), Left::Waiting(_)));
+            assert!(matches!(lists.leave(keys.remove(gone)), Left::Waiting(..)));
             let expected: Vec<u32> = (0..4).filter(|&name| name != gone as u32).collect();
             assert_eq!(order(&mut lists), expected);
         }

@@ -73,7 +73,8 @@ impl Future for Locking<'_> {
 
     fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        this.0.poll_lock(&mut this.1, cx)
+        this.0
+            .poll_lock(&mut this.1, cx, std::panic::Location::caller())
     }
 }
 

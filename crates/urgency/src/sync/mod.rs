@@ -40,6 +40,7 @@
 //! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
 //! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
 //! | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
+//! | `inherit.rs`, `overtaken.rs` | its holder's inherited level; tasks that wait for themselves |
 //! | `rwlock.rs`, `once_cell.rs` | semaphores with data |
 //! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
 //! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
@@ -61,10 +62,12 @@ use const_fn;
 
 mod above;
 mod error;
+mod inherit;
 mod lists;
 pub mod mpsc;
 mod notify;
 pub mod oneshot;
+mod overtaken;
 mod queue;
 mod raw;
 mod semaphore;
@@ -92,6 +95,7 @@ pub use error::{
     Closed, RecvError, SendError, TryAcquireError, TryLockError, TryRecvError, TrySendError,
 };
 pub use notify::{Notified, Notify};
+pub use overtaken::{FuturesLocks, futures_locks};
 pub use semaphore::{Acquire, Permit, Semaphore};
 
 #[cfg(not(urgency_loom))]

@@ -293,7 +293,7 @@ impl<T> Sender<T> {
         let left = state.waiting.leave(key);
         let next = match left {
             Left::Granted(()) => state.vacate(),
-            Left::Waiting(_) => None,
+            Left::Waiting(..) => None,
         };
         drop(state);
         drop(left);

@@ -6,12 +6,18 @@ use std::{
     fmt,
     future::Future,
     ops::{Deref, DerefMut},
+    panic::Location,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 /// Data that one context at a time may use; see [`mod@crate::sync`] for what holds for all primitives.
+///
+/// *Priority inheritance*: while a task waits for it, the task that holds it is at least as urgent (if it is a task: not a plain thread,
+/// nor a forked job), and so is who holds what that one waits for. The release hands the lock to the most urgent waiter, and only then is
+/// the holder what it was before. So between an urgent wait and its end nothing runs that is less urgent, but for the
+/// holder up to its release.
 ///
 /// The guard may be held across an `.await`. If a panic drops it, the lock is simply released: there is no poisoning,
 /// since a cancelled task leaves half-done work in the same way.
@@ -61,14 +67,21 @@ impl<T: ?Sized> Mutex<T> {
     /// # Cancellation
     ///
     /// Dropping the future gives up the place in the queue; a lock that it had been handed goes to the next.
+    #[track_caller]
     pub fn lock(&self) -> Lock<'_, T> {
+        self.lock_at(Location::caller())
+    }
+
+    fn lock_at(&self, caller: &'static Location<'static>) -> Lock<'_, T> {
         Lock {
             mutex: self,
             key: None,
+            caller,
         }
     }
 
     /// As [`lock`](Self::lock), for closures and plain threads.
+    #[track_caller]
     pub fn lock_blocking(&self) -> MutexGuard<'_, T> {
         super::above::check();
         match self.try_lock() {
@@ -89,10 +102,14 @@ impl<T: ?Sized> Mutex<T> {
     /// assert_eq!(*count.lock_blocking(), 1);
     /// # Ok::<(), urgency::WaitError>(())
     /// ```
-    pub async fn lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
-        // The borrowed guard gives its lock to the owned one.
-        std::mem::forget(self.lock().await);
-        OwnedMutexGuard { mutex: self }
+    #[track_caller]
+    pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedMutexGuard<T>> {
+        let caller = Location::caller();
+        async move {
+            // The borrowed guard gives its lock to the owned one.
+            std::mem::forget(self.lock_at(caller).await);
+            OwnedMutexGuard { mutex: self }
+        }
     }
 
     /// The data, if nobody uses it or waits for it.
@@ -157,17 +174,17 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
 pub struct Lock<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
     key: Option<Key>,
+    /// Where it was made.
+    caller: &'static Location<'static>,
 }
 
 impl<'a, T: ?Sized> Future for Lock<'a, T> {
     type Output = MutexGuard<'a, T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mutex = self.mutex;
-        mutex
-            .raw
-            .poll_lock(&mut self.key, cx)
-            .map(|()| MutexGuard { mutex })
+        let (mutex, caller) = (self.mutex, self.caller);
+        let polled = mutex.raw.poll_lock(&mut self.key, cx, caller);
+        polled.map(|()| MutexGuard { mutex })
     }
 }
 

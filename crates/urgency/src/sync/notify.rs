@@ -249,7 +249,7 @@ impl Drop for Notified<'_> {
                 Left::Granted(Woken::One) if self.remembered => self.notify.notify_one(),
                 Left::Granted(Woken::One) => self.notify.notify_one_unremembered(),
                 Left::Granted(Woken::All) => {}
-                Left::Waiting(waker) => drop(waker),
+                Left::Waiting(..) => {}
             }
         }
     }

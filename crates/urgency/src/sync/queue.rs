@@ -148,6 +148,32 @@ impl<N, G> Locked<'_, N, G> {
         self.lists.first()
     }
 
+    /// See [`Lists::first_level`].
+    pub(super) fn first_level(&self) -> Option<u8> {
+        self.lists.first_level()
+    }
+
+    /// See [`Lists::is_empty`].
+    pub(super) fn is_empty(&self) -> bool {
+        self.lists.is_empty()
+    }
+
+    /// See [`Lists::sort`].
+    pub(super) fn sort(&mut self, level_of: impl Fn(&N) -> Option<u8>) {
+        self.lists.sort(level_of);
+    }
+
+    /// See [`Lists::granted`].
+    pub(super) fn granted(&self, is_it: impl Fn(&G) -> bool) -> Option<u32> {
+        self.lists.granted(is_it)
+    }
+
+    /// See [`Lists::revoke`]. The word is the lock holder's from then on.
+    pub(super) fn revoke(&mut self, place: u32, need: N, waker: Waker) {
+        self.word.fetch_or(QUEUED, AcqRel);
+        self.lists.revoke(place, need, waker);
+    }
+
     /// See [`Lists::grant`].
     pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
         self.lists.grant(grant)
@@ -167,7 +193,7 @@ impl<N, G> Locked<'_, N, G> {
     }
 
     /// See [`Lists::leave`].
-    pub(super) fn leave(&mut self, key: Key) -> Left<G> {
+    pub(super) fn leave(&mut self, key: Key) -> Left<N, G> {
         self.lists.leave(key)
     }
 }

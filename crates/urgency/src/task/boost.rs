@@ -19,52 +19,110 @@
 //! task, but for steps in progress, and step 3 may stop where nothing changed: each visit lowers a
 //! level, so that cycles end, too.
 //!
+//! # Inheritance
+//!
+//! A task that holds a lock for which something more urgent waits *inherits* that level, for as long as it holds the lock. So
+//! there are two levels more: the *own* one, which boosts lower for good, and those inherited, one for each such lock, noted
+//! under the lock of `waits`. The task runs at the most urgent of all.
+//!
+//! 4. *Inherit*: note lock and level, lower the level, then announce that as in step 2, and go on with what the task waits for (3).
+//! 5. *Give back*, by whoever released the lock: take the note out; the level becomes the most urgent of what is left. The level is
+//!    exchanged before the own one is read again, and a boost lowers them in the other order: so a boost at the same time
+//!    is not lost.
+//! 6. A task that waits for a lock notes that, too: if it is raised, the lock hears of it ([`Lock`]) and lets its holder inherit.
+//!    So a chain of locks is boosted through.
+//!
 //! A note counts a reference. A handle that moves to another task between two polls leaves the note
 //! behind; it is removed with the next note or with the future, and means at worst one boost too many.
 
-use super::TaskRef;
+use super::{TaskRef, cell::LINKED};
 use crate::facade::{
     MutexGuard,
-    atomic::Ordering::{AcqRel, Relaxed},
+    atomic::Ordering::{AcqRel, Acquire, Relaxed},
 };
-use std::mem;
+use std::{mem, sync::Arc};
 
-/// The tasks that a task waits for; rarely more than one.
+/// A lock whose holder inherits the level of who waits for it.
+pub(crate) trait Lock: Send + Sync {
+    /// A task that waits for it was raised to `level`. Returns the holder if that inherited now, to be announced.
+    fn waiter_raised(&self, level: u8) -> Option<TaskRef>;
+}
+
+/// What a task waits for, and what it inherits; rarely more than one task.
 #[derive(Default)]
 pub(super) enum Waits {
     #[default]
     Nothing,
     One(TaskRef),
-    #[expect(clippy::box_collection, reason = "a word in every task, used by few")]
-    Many(Box<Vec<TaskRef>>),
+    /// A word in every task, used by few.
+    Many(Box<Links>),
+}
+
+#[derive(Default)]
+pub(super) struct Links {
+    tasks: Vec<TaskRef>,
+    locks: Vec<Arc<dyn Lock>>,
+    /// By lock, the level that it lends.
+    inherited: Vec<(usize, u8)>,
 }
 
 impl Waits {
-    fn as_slice(&self) -> &[TaskRef] {
+    fn tasks(&self) -> &[TaskRef] {
         match self {
             Waits::Nothing => &[],
             Waits::One(task) => std::slice::from_ref(task),
-            Waits::Many(tasks) => tasks,
+            Waits::Many(links) => &links.tasks,
         }
     }
 
-    fn into_vec(self) -> Vec<TaskRef> {
+    fn locks(&self) -> &[Arc<dyn Lock>] {
         match self {
-            Waits::Nothing => Vec::new(),
-            Waits::One(task) => vec![task],
-            Waits::Many(tasks) => *tasks,
+            Waits::Many(links) => &links.locks,
+            _ => &[],
+        }
+    }
+
+    fn links(&mut self) -> &mut Links {
+        if !matches!(self, Waits::Many(_)) {
+            let mut links = Box::<Links>::default();
+            if let Waits::One(task) = mem::take(self) {
+                links.tasks.push(task);
+            }
+            *self = Waits::Many(links);
+        }
+        match self {
+            Waits::Many(links) => links,
+            _ => unreachable!("just made"),
         }
     }
 }
 
 impl TaskRef {
-    /// Makes the task at least as urgent as `level`. `true` if that changed anything. A task that
+    /// Makes the task at least as urgent as `level`, for good. `true` if it runs at another level now. A task that
     /// is in a queue gets a second entry there; of a running one the scheduler is told.
     pub(crate) fn raise(&self, level: u8) -> bool {
-        let header = self.header();
-        if header.level.load(Relaxed) <= level || header.level.fetch_min(level, AcqRel) <= level {
-            return false;
+        let (own, now) = (&self.header().own_level, &self.header().level);
+        let lowered = if own.load(Relaxed) > level {
+            // Both by a read-modify-write, and in this order (step 5).
+            own.fetch_min(level, AcqRel);
+            now.fetch_min(level, AcqRel) > level
+        } else {
+            self.lower_to(level)
+        };
+        if lowered {
+            self.announce();
         }
+        lowered
+    }
+
+    fn lower_to(&self, level: u8) -> bool {
+        let now = &self.header().level;
+        now.load(Relaxed) > level && now.fetch_min(level, AcqRel) > level
+    }
+
+    /// Step 2, after the level was lowered.
+    fn announce(&self) {
+        let header = self.header();
         let seen = header.state.clone_ref_and_look();
         // SAFETY: just counted.
         let entry = unsafe { TaskRef::from_raw(self.as_raw()) };
@@ -75,49 +133,111 @@ impl TaskRef {
             // SAFETY: as above.
             unsafe { (header.vtable.raised)(&entry) };
         }
-        true
     }
 
     /// Raises the task, what it waits for, what that waits for, and so on.
     pub(crate) fn boost(&self, level: u8) {
-        if !self.raise(level) {
-            return;
+        if self.raise(level) {
+            self.boost_awaited(level);
         }
-        let mut ahead = self.awaited();
+    }
+
+    /// The rest of step 4, without a lock held: [`inherit`](Self::inherit) has lowered the level.
+    pub(crate) fn inherited(&self, level: u8) {
+        self.announce();
+        self.boost_awaited(level);
+    }
+
+    fn boost_awaited(&self, level: u8) {
+        let mut ahead = vec![self.clone()];
         while let Some(task) = ahead.pop() {
-            if task.raise(level) {
-                ahead.append(&mut task.awaited());
-            }
+            let (tasks, locks) = {
+                let waits = task.lock_waits();
+                (waits.tasks().to_vec(), waits.locks().to_vec())
+            };
+            ahead.extend(tasks.into_iter().filter(|task| task.raise(level)));
+            let holders = locks.iter().filter_map(|lock| lock.waiter_raised(level));
+            ahead.extend(holders.inspect(TaskRef::announce));
         }
+    }
+
+    /// Step 4: the task, which holds `lock`, inherits `level`. `true`: the caller owes it a call of [`inherited`](Self::inherited),
+    /// when it holds no lock.
+    #[must_use]
+    pub(crate) fn inherit(&self, lock: usize, level: u8) -> bool {
+        self.header().flags.fetch_or(LINKED, Relaxed);
+        let mut waits = self.lock_waits();
+        let inherited = &mut waits.links().inherited;
+        match inherited.iter_mut().find(|(by, _)| *by == lock) {
+            Some((_, least)) => *least = level.min(*least),
+            None => inherited.push((lock, level)),
+        }
+        self.lower_to(level)
+    }
+
+    /// Step 5. `true`: the task is less urgent than before.
+    pub(crate) fn give_back(&self, lock: usize) -> bool {
+        let mut waits = self.lock_waits();
+        let Waits::Many(links) = &mut *waits else {
+            return false;
+        };
+        links.inherited.retain(|(by, _)| *by != lock);
+        let header = self.header();
+        let inherited = links.inherited.iter().map(|(_, level)| *level).min();
+        let left = |own: u8| inherited.map_or(own, |level| own.min(level));
+        let level = left(header.own_level.load(Acquire));
+        if header.level.load(Relaxed) >= level {
+            return false;
+        }
+        header.level.swap(level, AcqRel);
+        let now = left(header.own_level.load(Acquire));
+        header.level.fetch_min(now, AcqRel);
+        true
+    }
+
+    /// The level at which the task would run if it inherited none.
+    pub(crate) fn own_level(&self) -> u8 {
+        self.header().own_level.load(Relaxed)
+    }
+
+    /// Step 6: the task, whose code is running on the calling thread, is about to wait for a lock.
+    pub(crate) fn begin_lock_wait(&self, lock: Arc<dyn Lock>) {
+        self.header().flags.fetch_or(LINKED, Relaxed);
+        self.lock_waits().links().locks.push(lock);
+    }
+
+    /// The task no longer waits for a lock, in one of the futures that did.
+    pub(crate) fn end_lock_wait(&self, lock: &Arc<dyn Lock>) {
+        let is_it = |other: &Arc<dyn Lock>| Arc::as_ptr(other).addr() == Arc::as_ptr(lock).addr();
+        let removed = match &mut *self.lock_waits() {
+            Waits::Many(links) => {
+                let place = links.locks.iter().position(is_it);
+                place.map(|place| links.locks.swap_remove(place))
+            }
+            _ => None,
+        };
+        drop(removed);
     }
 
     /// This task, whose code is running on the calling thread, is about to wait for `awaited`.
     pub(crate) fn begin_wait(&self, awaited: &TaskRef) {
         let header = self.header();
-        header.has_waited.store(true, Relaxed);
+        if header.flags.load(Relaxed) & LINKED == 0 {
+            header.flags.fetch_or(LINKED, Relaxed);
+        }
         let mut finished = Vec::new();
         {
             let mut waits = self.lock_waits();
-            *waits = match mem::take(&mut *waits) {
-                Waits::Nothing => Waits::One(awaited.clone()),
-                before
-                    if before
-                        .as_slice()
-                        .iter()
-                        .any(|task| task.id() == awaited.id()) =>
-                {
-                    before
-                }
+            let known = |task: &TaskRef| task.id() == awaited.id();
+            match &mut *waits {
+                before if before.tasks().iter().any(known) => {}
+                Waits::Nothing => *waits = Waits::One(awaited.clone()),
                 before => {
-                    let (gone, mut tasks): (Vec<_>, Vec<_>) = before
-                        .into_vec()
-                        .into_iter()
-                        .partition(TaskRef::is_finished);
-                    finished = gone;
+                    let tasks = &mut before.links().tasks;
+                    finished = tasks.extract_if(.., |task| task.is_finished()).collect();
                     tasks.push(awaited.clone());
-                    Waits::Many(Box::new(tasks))
                 }
-            };
+            }
         }
         // Outside of the lock: the last reference to a task runs other code.
         drop(finished);
@@ -126,36 +246,32 @@ impl TaskRef {
 
     /// This task, whose code is running on the calling thread, no longer waits for `awaited`.
     pub(crate) fn end_wait(&self, awaited: &TaskRef) {
-        if !self.header().has_waited.load(Relaxed) {
+        if self.header().flags.load(Relaxed) & LINKED == 0 {
             return;
         }
-        let removed = {
-            let mut waits = self.lock_waits();
-            match &mut *waits {
-                Waits::One(task) if task.id() == awaited.id() => match mem::take(&mut *waits) {
+        let removed = match &mut *self.lock_waits() {
+            waits @ Waits::One(_) if waits.tasks()[0].id() == awaited.id() => {
+                match mem::take(waits) {
                     Waits::One(task) => Some(task),
                     _ => unreachable!("looked at under the same lock"),
-                },
-                Waits::Many(tasks) => tasks
-                    .iter()
-                    .position(|task| task.id() == awaited.id())
-                    .map(|place| tasks.remove(place)),
-                _ => None,
+                }
             }
+            Waits::Many(links) => {
+                let tasks = &mut links.tasks;
+                let place = tasks.iter().position(|task| task.id() == awaited.id());
+                place.map(|place| tasks.swap_remove(place))
+            }
+            _ => None,
         };
         drop(removed);
     }
 
     /// The future is gone: it waits for nothing.
     pub(super) fn forget_waits(&self) {
-        if self.header().has_waited.load(Relaxed) {
+        if self.header().flags.load(Relaxed) & LINKED != 0 {
             let before = mem::take(&mut *self.lock_waits());
             drop(before);
         }
-    }
-
-    fn awaited(&self) -> Vec<TaskRef> {
-        self.lock_waits().as_slice().to_vec()
     }
 
     fn lock_waits(&self) -> MutexGuard<'_, Waits> {

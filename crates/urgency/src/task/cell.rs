@@ -27,7 +27,7 @@ use super::{
 };
 use crate::facade::{
     Arc, Mutex,
-    atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64},
+    atomic::{AtomicU8, AtomicU32, AtomicU64},
 };
 use std::{
     any::Any,
@@ -39,19 +39,25 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+/// A flag of a task: it was made of a closure.
+pub(super) const CLOSURE: u8 = 1;
+/// A flag of a task: it has ever waited for another, or inherited a level; see boost.rs.
+pub(super) const LINKED: u8 = 2;
+
 /// What every task has, whatever its future.
 pub(crate) struct Header {
     pub(super) state: State,
     pub(super) vtable: &'static Vtable,
     /// Clock ticks at which the task became ready; the scheduler's to write.
     pub(super) ready_since: AtomicU64,
-    /// Where the task runs now; only ever lowered, by boosts.
+    /// Where the task runs now: lowered by boosts, raised again when what it inherited is over.
     pub(super) level: AtomicU8,
     /// Where the task was created.
     pub(super) base_level: u8,
-    pub(super) is_closure: bool,
-    /// Has ever waited for another task; see boost.rs.
-    pub(super) has_waited: AtomicBool,
+    /// Where it would run without what it inherits; see boost.rs.
+    pub(super) own_level: AtomicU8,
+    /// `CLOSURE`, and `LINKED`.
+    pub(super) flags: AtomicU8,
     /// The place in the list of live tasks (live.rs).
     pub(super) live_slot: AtomicU32,
     /// The waker of the handle (state.rs, rule 6).
@@ -139,8 +145,8 @@ where
                 ready_since: AtomicU64::new(0),
                 level: AtomicU8::new(level),
                 base_level: level,
-                is_closure,
-                has_waited: AtomicBool::new(false),
+                own_level: AtomicU8::new(level),
+                flags: AtomicU8::new(if is_closure { CLOSURE } else { 0 }),
                 live_slot: AtomicU32::new(u32::MAX),
                 waiter: Guarded::new(MaybeUninit::uninit()),
                 waits: Mutex::new(Waits::default()),

@@ -122,6 +122,27 @@ impl LiveTasks {
         true
     }
 
+    /// The task in the slot of this number, if `is_it`.
+    pub(crate) fn find(
+        &self,
+        number: u32,
+        is_it: impl Fn(NonNull<Header>) -> bool,
+    ) -> Option<TaskRef> {
+        let shard = (number >> SHARD_SHIFT) as usize;
+        if shard >= self.shards.len() {
+            return None;
+        }
+        let slots = self.lock(shard);
+        match slots.slots.get((number % SHARD_SLOTS) as usize) {
+            Some(Slot::Taken(task)) if is_it(*task) => {
+                // SAFETY: as in `visit`.
+                let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(*task) });
+                Some(TaskRef::clone(&task))
+            }
+            _ => None,
+        }
+    }
+
     /// The number of live tasks, shard by shard: exact only while nothing changes.
     pub(crate) fn len(&self) -> usize {
         (0..self.shards.len())

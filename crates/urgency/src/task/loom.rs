@@ -402,6 +402,47 @@ fn a_raise_races_a_wake_up_and_an_entry_at_the_new_level_exists() {
 }
 
 #[test]
+fn a_boost_races_the_end_of_an_inheritance_and_is_not_lost() {
+    model(|| {
+        let queue = Queue::new();
+        let (task, handle) = new(std::future::ready(()), Arc::clone(&queue), 3);
+        assert!(task.inherit(1, 0));
+        let thread = thread::spawn({
+            let task = task.clone();
+            move || task.raise(2)
+        });
+        assert!(task.give_back(1));
+        thread.join().unwrap();
+        assert_eq!((task.level(), task.own_level()), (2, 2));
+        drop(handle);
+        assert_eq!(task.run(), Ran::Finished);
+        queue.drain();
+    });
+}
+
+#[test]
+fn two_inheritances_end_in_any_order_and_leave_the_own_level() {
+    model(|| {
+        let queue = Queue::new();
+        let (task, handle) = new(std::future::ready(()), Arc::clone(&queue), 3);
+        assert!(task.inherit(1, 1));
+        let thread = thread::spawn({
+            let task = task.clone();
+            move || {
+                let _ = task.inherit(2, 0);
+                task.give_back(2)
+            }
+        });
+        task.give_back(1);
+        thread.join().unwrap();
+        assert_eq!(task.level(), 3);
+        drop(handle);
+        assert_eq!(task.run(), Ran::Finished);
+        queue.drain();
+    });
+}
+
+#[test]
 fn a_boost_races_the_beginning_of_a_wait_and_reaches_the_awaited() {
     model(|| {
         let queue = Queue::new();

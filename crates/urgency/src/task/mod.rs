@@ -44,6 +44,7 @@ pub use handle::Handle;
 #[cfg(not(urgency_loom))]
 pub use shared::Shared;
 
+pub(crate) use boost::Lock;
 pub(crate) use cell::{Header, caught, discard_payload};
 pub(crate) use guarded::Guarded;
 pub(crate) use live::LiveTasks;

@@ -26,7 +26,7 @@
 
 use super::{
     Header, TaskId,
-    cell::{caught, discard_payload},
+    cell::{CLOSURE, caught, discard_payload},
     state::{Claim, Complete, Dropped, Suspend},
     waker,
 };
@@ -89,6 +89,11 @@ impl TaskRef {
         TaskId(self.0.as_ptr().addr())
     }
 
+    /// The number of the task's slot in the table of live tasks.
+    pub(crate) fn live_slot(&self) -> u32 {
+        self.header().live_slot.load(Relaxed)
+    }
+
     /// The level whose queue the task belongs into; may be raised at any time.
     pub(crate) fn level(&self) -> u8 {
         self.header().level.load(Relaxed)
@@ -101,7 +106,7 @@ impl TaskRef {
 
     /// Made by `new_fn`: its run lasts until the closure returns, on a stack of its own.
     pub(crate) fn is_closure(&self) -> bool {
-        self.header().is_closure
+        self.header().flags.load(Relaxed) & CLOSURE != 0
     }
 
     /// Clock ticks at which the task became ready.

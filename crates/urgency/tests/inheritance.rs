@@ -1,0 +1,341 @@
+//! Priority inheritance of `sync::Mutex`: an inversion is bounded by what the holder does under the lock. All by counts.
+
+mod common;
+
+use common::ends;
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+};
+use urgency::{
+    Handle, LevelId, Runtime, current_level, scheduling_point, select,
+    sync::{Mutex, Notify, futures_locks},
+    yield_now,
+};
+
+urgency::levels! { App: High > Middle > Low }
+
+fn with_levels(workers: usize) -> Runtime {
+    let builder = Runtime::builder().workers(workers).levels::<App>();
+    builder.build().unwrap()
+}
+
+/// Middle work that is always ready, and counts its steps.
+#[derive(Clone, Default)]
+struct Crowd {
+    steps: Arc<AtomicUsize>,
+    /// An urgent task waits now.
+    awaited: Arc<AtomicBool>,
+    over: Arc<AtomicBool>,
+}
+
+/// How many contexts the crowd has. One whose worker is taken from it goes on to its next scheduling point, which is a step.
+const CROWD: usize = 3;
+
+impl Crowd {
+    fn start(&self, runtime: &Runtime) -> Vec<Handle<()>> {
+        let task = |n| {
+            let crowd = self.clone();
+            if n % 2 == 0 {
+                runtime.spawn_at(Middle, async move {
+                    while !crowd.over.load(SeqCst) {
+                        crowd.steps.fetch_add(1, SeqCst);
+                        yield_now().await;
+                    }
+                })
+            } else {
+                runtime.spawn_fn_at(Middle, move || {
+                    while !crowd.over.load(SeqCst) {
+                        crowd.steps.fetch_add(1, SeqCst);
+                        scheduling_point();
+                    }
+                })
+            }
+        };
+        (0..CROWD).map(task).collect()
+    }
+
+    fn end(&self, tasks: Vec<Handle<()>>) {
+        self.over.store(true, SeqCst);
+        tasks.into_iter().for_each(|task| task.get().unwrap());
+    }
+
+    fn wait_for_steps(&self) {
+        let before = self.steps.load(SeqCst);
+        until(|| self.steps.load(SeqCst) > before);
+    }
+}
+
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        std::thread::yield_now();
+    }
+}
+
+/// A high task that locks, and says how many steps the crowd made between its wait and its acquisition.
+fn urgent<T: Send + 'static>(
+    runtime: &Runtime,
+    mutex: &Arc<Mutex<T>>,
+    crowd: &Crowd,
+) -> Handle<usize> {
+    let (mutex, crowd) = (mutex.clone(), crowd.clone());
+    runtime.spawn_at(High, async move {
+        let before = crowd.steps.load(SeqCst);
+        crowd.awaited.store(true, SeqCst);
+        let guard = mutex.lock().await;
+        let after = crowd.steps.load(SeqCst);
+        drop(guard);
+        after - before
+    })
+}
+
+#[test]
+fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end() {
+    ends(|| {
+        let (runtime, crowd) = (with_levels(1), Crowd::default());
+        let (mutex, holds) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
+        let (theirs, told, awaited) = (mutex.clone(), holds.clone(), crowd.awaited.clone());
+        let low = runtime.spawn_at(Low, async move {
+            let guard = theirs.lock().await;
+            told.store(true, SeqCst);
+            // The crowd is always ready, so this does not end unless the task is raised.
+            while !awaited.load(SeqCst) {
+                yield_now().await;
+            }
+            for _ in 0..100 {
+                yield_now().await;
+            }
+            let boosted = current_level();
+            drop(guard);
+            (boosted, current_level())
+        });
+        until(|| holds.load(SeqCst));
+        let tasks = crowd.start(&runtime);
+        crowd.wait_for_steps();
+        let steps = urgent(&runtime, &mutex, &crowd).get().unwrap();
+        assert!(steps <= CROWD, "{steps} steps of what is less urgent");
+        crowd.end(tasks);
+        let levels: (LevelId, LevelId) = (High.into(), Low.into());
+        assert_eq!(low.get().unwrap(), levels, "raised, and back again");
+    });
+}
+
+#[test]
+fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_closure_and_its_end() {
+    ends(|| {
+        let (runtime, crowd) = (with_levels(1), Crowd::default());
+        let (mutex, holds) = (Arc::new(Mutex::new(0)), Arc::new(AtomicBool::new(false)));
+        let (theirs, told, awaited) = (mutex.clone(), holds.clone(), crowd.awaited.clone());
+        let low = runtime.spawn_fn_at(Low, move || {
+            let mut guard = theirs.lock_blocking();
+            told.store(true, SeqCst);
+            while !awaited.load(SeqCst) || *guard < 100_000 {
+                *guard += usize::from(awaited.load(SeqCst));
+                scheduling_point();
+            }
+            drop(guard);
+            current_level()
+        });
+        until(|| holds.load(SeqCst));
+        let tasks = crowd.start(&runtime);
+        crowd.wait_for_steps();
+        let steps = urgent(&runtime, &mutex, &crowd).get().unwrap();
+        assert!(steps <= CROWD, "{steps} steps of what is less urgent");
+        crowd.end(tasks);
+        assert_eq!(low.get().unwrap(), Low.into());
+    });
+}
+
+#[test]
+fn a_chain_of_locks_is_boosted_through_and_the_raised_waiter_goes_first() {
+    ends(|| {
+        let (runtime, crowd) = (with_levels(1), Crowd::default());
+        let (one, two) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(Vec::new())));
+        let (holds, waits) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        // B holds `two`; M waits for it, and after M waits A, which holds `one`.
+        let (of_b, told, go) = (two.clone(), holds.clone(), waits.clone());
+        let b = runtime.spawn_at(Low, async move {
+            let guard = of_b.lock().await;
+            told.fetch_add(1, SeqCst);
+            go.notified().await;
+            for _ in 0..100 {
+                yield_now().await;
+            }
+            drop(guard);
+        });
+        until(|| holds.load(SeqCst) == 1);
+        let waiter = |level: LevelId, name: &'static str, first: Option<&Arc<Mutex<()>>>| {
+            let (first, two, told) = (first.cloned(), two.clone(), holds.clone());
+            let before = holds.load(SeqCst);
+            let task = runtime.spawn_at(level, async move {
+                let _first = match &first {
+                    Some(first) => Some(first.lock().await),
+                    None => None,
+                };
+                let mut lock = pin!(two.lock());
+                let mut guard = std::future::poll_fn(|cx| {
+                    let polled = lock.as_mut().poll(cx);
+                    told.fetch_add(1, SeqCst);
+                    polled
+                })
+                .await;
+                guard.push(name);
+            });
+            until(|| holds.load(SeqCst) > before);
+            task
+        };
+        let m = waiter(Middle.into(), "m", None);
+        let a = waiter(Low.into(), "a", Some(&one));
+        let tasks = crowd.start(&runtime);
+        crowd.wait_for_steps();
+        let urgent = urgent(&runtime, &one, &crowd);
+        waits.notify_one();
+        let steps = urgent.get().unwrap();
+        assert!(steps <= CROWD, "{steps} steps of what is less urgent");
+        crowd.end(tasks);
+        [a, b, m].into_iter().for_each(|task| task.get().unwrap());
+        assert_eq!(*two.lock_blocking(), ["a", "m"]);
+    });
+}
+
+#[test]
+fn a_boost_that_comes_while_a_level_is_inherited_outlasts_it() {
+    ends(|| {
+        let runtime = with_levels(2);
+        let mutex = Arc::new(Mutex::new(()));
+        let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+        let (theirs, told, awaits) = (mutex.clone(), holds.clone(), go.clone());
+        let low = runtime.spawn_at(Low, async move {
+            let guard = theirs.lock().await;
+            told.store(true, SeqCst);
+            awaits.notified().await;
+            drop(guard);
+            current_level()
+        });
+        until(|| holds.load(SeqCst));
+        let crowd = Crowd::default();
+        let high = urgent(&runtime, &mutex, &crowd);
+        until(|| low.level() == LevelId::from(High));
+        runtime.run_at(Middle, || low.boost());
+        go.notify_one();
+        high.get().unwrap();
+        assert_eq!(low.get().unwrap(), Middle.into());
+    });
+}
+
+#[test]
+fn an_urgent_waiter_that_is_dropped_raises_nobody_for_good() {
+    ends(|| {
+        let runtime = with_levels(2);
+        let mutex = Arc::new(Mutex::new(()));
+        let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+        let (theirs, told, awaits) = (mutex.clone(), holds.clone(), go.clone());
+        let low = runtime.spawn_at(Low, async move {
+            let guard = theirs.lock().await;
+            told.store(true, SeqCst);
+            awaits.notified().await;
+            drop(guard);
+            current_level()
+        });
+        until(|| holds.load(SeqCst));
+        let high = urgent(&runtime, &mutex, &Crowd::default());
+        until(|| low.level() == LevelId::from(High));
+        high.cancel();
+        assert!(high.get().is_err());
+        go.notify_one();
+        assert_eq!(low.get().unwrap(), Low.into());
+    });
+}
+
+#[test]
+fn random_lock_nests_over_levels_end_and_leave_every_task_at_its_own_level() {
+    ends(|| {
+        let runtime = with_levels(2);
+        let locks: Arc<Vec<_>> = Arc::new((0..4).map(Mutex::new).collect());
+        let tasks: Vec<_> = (0..24)
+            .map(|seed| {
+                let locks = locks.clone();
+                let level = [LevelId::from(High), Middle.into(), Low.into()][seed % 3];
+                runtime.spawn_at(level, async move {
+                    let mut random = common::Random::new(seed as u64 + 1);
+                    for _ in 0..60 {
+                        // Always in ascending order, so that no deadlock is possible.
+                        let first = random.below(3) as usize;
+                        let second = first + 1 + random.below(3 - first as u64) as usize;
+                        let mut one = locks[first].lock().await;
+                        if random.below(3) == 0 {
+                            yield_now().await;
+                        }
+                        let two = locks[second].lock();
+                        if random.below(4) == 0 {
+                            select! {
+                                mut two = two => *two += 1,
+                                () = yield_now() => {}
+                            }
+                        } else {
+                            *two.await += 1;
+                        }
+                        *one += 1;
+                    }
+                    (level, current_level())
+                })
+            })
+            .collect();
+        for task in tasks {
+            let (own, last) = task.get().unwrap();
+            assert_eq!(own, last);
+        }
+    });
+}
+
+#[test]
+fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() {
+    ends(|| {
+        for runtime in [with_levels(1), common::runtime(1)] {
+            let mutex = Arc::new(Mutex::new(Vec::new()));
+            let held = mutex.try_lock().unwrap();
+            let (theirs, queued) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
+            let told = queued.clone();
+            let before = futures_locks();
+            let task = runtime.spawn(async move {
+                let mut first = Box::pin(theirs.lock());
+                select! {
+                    _guard = &mut first => unreachable!("it is held"),
+                    () = async { told.store(true, SeqCst) } => {}
+                }
+                // `first` stands in the queue before this one, and is not polled.
+                theirs.lock().await.push(2);
+                first.await.push(1);
+            });
+            until(|| queued.load(SeqCst));
+            drop(held);
+            task.get().unwrap();
+            assert_eq!(*mutex.try_lock().unwrap(), [2, 1]);
+            let after = futures_locks();
+            assert!(after.averted > before.averted);
+            assert!(after.last.unwrap().file().ends_with("inheritance.rs"));
+        }
+    });
+}
+
+#[test]
+fn a_wait_for_a_guard_of_the_own_task_is_counted() {
+    ends(|| {
+        let runtime = common::runtime(1);
+        let before = futures_locks().suspected;
+        let task = runtime.spawn(async {
+            let mutex = Mutex::new(());
+            let one = async {
+                let _guard = mutex.lock().await;
+                yield_now().await;
+            };
+            // Legal: the other branch goes on.
+            urgency::future::zip(one, async { drop(mutex.lock().await) }).await;
+        });
+        task.get().unwrap();
+        assert!(futures_locks().suspected > before);
+    });
+}
