@@ -95,7 +95,7 @@ impl core::error::Error for AdaptiveError {}
 pub struct Use {
     /// How long its workers ran its work, in nanoseconds, all together.
     pub busy: u64,
-    /// Whether it has any work now: ready, running, or suspended.
+    /// Whether it has any work that is ready or running now. What only waits does not count.
     pub has_work: bool,
 }
 

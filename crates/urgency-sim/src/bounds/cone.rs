@@ -1,0 +1,117 @@
+//! What a thread's response depends on: its competitors and its own span.
+
+use crate::dag::{Dag, Thread, Vertex};
+
+/// The quantities of the theorems for one thread a with first vertex s and last vertex t.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cone {
+    /// By level: the work of vertices that may run in parallel with a: no proper ancestor of s, no proper
+    /// descendant of t.
+    pub competitors: Vec<u64>,
+    /// The longest path to t among vertices that are no proper ancestors of s, latencies included.
+    pub span: u64,
+    /// A vertex that a waits for though it is of a less urgent level: the DAG is ill-formed for a.
+    pub inversion: Option<Vertex>,
+    /// A vertex that a waits for at another level than its own.
+    pub foreign: Option<Vertex>,
+}
+
+impl Cone {
+    pub(super) fn of(dag: &Dag, thread: Thread) -> Cone {
+        let info = &dag.threads()[thread as usize];
+        let before = ancestors(dag, info.first);
+        let needed = ancestors(dag, info.last);
+        let mut after = vec![false; dag.len()];
+        let mut competitors = vec![0; dag.levels()];
+        let mut done = vec![0u64; dag.len()];
+        let (mut inversion, mut foreign) = (None, None);
+        for &vertex in &dag.sorted {
+            let at = vertex as usize;
+            let level = dag.level(vertex);
+            let is_after = after[at];
+            for edge in dag.edges(vertex) {
+                after[edge.to as usize] |= is_after || vertex == info.last;
+            }
+            if before[at] {
+                continue;
+            }
+            if !is_after {
+                competitors[usize::from(level)] += dag.work(vertex);
+            }
+            let counts = needed[at] || vertex == info.last;
+            if !counts {
+                continue;
+            }
+            if level > info.level {
+                inversion = inversion.or(Some(vertex));
+            }
+            if level != info.level {
+                foreign = foreign.or(Some(vertex));
+            }
+            let end = done[at] + dag.work(vertex);
+            done[at] = end;
+            for edge in dag.edges(vertex) {
+                let target = &mut done[edge.to as usize];
+                *target = (*target).max(end + edge.latency);
+            }
+        }
+        Cone {
+            competitors,
+            span: done[info.last as usize],
+            inversion,
+            foreign,
+        }
+    }
+
+    /// The work of competitors at this rank and above.
+    pub(super) fn down_to(&self, level: u8) -> u64 {
+        self.competitors[..=usize::from(level)].iter().sum()
+    }
+}
+
+/// Which vertices must run before this one.
+fn ancestors(dag: &Dag, vertex: Vertex) -> Vec<bool> {
+    let mut is = vec![false; dag.len()];
+    for &from in dag.sorted.iter().rev() {
+        is[from as usize] = dag
+            .edges(from)
+            .iter()
+            .any(|edge| edge.to == vertex || is[edge.to as usize]);
+    }
+    is
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dag::Builder;
+
+    #[test]
+    fn competitors_are_what_may_run_in_parallel_and_the_span_is_the_longest_way_to_the_end() {
+        let mut dag = Builder::new();
+        let main = dag.root(1, 0);
+        let fork = dag.step(main, 10);
+        let a = dag.spawn(fork, 0);
+        dag.step(a, 5);
+        dag.step_after(a, 100, 7);
+        dag.step(main, 20);
+        dag.get(main, a, 40);
+        let dag = dag.build().unwrap();
+        let cone = Cone::of(&dag, a);
+        assert_eq!(cone.competitors, [12, 20]);
+        assert_eq!((cone.span, cone.inversion), (112, None));
+    }
+
+    #[test]
+    fn waiting_for_a_less_urgent_thread_is_an_inversion() {
+        let mut dag = Builder::new();
+        let a = dag.root(0, 0);
+        let fork = dag.step(a, 1);
+        let low = dag.spawn(fork, 1);
+        let work = dag.step(low, 9);
+        dag.get(a, low, 1);
+        let dag = dag.build().unwrap();
+        assert_eq!(Cone::of(&dag, a).inversion, Some(work));
+        assert_eq!(Cone::of(&dag, low).inversion, None);
+    }
+}

@@ -1,0 +1,209 @@
+//! Streams of requests.
+//!
+//! Arrivals are Poisson: exponential gaps. The sizes are those of the papers' sources as far as they are known;
+//! what is a stand-in says so.
+
+use super::tree;
+use crate::dag::{Builder, Dag};
+use urgency_policy::dice::Dice;
+
+const WELL_FORMED: &str = "generated computations are DAGs";
+const SECOND: f64 = 1e9;
+
+/// An exponential gap in nanoseconds for so many arrivals a second.
+fn gap(dice: &mut Dice, rate: f64) -> u64 {
+    (-(1.0 - dice.unit()).ln() / rate * SECOND) as u64
+}
+
+/// Calls `arrive` for each arrival of a Poisson stream within `time` ns.
+fn poisson(dice: &mut Dice, rate: f64, time: u64, mut arrive: impl FnMut(&mut Dice, u64)) {
+    let mut at = gap(dice, rate);
+    while at < time {
+        arrive(dice, at);
+        at += gap(dice, rate);
+    }
+}
+
+/// The job server of the Prompt I-Cilk paper: four kinds of parallel jobs, the shorter ones more urgent, each kind with `rate`
+/// arrivals a second for `time` ns.
+///
+/// The works are stand-ins with the source's proportions of mean latencies (mm, fib, sort, sw: 41, 88, 124, 383 ms at 3/s on 20
+/// workers): 0.4, 0.8, 1.2 and 1.6 s, in leaves of 2 ms.
+pub fn job_server(rate: f64, time: u64, seed: u64) -> Dag {
+    const LEAF: u64 = 2_000_000;
+    let dice = Dice::new(seed);
+    let mut dag = Builder::new();
+    for (level, leaves) in [200, 400, 600, 800].into_iter().enumerate() {
+        let mut dice = dice.split(level as u64);
+        poisson(&mut dice, rate, time, |_, at| {
+            let job = dag.root(level as u8, at);
+            tree(&mut dag, job, leaves, LEAF, 100);
+        });
+    }
+    if dag.is_empty() {
+        let job = dag.root(0, 0);
+        dag.step(job, 1);
+    }
+    dag.build().expect(WELL_FORMED)
+}
+
+/// A cache server: `rate` requests a second over `connections` connections, each with 5 to 15 µs of work, those of one connection in
+/// order; beside them, at level 1, a job of 5 ms each 50 ms. For `time` ns. (The paper's data set and request mix are not known.)
+pub fn memcached_like(connections: u32, rate: f64, time: u64, seed: u64) -> Dag {
+    let mut dice = Dice::new(seed);
+    let mut dag = Builder::new();
+    let mut last = vec![None; connections.max(1) as usize];
+    poisson(&mut dice, rate, time, |dice, at| {
+        let request = dag.root(0, at);
+        let vertex = dag.step(request, 5_000 + dice.below(10_000));
+        let connection = dice.below(last.len() as u64) as usize;
+        if let Some(before) = last[connection].replace(vertex) {
+            dag.edge(before, vertex, 0);
+        }
+    });
+    for at in (0..time.max(1)).step_by(50_000_000) {
+        let job = dag.root(1, at);
+        tree(&mut dag, job, 50, 100_000, 100);
+    }
+    dag.build().expect(WELL_FORMED)
+}
+
+/// Job sizes as a table: cumulative probability per mille, and the size in multiples of a base.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sizes {
+    /// The size that the multiples are of, in nanoseconds.
+    pub base: u64,
+}
+
+/// The table of the AMCilk paper's request generator: cumulative per mille, hundredths of the base.
+const BINS: [(u64, u64); 20] = [
+    (367, 50),
+    (551, 100),
+    (631, 150),
+    (691, 200),
+    (734, 250),
+    (767, 300),
+    (794, 350),
+    (817, 400),
+    (837, 450),
+    (854, 500),
+    (867, 550),
+    (877, 600),
+    (891, 675),
+    (901, 775),
+    (927, 1000),
+    (949, 1400),
+    (959, 1750),
+    (969, 1900),
+    (984, 1950),
+    (1000, 2000),
+];
+
+impl Sizes {
+    /// Bing: 5 to 200 ms, 30.2 ms in the mean.
+    pub const BING: Sizes = Sizes { base: 10_000_000 };
+    /// "Finance-like": the same table with three times the base; the real one is not public.
+    pub const FINANCE_LIKE: Sizes = Sizes { base: 30_000_000 };
+
+    /// A size in nanoseconds.
+    pub fn draw(self, dice: &mut Dice) -> u64 {
+        let lot = dice.below(1000);
+        let bin = BINS.iter().find(|(below, _)| lot < *below);
+        let (_, hundredths) = bin.expect("the last bin ends at 1000");
+        self.base / 100 * hundredths
+    }
+
+    /// The mean size in nanoseconds.
+    pub fn mean(self) -> f64 {
+        let mut past = 0;
+        let parts = BINS.iter().map(|&(below, hundredths)| {
+            let part = (below - past) * hundredths;
+            past = below;
+            part
+        });
+        parts.sum::<u64>() as f64 / 1e5 * self.base as f64
+    }
+}
+
+/// The Bing workload of the AMCilk paper: jobs of serial rounds, each round a fork-join tree of 320 µs work and about 60 µs span; so many
+/// rounds as the size says (a round counts 64 µs). All at level 0, at a load of 0 to 1 of `workers`, for `time` ns.
+pub fn bing(workers: usize, load: f64, time: u64, seed: u64) -> Dag {
+    jobs(Sizes::BING, workers, load, time, seed)
+}
+
+/// As [`bing`] with sizes three times as large; a stand-in, since the finance distribution is not public.
+pub fn finance_like(workers: usize, load: f64, time: u64, seed: u64) -> Dag {
+    jobs(Sizes::FINANCE_LIKE, workers, load, time, seed)
+}
+
+fn jobs(sizes: Sizes, workers: usize, load: f64, time: u64, seed: u64) -> Dag {
+    /// Nominal size and work of a round.
+    const ROUND: u64 = 64_000;
+    const WORK: f64 = 320_000.0;
+    let mut dice = Dice::new(seed);
+    let mut dag = Builder::new();
+    let work = sizes.mean() / ROUND as f64 * WORK;
+    let rate = load * workers as f64 / (work / SECOND);
+    poisson(&mut dice, rate, time, |dice, at| {
+        let job = dag.root(0, at);
+        for _ in 0..(sizes.draw(dice) / ROUND).max(1) {
+            // 31 inner nodes of 10 µs, after the recursion, and 10 µs serial.
+            round(&mut dag, job, 5);
+            dag.step(job, 10_000);
+        }
+    });
+    if dag.is_empty() {
+        let job = dag.root(0, 0);
+        dag.step(job, 1);
+    }
+    dag.build().expect(WELL_FORMED)
+}
+
+/// A tree of `2^depth` leaves without work, whose inner nodes have 10 µs after their children.
+fn round(dag: &mut Builder, thread: u32, depth: u32) {
+    let fork = dag.step(thread, 1);
+    if depth > 1 {
+        let child = dag.spawn(fork, 0);
+        round(dag, child, depth - 1);
+        round(dag, thread, depth - 1);
+        dag.sync(thread, child, 10_000);
+    } else {
+        dag.step(thread, 10_000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bing_sizes_have_the_mean_of_their_source() {
+        let mean = Sizes::BING.mean();
+        assert!((mean - 30_245_000.0).abs() < 1000.0, "{mean}");
+        let mut dice = Dice::new(3);
+        let drawn = (0..50_000)
+            .map(|_| Sizes::BING.draw(&mut dice))
+            .sum::<u64>() as f64;
+        assert!((drawn / 50_000.0 / mean - 1.0).abs() < 0.03);
+    }
+
+    #[test]
+    fn a_stream_has_the_load_that_was_asked_for() {
+        let time = 4_000_000_000;
+        let dag = bing(2, 0.5, time, 8);
+        let load = dag.total_work() as f64 / (2.0 * time as f64);
+        assert!((0.2..0.9).contains(&load), "{load}");
+        let dag = memcached_like(100, 20_000.0, time / 4, 8);
+        let requests = dag
+            .threads()
+            .iter()
+            .filter(|t| t.level == 0 && t.release.is_some());
+        let requests = requests.count();
+        assert!((19_000..21_000).contains(&requests), "{requests}");
+    }
+
+    #[test]
+    fn a_stream_without_arrivals_is_still_a_computation() {
+        assert_eq!(job_server(1e-9, 1, 1).len(), 1);
+    }
+}

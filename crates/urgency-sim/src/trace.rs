@@ -1,0 +1,307 @@
+//! Computations as JSON.
+//!
+//! ```json
+//! {
+//!   "format": "urgency-trace-1",
+//!   "threads": [
+//!     { "level": 0, "release": 0, "steps": [ { "work": 10 }, { "work": 5, "latency": 1000 }, { "work": 1 } ] },
+//!     { "level": 1, "spawned_by": { "thread": 0, "step": 0 }, "steps": [ { "work": 30 } ] }
+//!   ],
+//!   "edges": [
+//!     { "from": { "thread": 1, "step": 0 }, "to": { "thread": 0, "step": 2 } }
+//!   ]
+//! }
+//! ```
+//!
+//! Times are in nanoseconds. A step's `latency` is how long after the step before it is ready: I/O. A thread has either a `release` time
+//! or a spawner, which stands before it in the list. `edges` are all other dependencies; `"sync": true` at
+//! a step says that whoever ends the last awaited thread goes on with it. `"yields"` is `"near"` or `"far"`.
+//! Spawned threads come before the rest of their spawner in serial order.
+
+use crate::dag::{Builder, Dag, DagError, NONE, Yields};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+const FORMAT: &str = "urgency-trace-1";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Trace {
+    format: String,
+    threads: Vec<ThreadTrace>,
+    #[serde(default)]
+    edges: Vec<EdgeTrace>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThreadTrace {
+    level: u8,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    release: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spawned_by: Option<Place>,
+    steps: Vec<Step>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    work: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    latency: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    sync: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    yields: YieldsTrace,
+}
+
+#[derive(Serialize, Deserialize, Default, PartialEq, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum YieldsTrace {
+    #[default]
+    No,
+    Near,
+    Far,
+}
+
+#[derive(Serialize, Deserialize, Clone, Copy)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    thread: u32,
+    step: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EdgeTrace {
+    from: Place,
+    to: Place,
+    #[serde(default, skip_serializing_if = "is_default")]
+    latency: u64,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Why a text is no computation.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// It is no JSON of this form; the cause names line and column.
+    Json(serde_json::Error),
+    /// It is of another format.
+    Format(String),
+    /// A thread has neither a release time nor a spawner, or both.
+    Start(u32),
+    /// A thread's spawner does not stand before it.
+    Spawner(u32),
+    /// Threads and edges are no DAG.
+    Dag(DagError),
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceError::Json(cause) => write!(f, "the trace cannot be read: {cause}"),
+            TraceError::Format(given) => write!(
+                f,
+                "the trace says format {given:?}; this program reads {FORMAT:?}"
+            ),
+            TraceError::Start(thread) => write!(
+                f,
+                "thread {thread} must have either `release` or `spawned_by`"
+            ),
+            TraceError::Spawner(thread) => write!(
+                f,
+                "thread {thread} is spawned by a step that does not exist, or by a thread that comes after it; list threads in the \
+                 order of their creation"
+            ),
+            TraceError::Dag(cause) => write!(f, "the trace is no computation: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// Reads a computation.
+///
+/// # Errors
+///
+/// If the text is not of the format, or says something that is no DAG.
+pub fn read(text: &str) -> Result<Dag, TraceError> {
+    let trace: Trace = serde_json::from_str(text).map_err(TraceError::Json)?;
+    if trace.format != FORMAT {
+        return Err(TraceError::Format(trace.format));
+    }
+    let threads = &trace.threads;
+    let mut children: Vec<Vec<(u32, u32)>> = vec![Vec::new(); threads.len()];
+    for (number, thread) in threads.iter().enumerate() {
+        let number = number as u32;
+        if thread.release.is_some() == thread.spawned_by.is_some() {
+            return Err(TraceError::Start(number));
+        }
+        if thread.steps.is_empty() {
+            return Err(TraceError::Dag(DagError::EmptyThread(number)));
+        }
+        if let Some(by) = thread.spawned_by {
+            let spawner = threads[..number as usize].get(by.thread as usize);
+            if spawner.is_none_or(|spawner| by.step as usize >= spawner.steps.len()) {
+                return Err(TraceError::Spawner(number));
+            }
+            children[by.thread as usize].push((by.step, number));
+        }
+    }
+    let mut dag = Builder::new();
+    let mut made = vec![NONE; threads.len()];
+    let mut vertices: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
+    let add = |dag: &mut Builder, made: u32, step: &Step| {
+        let vertex = dag.step_after(made, step.latency, step.work);
+        if step.sync {
+            dag.as_sync(vertex);
+        }
+        let how = match step.yields {
+            YieldsTrace::No => Yields::No,
+            YieldsTrace::Near => Yields::Near,
+            YieldsTrace::Far => Yields::Far,
+        };
+        dag.yields(vertex, how);
+        vertex
+    };
+    for (number, thread) in threads.iter().enumerate() {
+        if let Some(release) = thread.release {
+            made[number] = dag.root(thread.level, release);
+        }
+        for (index, step) in thread.steps.iter().enumerate() {
+            if vertices[number].len() == index {
+                let vertex = add(&mut dag, made[number], step);
+                vertices[number].push(vertex);
+            }
+            // The first step of what is spawned here comes before the next step here.
+            for &(_, child) in children[number].iter().filter(|c| c.0 as usize == index) {
+                let child = child as usize;
+                made[child] = dag.spawn(vertices[number][index], threads[child].level);
+                let vertex = add(&mut dag, made[child], &threads[child].steps[0]);
+                vertices[child].push(vertex);
+            }
+        }
+    }
+    for edge in &trace.edges {
+        let vertex = |place: Place| {
+            let steps = vertices.get(place.thread as usize);
+            let vertex = steps.and_then(|steps| steps.get(place.step as usize));
+            vertex.copied().ok_or(TraceError::Dag(DagError::Unknown {
+                what: "step of a thread",
+                number: place.thread,
+            }))
+        };
+        dag.edge(vertex(edge.from)?, vertex(edge.to)?, edge.latency);
+    }
+    dag.build().map_err(TraceError::Dag)
+}
+
+/// Writes a computation. Threads keep their order if spawners come before what they spawn, as the generators and
+/// [`Builder`] have it.
+pub fn write(dag: &Dag) -> String {
+    let mut place = vec![Place { thread: 0, step: 0 }; dag.len()];
+    let mut threads: Vec<ThreadTrace> = Vec::new();
+    for (number, info) in dag.threads().iter().enumerate() {
+        let mut steps = Vec::new();
+        let mut vertex = info.first;
+        while vertex != NONE {
+            place[vertex as usize] = Place {
+                thread: number as u32,
+                step: steps.len() as u32,
+            };
+            let yields = match dag.yields[vertex as usize] {
+                Yields::No => YieldsTrace::No,
+                Yields::Near => YieldsTrace::Near,
+                Yields::Far => YieldsTrace::Far,
+            };
+            steps.push(Step {
+                work: dag.work(vertex),
+                latency: 0,
+                sync: dag.is_sync[vertex as usize],
+                yields,
+            });
+            vertex = dag.next[vertex as usize];
+        }
+        threads.push(ThreadTrace {
+            level: info.level,
+            release: info.release,
+            spawned_by: None,
+            steps,
+        });
+    }
+    let mut edges = Vec::new();
+    for from in 0..dag.len() as u32 {
+        for edge in dag.edges(from) {
+            let to = place[edge.to as usize];
+            let thread = &mut threads[to.thread as usize];
+            if dag.next[from as usize] == edge.to {
+                thread.steps[to.step as usize].latency = edge.latency;
+            } else if to.step == 0 && thread.release.is_none() && thread.spawned_by.is_none() {
+                thread.spawned_by = Some(place[from as usize]);
+                thread.steps[0].latency = edge.latency;
+            } else {
+                edges.push(EdgeTrace {
+                    from: place[from as usize],
+                    to,
+                    latency: edge.latency,
+                });
+            }
+        }
+    }
+    let trace = Trace {
+        format: FORMAT.to_owned(),
+        threads,
+        edges,
+    };
+    serde_json::to_string(&trace).expect("numbers and names are JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Machine, generate, run};
+
+    #[test]
+    fn what_is_written_is_read_back_and_scheduled_in_the_same_way() {
+        for dag in [
+            generate::fork_join(4, 2, 3),
+            generate::map_reduce(20, 100, 7, 1),
+        ] {
+            let again = read(&write(&dag)).unwrap();
+            let machine = Machine {
+                workers: 3,
+                ..Machine::default()
+            };
+            let of = |dag: &Dag| {
+                let report = run(dag, &machine).unwrap();
+                (
+                    report.makespan,
+                    report.deviations,
+                    dag.span(),
+                    report.steals,
+                )
+            };
+            assert_eq!(of(&dag), of(&again));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_trace_is_named() {
+        let error = |text: &str| read(text).unwrap_err().to_string();
+        assert!(error("{").contains("line 1"));
+        assert!(error(r#"{"format":"x","threads":[]}"#).contains("urgency-trace-1"));
+        let start = r#"{"format":"urgency-trace-1","threads":[{"level":0,"steps":[{"work":1}]}]}"#;
+        assert!(error(start).contains("thread 0 must have either"));
+        let spawner = r#"{"format":"urgency-trace-1","threads":[
+            {"level":0,"spawned_by":{"thread":1,"step":0},"steps":[{"work":1}]}]}"#;
+        assert!(error(spawner).contains("thread 0 is spawned by a step"));
+        assert!(
+            error(r#"{"format":"urgency-trace-1","threads":[]}"#).contains("at least one vertex")
+        );
+    }
+}
