@@ -34,6 +34,9 @@ use urgency_policy::level::{LevelPolicy, Prompt};
 /// Every so many turns a worker looks into the rings of all workers for the oldest task.
 pub(crate) const LOOK_AROUND: u32 = 16;
 
+/// A turn of the search loop that took this long, in nanoseconds: another thread wanted the processor.
+const PREEMPTED: f64 = 5_000.0;
+
 /// How many turns of the search loop pass between two rounds of requests.
 const TURNS_PER_ROUND: u32 = 64;
 
@@ -293,6 +296,7 @@ impl Shared {
                 0
             };
         let mut turn = 0u32;
+        let mut now = clock::now();
         loop {
             if self.ready.levels() != 0
                 && let Some(work) = self.next_ready(me, worker)
@@ -314,8 +318,14 @@ impl Shared {
             if turn.is_multiple_of(TURNS_PER_ROUND) {
                 self.ask_for_jobs(me);
                 self.look();
+                now = clock::now();
             }
-            if clock::now() >= end {
+            let before = std::mem::replace(&mut now, clock::now());
+            if now - before > clock::ticks(PREEMPTED) {
+                self.threads.patience.lose();
+                return None;
+            }
+            if now >= end {
                 return None;
             }
             hint::spin_loop();

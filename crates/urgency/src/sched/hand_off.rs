@@ -28,7 +28,7 @@ use std::{
     io,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
 };
@@ -435,8 +435,12 @@ enum Spare<'a> {
 /// Spinning pays if work comes within about the cost of a wake-up (30 to 50 µs here), and is waste
 /// otherwise. So the runtime remembers whether recent idle spans were that short: a saturating
 /// counter, as in a branch predictor. It is the ski-rental rule with a memory.
+///
+/// It also takes a processor that another thread may want, for instance the client that is to send the next
+/// request. A searcher that was preempted knows that, and then nobody spins for the next
+/// [`Patience::LOST`] short spans.
 #[derive(Debug, Default)]
-pub(crate) struct Patience(AtomicUsize);
+pub(crate) struct Patience(AtomicIsize);
 
 impl Patience {
     /// An idle span shorter than this was worth waiting for, in nanoseconds.
@@ -445,29 +449,34 @@ impl Patience {
     const LONG: f64 = 40_000.0;
     /// How long to search if they were long.
     const SHORT: f64 = 3_000.0;
-    const MOST: usize = 3;
+    const MOST: isize = 3;
+    const LOST: isize = 64;
 
     /// An idle span of `ticks` ended.
     pub(crate) fn learn(&self, ticks: u64) {
         let short = ticks < clock::ticks(Self::WORTH);
         let old = self.0.load(Ordering::Relaxed);
-        let new = if short {
-            (old + 1).min(Self::MOST)
-        } else {
-            old.saturating_sub(1)
+        let new = match (short, old) {
+            (true, _) => (old + 1).min(Self::MOST),
+            (false, 1..) => old - 1,
+            (false, _) => old,
         };
         if new != old {
             self.0.store(new, Ordering::Relaxed);
         }
     }
 
+    /// A searcher was preempted.
+    pub(crate) fn lose(&self) {
+        self.0.store(-Self::LOST, Ordering::Relaxed);
+    }
+
     /// How many ticks to search.
     pub(crate) fn ticks(&self) -> u64 {
-        let nanoseconds = if self.0.load(Ordering::Relaxed) > 0 {
-            Self::LONG
-        } else {
-            Self::SHORT
-        };
-        clock::ticks(nanoseconds)
+        match self.0.load(Ordering::Relaxed) {
+            1.. => clock::ticks(Self::LONG),
+            0 => clock::ticks(Self::SHORT),
+            _ => 0,
+        }
     }
 }

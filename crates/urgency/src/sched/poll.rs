@@ -35,6 +35,7 @@ use crate::{
     io::driver::{Driver, WaitOutcome, wake_all},
     os::{self, clock},
 };
+use crossbeam_utils::CachePadded;
 use std::{
     sync::{
         Arc, Mutex,
@@ -108,10 +109,10 @@ impl Shared {
     /// Whether some worker will soon look for events by itself: it is in a brief poll, or searches.
     fn does_a_worker_look(&self) -> bool {
         let now = clock::now();
-        self.workers.iter().any(|worker| {
-            let searches = worker.level() == NO_LEVEL && !self.idle.contains(worker.id);
+        let busy = |worker: &&CachePadded<Worker>| !self.idle.contains(worker.id);
+        self.workers.iter().filter(busy).any(|worker| {
             let running = now.saturating_sub(worker.since());
-            searches || (worker.is_brief() && running < clock::ticks(BRIEF))
+            worker.level() == NO_LEVEL || (worker.is_brief() && running < clock::ticks(BRIEF))
         })
     }
 
@@ -241,6 +242,8 @@ impl Shared {
             return None;
         };
         worker.at(level).promotions.add(1);
+        // What an event wakes is brief, as a rule.
+        worker.set_brief(true);
         worker.set_lender(lender);
         Some(worker)
     }

@@ -136,18 +136,28 @@ impl Shared {
     #[cold]
     fn give_back_cold(&self, me: &Stack, worker: &Worker, lender: Arc<Stack>) -> bool {
         let level = lender.level();
+        let is_more_urgent_queued = || {
+            // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
+            self.most_urgent_queued()
+                .is_some_and(|queued| queued < level)
+        };
+        if is_more_urgent_queued() || {
+            // Down and up again costs more than a look.
+            self.look();
+            is_more_urgent_queued()
+        } {
+            worker.set_lender(lender);
+            return false;
+        }
         // While the lender is the holder, nobody looks into the ring of this stack.
         self.flush_ring(me);
         // All that a holder shows comes before the look at the levels: whoever inserts more urgent work
         // after that look alerts the lender.
         worker.set_holder(&*lender);
         worker.set_level(level);
+        worker.set_brief(false);
         worker.counters.scheduling.add(worker.lap());
-        // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
-        if self
-            .most_urgent_queued()
-            .is_some_and(|queued| queued < level)
-        {
+        if is_more_urgent_queued() {
             me.hold(worker);
             worker.set_lender(lender);
             return false;
