@@ -9,12 +9,15 @@
 //! Exit codes: 0 all went well; 1 something failed while running (a process died, a file could not be written); 2 the command line
 //! was wrong, and nothing was started.
 //!
-//! Two hidden subcommands are the demo's own child processes: `demo-server` (one contender) and `demo-client` (the load). Each gets
+//! `urgency load compare` measures `urgency cache` beside memcached.
+//!
+//! Hidden subcommands are child processes: `demo-server` (one contender) and `demo-client` (the load) of the demo, `compare-child` of the comparison. Each gets
 //! its task as one argument of JSON and talks JSON lines on its standard streams.
 
 #![forbid(unsafe_code)]
 
 mod cache;
+mod compare;
 mod demo;
 
 use clap::{Parser, Subcommand};
@@ -42,12 +45,16 @@ enum Command {
     DemoServer { spec: String },
     #[command(hide = true)]
     DemoClient { spec: String },
+    #[command(hide = true)]
+    CompareChild { spec: String },
 }
 
 #[derive(Subcommand)]
 enum Load {
     /// Load a server that speaks memcached's protocol, and measure its latency.
     Cache(urgency_load::command::Options),
+    /// Measure `urgency cache` beside memcached, and beside the same server code on Tokio.
+    Compare(compare::Options),
 }
 
 fn main() -> ExitCode {
@@ -55,22 +62,24 @@ fn main() -> ExitCode {
         Command::Cache(options) => cache::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Load(Load::Cache(options)) => urgency_load::command::run(&options),
+        Command::Load(Load::Compare(options)) => compare::run(&options),
         Command::DemoServer { spec } => with_spec(&spec, demo::server::main),
         Command::DemoClient { spec } => with_spec(&spec, demo::client::main),
+        Command::CompareChild { spec } => with_spec(&spec, compare::embedded),
     }
 }
 
 /// Runs a child process's task.
-fn with_spec<S: DeserializeOwned>(
+fn with_spec<S: DeserializeOwned, E: std::fmt::Display>(
     spec: &str,
-    task: impl FnOnce(&S) -> Result<(), demo::Error>,
+    task: impl FnOnce(&S) -> Result<(), E>,
 ) -> ExitCode {
     let spec = match serde_json::from_str(spec) {
         Ok(spec) => spec,
         Err(error) => {
             eprintln!(
-                "urgency: {spec:?} is not the task of a child process of `urgency demo` ({error}); this subcommand is its own, run \
-                 `urgency demo`"
+                "urgency: {spec:?} is not the task of a child process ({error}); this subcommand is for `urgency demo` and `urgency load compare`, run \
+                 these"
             );
             return ExitCode::from(2);
         }

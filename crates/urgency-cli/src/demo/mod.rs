@@ -17,7 +17,7 @@
 
 mod child;
 pub mod client;
-mod compute;
+pub mod compute;
 mod contender;
 mod error;
 mod files;

@@ -1,0 +1,121 @@
+//! The load beside a parallel batch job: at a lower level of the cache's own runtime, against memcached with the same job as a process of its own on the same processors.
+//!
+//! The job computes the same for all. Who answers fast by starving the job would show in its units per second, so these are printed beside the latencies. memcached beside a
+//! job that was started with `nice -n 19` is measured for comparison; it has no bar.
+
+use super::process::Process;
+use super::rows::{Latencies, median, turns};
+use super::{Bar, Contender, Error, Options, Serving, Spec, check, files, highest, threads};
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+use urgency_load::{Arrivals, Pace, Timing};
+
+/// Who runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pair {
+    Urgency,
+    Memcached,
+    MemcachedNiced,
+}
+
+const PAIRS: [Pair; 3] = [Pair::Urgency, Pair::Memcached, Pair::MemcachedNiced];
+/// The load as a share of memcached's highest rate.
+const SHARE: f64 = 0.3;
+
+impl Pair {
+    fn title(self) -> &'static str {
+        match self {
+            Pair::Urgency => "Urgency, batch at a lower level",
+            Pair::Memcached => "memcached + batch process",
+            Pair::MemcachedNiced => "memcached + batch process, nice 19",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    pair: Pair,
+    round: u32,
+    latencies: Latencies,
+    units_per_s: f64,
+}
+
+/// Measures this part.
+pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
+    let per_s = highest::of_memcached(options)? * SHARE;
+    let admitted = |pair: &Pair| match pair {
+        Pair::Urgency => options.admits(Contender::Urgency),
+        Pair::Memcached | Pair::MemcachedNiced => options.admits(Contender::Memcached),
+    };
+    let pairs: Vec<_> = PAIRS.into_iter().filter(admitted).collect();
+    let mut rows = Vec::new();
+    for (round, pair) in turns(options, &pairs) {
+        rows.push(one(options, pair, round, per_s)?);
+        files::save(options, "batch", &rows)?;
+    }
+    println!("\nBeside a parallel batch job, {per_s:.0} requests/s:");
+    println!("{:36}{}  batch units/s", "", Latencies::HEADING);
+    for pair in pairs {
+        let here: Vec<_> = rows.iter().filter(|row| row.pair == pair).collect();
+        let latencies: Vec<_> = here.iter().map(|row| row.latencies).collect();
+        let units = median(here.iter().map(|row| row.units_per_s)).unwrap_or(0.0);
+        if let Some(latencies) = Latencies::medians(&latencies) {
+            println!("{:36}{} {units:14.0}", pair.title(), latencies.columns());
+        }
+    }
+    let p99 = |pair, round| {
+        let row = rows
+            .iter()
+            .find(|row| row.pair == pair && row.round == round)?;
+        Some(row.latencies.p99)
+    };
+    let in_round = |round| Some(p99(Pair::Urgency, round)? / p99(Pair::Memcached, round)?);
+    let ratio = median((0..options.rounds).filter_map(in_round));
+    let what = "p99 beside a batch job, ours over memcached's with a batch process";
+    Ok(vec![Bar::at_most(1.0 / 3.0, what, ratio)])
+}
+
+fn one(options: &Options, pair: Pair, round: u32, per_s: f64) -> Result<Row, Error> {
+    let mut serving = match pair {
+        Pair::Urgency => Serving::start_embedded(options, true)?,
+        Pair::Memcached | Pair::MemcachedNiced => Serving::start(options, Contender::Memcached)?,
+    };
+    let mut job = match pair {
+        Pair::Urgency => None,
+        Pair::Memcached | Pair::MemcachedNiced => Some(start_job(options, pair)?),
+    };
+    let timing = Timing {
+        grace: Duration::from_secs(1),
+        ..Timing::seconds(options.seconds() * 2.0)
+    };
+    let mut units = |serving: &mut Serving| {
+        let process: &mut Process = job.as_mut().unwrap_or(&mut serving.process);
+        let account = process.ask()?;
+        Ok::<_, Error>(account.get("units").copied().unwrap_or(0.0))
+    };
+    let (before, start) = (units(&mut serving)?, Instant::now());
+    let pace = Pace::Open(per_s, Arrivals::Poisson);
+    let outcome = serving.client.run(pace, &timing, &mut |_| ())?;
+    let units_per_s = (units(&mut serving)? - before) / start.elapsed().as_secs_f64();
+    check(pair.title(), &outcome)?;
+    Ok(Row {
+        pair,
+        round,
+        latencies: Latencies::of(&outcome),
+        units_per_s,
+    })
+}
+
+fn start_job(options: &Options, pair: Pair) -> Result<Process, Error> {
+    let spec = Spec {
+        port: None,
+        threads: threads(options),
+        batch: true,
+    };
+    let niceness = if pair == Pair::MemcachedNiced { 19 } else { 0 };
+    let mut job = spec.start("the batch job", niceness)?;
+    // Its first answer says that it runs.
+    job.ask()?;
+    Ok(job)
+}

@@ -1,0 +1,104 @@
+//! The highest rate of each server at which 95 % of the requests are answered within 10 ms.
+
+use super::rows::{median, turns};
+use super::{Bar, Contender, Error, Options, Serving, check, files};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use urgency_load::search::{Quality, Search};
+use urgency_load::{Arrivals, Pace, Timing};
+
+/// What one contender did in one round.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Row {
+    contender: Contender,
+    round: u32,
+    closed_loop_per_s: f64,
+    client_busy: f64,
+    highest_per_s: f64,
+}
+
+const PART: &str = "highest";
+
+/// Measures this part.
+pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
+    let wanted = Contender::ALL.into_iter().filter(|c| options.admits(*c));
+    let wanted: Vec<_> = wanted.collect();
+    let mut rows = Vec::new();
+    for (round, contender) in turns(options, &wanted) {
+        let row = one(options, contender, round)?;
+        eprintln!(
+            "round {round}, {}: {:.0}/s (closed loop {:.0}/s)",
+            contender.title(),
+            row.highest_per_s,
+            row.closed_loop_per_s
+        );
+        rows.push(row);
+        files::save(options, PART, &rows)?;
+    }
+    println!(
+        "\nHighest rate with p95 < 10 ms, medians of {} rounds:",
+        options.rounds
+    );
+    println!("{:12} {:>12} {:>14}", "", "requests/s", "closed loop/s");
+    for contender in wanted {
+        let of = |field: fn(&Row) -> f64| median(of(&rows, contender).map(field)).unwrap_or(0.0);
+        println!(
+            "{:12} {:12.0} {:14.0}",
+            contender.title(),
+            of(|row| row.highest_per_s),
+            of(|row| row.closed_loop_per_s)
+        );
+    }
+    let in_round = |row: &Row| {
+        let peer = of(&rows, Contender::Memcached).find(|peer| peer.round == row.round)?;
+        Some(row.highest_per_s / peer.highest_per_s)
+    };
+    let ratio = median(of(&rows, Contender::Urgency).filter_map(in_round));
+    let what = "highest rate at the 10 ms quality of service, ours over memcached's";
+    Ok(vec![Bar::at_least(1.0, what, ratio)])
+}
+
+/// memcached's highest rate, measured now or before: the scale of the other parts.
+pub fn of_memcached(options: &Options) -> Result<f64, Error> {
+    let what = "memcached's highest rate";
+    let rows: Vec<Row> = files::load(options, PART, what)?;
+    let rates = of(&rows, Contender::Memcached).map(|row| row.highest_per_s);
+    median(rates).ok_or_else(|| Error::Missing {
+        what,
+        path: options.save.join("highest.json"),
+    })
+}
+
+fn of(rows: &[Row], contender: Contender) -> impl Iterator<Item = &Row> {
+    rows.iter().filter(move |row| row.contender == contender)
+}
+
+fn one(options: &Options, contender: Contender, round: u32) -> Result<Row, Error> {
+    let mut serving = Serving::start(options, contender)?;
+    let timing = Timing {
+        ramp: Duration::from_millis(200),
+        grace: Duration::from_secs(1),
+        ..Timing::seconds(options.seconds() / 2.0)
+    };
+    let closed = serving.client.run(Pace::Closed, &timing, &mut |_| ())?;
+    let quality: Quality = "p95<10ms".parse().expect("a quality of service");
+    let search = Search {
+        precision: 0.04,
+        confirmations: 1,
+    };
+    // The closed loop of one request at a time on each connection is no upper bound for the pipelined open loop.
+    let most = closed.achieved_per_s * 1.5;
+    let found = search.run(&quality, most, |per_s, _| {
+        let pace = Pace::Open(per_s, Arrivals::Poisson);
+        let outcome = serving.client.run(pace, &timing, &mut |_| ())?;
+        Ok(quality.verdict(&outcome))
+    })?;
+    check(contender.title(), &closed)?;
+    Ok(Row {
+        contender,
+        round,
+        closed_loop_per_s: closed.achieved_per_s,
+        client_busy: closed.client.busy_share,
+        highest_per_s: found.per_s,
+    })
+}

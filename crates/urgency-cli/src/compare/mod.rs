@@ -1,0 +1,188 @@
+//! `urgency load compare`: the cache server beside memcached, and beside the same server code on Tokio.
+//!
+//! What is fair on few processors: the servers get the processors of `--server-cpus`, the same for each and one at a time, and as many worker threads as these
+//! are. The client, this process, has processors of its own and spins there; a client that shared them would take from the server what the server is measured
+//! by, and on a virtual machine each of its wake-ups costs more than a request. On a machine with two processors each server has one.
+//!
+//! The parts: `highest` (the search for the highest rate at which 95 % of the requests are answered within 10 ms, the quality of service of the
+//! Prompt I-Cilk paper, section 5), `curves` (its figures 1 and 3: latencies against the offered rate; and figure 6: running and waste), `batch` (the same load beside a
+//! parallel batch job: at a lower level of the cache's own runtime, against a process of its own beside memcached), `background` (while the table grows and the crawler
+//! runs). Each part saves its rows as JSON and ends with its bars.
+
+mod background;
+mod batch;
+mod contender;
+mod curves;
+mod embedded;
+mod error;
+mod files;
+mod highest;
+mod options;
+mod picture;
+mod process;
+mod rows;
+
+pub use embedded::{Spec, main as embedded};
+pub use error::Error;
+pub use options::Options;
+
+use contender::Contender;
+use options::Part;
+use process::Process;
+use std::process::ExitCode;
+use urgency_load::{Client, Outcome};
+
+/// A limit that was compared with what was measured.
+#[derive(Debug)]
+pub struct Bar {
+    what: String,
+    limit: f64,
+    /// Whether the value has to be above the limit; else below.
+    at_least: bool,
+    value: Option<f64>,
+}
+
+impl Bar {
+    fn at_most(limit: f64, what: &str, value: Option<f64>) -> Self {
+        Bar {
+            what: what.to_owned(),
+            limit,
+            at_least: false,
+            value,
+        }
+    }
+
+    fn at_least(limit: f64, what: &str, value: Option<f64>) -> Self {
+        Bar {
+            at_least: true,
+            ..Bar::at_most(limit, what, value)
+        }
+    }
+
+    fn is_kept(&self) -> bool {
+        self.value.is_some_and(|value| match self.at_least {
+            true => value >= self.limit,
+            false => value <= self.limit,
+        })
+    }
+
+    fn say(&self) -> String {
+        let verdict = if self.is_kept() { "kept" } else { "MISSED" };
+        let sign = if self.at_least { ">=" } else { "<=" };
+        match self.value {
+            Some(value) => {
+                let (what, limit) = (&self.what, self.limit);
+                format!("{verdict:>6}  {what}: {value:.2} (bar {sign} {limit})")
+            }
+            None => format!("{:>6}  {}: not measured", "MISSED", self.what),
+        }
+    }
+}
+
+/// Runs the comparison.
+pub fn run(options: &Options) -> ExitCode {
+    match execute(&options.resolved()) {
+        Ok(bars) => {
+            println!("\nBars:");
+            for bar in &bars {
+                println!("{}", bar.say());
+            }
+            let judged = options.check && !options.quick;
+            match judged && !bars.iter().all(Bar::is_kept) {
+                true => ExitCode::FAILURE,
+                false => ExitCode::SUCCESS,
+            }
+        }
+        Err(error) => {
+            eprintln!("urgency load compare: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(options: &Options) -> Result<Vec<Bar>, Error> {
+    // Servers inherit this; the client's threads bind themselves.
+    options.servers_on().bind().map_err(Error::Bind)?;
+    println!(
+        "servers on processors {}, one at a time, {} worker threads; client on {}; {} connections",
+        options.servers_on(),
+        threads(options),
+        options.client_on(),
+        options.connections
+    );
+    let mut bars = Vec::new();
+    for (part, measure) in [
+        (
+            Part::Highest,
+            highest::measure as fn(&Options) -> Result<Vec<Bar>, Error>,
+        ),
+        (Part::Curves, curves::measure),
+        (Part::Batch, batch::measure),
+        (Part::Background, background::measure),
+    ] {
+        if options.wants(part) {
+            bars.extend(measure(options)?);
+        }
+    }
+    Ok(bars)
+}
+
+/// Worker threads of each server.
+fn threads(options: &Options) -> usize {
+    options.servers_on().numbers().len()
+}
+
+/// A server with its keys filled, and the client of it.
+struct Serving {
+    process: Process,
+    client: Client,
+    port: u16,
+}
+
+impl Serving {
+    /// Starts a contender from its command line.
+    fn start(options: &Options, contender: Contender) -> Result<Self, Error> {
+        let port = process::free_port();
+        let command = contender.command(port, threads(options));
+        let mut command = command.map_err(|cause| Error::Start {
+            title: contender.title().to_owned(),
+            cause,
+        })?;
+        let process = Process::start(contender.title(), &mut command, false)?;
+        Serving::fill(options, process, port)
+    }
+
+    /// Starts the cache inside a process of [`embedded`].
+    fn start_embedded(options: &Options, batch: bool) -> Result<Self, Error> {
+        let port = process::free_port();
+        let spec = Spec {
+            port: Some(port),
+            threads: threads(options),
+            batch,
+        };
+        let process = spec.start("Urgency", 0)?;
+        Serving::fill(options, process, port)
+    }
+
+    fn fill(options: &Options, mut process: Process, port: u16) -> Result<Self, Error> {
+        process.wait_for(port)?;
+        let mut client = Client::connect(options.load(port))?;
+        client.fill(&mut |_| ())?;
+        Ok(Serving {
+            process,
+            client,
+            port,
+        })
+    }
+}
+
+/// A run in which a server gave a wrong value is no measurement.
+fn check(title: &str, outcome: &Outcome) -> Result<(), Error> {
+    match outcome.counts.faults() + outcome.counts.server_errors {
+        0 => Ok(()),
+        _ => Err(Error::Wrong {
+            title: title.to_owned(),
+            fault: outcome.first_fault.clone().unwrap_or_default(),
+        }),
+    }
+}

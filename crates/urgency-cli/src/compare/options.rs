@@ -1,0 +1,130 @@
+//! What the user may choose, and what follows from it.
+
+use super::contender::Contender;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use urgency_load::class::{Class, Cpus};
+use urgency_load::{Load, Waiting};
+
+/// Measures `urgency cache` beside memcached: same machine, same client, same processors for each server.
+///
+/// Each server is a process of its own on --server-cpus; this process is the client and spins on --client-cpus. Contenders take turns in an order shuffled in each
+/// round; the tables have medians, the directory --save has everything as JSON. A part that needs the result of an earlier one takes it from there.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// What to measure [default: everything].
+    #[arg(value_enum)]
+    pub parts: Vec<Part>,
+
+    /// Compare these only.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CONTENDER")]
+    pub only: Vec<Contender>,
+
+    /// Rounds: how often each contender is measured.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+
+    /// Small and short: shows that everything works, and measures nothing.
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Exit with status 1 if a bar is missed or could not be measured.
+    #[arg(long)]
+    pub check: bool,
+
+    /// Connections.
+    #[arg(long, short, value_name = "N", default_value_t = 600)]
+    pub connections: usize,
+
+    /// Processors of the servers [default: all but the last].
+    #[arg(long, value_name = "LIST")]
+    pub server_cpus: Option<Cpus>,
+
+    /// Processors of the client [default: the last].
+    #[arg(long, value_name = "LIST")]
+    pub client_cpus: Option<Cpus>,
+
+    /// Where the raw results go, and where earlier ones are.
+    #[arg(long, value_name = "DIR", default_value = "results/cache")]
+    pub save: PathBuf,
+
+    /// Where the picture of the latencies goes (SVG).
+    #[arg(long, value_name = "PATH", default_value = "urgency-cache.svg")]
+    pub picture: PathBuf,
+}
+
+/// A part of the comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// The highest rate at which 95 % of the requests are answered within 10 ms.
+    Highest,
+    /// Latencies against the offered rate, up to saturation; processor time.
+    Curves,
+    /// Latencies beside a parallel batch job.
+    Batch,
+    /// Latencies while the table grows and the crawler runs.
+    Background,
+}
+
+impl Options {
+    /// Whether a part is wanted.
+    pub fn wants(&self, part: Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
+    }
+
+    /// Whether a contender is wanted.
+    pub fn admits(&self, contender: Contender) -> bool {
+        self.only.is_empty() || self.only.contains(&contender)
+    }
+
+    /// With the processors chosen. To be called before this process is bound to some of them.
+    pub fn resolved(&self) -> Options {
+        let last = std::thread::available_parallelism().map_or(0, |count| count.get() - 1);
+        let others = (0..last.max(1)).collect();
+        Options {
+            server_cpus: Some(self.server_cpus.clone().unwrap_or(Cpus::new(others))),
+            client_cpus: Some(self.client_cpus.clone().unwrap_or(Cpus::new(vec![last]))),
+            ..self.clone()
+        }
+    }
+
+    /// The servers' processors.
+    pub fn servers_on(&self) -> &Cpus {
+        self.server_cpus.as_ref().expect("the options are resolved")
+    }
+
+    /// The client's processors.
+    pub fn client_on(&self) -> &Cpus {
+        self.client_cpus.as_ref().expect("the options are resolved")
+    }
+
+    /// Seconds of one trial or point.
+    pub fn seconds(&self) -> f64 {
+        if self.quick { 0.2 } else { 2.0 }
+    }
+
+    /// The load: the paper's 600 connections, CloudSuite's 80 % gets, sizes as in Facebook's pool ETC.
+    pub fn load(&self, port: u16) -> Load {
+        let server = format!("127.0.0.1:{port}");
+        let mut load = Load::new(server.parse().expect("an address with a port"));
+        let cpus = self.client_on();
+        load.connections = self.connections;
+        load.threads = cpus.numbers().len().min(self.connections);
+        load.workload.keys = if self.quick { 2000 } else { 100_000 };
+        load.workload.gets = 0.8;
+        load.workload.values = "etc".parse().expect("the name of a mix");
+        // A client that shares its processor with a server must sleep, or there would be nothing left for the server.
+        let shares = cpus
+            .numbers()
+            .iter()
+            .any(|cpu| self.servers_on().numbers().contains(cpu));
+        load.waiting = if shares {
+            Waiting::Sleep
+        } else {
+            Waiting::Spin
+        };
+        load.class = Class::RealTime;
+        load.cpus = Some(cpus.clone());
+        load
+    }
+}

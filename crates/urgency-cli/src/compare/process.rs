@@ -1,0 +1,144 @@
+//! A server or a batch job as a child process: started, waited for, asked how much processor time it used, ended.
+//!
+//! Children inherit the processors of the thread that starts them, so the parent binds itself before. Whoever is dropped is killed, and waited for.
+
+use super::{Error, embedded::Account};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a server may take until it accepts.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// Hundredths of a second: the unit of times in `/proc`.
+const TICK: f64 = 0.01;
+
+/// A child process.
+#[derive(Debug)]
+pub struct Process {
+    title: String,
+    child: Child,
+    questions: Option<(ChildStdin, BufReader<ChildStdout>)>,
+}
+
+impl Process {
+    /// Starts it. With `talks` it answers questions on its standard streams.
+    pub fn start(title: &str, command: &mut Command, talks: bool) -> Result<Self, Error> {
+        let pipe = || if talks { Stdio::piped() } else { Stdio::null() };
+        let child = command
+            .stdin(pipe())
+            .stdout(pipe())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.map_err(|cause| Error::Start {
+            title: title.to_owned(),
+            cause,
+        })?;
+        let questions = match (child.stdin.take(), child.stdout.take()) {
+            (Some(questions), Some(answers)) => Some((questions, BufReader::new(answers))),
+            _ => None,
+        };
+        Ok(Process {
+            title: title.to_owned(),
+            child,
+            questions,
+        })
+    }
+
+    /// Waits until a server accepts on `port`.
+    pub fn wait_for(&mut self, port: u16) -> Result<(), Error> {
+        let start = Instant::now();
+        loop {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Ok(());
+            }
+            let is_over = self.child.try_wait().ok().flatten().is_some();
+            if is_over || start.elapsed() > READY_WITHIN {
+                // A process that lives keeps its end of the pipe open; it has to go before the rest can be read.
+                let _ = self.child.kill();
+                let mut last_words = String::new();
+                if let Some(stderr) = &mut self.child.stderr {
+                    let _ = stderr.read_to_string(&mut last_words);
+                }
+                return Err(Error::NotReady {
+                    title: self.title.clone(),
+                    last_words,
+                });
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Processor time that it has used so far, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        // The name in parentheses may have spaces; fields 14 and 15 are user and system time.
+        let after_name = text.rsplit(')').next().unwrap_or_default();
+        let fields = after_name.split_whitespace().skip(11).take(2);
+        fields
+            .filter_map(|ticks| ticks.parse::<f64>().ok())
+            .sum::<f64>()
+            * TICK
+    }
+
+    /// Asks a process that talks for its accounts.
+    pub fn ask(&mut self) -> Result<Account, Error> {
+        let title = &self.title;
+        let silent = || Error::Silent {
+            title: title.clone(),
+        };
+        let (questions, answers) = self.questions.as_mut().ok_or_else(silent)?;
+        questions.write_all(b"\n").map_err(|_| silent())?;
+        let mut line = String::new();
+        answers.read_line(&mut line).map_err(|_| silent())?;
+        serde_json::from_str(&line).map_err(|_| silent())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    listener.expect("a free port on 127.0.0.1").port()
+}
+
+/// Sends one text command and returns the lines of its answer, up to and with the one that begins with one of `ends`.
+pub fn command(port: u16, line: &str, ends: &[&str]) -> std::io::Result<Vec<String>> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.write_all(format!("{line}\r\n").as_bytes())?;
+    let mut lines = Vec::new();
+    for line in BufReader::new(stream).lines() {
+        lines.push(line?);
+        let last = lines.last().map_or("", String::as_str);
+        if ends.iter().any(|end| last.starts_with(end)) {
+            break;
+        }
+    }
+    Ok(lines)
+}
+
+/// What `stats` and a name answer, as numbers.
+pub fn statistics(port: u16, name: &str) -> BTreeMap<String, f64> {
+    let line = format!("stats {name}");
+    let lines = command(port, line.trim_end(), &["END", "ERROR", "RESET"]);
+    let number = |line: &String| {
+        let mut words = line.strip_prefix("STAT ")?.splitn(2, ' ');
+        Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+    };
+    lines
+        .unwrap_or_default()
+        .iter()
+        .filter_map(number)
+        .collect()
+}

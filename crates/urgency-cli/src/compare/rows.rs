@@ -1,0 +1,105 @@
+//! What the parts share: rounds in shuffled order, medians, and a latency as a row of a table.
+
+use super::Options;
+use serde::{Deserialize, Serialize};
+use urgency_load::Outcome;
+
+/// Each of `contenders` once in every round, in an order shuffled afresh: slow drifts of the machine hit all alike.
+pub fn turns<C: Copy>(options: &Options, contenders: &[C]) -> Vec<(u32, C)> {
+    let mut random = fastrand::Rng::with_seed(u64::from(options.rounds));
+    let mut turns = Vec::new();
+    for round in 0..options.rounds {
+        let mut order = contenders.to_vec();
+        random.shuffle(&mut order);
+        turns.extend(order.into_iter().map(|contender| (round, contender)));
+    }
+    turns
+}
+
+/// The middle one, or the mean of the two in the middle; none of nothing.
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<_> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(values[middle]),
+        _ => Some((values[middle - 1] + values[middle]) / 2.0),
+    }
+}
+
+/// The latencies of a run, in milliseconds.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Requests per second that were answered.
+    pub achieved_per_s: f64,
+    /// Quantiles.
+    pub p50: f64,
+    /// See there.
+    pub p95: f64,
+    /// See there.
+    pub p99: f64,
+    /// See there.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+    /// How late the client itself was, 99 % not above this.
+    pub lag_p99: f64,
+    /// How busy the client was.
+    pub client_busy: f64,
+}
+
+impl Latencies {
+    /// Those of an outcome.
+    pub fn of(outcome: &Outcome) -> Self {
+        let latency = &outcome.latency;
+        Latencies {
+            achieved_per_s: outcome.achieved_per_s,
+            p50: latency.p50_ms,
+            p95: latency.p95_ms,
+            p99: latency.p99_ms,
+            p999: latency.p999_ms,
+            max: latency.max_ms,
+            lag_p99: outcome.client.lag_p99_ms,
+            client_busy: outcome.client.busy_share,
+        }
+    }
+
+    /// Medians of several runs, each number by itself.
+    pub fn medians(runs: &[Latencies]) -> Option<Latencies> {
+        let of = |field: fn(&Latencies) -> f64| median(runs.iter().map(field));
+        Some(Latencies {
+            achieved_per_s: of(|run| run.achieved_per_s)?,
+            p50: of(|run| run.p50)?,
+            p95: of(|run| run.p95)?,
+            p99: of(|run| run.p99)?,
+            p999: of(|run| run.p999)?,
+            max: of(|run| run.max)?,
+            lag_p99: of(|run| run.lag_p99)?,
+            client_busy: of(|run| run.client_busy)?,
+        })
+    }
+
+    /// The columns' names.
+    pub const HEADING: &str = "   p50 ms    p95 ms    p99 ms  p99.9 ms    lag p99";
+
+    /// The columns.
+    pub fn columns(&self) -> String {
+        format!(
+            "{:9.3} {:9.3} {:9.3} {:9.3} {:10.3}",
+            self.p50, self.p95, self.p99, self.p999, self.lag_p99
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_count_is_between_the_middle_two() {
+        assert_eq!(median([4.0, 1.0, 3.0, 2.0]), Some(2.5));
+        assert_eq!(median([9.0, 1.0, 3.0]), Some(3.0));
+        assert_eq!(median([]), None);
+    }
+}
