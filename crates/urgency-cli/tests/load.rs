@@ -1,4 +1,4 @@
-//! `urgency load cache` from outside: what it says to bad values and to a server that is not there.
+//! `urgency load` from outside: what it says to bad values, to a server that is not there, and to a comparison that cannot be made.
 
 #![allow(missing_docs)]
 
@@ -60,4 +60,33 @@ fn a_server_that_is_not_there_is_named_and_the_exit_code_is_one() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("127.0.0.1:1 cannot be reached"), "{text}");
     assert!(text.contains("start it first"), "{text}");
+}
+
+fn compare(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_urgency"))
+        .args(["load", "compare", "--quick"])
+        .args(arguments)
+        .env("PATH", "/nonexistent")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command starts");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_comparison_without_memcached_says_how_to_install_it() {
+    let save = concat!(env!("CARGO_TARGET_TMPDIR"), "/no-memcached");
+    let text = compare(&["highest", "--only", "memcached", "--save", save]);
+    assert!(text.contains("apt-get install memcached"), "{text}");
+}
+
+#[test]
+fn a_part_that_needs_another_ones_result_says_which() {
+    let save = concat!(env!("CARGO_TARGET_TMPDIR"), "/nothing-yet");
+    for part in ["curves", "batch", "background"] {
+        let text = compare(&[part, "--save", save]);
+        assert!(text.contains("measure the part `highest` first"), "{text}");
+        assert!(text.contains("nothing-yet/highest.json"), "{text}");
+    }
 }
