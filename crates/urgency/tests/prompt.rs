@@ -117,6 +117,33 @@ fn within_a_level_contexts_run_in_the_order_in_which_they_became_ready() {
     assert!(reordered <= 8, "{reordered} of 3000 polls came too early");
 }
 
+/// The same threads run computations of all levels in turn, and their deques are in the pools of all of them.
+#[test]
+fn a_stolen_job_has_the_level_of_the_computation_that_forked_it() {
+    fn nest(depth: u32, level: LevelId, strangers: &AtomicUsize) {
+        if urgency::current_level() != level {
+            strangers.fetch_add(1, Relaxed);
+        }
+        if depth > 0 {
+            let deeper = || nest(depth - 1, level, strangers);
+            join(deeper, deeper);
+        }
+    }
+    let runtime = runtime(3);
+    let strangers = Arc::new(AtomicUsize::new(0));
+    let levels: [LevelId; 3] = [Batch.into(), Query.into(), Interactive.into()];
+    let handles: Vec<_> = (0..600)
+        .map(|i| {
+            let (level, strangers) = (levels[i % 3], strangers.clone());
+            runtime.spawn_fn_at(level, move || nest(7, level, &strangers))
+        })
+        .collect();
+    for handle in handles {
+        handle.get().unwrap();
+    }
+    assert_eq!(strangers.load(Relaxed), 0);
+}
+
 #[test]
 fn waiting_for_less_urgent_work_is_an_error_that_names_both_levels() {
     let runtime = runtime(2);

@@ -152,7 +152,12 @@ fn a_blocking_call_frees_its_worker() {
 fn an_undeclared_blocking_call_is_relieved() {
     let runtime = runtime(1);
     let (send, receive) = std::sync::mpsc::channel();
-    let blocked = runtime.spawn_fn(move || receive.recv().unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    let blocked = runtime.spawn_fn(move || {
+        tell.send(()).unwrap();
+        receive.recv().unwrap()
+    });
+    told.recv().unwrap();
     let sender = runtime.spawn(async move { send.send(7).unwrap() });
     assert_eq!(blocked.get().unwrap(), 7);
     sender.get().unwrap();

@@ -40,20 +40,53 @@ const PREEMPTED: f64 = 5_000.0;
 /// How many turns of the search loop pass between two rounds of requests.
 const TURNS_PER_ROUND: u32 = 64;
 
+/// What became of a level's bit.
+enum Cleared {
+    /// Something had slipped in; look again.
+    Hidden,
+    /// There is nothing, or nothing that this worker may take.
+    Fruitless,
+}
+
 impl Shared {
     /// The oldest ready work of the level that the policy picks, if there is any.
     #[inline]
     pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker) -> Option<Work> {
-        let mut fruitless = 0;
+        let (mut fruitless, mut hidden) = (0, false);
         loop {
             let level = Prompt.serve(self.ready.levels() & !fruitless)?;
             if let Some(work) = self.next_at(me, worker, level) {
+                if hidden {
+                    self.show_hidden();
+                }
                 return Some(work);
             }
-            self.ready.clear(level, || !self.is_queued(level));
-            if !self.is_offered(level) {
-                fruitless |= 1 << level;
+            match self.clear(level) {
+                Cleared::Hidden => hidden = true,
+                Cleared::Fruitless => fruitless |= 1 << level,
             }
+        }
+    }
+
+    /// Nothing could be taken at `level`. If something has slipped in, a worker that went idle meanwhile, a
+    /// stack that went to user code or an expiry of relief may have looked in vain at the cleared bit.
+    fn clear(&self, level: u8) -> Cleared {
+        let is_empty = self.ready.clear(level, || !self.is_queued(level));
+        if self.is_offered(level) {
+            return Cleared::Hidden;
+        }
+        if !is_empty {
+            self.watch_queued();
+        }
+        Cleared::Fruitless
+    }
+
+    /// Work was taken that had been hidden under a cleared bit; there may be more.
+    #[cold]
+    fn show_hidden(&self) {
+        match self.most_urgent_offered() {
+            Some(level) => self.rest_inserted(level),
+            None => self.watch_queued(),
         }
     }
 
@@ -106,18 +139,21 @@ impl Shared {
         if !self.is_more_urgent_ready(level) {
             return None;
         }
-        let mut fruitless = 0;
+        let (mut fruitless, mut hidden) = (0, false);
         loop {
             let above = Prompt.serve(self.ready.levels() & !fruitless)?;
             if above >= level {
                 return None;
             }
             if let Some(work) = self.next_at(me, me.worker(), above) {
+                if hidden {
+                    self.show_hidden();
+                }
                 return Some(work);
             }
-            self.ready.clear(above, || !self.is_queued(above));
-            if !self.is_offered(above) {
-                fruitless |= 1 << above;
+            match self.clear(above) {
+                Cleared::Hidden => hidden = true,
+                Cleared::Fruitless => fruitless |= 1 << above,
             }
         }
     }
@@ -142,9 +178,12 @@ impl Shared {
 
     /// Takes the oldest job of a deque from the pool; the deque goes to the tail if it has more.
     fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
-        stack.queued.store(false, Ordering::SeqCst);
+        stack.queued.fetch_and(!(1 << level), Ordering::SeqCst);
         chaos::delay();
-        match stack.deque.steal(false, || true, on_steal) {
+        // Asked under the deque's lock: while a job lies there, its level is the stack's. The entry may be of
+        // a time when the stack ran something else.
+        let admit = || stack.level() == level;
+        match stack.deque.steal(false, admit, on_steal) {
             Stolen::Job(job, more) => {
                 if more {
                     self.insert_deque(stack);
@@ -152,14 +191,15 @@ impl Shared {
                 worker.at(level).steals.add(1);
                 Some(Work::Job(StolenJob { job, level }))
             }
-            Stolen::Contended => {
-                // Its owner or another thief is at it. Public jobs must stay in the pool.
+            Stolen::Contended | Stolen::Empty => {
+                // Its owner or another thief is at it, or its jobs are of another level. Public jobs must
+                // stay in a pool.
                 if stack.deque.seems_public() {
                     self.insert_deque(stack);
                 }
                 None
             }
-            Stolen::OnlyPrivate | Stolen::Empty => None,
+            Stolen::OnlyPrivate => None,
         }
     }
 
@@ -348,8 +388,13 @@ impl Shared {
     }
 
     fn steal_from_running(&self, worker: &Worker, stack: &Stack, raise: bool) -> Option<Work> {
-        let level = stack.level();
-        let Stolen::Job(job, more) = stack.deque.steal(raise, || true, on_steal) else {
+        let mut level = NO_LEVEL;
+        // As in `steal_from_pool`.
+        let admit = || {
+            level = stack.level();
+            true
+        };
+        let Stolen::Job(job, more) = stack.deque.steal(raise, admit, on_steal) else {
             return None;
         };
         if more {

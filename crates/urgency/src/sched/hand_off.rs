@@ -141,6 +141,7 @@ impl Shared {
             }
             chaos::delay();
             // A thread in the poller is a spare thread: it claims the worker when it comes out.
+            self.unstarted.fetch_add(1, Ordering::SeqCst);
             self.release(worker);
             if let Some(driver) = self.driver_if_made() {
                 driver.notify();
@@ -149,9 +150,10 @@ impl Shared {
             if self.pollers.load(Ordering::SeqCst) > 0 {
                 return;
             }
-            match self.claim_idle() {
+            match self.claim_unstarted() {
                 Some(claimed) => worker = claimed,
-                None => return,
+                // Whoever has it may have taken it for something else.
+                None => return self.arm_relief(),
             }
         }
         match self.spawn_thread(First::Receive) {

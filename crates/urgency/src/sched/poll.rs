@@ -145,21 +145,18 @@ impl Shared {
             return Polled::NotNeeded;
         };
         if self.pollers.fetch_add(1, Ordering::SeqCst) >= MOST_POLLERS {
-            self.pollers.fetch_sub(1, Ordering::SeqCst);
-            return Polled::NotNeeded;
+            return self.leave_poller(Polled::NotNeeded);
         }
         me.set_urgent(true);
         let mut ready = Vec::new();
         loop {
             if self.closing.load(Ordering::SeqCst) || !self.needs_poller() {
-                self.pollers.fetch_sub(1, Ordering::SeqCst);
-                return Polled::Look;
+                return self.leave_poller(Polled::Look);
             }
             // An insertion that found a poller in here but no worker in the idle set, because we were
             // not waiting yet, is seen by this look.
             let Some(outcome) = self.wait_in_poller(driver, &mut ready) else {
-                self.pollers.fetch_sub(1, Ordering::SeqCst);
-                return Polled::NotNeeded;
+                return self.leave_poller(Polled::NotNeeded);
             };
             chaos::delay();
             let relief = outcome.relief;
@@ -170,6 +167,7 @@ impl Shared {
             chaos::delay();
             let worker = self
                 .take_worker_for_ready(me)
+                .or_else(|| self.claim_unstarted())
                 .or_else(|| if relief { self.relieve() } else { None });
             self.batch_inserted(entries, worker.is_some());
             if relief && worker.is_some() {
@@ -182,6 +180,21 @@ impl Shared {
                 return Polled::Worker(worker);
             }
         }
+    }
+
+    /// The calling thread was counted as one in the poller, perhaps by somebody who left a worker to it.
+    fn leave_poller<'a>(&'a self, otherwise: Polled<'a>) -> Polled<'a> {
+        self.pollers.fetch_sub(1, Ordering::SeqCst);
+        self.claim_unstarted().map_or(otherwise, Polled::Worker)
+    }
+
+    /// A worker that [`Shared::start`] left for a thread in the poller. What it is to look for may be in no pool.
+    pub(crate) fn claim_unstarted(&self) -> Option<&Worker> {
+        let take = |left: usize| left.checked_sub(1);
+        let taken = self
+            .unstarted
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
+        taken.ok().and_then(|_| self.claim_idle())
     }
 
     /// A look at the poller by a worker that has nothing to do, if nobody waits there for everything.

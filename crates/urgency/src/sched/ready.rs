@@ -56,16 +56,23 @@ impl Ready {
         chaos::delay();
     }
 
-    /// The pool of `level` was found empty; `is_empty` looks again after the bit is cleared.
-    pub(crate) fn clear(&self, level: u8, is_empty: impl Fn() -> bool) {
+    /// The pool of `level` was found empty; `is_empty` looks again after the bit is cleared. `false`: an entry
+    /// had slipped in, and the bit is set again. Whoever looked at the bits meanwhile has not seen that entry:
+    /// the caller sees to the wake-ups that may be missing.
+    #[must_use]
+    pub(crate) fn clear(&self, level: u8, is_empty: impl Fn() -> bool) -> bool {
         let bit = 1 << level;
         chaos::delay();
         self.0.fetch_and(!bit, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         chaos::delay();
-        if !is_empty() {
+        let empty = is_empty();
+        if !empty {
+            chaos::delay();
             self.0.fetch_or(bit, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
         }
+        empty
     }
 }
 
@@ -91,7 +98,7 @@ mod loom_models {
                 their_pool.fetch_add(1, AcqRel);
                 their_ready.announce(3);
             });
-            ready.clear(3, || pool.load(Acquire) == 0);
+            let _ = ready.clear(3, || pool.load(Acquire) == 0);
             inserter.join().unwrap();
             assert_eq!(ready.levels() & 8, 8, "the entry is invisible");
         });

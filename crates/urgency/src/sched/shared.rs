@@ -63,6 +63,8 @@ pub(crate) struct Shared {
     driver: OnceLock<Arc<Driver>>,
     /// How many threads are in the poller.
     pub(crate) pollers: AtomicUsize,
+    /// How many workers were left for a thread in the poller to start.
+    pub(crate) unstarted: AtomicUsize,
     pub(crate) closing: AtomicBool,
     /// The thread in the poller is to be in the real-time class, where permitted.
     pub(crate) real_time: bool,
@@ -94,6 +96,7 @@ impl Shared {
             lookout: super::lookout::Lookout::new(),
             driver: OnceLock::new(),
             pollers: AtomicUsize::new(0),
+            unstarted: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             real_time,
             myself: myself.clone(),
@@ -249,11 +252,12 @@ impl Shared {
         self.inserted(level);
     }
 
-    /// The deque of `stack` has public jobs: it must be in the pool.
+    /// The deque of `stack` has public jobs: it must be in the pool of their level. An entry from the time
+    /// when the stack ran something at another level is left where it is, and is stale.
     pub(crate) fn insert_deque(&self, stack: &Stack) {
-        if !stack.queued.swap(true, Ordering::AcqRel) {
+        let level = stack.level();
+        if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
             chaos::delay();
-            let level = stack.level();
             self.pools[usize::from(level)].push(Entry::Deque(stack.arc()));
             self.inserted(level);
         }
@@ -282,16 +286,20 @@ impl Shared {
     /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
     /// others are in for steps 3 to 5.
     pub(crate) fn batch_inserted(&self, entries: usize, has_worker: bool) {
-        if entries == 0 || (entries == 1 && has_worker) {
-            return;
+        if entries > usize::from(has_worker)
+            && let Some(level) = self.most_urgent_queued()
+        {
+            self.rest_inserted(level);
         }
-        if let Some(level) = self.most_urgent_queued() {
-            if self.pools.len() > 1 {
-                self.alert_below(level);
-            }
-            if self.idle.searchers() == 0 {
-                self.start_idle();
-            }
+    }
+
+    /// Steps 3 to 5 for all that is in, at `level` and below.
+    pub(crate) fn rest_inserted(&self, level: u8) {
+        if self.pools.len() > 1 {
+            self.alert_below(level);
+        }
+        if self.idle.searchers() == 0 {
+            self.start_idle();
         }
     }
 

@@ -248,6 +248,9 @@ impl Shared {
             return;
         }
         stack.set_level(level);
+        if stack.deque.seems_public() {
+            self.insert_deque(&stack);
+        }
         if stack.suspension.is_resumable() {
             self.insert_resumable(stack);
         } else {

@@ -40,8 +40,8 @@ pub(crate) struct Stack {
     pub(crate) attention: Attention,
     pub(crate) deque: Deque,
     level: AtomicU8,
-    /// Whether the pool holds an entry for this deque.
-    pub(crate) queued: AtomicBool,
+    /// The levels whose pools hold an entry for this deque, a bit for each.
+    pub(crate) queued: AtomicU64,
     /// The worker that this stack holds; meaningful while it holds one. Written inside the scheduler,
     /// read by the stack and by whoever took its worker (ordered by the attention word).
     worker: AtomicPtr<Worker>,
@@ -84,7 +84,7 @@ impl Stack {
         Arc::new_cyclic(|myself| Stack {
             attention: Attention::new_busy(),
             level: AtomicU8::new(0),
-            queued: AtomicBool::new(false),
+            queued: AtomicU64::new(0),
             deque: Deque::new(),
             worker: AtomicPtr::new(ptr::null_mut()),
             ring: Ring::new(),
