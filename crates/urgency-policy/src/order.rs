@@ -49,7 +49,7 @@ pub fn may_wait(above: &[u64], waiter: u8, awaited: u8) -> bool {
     at_least.checked_shr(u32::from(awaited)).unwrap_or(0) & 1 == 1
 }
 
-/// Named levels with their partial order. See the [module's text](self).
+/// Named levels with their partial order. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::order::Order;

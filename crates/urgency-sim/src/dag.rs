@@ -60,7 +60,7 @@ pub struct ThreadInfo {
     pub release: Option<u64>,
 }
 
-/// A computation. See the [module's text](self).
+/// A computation. The text at the top of the file says more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dag {
     pub(crate) work: Vec<u64>,

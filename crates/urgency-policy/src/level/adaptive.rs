@@ -99,7 +99,7 @@ pub struct Use {
     pub has_work: bool,
 }
 
-/// Allots workers to levels. See the [module's text](self).
+/// Allots workers to levels. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::level::{Adaptive, Parameters, Seat, Use};

@@ -24,7 +24,7 @@ pub const SCALE: u32 = 1 << 20;
 /// fractions lose in binary.
 const TOLERANCE: f64 = 1e-6;
 
-/// The share of each level, by rank. See the [module's text](self).
+/// The share of each level, by rank. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::level::{Criterion, CriterionError};

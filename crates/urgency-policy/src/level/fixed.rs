@@ -7,7 +7,7 @@
 use super::{Criterion, Otherwise, SCALE, Seat};
 use alloc::vec::Vec;
 
-/// A fixed number of workers for each level. See the [module's text](self).
+/// A fixed number of workers for each level. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::level::{Criterion, FixedShares, Otherwise};

@@ -41,7 +41,7 @@ pub use schedule::{Period, Schedule};
 pub use seat::{Otherwise, Seat};
 pub use winner::WinnerTakeAll;
 
-/// Which level a worker serves. See the [module's text](self).
+/// Which level a worker serves. The text at the top of the file says more.
 pub trait LevelPolicy {
     /// A free worker asks which level to look into, given the levels with work.
     ///

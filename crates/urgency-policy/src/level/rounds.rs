@@ -34,7 +34,7 @@ use alloc::{vec, vec::Vec};
 /// The length of a round in the paper and by default, in nanoseconds: 5 ms.
 pub const ROUND_NANOS: u64 = 5_000_000;
 
-/// Draws primary levels. See the [module's text](self).
+/// Draws primary levels. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::level::{Criterion, Rounds};

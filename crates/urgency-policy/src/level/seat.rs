@@ -29,7 +29,7 @@ pub enum Otherwise {
 /// No rank: prompt.
 const NONE: u8 = u64::BITS as u8;
 
-/// Which level a worker serves, until it gets another seat. See the [module's text](self).
+/// Which level a worker serves, until it gets another seat. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::level::{LevelPolicy, Otherwise, Seat};

@@ -8,7 +8,7 @@
 
 use super::{Otherwise, ROUND_NANOS, Seat};
 
-/// Takes a side at each round. See the [module's text](self).
+/// Takes a side at each round. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::level::{LevelPolicy, WinnerTakeAll};

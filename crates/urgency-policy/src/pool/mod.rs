@@ -169,7 +169,7 @@ pub enum Shed {
     Deal(usize),
 }
 
-/// In which order the ready contexts of one level are served. See the [module's text](self).
+/// In which order the ready contexts of one level are served. The text at the top of the file says more.
 pub trait PoolPolicy {
     /// A context became ready or stealable at this worker, whose queue has `own` entries: where does it
     /// go?

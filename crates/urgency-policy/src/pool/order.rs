@@ -19,7 +19,7 @@
 
 use crate::dice::Dice;
 
-/// The order of a worker's own queue. See the [module's text](self).
+/// The order of a worker's own queue. The text at the top of the file says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The oldest first.

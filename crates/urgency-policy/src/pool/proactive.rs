@@ -38,7 +38,7 @@ impl Pick {
     }
 }
 
-/// Steals at random among deques. See the [module's text](self).
+/// Steals at random among deques. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::{dice::Dice, pool::{Arrival, Pick, Place, PoolPolicy, Proactive}};

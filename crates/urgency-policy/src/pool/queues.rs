@@ -35,7 +35,7 @@ pub enum Overflow {
     Shared(usize),
 }
 
-/// What distinguishes these schedulers. See the [module's text](self).
+/// What distinguishes these schedulers. The text at the top of the file says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// In which order a worker takes from its own queue.
@@ -113,7 +113,7 @@ impl Plan {
     }
 }
 
-/// One worker's view of such a scheduler. See the [module's text](self).
+/// One worker's view of such a scheduler. The text at the top of the file says more.
 ///
 /// ```
 /// use urgency_policy::{dice::Dice, pool::{Arrival, End, Plan, Place, PoolPolicy, Queues, Sight, Source}};

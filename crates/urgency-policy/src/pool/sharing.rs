@@ -52,7 +52,7 @@ pub enum Asking {
     Advertised,
 }
 
-/// How work is shared. See the [module's text](self).
+/// How work is shared. The text at the top of the file says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sharing {
     /// Who has none steals.

@@ -32,7 +32,7 @@ use urgency_policy::pool::Kind;
 /// The constant with which O(..) bounds are checked.
 pub const CONSTANT: f64 = 4.0;
 
-/// A bound and how a run compares with it. See the [module's text](self).
+/// A bound and how a run compares with it. The text at the top of the file says more.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
     /// Which bound.
