@@ -1,0 +1,19 @@
+//! The flags of meta commands: they never panic, and a key in base 64 decodes to what encodes to it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use urgency_cache::protocol::{base64, meta};
+
+fuzz_target!(|input: (&[u8], &[u8])| {
+    let (key, words) = input;
+    if let Ok(command) = meta::Command::parse(key, words) {
+        assert!(command.words().count() <= 17);
+    }
+    let mut decoded = [0; 250];
+    if let Some(bytes) = base64::decode(key, &mut decoded) {
+        let mut encoded = Vec::new();
+        base64::push_encoded(&mut encoded, bytes);
+        assert_eq!(encoded.len(), key.len());
+        assert_eq!(base64::decode(&encoded, &mut [0; 250]), Some(bytes));
+    }
+});
