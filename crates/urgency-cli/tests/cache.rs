@@ -1,0 +1,178 @@
+//! `urgency cache` as a process: how it starts, what it says, how it ends, and what happens when descriptors run out.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, ChildStderr, Command, Stdio},
+    time::Duration,
+};
+
+/// A server on any free port, which is killed if it does not end by itself.
+struct Running {
+    process: Child,
+    stderr: BufReader<ChildStderr>,
+    port: u16,
+}
+
+impl Running {
+    /// Starts it through a shell that does `before` first.
+    fn start(before: &str, options: &str) -> Running {
+        let binary = env!("CARGO_BIN_EXE_urgency");
+        let script = format!("{before} exec {binary} cache -v -p -1 {options}");
+        let mut process = Command::new("sh")
+            .args(["-c", &script])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stderr = BufReader::new(process.stderr.take().unwrap());
+        let mut said = String::new();
+        let port = loop {
+            let mut line = String::new();
+            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended: {said}");
+            if let Some((_, port)) = line.trim_end().rsplit_once("TCP 127.0.0.1:") {
+                break port.parse().unwrap();
+            }
+            said += &line;
+        };
+        Running {
+            process,
+            stderr,
+            port,
+        }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        stream
+    }
+
+    /// Ends it, and returns what it said since the start.
+    fn end(mut self) -> String {
+        let id = self.process.id().to_string();
+        let killed = Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        assert!(killed.success());
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        assert!(self.process.wait().unwrap().success());
+        said
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn ask(stream: &mut TcpStream, request: &str, answer: &str) {
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut got = vec![0; answer.len()];
+    stream.read_exact(&mut got).unwrap();
+    assert_eq!(String::from_utf8_lossy(&got), answer);
+}
+
+fn run(options: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_urgency"))
+        .arg("cache")
+        .args(options)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn a_server_that_is_asked_to_end_reports_what_it_did() {
+    let running = Running::start("", "");
+    let mut client = running.connect();
+    ask(
+        &mut client,
+        "set k 0 0 1\r\nx\r\nget k\r\n",
+        "STORED\r\nVALUE k 0 1\r\nx\r\nEND\r\n",
+    );
+    let said = running.end();
+    assert!(said.contains("ended by SIGTERM"), "{said}");
+    assert!(said.contains("1 connections, 2 requests"), "{said}");
+    assert!(said.contains(" 0 left"), "{said}");
+}
+
+#[test]
+fn the_command_shutdown_ends_a_server_that_allows_it() {
+    let mut running = Running::start("", "-A");
+    let mut client = running.connect();
+    client.write_all(b"shutdown\r\n").unwrap();
+    assert_eq!(client.read(&mut [0; 10]).unwrap(), 0);
+    assert!(running.process.wait().unwrap().success());
+}
+
+#[test]
+fn clients_wait_while_there_is_no_descriptor_and_are_served_when_there_is() {
+    let running = Running::start("ulimit -n 40;", "-c 100");
+    let mut clients: Vec<_> = (0..60).map(|_| running.connect()).collect();
+    ask(&mut clients[0], "mn\r\n", "MN\r\n");
+    // The last one is in the kernel's queue: nobody has accepted it.
+    let last = clients.last_mut().unwrap();
+    last.write_all(b"mn\r\n").unwrap();
+    last.set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    assert!(last.read(&mut [0; 4]).is_err());
+    // Those before it leave.
+    let mut last = clients.pop().unwrap();
+    clients.truncate(1);
+    last.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    ask(&mut last, "", "MN\r\n");
+    ask(&mut clients[0], "mn\r\n", "MN\r\n");
+    let said = running.end();
+    assert!(said.contains("no new connections for a while"), "{said}");
+}
+
+#[test]
+fn an_option_without_a_meaning_says_so_and_one_whose_loss_is_a_danger_is_refused() {
+    let running = Running::start("", "");
+    let port = running.port.to_string();
+    // It does not start, for the port is taken, but speaks before.
+    let (code, said) = run(&["-p", &port, "-L", "-f", "1.5", "-o", "hashpower=20,modern"]);
+    assert_eq!(code, Some(1), "{said}");
+    for part in [
+        "-L has no meaning",
+        "-f has no meaning",
+        "-o hashpower has no meaning",
+        "is there another server?",
+    ] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    assert!(!said.contains("modern has"), "{said}");
+    for (options, part) in [
+        (&["-S"][..], "-S: there is no authentication"),
+        (&["-Z"], "-Z: there is no encryption"),
+        (&["-Y", "file"], "-Y: there is no authentication"),
+        (&["-o", "nonsense"], "Illegal suboption \"nonsense\""),
+        (&["-o", "idle_timeout=soon"], "takes a number"),
+        (&["-c", "0"], "--conn-limit"),
+        (&["-I", "12"], "cannot be less than 1024 bytes"),
+        (&["-I", "2048m"], "higher than a gigabyte"),
+        (&["-a", "999"], "no access mask"),
+        (&["-B", "http"], "auto, ascii, binary"),
+    ] {
+        let (code, said) = run(options);
+        assert_eq!(code, Some(2), "{options:?}: {said}");
+        assert!(said.contains(part), "{options:?}: no {part:?} in {said}");
+    }
+}
+
+#[test]
+fn help_and_version_are_those_of_a_memcached() {
+    let (code, said) = run(&["-h"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        said.contains("unix-socket") && said.contains("conn-limit"),
+        "{said}"
+    );
+    assert!(run(&["-V"]).1.starts_with("memcached 1.6."));
+    assert!(run(&["-o", "help"]).1.contains("idle_timeout=SECONDS"));
+}
