@@ -4,13 +4,14 @@ use crate::harness::{Experiment, Scale};
 
 /// Every experiment with its contenders and bars, at the given scale.
 pub fn all(scale: Scale) -> Vec<Experiment> {
-    let problems: [fn(Scale) -> Vec<Experiment>; 19] = [
+    let problems: [fn(Scale) -> Vec<Experiment>; 20] = [
         crate::fib::experiments,
         crate::nqueens::experiments,
         crate::uts::experiments,
         crate::matmul::experiments,
         crate::sort::experiments,
         crate::sums::experiments,
+        crate::par::experiments,
         crate::scope_spawn::experiments,
         crate::start::experiments,
         crate::tick::experiments,

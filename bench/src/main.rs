@@ -40,6 +40,7 @@ mod latency_hiding;
 mod matmul;
 mod mixed;
 mod nqueens;
+mod par;
 mod ping_pong;
 mod scope_spawn;
 mod sort;

@@ -178,6 +178,8 @@ pub mod net;
 #[cfg(not(urgency_loom))]
 mod os;
 #[cfg(not(urgency_loom))]
+pub mod par;
+#[cfg(not(urgency_loom))]
 mod runtime;
 mod sched;
 #[cfg(not(urgency_loom))]

@@ -33,6 +33,8 @@ use std::{
 const SPIN: f64 = 30_000.0;
 /// How long it spins if other work is waiting for its worker: about what a hand-off costs.
 const SPIN_IF_WANTED: f64 = 3_000.0;
+/// How many turns a joiner waits for the thief to fork by itself before it asks.
+const TURNS_BEFORE_ASKING: u32 = 16;
 /// How many turns a joiner waits for the thief's owner to answer a request before it raises the split.
 const TURNS_BEFORE_RAISE: u32 = 512;
 
@@ -247,6 +249,10 @@ where
     // all its stacks.
     let (latch, thief) = unsafe { (job.latch(), job.thief().as_ref()?) };
     if thief.deque.seems_empty() {
+        // A loop that forks only when it is asked (`par`) is asked.
+        if turns == TURNS_BEFORE_ASKING {
+            thief.attention.request(SHARE);
+        }
         return None;
     }
     // While `job` is not done, all that its thief's deque holds descends from it. Asked under the

@@ -421,9 +421,15 @@ impl Shared {
     /// The scheduling point's answer to hunger. `published`: jobs were made public already.
     pub(crate) fn share(&self, me: &Stack, published: bool) {
         let published = published || me.deque.publish(false);
+        if !self.is_anybody_hungry() {
+            // It was a joiner that wants to leap, or a searcher that found something else. An entry in the pool
+            // would be stale when the joiner has leapt, and make it believe that others want its worker. A searcher to
+            // come sees public jobs of running stacks without an entry, and a stack that stops makes one.
+            return;
+        }
         if published {
             self.insert_deque(me);
-        } else if self.is_anybody_hungry() {
+        } else {
             me.attention.request(SHARE);
         }
     }

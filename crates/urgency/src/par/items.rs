@@ -1,0 +1,227 @@
+//! What the algorithms run over: something with a length, that can be cut in two and iterated.
+
+use std::{mem, ops::Range, slice};
+
+/// Items in an order, for the algorithms of this module.
+///
+/// # Examples
+///
+/// ```
+/// use urgency::par::Items;
+///
+/// let mut low = 0..10u32;
+/// let high = low.split_off(4);
+/// assert_eq!((low, high), (0..4, 4..10));
+/// ```
+#[allow(clippy::len_without_is_empty, reason = "nobody asks that")]
+pub trait Items: Send + Sized {
+    /// One item.
+    type Item;
+    /// The sequential loop.
+    type Iter: Iterator<Item = Self::Item>;
+
+    /// How many items there are.
+    fn len(&self) -> usize;
+
+    /// Keeps the first `at` items and returns the rest.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    fn split_off(&mut self, at: usize) -> Self;
+
+    /// All of them, in order.
+    fn iter(self) -> Self::Iter;
+}
+
+impl<'a, T: Sync> Items for &'a [T] {
+    type Item = &'a T;
+    type Iter = slice::Iter<'a, T>;
+
+    fn len(&self) -> usize {
+        <[T]>::len(self)
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        let (low, high) = self.split_at(at);
+        *self = low;
+        high
+    }
+
+    fn iter(self) -> Self::Iter {
+        <[T]>::iter(self)
+    }
+}
+
+impl<'a, T: Send> Items for &'a mut [T] {
+    type Item = &'a mut T;
+    type Iter = slice::IterMut<'a, T>;
+
+    fn len(&self) -> usize {
+        <[T]>::len(self)
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        let (low, high) = mem::take(self).split_at_mut(at);
+        *self = low;
+        high
+    }
+
+    fn iter(self) -> Self::Iter {
+        <[T]>::iter_mut(self)
+    }
+}
+
+macro_rules! ranges {
+    ($($number:ty),*) => {$(
+        impl Items for Range<$number> {
+            type Item = $number;
+            type Iter = Self;
+
+            /// # Panics
+            /// If there are more than `usize::MAX` numbers.
+            fn len(&self) -> usize {
+                if self.is_empty() {
+                    return 0;
+                }
+                let len = i128::from(self.end) - i128::from(self.start);
+                usize::try_from(len).expect("a range of at most usize::MAX numbers")
+            }
+
+            fn split_off(&mut self, at: usize) -> Self {
+                assert!(at <= Items::len(self), "a range is split inside");
+                let middle = i128::from(self.start) + at as i128;
+                let middle = <$number>::try_from(middle).expect("inside the range");
+                let high = middle..self.end.max(middle);
+                self.end = middle;
+                high
+            }
+
+            fn iter(self) -> Self::Iter {
+                self
+            }
+        }
+    )*};
+}
+
+ranges!(u8, u16, u32, u64, i8, i16, i32, i64);
+
+impl Items for Range<usize> {
+    type Item = usize;
+    type Iter = Self;
+
+    fn len(&self) -> usize {
+        self.end.saturating_sub(self.start)
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        assert!(at <= Items::len(self), "a range is split inside");
+        let middle = self.start + at;
+        let high = middle..self.end.max(middle);
+        self.end = middle;
+        high
+    }
+
+    fn iter(self) -> Self::Iter {
+        self
+    }
+}
+
+/// The chunks of a slice; see [`chunks`].
+#[derive(Debug, Clone)]
+pub struct Chunks<'a, T> {
+    slice: &'a [T],
+    size: usize,
+}
+
+/// The chunks of a mutable slice; see [`chunks_mut`].
+#[derive(Debug)]
+pub struct ChunksMut<'a, T> {
+    slice: &'a mut [T],
+    size: usize,
+}
+
+/// The slice in chunks of `size` elements, the last one with what is left.
+///
+/// # Panics
+///
+/// If `size` is zero.
+///
+/// # Examples
+///
+/// ```
+/// use urgency::par;
+/// let sums = par::map(par::chunks(&[1, 2, 3, 4, 5], 2), |chunk| chunk.iter().sum::<i32>());
+/// assert_eq!(sums, [3, 7, 5]);
+/// ```
+pub fn chunks<T: Sync>(slice: &[T], size: usize) -> Chunks<'_, T> {
+    assert_ne!(size, 0, "chunks have at least one element");
+    Chunks { slice, size }
+}
+
+/// As [`chunks`], of a slice that may be changed.
+///
+/// # Panics
+///
+/// If `size` is zero.
+///
+/// # Examples
+///
+/// ```
+/// use urgency::par;
+/// let mut rows = [3, 1, 2, 6, 5, 4];
+/// par::for_each(par::chunks_mut(&mut rows, 3), |row| row.sort());
+/// assert_eq!(rows, [1, 2, 3, 4, 5, 6]);
+/// ```
+pub fn chunks_mut<T: Send>(slice: &mut [T], size: usize) -> ChunksMut<'_, T> {
+    assert_ne!(size, 0, "chunks have at least one element");
+    ChunksMut { slice, size }
+}
+
+impl<'a, T: Sync> Items for Chunks<'a, T> {
+    type Item = &'a [T];
+    type Iter = slice::Chunks<'a, T>;
+
+    fn len(&self) -> usize {
+        self.slice.len().div_ceil(self.size)
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        assert!(at <= self.len(), "chunks are split inside");
+        let element = at.saturating_mul(self.size).min(self.slice.len());
+        let (low, high) = self.slice.split_at(element);
+        self.slice = low;
+        Chunks {
+            slice: high,
+            size: self.size,
+        }
+    }
+
+    fn iter(self) -> Self::Iter {
+        self.slice.chunks(self.size)
+    }
+}
+
+impl<'a, T: Send> Items for ChunksMut<'a, T> {
+    type Item = &'a mut [T];
+    type Iter = slice::ChunksMut<'a, T>;
+
+    fn len(&self) -> usize {
+        self.slice.len().div_ceil(self.size)
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        assert!(at <= self.len(), "chunks are split inside");
+        let element = at.saturating_mul(self.size).min(self.slice.len());
+        let (low, high) = mem::take(&mut self.slice).split_at_mut(element);
+        self.slice = low;
+        ChunksMut {
+            slice: high,
+            size: self.size,
+        }
+    }
+
+    fn iter(self) -> Self::Iter {
+        self.slice.chunks_mut(self.size)
+    }
+}

@@ -1,0 +1,108 @@
+//! The loop behind the algorithms.
+//!
+//! 1. The loop takes a block of items from the front and feeds it to its *sink*, which keeps what has come of them.
+//! 2. Between two blocks it compares its attention word. If more urgent work waits, it gives way. If somebody is
+//!    hungry, it cuts off the later half of what is left, with a sink of its own, and forks it with `join`: the push
+//!    is a scheduling point, so the half is public at once. Then it goes on with the earlier half.
+//! 3. At its end it returns what its sink has, combined with what the forked halves have, in order.
+//!
+//! The block grows while it takes less than [`SHORT`] and shrinks while it takes more than [`LONG`]: that bounds the
+//! time in which nobody is looked at, at the cost of a clock reading for each block.
+//!
+//! Rejected: a look at the own deque, as in the paper on lazy splitting (fork when it is empty). It forks log n times
+//! where nobody is hungry, and too late where two thieves are.
+
+use super::items::Items;
+use crate::{
+    os::clock,
+    runtime::as_stack,
+    sched::{attention::SHARE, run::check, stack::Stack},
+};
+
+/// A block that takes less time than this, in nanoseconds, is followed by one twice as long; if it takes less than a
+/// sixteenth of it, by one eight times as long.
+const SHORT: f64 = 3_000.0;
+/// A block that takes more time than this, in nanoseconds, is followed by one half as long.
+const LONG: f64 = 12_000.0;
+
+/// What a loop does with its items, and keeps of them.
+pub(super) trait Sink<T>: Send + Sized {
+    /// What is left of it at the end.
+    type Out: Send;
+
+    /// Takes the next items.
+    fn feed(&mut self, block: impl Iterator<Item = T>);
+
+    /// Cuts off the sink for the items from the one on that comes `at` places after the next.
+    fn split_off(&mut self, at: usize) -> Self;
+
+    /// There are no more items.
+    fn finish(self) -> Self::Out;
+
+    /// What came of two neighbouring runs of items, the earlier one first.
+    fn combine(earlier: Self::Out, later: Self::Out) -> Self::Out;
+}
+
+/// Feeds all items to the sink, or to parts of it, in parallel.
+pub(super) fn run<I: Items, S: Sink<I::Item>>(items: I, sink: S) -> S::Out {
+    as_stack(|me| {
+        check(me);
+        blocks(me, items, sink, 1)
+    })
+}
+
+fn blocks<I: Items, S: Sink<I::Item>>(
+    me: &Stack,
+    mut items: I,
+    mut sink: S,
+    mut grain: usize,
+) -> S::Out {
+    let per_nanosecond = clock::ticks_per_nanosecond_cached();
+    let (short, long) = (
+        (SHORT * per_nanosecond) as u64,
+        (LONG * per_nanosecond) as u64,
+    );
+    let mut began = clock::now();
+    loop {
+        let len = items.len();
+        if me.attention.is_wanted() {
+            if len > 1 && me.attention.is_pending(SHARE) {
+                return halves(items, sink, len / 2, grain);
+            }
+            check(me);
+            began = clock::now();
+        }
+        if len <= grain {
+            sink.feed(items.iter());
+            return sink.finish();
+        }
+        let rest = items.split_off(grain);
+        sink.feed(items.iter());
+        items = rest;
+        let now = clock::now();
+        let took = now.saturating_sub(began);
+        began = now;
+        if took < short / 16 {
+            grain = grain.saturating_mul(8);
+        } else if took < short {
+            grain = grain.saturating_mul(2);
+        } else if took > long {
+            grain = (grain / 2).max(1);
+        }
+    }
+}
+
+fn halves<I: Items, S: Sink<I::Item>>(
+    mut items: I,
+    mut sink: S,
+    at: usize,
+    grain: usize,
+) -> S::Out {
+    let (later_items, later_sink) = (items.split_off(at), sink.split_off(at));
+    let on_this_stack = move |items, sink| move || as_stack(|me| blocks(me, items, sink, grain));
+    let (earlier, later) = crate::join(
+        on_this_stack(items, sink),
+        on_this_stack(later_items, later_sink),
+    );
+    S::combine(earlier, later)
+}

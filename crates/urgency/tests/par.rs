@@ -1,0 +1,301 @@
+//! The parallel algorithms: results as by the sequential loop, whoever steals; panics without leaks; promptness.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::SeqCst},
+    time::{Duration, Instant},
+};
+use urgency::{Runtime, par};
+
+fn with_runtimes(test: impl Fn()) {
+    for workers in [1, 2, 5] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        runtime.run(&test);
+    }
+}
+
+/// A little work, so that thieves come in time.
+fn work(n: u64) -> u64 {
+    (0..20).fold(n, |n, _| {
+        n.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
+}
+
+const SIZES: [u64; 7] = [0, 1, 2, 3, 100, 4_097, 20_000];
+
+#[test]
+fn map_fold_reduce_and_for_each_give_what_the_loop_gives_in_its_order() {
+    with_runtimes(|| {
+        for size in SIZES {
+            let expected: Vec<u64> = (0..size).map(work).collect();
+            assert_eq!(par::map(0..size, work), expected);
+
+            // Composition of affine maps: associative, and not commutative.
+            let compose = |a: (u64, u64), b: (u64, u64)| {
+                let slope = a.0.wrapping_mul(b.0);
+                (slope, a.1.wrapping_mul(b.0).wrapping_add(b.1))
+            };
+            let affine = |n: u64| (work(n) | 1, n);
+            let sequential = (0..size).map(affine).reduce(compose);
+            assert_eq!(par::reduce(0..size, affine, compose), sequential);
+
+            let text = par::fold(
+                0..size,
+                String::new,
+                |mut text, n| {
+                    text += if work(n).is_multiple_of(2) { "a" } else { "b" };
+                    text
+                },
+                |a, b| a + &b,
+            );
+            let letter = |n| if work(n).is_multiple_of(2) { 'a' } else { 'b' };
+            assert_eq!(text, (0..size).map(letter).collect::<String>());
+
+            let mut seen = vec![0; size as usize];
+            par::for_each(&mut seen[..], |seen: &mut u64| *seen = work(*seen) | 1);
+            assert!(seen.iter().all(|&seen| seen == work(0) | 1));
+        }
+    });
+}
+
+#[test]
+fn chunks_are_those_of_the_slice() {
+    with_runtimes(|| {
+        let numbers: Vec<u64> = (0..10_007).collect();
+        for size in [1, 100, 10_006, 10_007, usize::MAX] {
+            let sums = par::map(par::chunks(&numbers, size), |c| c.iter().sum::<u64>());
+            let expected: Vec<u64> = numbers.chunks(size).map(|c| c.iter().sum()).collect();
+            assert_eq!(sums, expected);
+            let mut copy = numbers.clone();
+            par::for_each(par::chunks_mut(&mut copy, size), |c| c.reverse());
+            let mut expected = numbers.clone();
+            expected.chunks_mut(size).for_each(<[u64]>::reverse);
+            assert_eq!(copy, expected);
+        }
+    });
+}
+
+#[test]
+fn ranges_of_all_integers_go_to_their_ends() {
+    assert_eq!(par::map(i8::MIN..i8::MAX, |n| n).len(), 255);
+    assert_eq!(par::reduce(-5i64..6, |n| n, |a, b| a + b), Some(0));
+    assert_eq!(
+        par::reduce(u64::MAX - 3..u64::MAX, |n| n, u64::max),
+        Some(u64::MAX - 1)
+    );
+    #[allow(
+        clippy::reversed_empty_ranges,
+        reason = "an empty range is what is tested"
+    )]
+    let empty = 5u32..3;
+    assert_eq!(par::map(empty, |n| n), []);
+}
+
+#[test]
+fn scan_is_the_running_combination() {
+    with_runtimes(|| {
+        for size in SIZES {
+            let mut numbers: Vec<u64> = (0..size).map(work).collect();
+            let mut sum = 0u64;
+            let expected: Vec<u64> = numbers
+                .iter()
+                .map(|&n| {
+                    sum = sum.wrapping_add(n);
+                    sum
+                })
+                .collect();
+            par::scan(&mut numbers, |a, b| {
+                std::hint::black_box(work(*a));
+                a.wrapping_add(*b)
+            });
+            assert_eq!(numbers, expected);
+            let texts = (0..size.min(300)).map(|n| n.to_string());
+            let mut prefixes: Vec<String> = texts.clone().collect();
+            par::scan(&mut prefixes, |a, b| format!("{a}{b}"));
+            let last = prefixes.last().cloned().unwrap_or_default();
+            assert_eq!(last, texts.collect::<String>(), "in order");
+        }
+    });
+}
+
+#[test]
+fn sorting_is_stable() {
+    with_runtimes(|| {
+        for size in [0u64, 1, 2, 4_096, 4_097, 40_003] {
+            for keys in [2, 100, u64::MAX] {
+                let mut pairs: Vec<(u64, u64)> = (0..size).map(|n| (work(n) % keys, n)).collect();
+                let mut expected = pairs.clone();
+                expected.sort_by_key(|&(key, _)| key);
+                let mut by = pairs.clone();
+                par::sort_by_key(&mut pairs, |&(key, _)| key);
+                assert_eq!(pairs, expected);
+                par::sort_by(&mut by, |a, b| a.0.cmp(&b.0));
+                assert_eq!(by, expected);
+            }
+            let mut words: Vec<String> = (0..size / 4).map(|n| work(n).to_string()).collect();
+            let mut expected = words.clone();
+            expected.sort();
+            par::sort(&mut words);
+            assert_eq!(words, expected);
+        }
+    });
+}
+
+/// Counts the living.
+struct Counted<'a>(&'a AtomicIsize, u64);
+
+impl<'a> Counted<'a> {
+    fn new(alive: &'a AtomicIsize, n: u64) -> Self {
+        alive.fetch_add(1, SeqCst);
+        Counted(alive, n)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_panic_leaks_nothing_and_drops_nothing_twice() {
+    with_runtimes(|| {
+        for bad in [0, 1, 700, 19_999] {
+            let alive = AtomicIsize::new(0);
+            let mapped = catch_unwind(AssertUnwindSafe(|| {
+                par::map(0..20_000u64, |n| {
+                    assert_ne!(n, bad, "the bad one");
+                    Counted::new(&alive, work(n))
+                })
+            }));
+            assert!(mapped.is_err());
+            assert_eq!(alive.load(SeqCst), 0, "map");
+
+            let folded = catch_unwind(AssertUnwindSafe(|| {
+                par::reduce(
+                    0..20_000u64,
+                    |n| {
+                        assert_ne!(n, bad, "the bad one");
+                        Counted::new(&alive, work(n))
+                    },
+                    |a, b| if a.1 < b.1 { a } else { b },
+                )
+            }));
+            assert!(folded.is_err());
+            assert_eq!(alive.load(SeqCst), 0, "reduce");
+        }
+    });
+}
+
+#[test]
+fn a_comparison_that_panics_leaves_each_element_in_the_slice_once() {
+    with_runtimes(|| {
+        for after in [0, 1_000, 200_000] {
+            let alive = AtomicIsize::new(0);
+            let mut items: Vec<_> = (0..30_000).map(|n| Counted::new(&alive, work(n))).collect();
+            let mut before: Vec<u64> = items.iter().map(|item| item.1).collect();
+            let compared = AtomicUsize::new(0);
+            let sorted = catch_unwind(AssertUnwindSafe(|| {
+                par::sort_by(&mut items, |a, b| {
+                    assert_ne!(compared.fetch_add(1, SeqCst), after, "the bad one");
+                    a.1.cmp(&b.1)
+                });
+            }));
+            assert!(sorted.is_err(), "{after}");
+            let mut left: Vec<u64> = items.iter().map(|item| item.1).collect();
+            left.sort();
+            before.sort();
+            assert_eq!(left, before);
+            drop(items);
+            assert_eq!(alive.load(SeqCst), 0);
+        }
+    });
+}
+
+#[test]
+fn a_comparison_without_an_order_is_survived() {
+    with_runtimes(|| {
+        let calls = AtomicUsize::new(0);
+        let mut numbers: Vec<u64> = (0..20_000).collect();
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            par::sort_by(&mut numbers, |a, b| {
+                work(a ^ b ^ calls.fetch_add(1, SeqCst) as u64).cmp(&work(*a))
+            });
+        }));
+        numbers.sort();
+        assert!(numbers.into_iter().eq(0..20_000));
+    });
+}
+
+#[test]
+fn a_free_worker_gets_the_later_half_of_a_loop_that_runs_already() {
+    let runtime = Runtime::builder().workers(2).build().unwrap();
+    runtime.run(|| {
+        let begun = AtomicUsize::new(0);
+        // Ends only when two items run at the same time.
+        par::for_each(0..2u32, |_| {
+            begun.fetch_add(1, SeqCst);
+            let until = Instant::now() + Duration::from_secs(20);
+            while begun.load(SeqCst) < 2 {
+                assert!(Instant::now() < until, "nobody took the other half");
+                std::thread::yield_now();
+            }
+        });
+    });
+}
+
+#[test]
+fn a_loop_that_nobody_wants_a_part_of_forks_nothing() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let sum = runtime.run(|| par::reduce(0..1_000_000u64, |n| n, |a, b| a + b));
+    assert_eq!(sum, Some(499_999_500_000));
+    let stats = runtime.stats();
+    assert_eq!(stats.levels[0].total.steals, 0);
+    assert_eq!(stats.levels[0].total.jobs, 0);
+}
+
+#[test]
+fn urgent_work_goes_first_beside_a_loop() {
+    urgency::levels! { App: Interactive > Batch }
+    let runtime = Runtime::builder()
+        .workers(1)
+        .levels::<App>()
+        .build()
+        .unwrap();
+    let stop = &*Box::leak(Box::new(AtomicBool::new(false)));
+    let batch = runtime.spawn_fn_at(Batch, || {
+        let mut rounds = 0u64;
+        while !stop.load(SeqCst) {
+            rounds += par::reduce(0..10_000u64, work, u64::wrapping_add).map_or(0, |n| n & 1);
+        }
+        rounds
+    });
+    for n in 0..100 {
+        assert_eq!(
+            runtime
+                .spawn_at(Interactive, async move { n })
+                .get()
+                .unwrap(),
+            n
+        );
+    }
+    stop.store(true, SeqCst);
+    batch.get().unwrap();
+    let stats = runtime.stats();
+    // The loop gave way by itself: relief came to help at most now and then, when the machine was busy.
+    assert!(
+        stats.levels[1].total.reliefs <= 20,
+        "{}",
+        stats.levels[1].total.reliefs
+    );
+}
+
+#[test]
+fn loops_nest_and_run_on_plain_threads() {
+    let sums = par::map(0..64u64, |row| {
+        par::reduce(0..1_000u64, |n| work(n) & row, u64::wrapping_add).unwrap()
+    });
+    let expected =
+        (0..64u64).map(|row| (0..1_000).map(|n| work(n) & row).fold(0, u64::wrapping_add));
+    assert!(sums.into_iter().eq(expected));
+}
