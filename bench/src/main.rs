@@ -50,6 +50,7 @@ mod task_spawn;
 mod tick;
 mod uts;
 mod wake;
+mod web;
 mod yielding;
 
 fn main() -> std::process::ExitCode {

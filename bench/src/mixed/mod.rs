@@ -13,10 +13,10 @@
 
 mod compute;
 #[cfg(feature = "ours")]
-mod ours;
+pub mod ours;
 mod threads;
 mod tokio_alone;
-mod tokio_rayon;
+pub mod tokio_rayon;
 
 use crate::client::{Load, Pace};
 use crate::harness::{Bar, Experiment, Sample, Scale, machine};

@@ -29,7 +29,8 @@ pub fn run(config: Config, compute: Option<Compute>) -> Sample {
     sample
 }
 
-fn endless_forks() {
+/// Computes trees without end.
+pub fn endless_forks() -> ! {
     loop {
         tree(TREE_DEPTH);
     }

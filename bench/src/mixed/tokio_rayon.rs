@@ -13,17 +13,20 @@ pub fn run(config: Config, compute: Compute) -> Sample {
     runtime.spawn(echo::tokio::serve(listener));
     let pool = engines::rayon::pool(2);
     let start = || match compute {
-        Compute::Forks => pool.spawn(|| {
-            loop {
-                tree(TREE_DEPTH);
-            }
-        }),
+        Compute::Forks => pool.spawn(|| endless_forks()),
         Compute::Loops => (0..2).for_each(|_| pool.spawn(endless_loop)),
     };
     let sample = config.measure(address, Some(start));
     // The pool never becomes idle; it ends with the process.
     std::mem::forget(pool);
     sample
+}
+
+/// Computes trees without end.
+pub fn endless_forks() -> ! {
+    loop {
+        tree(TREE_DEPTH);
+    }
 }
 
 fn tree(depth: u32) {
