@@ -2,6 +2,16 @@
 //!
 //! - [`rt`]: hyper's runtime traits, for every builder of hyper, servers and clients.
 //! - [`serve()`]: a listener and a tower service, for instance an axum `Router`, become a server.
+//! - [`level`]: a tower layer that runs each request at a level of its own, and sheds load by level.
+//!
+//! Features, none of them on by default:
+//!
+//! - `tls`: HTTPS by rustls, for servers (`tls::Tls`) and clients.
+//! - `client`: `client::Connector`, for hyper-util's pooled client.
+//! - `quic`: `quic::QuicRuntime`, for endpoints of quinn.
+//! - `tokio-driver`: `tokio_driver::TokioDriver`, a way in for crates that ask for a Tokio runtime, and what bypasses the levels there.
+//!
+//! Streams of listeners: [`urgency::net::Incoming`] is a `futures_core::Stream`.
 //!
 //! ```
 //! use axum::{Router, routing::get};
@@ -16,8 +26,17 @@
 //! # }
 //! ```
 
+#[cfg(feature = "client")]
+pub mod client;
+pub mod level;
+#[cfg(feature = "quic")]
+pub mod quic;
 pub mod rt;
 pub mod serve;
+#[cfg(feature = "tls")]
+pub mod tls;
+#[cfg(feature = "tokio-driver")]
+pub mod tokio_driver;
 
 pub use serve::{Serve, Served, serve};
 

@@ -8,7 +8,7 @@
 //! - The accept loop is the future that [`serve()`] becomes; it runs where it is awaited.
 //! - Each connection is a task, at the level that [`Serve::level`] says, else at that of the accept loop. HTTP/2
 //!   runs each request as a task of the same level.
-//! - A handler is polled by these.
+//! - A handler is polled by these. [`LevelLayer`](crate::level::LevelLayer) gives requests levels of their own.
 //!
 //! # Limits
 //!
@@ -162,6 +162,8 @@ impl<L, S, H> Serve<L, S, H> {
     }
 
     /// The most connections at a time, at least one. Otherwise there is no limit but that on descriptors.
+    ///
+    /// A client that keeps an idle connection open keeps its place as well, until the server's timeouts end it (see [`http`](Serve::http)).
     pub fn connections(mut self, most: usize) -> Self {
         self.connections = most.max(1);
         self

@@ -1,0 +1,180 @@
+//! `Respond`: the future of a response, wherever it is made.
+//!
+//! - *Shed*: ready at once, with a 503.
+//! - *Here*: the handler is polled by the caller.
+//! - *There*: the handler's task sends the response. Dropping the future cancels the task; once it is ready, that right goes to the
+//!   body, if that is still being made. If the sender is gone without a response, the handler panicked, or a shutdown cancelled it.
+//!
+//! The task's handle is never awaited: see the module's text on inversion.
+
+use super::{
+    body::{self, Cancelling, LevelBody},
+    bounds::Ticket,
+};
+use http::{HeaderValue, Response, StatusCode, header::RETRY_AFTER};
+use http_body::Body;
+use pin_project_lite::pin_project;
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tower_service::Service;
+use urgency::{LevelId, sync::oneshot};
+
+type Answer<B, E> = Result<Response<LevelBody<B>>, E>;
+
+pin_project! {
+    /// The future of a response: see [`LevelLayer`](super::LevelLayer). Dropping it cancels the request.
+    pub struct Respond<S, Q, B>
+    where
+        S: Service<Q>,
+        B: Body,
+    {
+        #[pin]
+        kind: Kind<S, Q, B>,
+    }
+}
+
+pin_project! {
+    #[project = Project]
+    enum Kind<S, Q, B>
+    where
+        S: Service<Q>,
+        B: Body,
+    {
+        Shed { retry_after: HeaderValue },
+        Waiting { service: S, request: Option<Q>, ticket: Option<Ticket> },
+        Here { #[pin] future: S::Future, ticket: Option<Ticket> },
+        There { answer: oneshot::Receiver<Answer<B, S::Error>>, task: Option<Cancelling> },
+    }
+}
+
+impl<S, Q, B> Respond<S, Q, B>
+where
+    S: Service<Q, Response = Response<B>>,
+    B: Body,
+{
+    pub(super) fn shed(retry_after: HeaderValue) -> Self {
+        let kind = Kind::Shed { retry_after };
+        Respond { kind }
+    }
+
+    pub(super) fn here(service: S, request: Q, ticket: Ticket) -> Self {
+        let (request, ticket) = (Some(request), Some(ticket));
+        let kind = Kind::Waiting {
+            service,
+            request,
+            ticket,
+        };
+        Respond { kind }
+    }
+
+    pub(super) fn there(level: LevelId, mut service: S, request: Q, ticket: Ticket) -> Self
+    where
+        S: Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Send + 'static,
+        Q: Send + 'static,
+        B: Send + Unpin + 'static,
+        B::Data: Send,
+        B::Error: Send,
+    {
+        let (send, answer) = oneshot::channel();
+        let task = urgency::spawn_at(level, async move {
+            let _ticket = ticket;
+            let response = async {
+                poll_fn(|cx| service.poll_ready(cx)).await?;
+                service.call(request).await
+            };
+            match response.await {
+                Err(error) => drop(send.send(Err(error))),
+                Ok(response) => {
+                    let (head, body) = response.into_parts();
+                    let mut body = Some(body);
+                    let split = poll_fn(|cx| {
+                        let body = body.take().expect("ready at the first poll");
+                        Poll::Ready(body::split(body, cx))
+                    });
+                    let (body, pump) = split.await;
+                    let sent = send.send(Ok(Response::from_parts(head, body)));
+                    if let (Ok(()), Some(pump)) = (sent, pump) {
+                        pump.run().await;
+                    }
+                }
+            }
+        });
+        let task = Some(Cancelling::new(task));
+        let kind = Kind::There { answer, task };
+        Respond { kind }
+    }
+}
+
+fn empty<B: Body>(status: StatusCode) -> Response<LevelBody<B>> {
+    let mut response = Response::new(LevelBody::default());
+    *response.status_mut() = status;
+    response
+}
+
+impl<S, Q, B> Future for Respond<S, Q, B>
+where
+    S: Service<Q, Response = Response<B>>,
+    B: Body,
+{
+    type Output = Answer<B, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut kind = self.project().kind;
+        loop {
+            let next = match kind.as_mut().project() {
+                Project::Shed { retry_after } => {
+                    let mut response = empty(StatusCode::SERVICE_UNAVAILABLE);
+                    let headers = response.headers_mut();
+                    headers.insert(RETRY_AFTER, retry_after.clone());
+                    return Poll::Ready(Ok(response));
+                }
+                Project::Waiting {
+                    service,
+                    request,
+                    ticket,
+                } => {
+                    ready!(service.poll_ready(cx))?;
+                    let request = request.take().expect("called once, when ready");
+                    let (future, ticket) = (service.call(request), ticket.take());
+                    Kind::Here { future, ticket }
+                }
+                Project::Here { future, ticket } => {
+                    let answer = ready!(future.poll(cx));
+                    drop(ticket.take());
+                    return Poll::Ready(answer.map(|response| response.map(LevelBody::direct)));
+                }
+                Project::There { answer, task } => {
+                    let answer = ready!(Pin::new(answer).poll(cx));
+                    let task = task
+                        .take()
+                        .expect("a future is not polled after it was ready");
+                    return Poll::Ready(match answer {
+                        Ok(Ok(mut response)) => {
+                            response.body_mut().made_by(task);
+                            Ok(response)
+                        }
+                        Ok(Err(error)) => Err(error),
+                        Err(_) => Ok(empty(StatusCode::INTERNAL_SERVER_ERROR)),
+                    });
+                }
+            };
+            kind.set(next);
+        }
+    }
+}
+
+impl<S: Service<Q>, Q, B: Body> fmt::Debug for Respond<S, Q, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.kind {
+            Kind::Shed { .. } => "Respond(shed)",
+            Kind::Waiting { .. } | Kind::Here { .. } => "Respond(here)",
+            Kind::There { .. } => "Respond(there)",
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! `TokioDriver`: Tokio's own I/O, timers and spawns inside Urgency's tasks.
+#![cfg(feature = "tokio-driver")]
+
+use std::{
+    future::pending,
+    io,
+    pin::Pin,
+    sync::mpsc,
+    task::{Context, Poll},
+    thread,
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    runtime::Handle,
+    time::sleep,
+};
+use urgency_web::tokio_driver::TokioDriver;
+
+urgency::levels! { App: Urgent > Lazy }
+
+async fn read(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut bytes = [0; 64];
+    let mut buffer = ReadBuf::new(&mut bytes);
+    std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut buffer)).await?;
+    Ok(buffer.filled().to_vec())
+}
+
+async fn write(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, bytes)).await
+}
+
+#[test]
+fn tokios_sockets_and_timers_work_in_tasks_that_stay_at_their_level() {
+    let driver = TokioDriver::start().unwrap();
+    let runtime = urgency::Runtime::builder().levels::<App>().build().unwrap();
+    let (say, address) = mpsc::channel();
+    let server = runtime.spawn_at(
+        Lazy,
+        driver.run(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
+            say.send(listener.local_addr()?).unwrap();
+            let (mut stream, _) = listener.accept().await?;
+            let word = read(&mut stream).await?;
+            sleep(Duration::from_millis(2)).await;
+            write(&mut stream, &word).await?;
+            io::Result::Ok((
+                urgency::current_level(),
+                thread::current().name().map(str::to_owned),
+            ))
+        }),
+    );
+    let address = address.recv().unwrap();
+    let client = runtime.spawn_at(
+        Urgent,
+        driver.run(async move {
+            let mut stream = TcpStream::connect(address).await?;
+            write(&mut stream, b"through").await?;
+            let start = Instant::now();
+            let word = read(&mut stream).await?;
+            assert!(start.elapsed() >= Duration::from_millis(1));
+            io::Result::Ok(word)
+        }),
+    );
+    assert_eq!(client.get().unwrap().unwrap(), b"through");
+    let (level, thread) = server.get().unwrap().unwrap();
+    assert_eq!(level, Lazy.into());
+    assert_ne!(
+        thread.as_deref(),
+        Some("urgency-tokio"),
+        "the task ran on the driver's thread"
+    );
+}
+
+#[test]
+fn what_a_crate_spawns_by_tokio_runs_on_the_drivers_thread_and_can_be_awaited() {
+    let driver = TokioDriver::start().unwrap();
+    let name = || thread::current().name().map(str::to_owned);
+    let spawned = urgency::spawn(driver.run(async move {
+        let spawned = tokio::spawn(async move { name() }).await.unwrap();
+        let blocking = tokio::task::spawn_blocking(move || 42).await.unwrap();
+        (spawned, blocking)
+    }));
+    let (spawned, blocking) = spawned.get().unwrap();
+    assert_eq!((spawned.as_deref(), blocking), (Some("urgency-tokio"), 42));
+}
+
+#[test]
+fn the_context_ends_with_the_poll_and_is_there_for_the_drop() {
+    /// Asks for the context when it is polled and when it is dropped.
+    struct Asks(mpsc::Sender<bool>);
+    impl Future for Asks {
+        type Output = ();
+        fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+            self.0.send(Handle::try_current().is_ok()).unwrap();
+            Poll::Pending
+        }
+    }
+    impl Drop for Asks {
+        fn drop(&mut self) {
+            self.0.send(Handle::try_current().is_ok()).unwrap();
+        }
+    }
+    let (send, receive) = mpsc::channel();
+    let driver = TokioDriver::start().unwrap();
+    let asks = urgency::spawn(driver.run(Asks(send)));
+    assert_eq!(receive.recv(), Ok(true));
+    asks.cancel();
+    assert_eq!(receive.recv(), Ok(true));
+    assert!(Handle::try_current().is_err());
+    assert!(driver.enter(|| Handle::try_current().is_ok()));
+}
+
+#[test]
+fn dropping_a_driver_ends_its_thread_and_what_was_spawned_on_it() {
+    struct Witness(mpsc::Sender<()>);
+    impl Drop for Witness {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+        }
+    }
+    let (send, dropped) = mpsc::channel();
+    let driver = TokioDriver::start().unwrap();
+    let witness = Witness(send);
+    driver.enter(|| {
+        drop(tokio::spawn(async move {
+            let _witness = witness;
+            pending::<()>().await;
+        }));
+    });
+    drop(driver);
+    assert_eq!(dropped.try_recv(), Ok(()));
+}
