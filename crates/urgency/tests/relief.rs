@@ -241,6 +241,42 @@ fn a_thread_that_overruns_is_demoted_and_restored_where_the_system_allows_it() {
     });
 }
 
+/// Beside other processes a demoted thread hardly runs: it is demoted for the sake of what waits, and not longer.
+#[test]
+fn a_demoted_thread_that_goes_on_looping_is_restored_when_nothing_waits() {
+    ends(|| {
+        let runtime = runtime(1);
+        if !runtime.stats().can_demote {
+            println!("skipped: this system does not let a thread be demoted and come back");
+            return;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let (theirs, (tell, told)) = (stop.clone(), mpsc::channel());
+        let looping = runtime.spawn_fn(move || {
+            tell.send(std::fs::read_link("/proc/thread-self").unwrap())
+                .unwrap();
+            while !theirs.load(Relaxed) {
+                hint::spin_loop();
+            }
+        });
+        let thread = std::path::Path::new("/proc").join(told.recv().unwrap());
+        while runtime.stats().demotions == 0 {
+            runtime.spawn(async {}).get().unwrap();
+        }
+        // Field 41 of the line is the policy: 5 is the idle class. The name in it has no space.
+        let policy = || {
+            let stat = std::fs::read_to_string(thread.join("stat")).unwrap();
+            stat.split(' ').nth(40).unwrap().to_owned()
+        };
+        while policy() != "0" {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!looping.is_finished());
+        stop.store(true, Relaxed);
+        looping.get().unwrap();
+    });
+}
+
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn nothing_is_relieved_while_nothing_waits() {

@@ -20,7 +20,9 @@
 //! has not answered by the next expiry loses its worker to the thread in the poller, unless the kernel has
 //! only given its processor to another process. A stack whose worker was taken and that still has not checked
 //! in at an expiry has its jobs made public, and is *demoted* if it runs: its thread goes to the kernel's idle
-//! class until its next scheduling point. Nothing expires while nothing waits.
+//! class until its next scheduling point, or until nothing waits any more, and for some periods at a time:
+//! beside other processes a thread in that class hardly runs, and it may hold a lock. Nothing expires while
+//! nothing waits.
 
 use super::{
     attention::CHECK_IN,
@@ -38,7 +40,7 @@ use crate::{
 use crossbeam_utils::CachePadded;
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     task::Waker,
@@ -46,6 +48,9 @@ use std::{
 
 /// How many threads wait in the poller at most.
 const MOST_POLLERS: usize = 2;
+
+/// How many relief periods a demotion lasts at most; then the thread has one in its usual class.
+const DEMOTED_PERIODS: u32 = 16;
 
 /// A poll that began this long ago, in nanoseconds, is no longer brief.
 const BRIEF: f64 = 50_000.0;
@@ -64,6 +69,8 @@ pub(crate) enum Polled<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Overrunning {
     stacks: Mutex<Vec<Arc<Stack>>>,
+    /// Those of them that were demoted, and for how many periods they have been.
+    demoted: Mutex<Vec<(Arc<Stack>, u32)>>,
     pub(crate) demotions: AtomicU64,
 }
 
@@ -270,19 +277,17 @@ impl Shared {
         taken.at(stack.level()).running.add(taken.lap());
         self.flush_ring(stack);
         let stack = stack.arc();
-        self.overrunning
-            .stacks
-            .lock()
-            .expect("nothing panics under this lock")
-            .push(stack.clone());
+        locked(&self.overrunning.stacks).push(stack.clone());
         self.arm_relief();
         Some((taken, stack))
     }
 
     /// The relief timer expired. Returns a worker that its stack did not give up in time.
     fn relieve(&self) -> Option<&Worker> {
-        self.demote_overrunning();
-        let level = self.most_urgent_queued()?;
+        let level = self.most_urgent_queued();
+        self.demote_overrunning(level.is_some());
+        self.end_demotions(level.is_some());
+        let level = level?;
         let mut taken = None;
         for worker in &self.workers {
             let serves = worker.level();
@@ -309,35 +314,61 @@ impl Shared {
         taken
     }
 
-    fn demote_overrunning(&self) {
-        let mut stacks = self
-            .overrunning
-            .stacks
-            .lock()
-            .expect("nothing panics under this lock");
-        for stack in stacks.drain(..) {
+    /// Looks at the stacks whose worker was taken before the last period. `waits`: something waits, for which
+    /// they should make room.
+    fn demote_overrunning(&self, waits: bool) {
+        let mut stacks = locked(&self.overrunning.stacks);
+        stacks.retain(|stack| {
             if !stack.attention.is_taken() {
-                continue;
+                return false;
             }
             // It may not come back for long; what it forked must not wait for it.
             if stack.deque.raise_all() {
-                self.insert_deque(&stack);
+                self.insert_deque(stack);
+            }
+            if !waits {
+                return true;
             }
             let tid = stack.tid.load(Ordering::Relaxed);
             // A thread that blocks takes no processor from anybody, and may wake up holding a lock that
             // others wait for.
             if os::thread::is_blocked(tid) || !os::thread::demote(tid) {
-                continue;
+                return false;
             }
             self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
             chaos::delay();
             stack.demoted.store(true, Ordering::SeqCst);
             // It may have checked in meanwhile, and looked at `demoted` before it was set.
-            if !stack.attention.is_taken() && stack.demoted.swap(false, Ordering::SeqCst) {
-                os::thread::promote(tid);
+            if stack.attention.is_taken() {
+                locked(&self.overrunning.demoted).push((stack.clone(), 0));
+            } else {
+                self.undo_demotion(stack);
             }
-        }
+            false
+        });
     }
+
+    /// Ends the demotions that lasted for long, or all if nothing `waits`. Those threads may be demoted again.
+    pub(crate) fn end_demotions(&self, waits: bool) {
+        let mut ended = Vec::new();
+        locked(&self.overrunning.demoted).retain_mut(|(stack, periods)| {
+            *periods += 1;
+            if !stack.demoted.load(Ordering::SeqCst) {
+                return false;
+            }
+            let stays = waits && *periods < DEMOTED_PERIODS;
+            if !stays {
+                self.undo_demotion(stack);
+                ended.push(stack.clone());
+            }
+            stays
+        });
+        locked(&self.overrunning.stacks).append(&mut ended);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under this lock")
 }
 
 /// A stack was asked to check in and has not: did it run meanwhile, or does it sleep in a call that blocks?

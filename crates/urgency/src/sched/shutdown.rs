@@ -177,6 +177,7 @@ impl Shared {
                 driver.notify();
             }
         }
+        self.end_demotions(false);
         self.rouse_spares();
     }
 

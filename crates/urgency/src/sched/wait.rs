@@ -163,7 +163,10 @@ impl Shared {
             return false;
         }
         let given = lender.attention.give_back(worker.id);
-        if !given {
+        if given {
+            // It never learns that its worker was away, nor that its thread was demoted meanwhile.
+            self.undo_demotion(&lender);
+        } else {
             me.hold(worker);
         }
         given
@@ -201,10 +204,10 @@ impl Shared {
         }
     }
 
-    /// The stack checked in after relief had demoted its thread.
-    pub(crate) fn undo_demotion(&self, me: &Stack) {
-        if me.demoted.swap(false, Ordering::AcqRel) {
-            os::thread::promote(me.tid.load(Ordering::Relaxed));
+    /// Ends the demotion of a stack's thread, if relief had demoted it.
+    pub(crate) fn undo_demotion(&self, stack: &Stack) {
+        if stack.demoted.swap(false, Ordering::SeqCst) {
+            os::thread::promote(stack.tid.load(Ordering::Relaxed));
         }
     }
 
