@@ -1,7 +1,8 @@
 //! Emptying a page, for another shard, for the table, or for a limit that was lowered.
 //!
 //! The page is closed (`heap.rs`), then its blocks are taken one by one from its beginning: a live item
-//! moves into a hole elsewhere in the shard, one for which there is no hole is evicted. Between two steps the
+//! moves into a hole elsewhere in the shard; if there is none, the items that are due are evicted until there
+//! is, and if that does not help soon the item itself. So what goes is the oldest, not what lay in the page. Between two steps the
 //! shard is as usable as ever; the state is the page's number alone, because what was emptied is
 //! one free block at the page's beginning.
 //!
@@ -19,6 +20,8 @@ use super::shard::{COLD, HOT, Shard, TEMP, WARM};
 
 /// Blocks that a write into a starved shard empties.
 const FEED: u64 = 8;
+/// Evictions in the hope of a hole for an item that must move.
+const TRIES: u32 = 3;
 
 impl Shard {
     /// Closes the page of the item that would be evicted next. `false` if there is no page.
@@ -42,7 +45,7 @@ impl Shard {
         let Some(page) = self.heap.closing() else {
             return 0;
         };
-        let mut done = 0;
+        let (mut done, mut tries) = (0, 0);
         while done < budget {
             let Some(block) = self.heap.used_from(page, 0) else {
                 break;
@@ -63,8 +66,16 @@ impl Shard {
                     self.move_first(block, to);
                 }
                 self.count.items_moved += 1;
+                tries = 0;
             } else if self.rules.evict {
-                self.evict(item, now);
+                // Room for it first, in the order of the LRU; what goes may lie in this page, too.
+                let before = self.heap.live_units(page);
+                if tries == TRIES || !self.evict_one(now) {
+                    self.evict(item, now);
+                    tries = 0;
+                } else if self.heap.live_units(page) == before {
+                    tries += 1;
+                }
             } else {
                 self.heap.reopen();
                 break;

@@ -70,6 +70,7 @@ impl Entry<'_> {
             self.store
                 .gather(self.key.hash, &mut self.shard, size, self.now);
         }
+        self.wrote = true;
         let mut put = self
             .shard
             .put(self.key, self.item, meta, content, stay, self.now);

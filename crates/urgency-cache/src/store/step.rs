@@ -145,19 +145,19 @@ impl Store {
         let mut work = 0;
         while work < budget {
             let mut shard = self.shards[number].0.lock();
+            let pages = shard.heap.page_count();
             if shard.heap.closing().is_none() && !shard.close_coldest() {
-                break;
+                return Done { work, more: false };
             }
             work += shard.empty_some(now, HOLD).max(1);
             if shard.heap.closing().is_none() {
-                shard.count.pages_moved += 1;
-                break;
+                // Without eviction and without holes the page stays.
+                let gone = shard.heap.page_count() < pages;
+                shard.count.pages_moved += u64::from(gone);
+                return Done { work, more: gone };
             }
         }
-        Done {
-            work,
-            more: work > 0,
-        }
+        Done { work, more: true }
     }
 
     /// The shard that should give a page: one that has begun to; while the limit is exceeded that with most

@@ -77,3 +77,388 @@ fn too_large_is_said_with_the_limit() {
         "{error:?}"
     );
 }
+
+#[test]
+fn writes_alone_grow_the_tables_so_that_buckets_stay_short() {
+    let store = Store::new(&Limits {
+        shards: Some(2),
+        ..Limits::default()
+    })
+    .unwrap();
+    for i in 0..100_000u32 {
+        set(&store, &i.to_le_bytes(), b"x", 0, 2);
+        if i % 1000 == 0 {
+            let stats = store.stats(2);
+            let buckets = stats.hash_bytes / 64;
+            let items = stats.curr_items;
+            assert!(items < 9 * buckets, "{items} items in {buckets} buckets");
+            assert!(
+                items < 2000 || buckets < items,
+                "{buckets} buckets for {items} items"
+            );
+        }
+    }
+    let stats = store.stats(2);
+    assert!(
+        1 << stats.hash_power_level > 50_000,
+        "{}",
+        stats.hash_power_level
+    );
+    assert!((0..100_000u32).all(|i| value(&store, &i.to_le_bytes(), 2).is_some()));
+}
+
+#[test]
+fn a_full_store_makes_room_for_the_table_when_items_become_small() {
+    let limits = Limits {
+        memory: 4 << 20,
+        shards: Some(1),
+        ..Limits::default()
+    };
+    let store = Store::new(&limits).unwrap();
+    for i in 0..10_000u32 {
+        set(&store, &i.to_le_bytes(), &[0; 2000], 0, 2);
+    }
+    for i in 0..200_000u32 {
+        set(&store, &i.to_le_bytes(), b"x", 0, 2);
+    }
+    store.check();
+    let stats = store.stats(2);
+    assert!(stats.curr_items > 40_000, "{} items", stats.curr_items);
+    assert!(stats.curr_items < 9 * stats.hash_bytes / 64);
+    assert!(stats.allocated <= 4 << 20);
+}
+
+fn small(memory: u64, shards: u32) -> Store {
+    let limits = Limits {
+        memory,
+        shards: Some(shards),
+        ..Limits::default()
+    };
+    Store::new(&Limits {
+        item_size_max: memory / 2,
+        ..limits
+    })
+    .unwrap()
+}
+
+/// Sets numbered items of `len` bytes.
+fn write(store: &Store, items: std::ops::Range<u32>, len: usize, expires: u32) {
+    for i in items {
+        set(store, &i.to_le_bytes(), &vec![7; len], expires, 2);
+    }
+}
+
+/// Sets numbered items until something was evicted; returns how many there were.
+fn fill(store: &Store, value: &[u8], now: u32) -> u32 {
+    for i in 0u32.. {
+        set(store, &i.to_le_bytes(), value, 0, now);
+        if store.stats(now).evictions > 0 {
+            return i + 1;
+        }
+    }
+    unreachable!("memory is limited")
+}
+
+fn there(store: &Store, i: u32) -> bool {
+    store.entry(&i.to_le_bytes(), 2).item().is_some()
+}
+
+#[test]
+fn the_oldest_are_evicted_first() {
+    let store = small(1 << 20, 1);
+    let n = fill(&store, &[7; 200], 2);
+    for i in n..n + 500 {
+        set(&store, &i.to_le_bytes(), &[7; 200], 0, 2);
+    }
+    let first = (0..n).find(|i| there(&store, *i)).unwrap();
+    // Each page that the growing table gets costs 264 items.
+    assert!(
+        (490..=800).contains(&first),
+        "{first} evicted after {n} + 500 writes"
+    );
+    assert!((first..n + 500).all(|i| there(&store, i)));
+}
+
+#[test]
+fn what_is_read_twice_survives_a_scan_and_what_is_read_once_does_not() {
+    let store = small(1 << 20, 1);
+    for (name, reads) in [(b"zero", 0), (b"once", 1), (b"more", 2)] {
+        set(&store, name, &[1; 100], 0, 2);
+        (0..reads).for_each(|_| assert!(value(&store, name, 2).is_some()));
+    }
+    let n = fill(&store, &[7; 200], 2);
+    write(&store, n..2 * n, 200, 0);
+    assert!(store.entry(b"zero", 2).item().is_none());
+    assert!(store.entry(b"once", 2).item().is_none());
+    assert!(store.entry(b"more", 2).item().is_some());
+}
+
+#[test]
+fn short_lived_items_are_not_evicted_while_others_are_there() {
+    let limits = Limits {
+        memory: 1 << 20,
+        item_size_max: 1 << 18,
+        ..Limits::default()
+    };
+    let store = Store::new(&Limits {
+        temporary_ttl: Some(60),
+        ..limits
+    })
+    .unwrap();
+    for i in 0..100u32 {
+        set(&store, format!("temp {i}").as_bytes(), &[1; 100], 62, 2);
+    }
+    let n = fill(&store, &[7; 200], 2);
+    write(&store, n..3 * n, 200, 0);
+    assert!((0..100).all(|i| value(&store, format!("temp {i}").as_bytes(), 61).is_some()));
+    assert_eq!(store.stats(2).segments[Segment::Temp as usize].items, 100);
+}
+
+#[test]
+fn the_crawler_gives_the_memory_of_the_expired_back() {
+    let store = small(16 << 20, 4);
+    let empty = store.stats(2).allocated;
+    write(&store, 0..10_000u32, 500, 10);
+    let full = store.stats(2).pages;
+    let (mut cursor, mut steps) = (Cursor::default(), 0);
+    while store.crawl_step(&mut cursor, 10, 200).more {
+        steps += 1;
+    }
+    assert!(steps > 10, "it comes in steps");
+    let stats = store.stats(10);
+    assert_eq!((stats.curr_items, stats.crawler_reclaimed), (0, 10_000));
+    assert_eq!(stats.expired_unfetched, 10_000);
+    assert!(
+        full > 80 && stats.pages <= 4,
+        "{} of {full} pages stay",
+        stats.pages
+    );
+    assert!(stats.allocated - stats.hash_bytes - 4 * heap::PAGE_COST <= empty);
+    store.check();
+}
+
+#[test]
+fn a_lowered_limit_is_reached_by_rebalancing_and_the_newest_stay() {
+    let limits = Limits {
+        memory: 16 << 20,
+        shards: Some(4),
+        ..Limits::default()
+    };
+    let store = Store::new(&limits).unwrap();
+    write(&store, 0..50_000u32, 200, 0);
+    store.set_memory_limit(9 << 20).unwrap();
+    let mut steps = 0;
+    while store.rebalance_step(2, 100).more {
+        steps += 1;
+    }
+    let stats = store.stats(2);
+    assert!(steps > 20, "it comes in steps");
+    assert!(stats.allocated <= 9 << 20, "{}", stats.allocated);
+    assert!(
+        stats.curr_items * 250 > 7 << 20,
+        "{} items",
+        stats.curr_items
+    );
+    let newest = (40_000..50_000).filter(|i| there(&store, *i)).count();
+    assert!(newest > 9_900, "{newest}");
+    store.check();
+}
+
+#[test]
+fn a_large_item_takes_its_pages_from_all_shards() {
+    let store = small(16 << 20, 8);
+    write(&store, 0..200_000u32, 100, 0);
+    let large: Vec<_> = (0..7 << 20).map(|i| (i * 7 % 251) as u8).collect();
+    for _ in 0..3 {
+        set(&store, b"large", &large, 0, 2);
+        assert!(value(&store, b"large", 2).unwrap() == large);
+        store.check();
+    }
+    let mut entry = store.entry(b"large", 2);
+    entry.append(&[b"tail"]).unwrap_err();
+    assert_eq!(
+        entry.item().unwrap().value_len(),
+        large.len(),
+        "a failed append changes nothing"
+    );
+    drop(entry);
+    assert!(store.stats(2).allocated <= 16 << 20);
+    assert!(store.entry(b"large", 2).remove());
+    store.check();
+}
+
+#[test]
+fn after_tiny_items_a_long_key_costs_a_few_of_them_only() {
+    let store = small(2 << 20, 1);
+    let n = fill(&store, b"x", 2);
+    let before = store.stats(2).evictions;
+    for i in 0..20u8 {
+        set(&store, &[i + 1; 250], &[i; 600], 0, 2);
+    }
+    let evicted = store.stats(2).evictions - before;
+    assert!(
+        evicted < 20 * 60,
+        "{evicted} of {n} tiny items for 20 items of 900 bytes"
+    );
+    assert!((0..20u8).all(|i| value(&store, &[i + 1; 250], 2) == Some(vec![i; 600])));
+    store.check();
+}
+
+#[test]
+fn pages_move_to_the_shard_whose_items_are_evicted_young() {
+    let store = small(4 << 20, 2);
+    let of = |shard: usize, from: u32| {
+        let store = &store;
+        (from..).filter(move |i| store.number(store.key(&i.to_le_bytes()).hash) == shard)
+    };
+    for i in of(0, 0).take(20_000) {
+        set(&store, &i.to_le_bytes(), &[7; 200], 0, 2);
+    }
+    let pages = |shard: usize| store.shards[shard].0.lock().heap.page_count();
+    let before = pages(0);
+    for (turn, i) in of(1, 0).take(20_000).enumerate() {
+        set(
+            &store,
+            &i.to_le_bytes(),
+            &[7; 200],
+            0,
+            1000 + turn as u32 / 100,
+        );
+        store.rebalance_step(1000 + turn as u32 / 100, 50);
+    }
+    assert!(
+        pages(0) < before && pages(1) > before / 4,
+        "{before}: {} and {}",
+        pages(0),
+        pages(1)
+    );
+    store.check();
+}
+
+#[test]
+fn without_eviction_nothing_is_lost_and_what_expires_makes_room() {
+    let limits = Limits {
+        memory: 1 << 20,
+        item_size_max: 1 << 18,
+        ..Limits::default()
+    };
+    let store = Store::new(&Limits {
+        evict: false,
+        ..limits
+    })
+    .unwrap();
+    let new = NewItem {
+        expires: 10,
+        value: &[&[7; 200]],
+        ..NewItem::default()
+    };
+    let n = (0u32..)
+        .find(|i| store.entry(&i.to_le_bytes(), 2).set(&new).is_err())
+        .unwrap();
+    assert!(n > 2000 && (0..n).all(|i| there(&store, i)));
+    let error = store.entry(b"more", 2).set(&new);
+    assert!(
+        matches!(error, Err(StoreError::OutOfMemory { .. })),
+        "{error:?}"
+    );
+    store
+        .entry(&0u32.to_le_bytes(), 2)
+        .set(&new)
+        .expect("an item can be replaced in its place");
+    store
+        .entry(b"more", 10)
+        .set(&new)
+        .expect("the dead make room");
+    store.check();
+}
+
+#[test]
+fn limits_that_cannot_be_are_named_with_what_is_allowed() {
+    let least = Store::new(&Limits {
+        memory: 5,
+        ..Limits::default()
+    })
+    .err();
+    assert_eq!(
+        least,
+        Some(LimitsError::Memory {
+            value: 5,
+            least: MEMORY_LEAST
+        })
+    );
+    let item = Limits {
+        item_size_max: 40 << 20,
+        ..Limits::default()
+    };
+    let message = Store::new(&item).err().unwrap().to_string();
+    assert!(
+        message.contains("41943040") && message.contains("33554432"),
+        "{message}"
+    );
+    let shards = Store::new(&Limits {
+        shards: Some(3),
+        ..Limits::default()
+    })
+    .err();
+    assert_eq!(
+        shards,
+        Some(LimitsError::Shards {
+            value: 3,
+            most: SHARDS_MOST
+        })
+    );
+    let percent = Store::new(&Limits {
+        hot_percent: 60,
+        ..Limits::default()
+    })
+    .err();
+    assert_eq!(percent, Some(LimitsError::Percent { hot: 60, warm: 40 }));
+    assert!(small(2 << 20, 1).set_memory_limit(7).is_err());
+}
+
+#[test]
+fn after_65_536_flushes_nothing_old_comes_back() {
+    let store = small(2 << 20, 1);
+    set(&store, b"old", b"1", 0, 2);
+    for _ in 0..1 << 16 {
+        store.flush_all(0, 2);
+    }
+    assert_eq!(value(&store, b"old", 2), None);
+    store.check();
+}
+
+#[test]
+fn a_panic_in_the_closure_of_a_read_harms_nobody() {
+    let store = store();
+    set(&store, b"a", b"1", 0, 2);
+    let panics =
+        std::panic::AssertUnwindSafe(|| store.get(b"a", 2, |_| panic!("mine")).unwrap_or(()));
+    assert!(std::panic::catch_unwind(panics).is_err());
+    assert_eq!(value(&store, b"a", 2).as_deref(), Some(&b"1"[..]));
+    store.check();
+}
+
+#[test]
+fn a_limit_that_cannot_be_reached_without_eviction_ends_the_work_all_the_same() {
+    let limits = Limits {
+        memory: 2 << 20,
+        item_size_max: 1 << 18,
+        evict: false,
+        ..Limits::default()
+    };
+    let store = Store::new(&limits).unwrap();
+    let new = NewItem {
+        value: &[&[7; 200]],
+        ..NewItem::default()
+    };
+    let n = (0u32..)
+        .find(|i| store.entry(&i.to_le_bytes(), 2).set(&new).is_err())
+        .unwrap();
+    store.set_memory_limit(1 << 20).unwrap();
+    let steps = (0..1000)
+        .take_while(|_| store.rebalance_step(2, 100).more)
+        .count();
+    assert!(steps < 100, "{steps} steps");
+    assert!((0..n).all(|i| there(&store, i)));
+    store.check();
+}
