@@ -5,6 +5,7 @@
 //! `urgency cache` is a cache server in the place of memcached.
 //!
 //! `urgency load cache` loads a server that speaks memcached's protocol ([`urgency_load`]).
+//! `urgency sim` simulates schedulers ([`urgency_sim`]).
 //!
 //! Exit codes: 0 all went well; 1 something failed while running (a process died, a file could not be written); 2 the command line
 //! was wrong, and nothing was started.
@@ -41,6 +42,8 @@ enum Command {
     /// Load generators.
     #[command(subcommand)]
     Load(Load),
+    /// Simulate a scheduler on up to 1,024 workers, and check the papers' bounds.
+    Sim(Box<urgency_sim::command::Options>),
     #[command(hide = true)]
     DemoServer { spec: String },
     #[command(hide = true)]
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Load(Load::Cache(options)) => urgency_load::command::run(&options),
         Command::Load(Load::Compare(options)) => compare::run(&options),
+        Command::Sim(options) => urgency_sim::command::run(&options),
         Command::DemoServer { spec } => with_spec(&spec, demo::server::main),
         Command::DemoClient { spec } => with_spec(&spec, demo::client::main),
         Command::CompareChild { spec } => with_spec(&spec, compare::embedded),

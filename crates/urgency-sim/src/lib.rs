@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+pub mod command;
 pub mod dag;
 mod engine;
 pub mod generate;

@@ -13,6 +13,7 @@ pub(crate) fn predecessors(dag: &Dag) -> Vec<Vertex> {
         .iter()
         .filter(|thread| thread.release.is_some())
         .map(|thread| thread.first)
+        .filter(|&first| pending[first as usize] == 0)
         .collect();
     roots.reverse();
     let mut stack = roots;

@@ -252,6 +252,8 @@ impl<'a> Engine<'a> {
     fn run(mut self) -> Result<Report, MachineError> {
         for (number, thread) in self.dag.threads.iter().enumerate() {
             if let Some(time) = thread.release {
+                // The release is one more parent.
+                self.pending[thread.first as usize] += 1;
                 self.at(time, 0, Event::Release(number as Thread));
             }
         }
@@ -275,9 +277,7 @@ impl<'a> Engine<'a> {
                 Event::Over(vertex) => self.parent_done(vertex, None),
                 Event::Release(thread) => {
                     let vertex = self.dag.threads[thread as usize].first;
-                    if self.pending[vertex as usize] == 0 {
-                        self.enabled(vertex, None);
-                    }
+                    self.parent_done(vertex, None);
                 }
                 Event::Quantum => {
                     if self.is_stuck() {

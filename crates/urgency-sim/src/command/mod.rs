@@ -1,0 +1,197 @@
+//! The command `urgency sim`.
+//!
+//! One run: a computation ([`options::Shape`], or a trace), a machine, a table of what happened and of the bounds. With
+//! `--compare` the same computation under every pool policy, one row each. With `--calibrate` nothing is
+//! simulated: the costs of this machine are measured, to be given to `--costs`.
+//!
+//! Exit codes: 0; 1 if a bound whose premises hold is violated, or a file cannot be read or written; 2 if the
+//! command line is wrong.
+
+mod calibrate;
+mod options;
+mod picture;
+mod table;
+
+pub use options::Options;
+
+use crate::{Machine, Report, bounds, dag::Dag, run as simulate, trace};
+use std::{fs, process::ExitCode};
+use urgency_policy::pool::Kind;
+
+/// What stops the command: the exit code and what to say.
+struct Stop(u8, String);
+
+fn wrong(said: impl ToString) -> Stop {
+    Stop(2, said.to_string())
+}
+
+fn failed(said: impl ToString) -> Stop {
+    Stop(1, said.to_string())
+}
+
+/// Runs the command.
+pub fn run(options: &Options) -> ExitCode {
+    match perform(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop(code, said)) => {
+            eprintln!("urgency sim: {said}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn perform(options: &Options) -> Result<(), Stop> {
+    if options.calibrate {
+        let costs = calibrate::costs();
+        println!("{}", serde_json::to_string(&costs).map_err(failed)?);
+        return Ok(());
+    }
+    let dag = options.dag()?;
+    let machine = options.machine(dag.levels())?;
+    if let Some(path) = &options.write_trace {
+        write(path, &trace::write(&dag))?;
+    }
+    print!("{}", table::computation(&dag));
+    if options.compare {
+        return compare(options, &dag, &machine);
+    }
+    let reports = (0..options.seeds.max(1))
+        .map(|more| {
+            let seeded = Machine {
+                seed: machine.seed + more,
+                ..machine.clone()
+            };
+            simulate(&dag, &options.reseeded(seeded)).map_err(wrong)
+        })
+        .collect::<Result<Vec<Report>, Stop>>()?;
+    let report = &reports[0];
+    print!("{}", table::report(report));
+    let mut checks = bounds::all(&dag, &machine, report);
+    if reports.len() > 1 {
+        checks.extend(bounds::expectations(&dag, &machine, &reports));
+    }
+    print!("{}", table::checks(&checks));
+    if let Some(path) = &options.json {
+        let all = serde_json::json!({ "report": report, "checks": checks });
+        write(path, &all.to_string())?;
+    }
+    if let Some(path) = &options.picture {
+        write(path, &picture::schedule(report).map_err(failed)?)?;
+    }
+    match checks.iter().find(|check| !check.is_consistent()) {
+        Some(check) => Err(failed(format!(
+            "{} does not hold, though its premises do; please report this with the command line",
+            check.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The same computation under every pool policy.
+fn compare(options: &Options, dag: &Dag, machine: &Machine) -> Result<(), Stop> {
+    let mut rows = Vec::new();
+    for (name, pool, _) in Kind::NAMED {
+        let machine = Machine {
+            pool,
+            record: 0,
+            ..machine.clone()
+        };
+        rows.push((name, simulate(dag, &machine).map_err(wrong)?));
+    }
+    print!("{}", table::comparison(&rows));
+    if let Some(path) = &options.json {
+        let all: serde_json::Map<_, _> = rows
+            .iter()
+            .map(|(name, report)| ((*name).to_owned(), serde_json::json!(report)))
+            .collect();
+        write(path, &serde_json::Value::from(all).to_string())?;
+    }
+    if let Some(path) = &options.picture {
+        write(path, &picture::trade_off(&rows).map_err(failed)?)?;
+    }
+    Ok(())
+}
+
+fn write(path: &std::path::Path, text: &str) -> Result<(), Stop> {
+    fs::write(path, text)
+        .map_err(|cause| failed(format!("{} cannot be written: {cause}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(line: &str) -> Options {
+        let words = std::iter::once("sim").chain(line.split_whitespace());
+        Line::try_parse_from(words).unwrap().options
+    }
+
+    fn said(line: &str) -> (u8, String) {
+        let Err(Stop(code, said)) = perform(&options(line)) else {
+            panic!("{line}: nothing was wrong");
+        };
+        (code, said)
+    }
+
+    #[test]
+    fn every_computation_runs_under_every_schedule_and_is_drawn() {
+        for shape in options::Shape::ALL {
+            let shape = shape.name();
+            for schedule in ["prompt", "fair", "adaptive", "fixed", "winner"] {
+                let line = format!(
+                    "--dag {shape} --size 40 --time-ms 3 --rate 300 --workers 3 --schedule {schedule}"
+                );
+                let options = options(&line);
+                let dag = options.dag().ok().unwrap();
+                let machine = options.machine(dag.levels()).ok().unwrap();
+                let report = simulate(&dag, &machine).unwrap();
+                assert_eq!(report.work, dag.total_work(), "{line}");
+                let svg = picture::schedule(&report).unwrap();
+                assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_comparison_has_a_row_and_a_point_for_each_pool_policy() {
+        let options = options("--dag memcached --time-ms 5 --rate 20000 --workers 4");
+        let dag = options.dag().ok().unwrap();
+        let machine = options.machine(dag.levels()).ok().unwrap();
+        let rows: Vec<_> = Kind::NAMED
+            .into_iter()
+            .map(|(name, pool, _)| {
+                let machine = Machine {
+                    pool,
+                    ..machine.clone()
+                };
+                (name, simulate(&dag, &machine).unwrap())
+            })
+            .collect();
+        let (text, svg) = (table::comparison(&rows), picture::trade_off(&rows).unwrap());
+        for (name, ..) in Kind::NAMED {
+            assert!(text.contains(name) && svg.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_command_line_is_said_with_exit_code_2() {
+        let (code, text) = said("--schedule fair --stretches 1.5,2");
+        assert_eq!(code, 2);
+        assert!(text.contains("1.16"), "{text}");
+        assert!(said("--pool filo").1.contains("fifo, lifo"));
+        assert!(said("--workers 2000").1.contains("1 to 1024"));
+        assert!(said("--dag nothing").1.contains("fork-join"));
+        assert!(
+            said("--trace /nowhere/at.all")
+                .1
+                .contains("/nowhere/at.all")
+        );
+    }
+}

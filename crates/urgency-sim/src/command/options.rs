@@ -1,0 +1,291 @@
+//! The options, and what they stand for.
+
+use super::{Stop, failed, wrong};
+use crate::{Costs, Machine, dag::Dag, generate, machine::MAX_WORKERS, trace};
+use clap::Args;
+use std::path::PathBuf;
+use urgency_policy::{
+    level::{
+        Adaptive, Criterion, FixedShares, Otherwise, Parameters, Rounds, Schedule, WinnerTakeAll,
+    },
+    pool::Kind,
+};
+
+/// What to simulate.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The computation: fork-join, futures, map-reduce, wavefront, random, inversions, three-levels, job-server,
+    /// memcached, bing or finance.
+    #[arg(long, default_value = "fork-join")]
+    dag: String,
+    /// A computation from a file instead.
+    #[arg(long)]
+    trace: Option<PathBuf>,
+    /// How large a shape is: leaves, futures, rows or vertices.
+    #[arg(long, default_value_t = 1000)]
+    size: u32,
+    /// The work of a vertex or leaf in nanoseconds.
+    #[arg(long, default_value_t = 1000)]
+    work: u64,
+    /// The latency of I/O in nanoseconds.
+    #[arg(long, default_value_t = 100_000)]
+    latency: u64,
+    /// How long requests arrive, in milliseconds.
+    #[arg(long, default_value_t = 100)]
+    time_ms: u64,
+    /// Arrivals a second; for bing and finance the load in percent.
+    #[arg(long, default_value_t = 50.0)]
+    rate: f64,
+    /// How many workers, up to 1024.
+    #[arg(long, default_value_t = 2)]
+    workers: usize,
+    /// Between levels: prompt, fair, winner, adaptive or fixed.
+    #[arg(long, default_value = "prompt")]
+    schedule: String,
+    /// The levels' shares for fair and fixed, most urgent first; equal ones if nothing is said.
+    #[arg(long, value_delimiter = ',')]
+    shares: Vec<f64>,
+    /// The stretches that the levels tolerate, instead of shares.
+    #[arg(long, value_delimiter = ',', conflicts_with = "shares")]
+    stretches: Vec<f64>,
+    /// The length of a round in microseconds.
+    #[arg(long, default_value_t = 5000)]
+    round_us: u64,
+    /// Draw rounds independently, as the fairness paper does.
+    #[arg(long)]
+    lots: bool,
+    /// Fixed shares: idle workers serve other levels.
+    #[arg(long)]
+    donate: bool,
+    /// The quantum of the adaptive schedule in microseconds.
+    #[arg(long, default_value_t = 1000)]
+    quantum_us: u64,
+    /// Its utilisation bound, 0 to 1.
+    #[arg(long, default_value_t = 0.9)]
+    utilisation: f64,
+    /// Its growth factor.
+    #[arg(long, default_value_t = 2.0)]
+    growth: f64,
+    /// Its initial desire.
+    #[arg(long, default_value_t = 1)]
+    desire: usize,
+    /// Within a level: the name of a pool policy; a wrong one lists them.
+    #[arg(long, default_value = "aging")]
+    pool: String,
+    /// What scheduling costs: zero, measured, or a file of JSON as `--calibrate` prints it.
+    #[arg(long, default_value = "zero")]
+    costs: String,
+    /// The longest time without a scheduling point, in nanoseconds.
+    #[arg(long)]
+    check_in: Option<u64>,
+    /// How many looks in a row may fail before a worker sleeps.
+    #[arg(long, default_value_t = 32)]
+    patience: u32,
+    /// The seed of everything that is random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many runs with seeds from there on; bounds on expectations use them all.
+    #[arg(long, default_value_t = 1)]
+    pub(super) seeds: u64,
+    /// Run every pool policy, one row each.
+    #[arg(long)]
+    pub(super) compare: bool,
+    /// Write the report as JSON.
+    #[arg(long)]
+    pub(super) json: Option<PathBuf>,
+    /// Write a picture (SVG): the schedule, or the trade-off of a comparison.
+    #[arg(long)]
+    pub(super) picture: Option<PathBuf>,
+    /// Write the computation as a trace.
+    #[arg(long)]
+    pub(super) write_trace: Option<PathBuf>,
+    /// Measure this machine's costs, and simulate nothing.
+    #[arg(long)]
+    pub(super) calibrate: bool,
+}
+
+/// A computation that can be generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    ForkJoin,
+    Futures,
+    MapReduce,
+    Wavefront,
+    Random,
+    Inversions,
+    ThreeLevels,
+    JobServer,
+    Memcached,
+    Bing,
+    Finance,
+}
+
+impl Shape {
+    pub(super) const ALL: [Shape; 11] = [
+        Shape::ForkJoin,
+        Shape::Futures,
+        Shape::MapReduce,
+        Shape::Wavefront,
+        Shape::Random,
+        Shape::Inversions,
+        Shape::ThreeLevels,
+        Shape::JobServer,
+        Shape::Memcached,
+        Shape::Bing,
+        Shape::Finance,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Shape::ForkJoin => "fork-join",
+            Shape::Futures => "futures",
+            Shape::MapReduce => "map-reduce",
+            Shape::Wavefront => "wavefront",
+            Shape::Random => "random",
+            Shape::Inversions => "inversions",
+            Shape::ThreeLevels => "three-levels",
+            Shape::JobServer => "job-server",
+            Shape::Memcached => "memcached",
+            Shape::Bing => "bing",
+            Shape::Finance => "finance",
+        }
+    }
+
+    fn of(name: &str) -> Result<Shape, Stop> {
+        let found = Shape::ALL.into_iter().find(|shape| shape.name() == name);
+        found.ok_or_else(|| {
+            let names = Shape::ALL.map(Shape::name).join(", ");
+            wrong(format!(
+                "there is no computation {name:?}; there are {names}"
+            ))
+        })
+    }
+}
+
+impl Options {
+    pub(super) fn dag(&self) -> Result<Dag, Stop> {
+        if let Some(path) = &self.trace {
+            let text = std::fs::read_to_string(path);
+            let text = text
+                .map_err(|cause| failed(format!("{} cannot be read: {cause}", path.display())))?;
+            return trace::read(&text).map_err(wrong);
+        }
+        let (size, work, seed) = (self.size.max(1), self.work, self.seed);
+        let time = self.time_ms * 1_000_000;
+        let random = generate::Random {
+            vertices: size,
+            work,
+            latency: self.latency,
+            within: time,
+            ..generate::Random::default()
+        };
+        Ok(match Shape::of(&self.dag)? {
+            Shape::ForkJoin => generate::fork_join(size.ilog2(), 2, work),
+            Shape::Futures => generate::futures(size, work, seed),
+            Shape::MapReduce => generate::map_reduce(u64::from(size), self.latency, work, 100),
+            Shape::Wavefront => generate::wavefront(size.isqrt(), size.isqrt(), work),
+            Shape::Random => generate::random(random, seed),
+            Shape::Inversions => {
+                let inversions = true;
+                generate::random(
+                    generate::Random {
+                        inversions,
+                        ..random
+                    },
+                    seed,
+                )
+            }
+            Shape::ThreeLevels => {
+                let kernel = time * self.workers as u64 / 8;
+                generate::three_levels(self.workers, time, 20_000_000, kernel, work)
+            }
+            Shape::JobServer => generate::job_server(self.rate, time, seed),
+            Shape::Memcached => generate::memcached_like(600, self.rate, time, seed),
+            Shape::Bing => generate::bing(self.workers, self.rate / 100.0, time, seed),
+            Shape::Finance => generate::finance_like(self.workers, self.rate / 100.0, time, seed),
+        })
+    }
+
+    fn criterion(&self, levels: usize) -> Result<Criterion, Stop> {
+        if !self.stretches.is_empty() {
+            return Criterion::from_stretches(&self.stretches).map_err(wrong);
+        }
+        if !self.shares.is_empty() {
+            return Criterion::from_shares(&self.shares).map_err(wrong);
+        }
+        Criterion::from_shares(&vec![1.0 / levels as f64; levels]).map_err(wrong)
+    }
+
+    pub(super) fn machine(&self, levels: usize) -> Result<Machine, Stop> {
+        if self.workers == 0 || self.workers > MAX_WORKERS {
+            return Err(wrong(crate::MachineError::Workers(self.workers)));
+        }
+        let round = self.round_us.saturating_mul(1000);
+        let schedule = match self.schedule.as_str() {
+            "prompt" => Schedule::Prompt,
+            "fair" => {
+                let rounds = Rounds::new(self.criterion(levels)?).with_length(round);
+                Schedule::FairlyPrompt(if self.lots {
+                    rounds.independent(self.seed)
+                } else {
+                    rounds
+                })
+            }
+            "winner" => Schedule::WinnerTakeAll(WinnerTakeAll::new(round)),
+            "adaptive" => {
+                let parameters = Parameters {
+                    quantum: self.quantum_us.saturating_mul(1000),
+                    utilisation: self.utilisation,
+                    growth: self.growth,
+                    initial: self.desire,
+                };
+                Schedule::Adaptive(Adaptive::new(levels, parameters).map_err(wrong)?)
+            }
+            "fixed" => {
+                let otherwise = if self.donate || self.workers < levels {
+                    Otherwise::Donate
+                } else {
+                    Otherwise::Wait
+                };
+                Schedule::Fixed(FixedShares::new(&self.criterion(levels)?, otherwise))
+            }
+            other => {
+                return Err(wrong(format!(
+                    "there is no schedule {other:?}; there are prompt, fair, winner, adaptive and fixed"
+                )));
+            }
+        };
+        let costs = match self.costs.as_str() {
+            "zero" => Costs::ZERO,
+            "measured" => Costs::MEASURED,
+            path => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|cause| failed(format!("{path} cannot be read: {cause}")))?;
+                serde_json::from_str(&text)
+                    .map_err(|cause| wrong(format!("{path} is no table of costs: {cause}")))?
+            }
+        };
+        Ok(Machine {
+            workers: self.workers,
+            schedule,
+            pool: self.pool.parse::<Kind>().map_err(wrong)?,
+            costs,
+            check_in: self.check_in,
+            patience: self.patience,
+            seed: self.seed,
+            record: if self.picture.is_some() { 20_000 } else { 0 },
+            ..Machine::default()
+        })
+    }
+
+    /// The machine of a further run: its lots, too, come from its seed.
+    pub(super) fn reseeded(&self, machine: Machine) -> Machine {
+        match machine.schedule {
+            Schedule::FairlyPrompt(rounds) if self.lots => Machine {
+                schedule: Schedule::FairlyPrompt(rounds.independent(machine.seed)),
+                ..machine
+            },
+            _ => machine,
+        }
+    }
+}
