@@ -124,6 +124,10 @@
 //! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it runs at that level:
 //!     `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
 //!
+//! 13. *Fair, if asked for.* With a [`Criterion`] each level that has work gets its share of the workers' time, rounds of 5 ms
+//!     at a time, from code without scheduling points as well: `levels_that_always_have_work_get_their_shares`,
+//!     `code_without_scheduling_points_gives_way_at_the_end_of_its_round`.
+//!
 //! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock) is not checked for
 //! inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an urgent waiter wait for it.
 //!
@@ -204,5 +208,6 @@ pub use {
     spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},
     task::{Handle, Shared, WaitError, WaitErrorKind},
     urgency_levels::levels,
+    urgency_policy::level::{Criterion, CriterionError},
     yield_now::{YieldNow, yield_now},
 };

@@ -124,7 +124,7 @@ impl Criterion {
 
 fn check_count(given: usize) -> Result<(), CriterionError> {
     if given == 0 || given > MAX_LEVELS {
-        return Err(CriterionError::Levels { given });
+        return Err(CriterionError::Count { given });
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ fn apportion(shares: &[f64], sum: f64) -> Vec<u32> {
 #[non_exhaustive]
 pub enum CriterionError {
     /// There is no level, or there are more than [`MAX_LEVELS`].
-    Levels {
+    Count {
         /// How many there are.
         given: usize,
     },
@@ -194,7 +194,7 @@ pub enum CriterionError {
 impl fmt::Display for CriterionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Levels { given } => write!(
+            Self::Count { given } => write!(
                 f,
                 "a fairness criterion for {given} levels was asked for; give one number for each of 1 to {MAX_LEVELS} levels"
             ),
@@ -269,7 +269,7 @@ mod tests {
         assert!(Criterion::from_stretches(&[f64::NAN]).is_err());
         assert_eq!(
             Criterion::from_shares(&[]),
-            Err(CriterionError::Levels { given: 0 })
+            Err(CriterionError::Count { given: 0 })
         );
     }
 

@@ -1,6 +1,6 @@
 //! The command `urgency sim`.
 //!
-//! One run: a computation ([`options::Shape`], or a trace), a machine, a table of what happened and of the bounds. With
+//! One run: a computation (generated, or a trace), a machine, a table of what happened and of the bounds. With
 //! `--compare` the same computation under every pool policy, one row each. With `--calibrate` nothing is
 //! simulated: the costs of this machine are measured, to be given to `--costs`.
 //!

@@ -6,6 +6,7 @@ use crate::{
     sched::{shared::Shared, thread_options::ThreadOptions},
 };
 use std::{fmt, sync::Arc, thread};
+use urgency_policy::level::Criterion;
 
 /// The most workers that a runtime can have.
 pub const MAX_WORKERS: usize = 1024;
@@ -21,6 +22,7 @@ pub struct Builder {
     threads: ThreadOptions,
     levels: LevelTable,
     real_time: bool,
+    fairness: Option<Criterion>,
 }
 
 /// Why a [`Runtime`] could not be built.
@@ -39,6 +41,13 @@ pub enum BuildError {
     },
     /// There is a global runtime already.
     GlobalExists,
+    /// The fairness criterion has not one share for each level.
+    Fairness {
+        /// How many shares it has.
+        shares: usize,
+        /// How many levels the runtime has.
+        levels: usize,
+    },
 }
 
 impl fmt::Display for BuildError {
@@ -54,6 +63,11 @@ impl fmt::Display for BuildError {
                 "a thread limit of {limit} is too small for this number of workers; it must be at \
                  least {least}"
             ),
+            BuildError::Fairness { shares, levels } => write!(
+                f,
+                "a fairness criterion with {shares} shares was given to a runtime with {levels} levels; \
+                 give one share for each level, the most urgent first"
+            ),
             BuildError::GlobalExists => write!(
                 f,
                 "the global runtime exists already: call `build_global` before anything uses it, and \
@@ -65,6 +79,16 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
+/// See [`Runtime::set_fairness`].
+pub(super) fn set_fairness(shared: &Shared, criterion: Criterion) -> Result<(), BuildError> {
+    let (shares, levels) = (criterion.parts().len(), shared.levels.len());
+    if shares != levels {
+        return Err(BuildError::Fairness { shares, levels });
+    }
+    shared.fair.set(criterion);
+    Ok(())
+}
+
 impl Builder {
     pub(super) fn new() -> Self {
         Builder {
@@ -72,6 +96,7 @@ impl Builder {
             threads: ThreadOptions::new(DEFAULT_THREAD_LIMIT),
             levels: LevelTable::of::<OneLevel>(),
             real_time: false,
+            fairness: None,
         }
     }
 
@@ -145,6 +170,26 @@ impl Builder {
         self
     }
 
+    /// Shares the workers between the levels: each level is entitled to its part of their time, in rounds of
+    /// 5 ms, and what a level does not use goes to the most urgent one that has work. Without this, urgent work
+    /// goes first without limit. See [`Criterion`] for shares and tolerated stretches, and
+    /// [`Runtime::set_fairness`] for a change while the runtime runs. (Fairness in Responsive Parallelism, section 3.)
+    ///
+    /// ```
+    /// use urgency::{Criterion, Runtime};
+    /// urgency::levels! { App: Interactive > Query > Batch }
+    ///
+    /// // Queries take at most 4 times as long as alone, batches 10 times; interactive work gets the rest.
+    /// let criterion = Criterion::from_stretches(&[f64::INFINITY, 4.0, 10.0])?;
+    /// let runtime = Runtime::builder().levels::<App>().fairness(criterion).build()?;
+    /// # drop(runtime);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fairness(mut self, criterion: Criterion) -> Self {
+        self.fairness = Some(criterion);
+        self
+    }
+
     /// Puts the thread that waits for events into the real-time class while it waits, and while it polls
     /// the tasks that the events were for. Closures and forked jobs never run there. It needs a permission
     /// (`CAP_SYS_NICE` or an `RLIMIT_RTPRIO`); without it nothing happens, and `Stats::real_time` says so.
@@ -171,7 +216,11 @@ impl Builder {
                 least,
             });
         }
-        Ok(Shared::new(workers, self.levels, threads, self.real_time))
+        let shared = Shared::new(workers, self.levels, threads, self.real_time);
+        if let Some(criterion) = &self.fairness {
+            set_fairness(&shared, criterion.clone())?;
+        }
+        Ok(shared)
     }
 
     /// Builds the runtime. It has no thread until something needs one.

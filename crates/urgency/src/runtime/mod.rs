@@ -27,6 +27,7 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
+use urgency_policy::level::Criterion;
 
 /// A task runtime: workers, levels, an I/O driver.
 ///
@@ -132,6 +133,16 @@ impl Runtime {
     /// Polls `future` on the calling thread, as a stack of this runtime, until it is ready.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.run(|| crate::block_on(future))
+    }
+
+    /// From the next round of each worker on, the levels have these shares; see [`Builder::fairness`]. A
+    /// runtime that had no criterion is fair from now on.
+    ///
+    /// # Errors
+    ///
+    /// If the criterion has not one share for each level of the runtime.
+    pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
+        builder::set_fairness(&self.shared, criterion)
     }
 
     /// What the runtime did so far: a snapshot of its accounting.

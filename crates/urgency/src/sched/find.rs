@@ -54,7 +54,7 @@ impl Shared {
     pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let level = Prompt.serve(self.ready.levels() & !fruitless)?;
+            let level = worker.seat().serve(self.ready.levels() & !fruitless)?;
             if let Some(work) = self.next_at(me, worker, level) {
                 if hidden {
                     self.show_hidden();
@@ -134,18 +134,17 @@ impl Shared {
         }
     }
 
-    /// Work that is more urgent than `level`, if there is any.
+    /// Work for which the worker leaves `level`, if there is any.
     pub(crate) fn next_above(&self, me: &Stack, level: u8) -> Option<Work> {
-        if !self.is_more_urgent_ready(level) {
+        let worker = me.worker();
+        if !self.is_drawn(worker, level) {
             return None;
         }
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let above = Prompt.serve(self.ready.levels() & !fruitless)?;
-            if above >= level {
-                return None;
-            }
-            if let Some(work) = self.next_at(me, me.worker(), above) {
+            let levels = self.ready.levels() & !fruitless;
+            let above = worker.seat().abandon_for(levels, level)?;
+            if let Some(work) = self.next_at(me, worker, above) {
                 if hidden {
                     self.show_hidden();
                 }

@@ -8,6 +8,7 @@
 //! - [`run`]: how work is run, and the scheduling point;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
 //! - [`hand_off`]: how a worker goes to another thread; spare threads;
+//! - [`fair`]: rounds, if the runtime has a fairness criterion;
 //! - [`personal`]: jobs for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, events that take a worker over, relief;
@@ -54,6 +55,8 @@ mod loop_modules {
 #[cfg(not(urgency_loom))]
 pub(crate) use loop_modules::{StolenJob, Work};
 
+#[cfg(not(urgency_loom))]
+pub(crate) mod fair;
 #[cfg(not(urgency_loom))]
 pub(crate) mod find;
 #[cfg(not(urgency_loom))]

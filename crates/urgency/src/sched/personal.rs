@@ -103,7 +103,7 @@ impl Shared {
         if !self.personal.any() {
             return None;
         }
-        let admit = |level| !self.is_more_urgent_ready(level);
+        let admit = |level| !self.is_drawn(worker, level);
         self.personal.pop(Self::inbox_of(me, worker), admit)
     }
 

@@ -45,6 +45,7 @@ use std::{
     },
     task::Waker,
 };
+use urgency_policy::level::{LevelPolicy, Seat};
 
 /// How many threads wait in the poller at most.
 const MOST_POLLERS: usize = 2;
@@ -170,6 +171,7 @@ impl Shared {
             let entries = run::in_batch(|| wake_all(&mut ready));
             if relief {
                 self.threads.relief_expired();
+                self.end_rounds();
             }
             chaos::delay();
             let worker = self
@@ -221,6 +223,7 @@ impl Shared {
         self.batch_inserted(entries, true);
         if relief {
             self.threads.relief_expired();
+            self.end_rounds();
             if let Some(relieved) = self.relieve() {
                 self.start(relieved);
             }
@@ -250,7 +253,7 @@ impl Shared {
         }
         let below = self.workers.iter().filter(|w| {
             let serves = w.level();
-            serves != NO_LEVEL && serves > level
+            serves != NO_LEVEL && w.seat().is_drawn_by(level, serves) && self.is_settled(w)
         });
         // Of the least urgent ones that whose thread this one has just preempted: it does not run, so it
         // need not even notice.
@@ -277,6 +280,10 @@ impl Shared {
         taken.at(stack.level()).running.add(taken.lap());
         self.flush_ring(stack);
         let stack = stack.arc();
+        if self.fair.is_on() {
+            let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
+            stack.asked_at.store(ran, Ordering::Relaxed);
+        }
         locked(&self.overrunning.stacks).push(stack.clone());
         self.arm_relief();
         Some((taken, stack))
@@ -288,10 +295,15 @@ impl Shared {
         self.demote_overrunning(level.is_some());
         self.end_demotions(level.is_some());
         let level = level?;
+        let levels = self.ready.levels_after_writes();
         let mut taken = None;
         for worker in &self.workers {
             let serves = worker.level();
-            if serves == NO_LEVEL || serves < level {
+            let may_serve = |mut seat: Seat| match seat.primary() {
+                None => serves >= level,
+                Some(_) => levels >> serves & 1 == 1 || seat.abandon_for(levels, serves).is_some(),
+            };
+            if serves == NO_LEVEL || !may_serve(worker.seat()) {
                 continue;
             }
             let Some(stack) = self.holder(worker) else {
@@ -321,6 +333,9 @@ impl Shared {
         stacks.retain(|stack| {
             if !stack.attention.is_taken() {
                 return false;
+            }
+            if self.fair.is_on() && !is_overrunning(stack, stack.tid.load(Ordering::Relaxed)) {
+                return true;
             }
             // It may not come back for long; what it forked must not wait for it.
             if stack.deque.raise_all() {

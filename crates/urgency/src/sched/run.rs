@@ -240,7 +240,7 @@ impl Shared {
         }
         me.set_level(level);
         worker.set_level(level);
-        if self.is_more_urgent_ready(level) {
+        if self.is_drawn(worker, level) {
             me.attention.request(PREEMPT);
         }
         if self.is_anybody_hungry() {

@@ -40,6 +40,7 @@ use std::{
     },
     time::Duration,
 };
+use urgency_policy::level::LevelPolicy;
 
 /// A worker that was asked for attention and has not checked in for this long loses its worker.
 /// It is the cost of a few dozen hand-offs, and far below what a person notices.
@@ -60,6 +61,7 @@ pub(crate) struct Shared {
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::poll::Overrunning,
     pub(crate) lookout: super::lookout::Lookout,
+    pub(crate) fair: super::fair::Fair,
     driver: OnceLock<Arc<Driver>>,
     /// How many threads are in the poller.
     pub(crate) pollers: AtomicUsize,
@@ -94,6 +96,7 @@ impl Shared {
             attachment: OnceLock::new(),
             overrunning: super::poll::Overrunning::default(),
             lookout: super::lookout::Lookout::new(),
+            fair: super::fair::Fair::default(),
             driver: OnceLock::new(),
             pollers: AtomicUsize::new(0),
             unstarted: AtomicUsize::new(0),
@@ -303,11 +306,12 @@ impl Shared {
         }
     }
 
-    /// Alerts every worker that serves something less urgent than `level`.
+    /// Alerts every worker that serves something less urgent than `level`, or, in fair rounds, whose primary
+    /// level it is; not one that serves its primary level.
     fn alert_below(&self, level: u8) {
         for worker in &self.workers {
             let serves = worker.level();
-            if serves != NO_LEVEL && serves > level {
+            if serves != NO_LEVEL && worker.seat().is_drawn_by(level, serves) {
                 worker.wanted_since.store(clock::now(), Ordering::Relaxed);
                 if let Some(holder) = self.holder(worker) {
                     holder.attention.request(PREEMPT);
@@ -405,9 +409,13 @@ impl Shared {
         self.idle.searchers() != 0 || self.idle.any()
     }
 
-    /// Whether work is ready that is more urgent than `level`.
+    /// Whether work is ready for which `worker` leaves `level`: more urgent work, unless it is in a round.
     #[inline]
-    pub(crate) fn is_more_urgent_ready(&self, level: u8) -> bool {
-        self.pools.len() > 1 && self.ready.levels_after_writes() & ((1 << level) - 1) != 0
+    pub(crate) fn is_drawn(&self, worker: &Worker, level: u8) -> bool {
+        self.pools.len() > 1
+            && worker
+                .seat()
+                .abandon_for(self.ready.levels_after_writes(), level)
+                .is_some()
     }
 }

@@ -136,15 +136,15 @@ impl Shared {
     #[cold]
     fn give_back_cold(&self, me: &Stack, worker: &Worker, lender: Arc<Stack>) -> bool {
         let level = lender.level();
-        let is_more_urgent_queued = || {
+        let is_drawn = || {
             // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
             self.most_urgent_queued()
-                .is_some_and(|queued| queued < level)
+                .is_some_and(|queued| worker.seat().is_drawn_by(queued, level))
         };
-        if is_more_urgent_queued() || {
+        if is_drawn() || {
             // Down and up again costs more than a look.
             self.look();
-            is_more_urgent_queued()
+            is_drawn()
         } {
             worker.set_lender(lender);
             return false;
@@ -157,7 +157,7 @@ impl Shared {
         worker.set_level(level);
         worker.set_brief(false);
         worker.counters.scheduling.add(worker.lap());
-        if is_more_urgent_queued() {
+        if is_drawn() {
             me.hold(worker);
             worker.set_lender(lender);
             return false;

@@ -15,8 +15,13 @@ use std::{
     },
 };
 
+use urgency_policy::level::{Otherwise, Seat};
+
 /// The level of a worker that runs no user code.
 pub(crate) const NO_LEVEL: u8 = u8::MAX;
+
+/// The primary level of a worker that has none: it is prompt.
+const NO_PRIMARY: u8 = u8::MAX;
 
 /// See the module's text.
 pub(crate) struct Worker {
@@ -36,6 +41,10 @@ pub(crate) struct Worker {
     turn: Cell<u32>,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
+    /// The rank of its primary level, or [`NO_PRIMARY`]; written when a round begins.
+    primary: AtomicU8,
+    /// When its round began, in ticks; 0 if none has.
+    pub(crate) seated_at: AtomicU64,
     /// When more urgent work first asked for this worker, in ticks; 0 if none does.
     pub(crate) wanted_since: AtomicU64,
     pub(crate) counters: WorkerCounters,
@@ -68,6 +77,8 @@ impl Worker {
             lender: Cell::new(None),
             turn: Cell::new(0),
             since: AtomicU64::new(crate::os::clock::now()),
+            primary: AtomicU8::new(NO_PRIMARY),
+            seated_at: AtomicU64::new(0),
             wanted_since: AtomicU64::new(0),
             counters: WorkerCounters::default(),
             by_level: (0..levels).map(|_| LevelCounters::default()).collect(),
@@ -78,6 +89,20 @@ impl Worker {
     #[inline]
     pub(crate) fn level(&self) -> u8 {
         self.level.load(Ordering::SeqCst)
+    }
+
+    /// Which levels it is drawn to.
+    #[inline]
+    pub(crate) fn seat(&self) -> Seat {
+        match self.primary.load(Ordering::Relaxed) {
+            NO_PRIMARY => Seat::PROMPT,
+            primary => Seat::at(primary, Otherwise::Donate),
+        }
+    }
+
+    /// Its next round has the level of this rank as its primary one.
+    pub(crate) fn set_primary(&self, primary: u8) {
+        self.primary.store(primary, Ordering::Relaxed);
     }
 
     /// The holder announces which level it serves.

@@ -1,0 +1,193 @@
+//! Fair rounds: shares of accounted run time, donation, change while running, and long code.
+
+mod common;
+
+use common::{ends, fib};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use urgency::{BuildError, Criterion, Handle, LevelId, Runtime};
+
+urgency::levels! { App: Interactive > Query > Batch }
+
+fn runtime(workers: usize, shares: &[f64]) -> Runtime {
+    let criterion = Criterion::from_shares(shares).unwrap();
+    let builder = Runtime::builder().workers(workers).levels::<App>();
+    builder.fairness(criterion).build().unwrap()
+}
+
+/// Work at a level until the flag is set, with scheduling points.
+fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Handle<()> {
+    let stop = stop.clone();
+    runtime.spawn_fn_at(level, move || {
+        while !stop.load(Relaxed) {
+            fib(12);
+        }
+    })
+}
+
+/// The same, and its turns are counted.
+fn counted(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Arc<AtomicU64> {
+    let (stop, turns) = (stop.clone(), Arc::new(AtomicU64::new(0)));
+    let its = turns.clone();
+    let work = move || {
+        while !stop.load(Relaxed) {
+            fib(12);
+            its.fetch_add(1, Relaxed);
+        }
+    };
+    runtime.spawn_fn_at(level, work).detach();
+    turns
+}
+
+/// The same without any.
+fn stubborn(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Handle<()> {
+    let stop = stop.clone();
+    runtime.spawn_fn_at(level, move || while !stop.load(Relaxed) {})
+}
+
+fn run_times(runtime: &Runtime) -> Vec<Duration> {
+    let levels = runtime.stats().levels;
+    levels.iter().map(|level| level.total.running).collect()
+}
+
+/// The levels' shares of what ran from now on (a clock that is calibrated meanwhile may take a little back) until `enough` was run.
+fn shares(runtime: &Runtime, enough: Duration) -> Vec<f64> {
+    let before = run_times(runtime);
+    let limit = Instant::now() + Duration::from_secs(60);
+    loop {
+        thread::sleep(Duration::from_millis(20));
+        let now = run_times(runtime);
+        let ran: Vec<f64> = now
+            .iter()
+            .zip(&before)
+            .map(|(now, before)| now.as_secs_f64() - before.as_secs_f64())
+            .collect();
+        let total: f64 = ran.iter().sum();
+        if total >= enough.as_secs_f64() {
+            return ran.iter().map(|ran| ran / total).collect();
+        }
+        assert!(Instant::now() < limit, "only {total} s ran in a minute");
+    }
+}
+
+/// How far a share may be off on a machine that other processes use, too: each hand-off waits for the kernel.
+const TOLERANCE: f64 = 0.12;
+
+/// The shares come near to those expected, at the latest in the third of three windows.
+fn assert_shares(runtime: &Runtime, expected: &[f64]) {
+    shares(runtime, Duration::from_millis(50));
+    let mut windows = Vec::new();
+    for _ in 0..3 {
+        let measured = shares(runtime, Duration::from_millis(600));
+        println!("{measured:.3?} of {expected:?}");
+        let off = measured.iter().zip(expected).map(|(m, e)| (m - e).abs());
+        if off.fold(0.0, f64::max) <= TOLERANCE {
+            return;
+        }
+        windows.push(measured);
+    }
+    panic!("{windows:.3?} instead of {expected:?}");
+}
+
+#[test]
+fn levels_that_always_have_work_get_their_shares() {
+    ends(|| {
+        for workers in [1, 2] {
+            let expected = [0.5, 0.3, 0.2];
+            let runtime = runtime(workers, &expected);
+            let stop = Arc::new(AtomicBool::new(false));
+            for _ in 0..workers {
+                endless(&runtime, Interactive, &stop).detach();
+                endless(&runtime, Query, &stop).detach();
+                endless(&runtime, Batch, &stop).detach();
+            }
+            assert_shares(&runtime, &expected);
+            stop.store(true, Relaxed);
+        }
+    });
+}
+
+#[test]
+fn a_share_that_is_not_used_goes_to_the_most_urgent_level_with_work() {
+    ends(|| {
+        let runtime = runtime(1, &[0.5, 0.2, 0.3]);
+        let stop = Arc::new(AtomicBool::new(false));
+        endless(&runtime, Query, &stop).detach();
+        endless(&runtime, Batch, &stop).detach();
+        assert_shares(&runtime, &[0.0, 0.7, 0.3]);
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn code_without_scheduling_points_gives_way_at_the_end_of_its_round() {
+    ends(|| {
+        let runtime = runtime(1, &[0.5, 0.0, 0.5]);
+        let stop = Arc::new(AtomicBool::new(false));
+        // It never checks in, and is more urgent. Nothing else would let the other one run.
+        stubborn(&runtime, Interactive, &stop).detach();
+        let turns = counted(&runtime, Batch, &stop);
+        while turns.load(Relaxed) < 1000 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn the_criterion_can_be_changed_while_the_runtime_runs() {
+    ends(|| {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .levels::<App>()
+            .build()
+            .unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let above = counted(&runtime, Interactive, &stop);
+        while above.load(Relaxed) == 0 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let below = counted(&runtime, Batch, &stop);
+        let turns_until = |all: u64| {
+            let (a, b) = (above.load(Relaxed), below.load(Relaxed));
+            loop {
+                thread::sleep(Duration::from_millis(5));
+                let (a, b) = (above.load(Relaxed) - a, below.load(Relaxed) - b);
+                if a + b >= all {
+                    return b as f64 / (a + b) as f64;
+                }
+            }
+        };
+        assert_eq!(turns_until(20_000), 0.0, "prompt");
+        for share in [0.75, 0.2] {
+            let criterion = Criterion::from_shares(&[1.0 - share, 0.0, share]).unwrap();
+            runtime.set_fairness(criterion).unwrap();
+            assert_shares(&runtime, &[1.0 - share, 0.0, share]);
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn a_criterion_for_another_number_of_levels_is_rejected() {
+    let criterion = Criterion::from_shares(&[0.5, 0.5]).unwrap();
+    let built = Runtime::builder()
+        .levels::<App>()
+        .fairness(criterion)
+        .build();
+    let error = built.unwrap_err();
+    assert_eq!(
+        error,
+        BuildError::Fairness {
+            shares: 2,
+            levels: 3
+        }
+    );
+    assert!(error.to_string().contains("2 shares"));
+}
