@@ -35,8 +35,9 @@ impl Costs {
         wake: 0,
     };
 
-    /// What was measured on the 2-core virtual machine on which Urgency is developed, as far as
-    /// `ARCHITECTURE.md` and design notes have it; `urgency sim --calibrate` measures another one.
+    /// Hand-off and wake-up as measured on the 2-core virtual machine on which Urgency is developed; queue,
+    /// steal and mug are assumptions of the order that `urgency sim --calibrate` finds there while other
+    /// processes run. It measures all five on another machine.
     pub const MEASURED: Costs = Costs {
         queue: 40,
         steal: 300,
