@@ -1,7 +1,9 @@
-//! The server that `ci/h2spec.sh` examines: HTTP/2 with prior knowledge and HTTP/1, every answer with a body, bodies of requests read to the end.
-//! Prints its address and serves until it is ended.
+//! The server that `ci/h2spec.sh` examines: every answer with a body, bodies of requests read to the end. Prints its port and serves until
+//! it is ended. With the argument `http2` it speaks nothing else; otherwise it also speaks HTTP/1, and then
+//! something that is neither is answered by the 400 of HTTP/1, where h2spec wants the connection closed.
 
 use axum::{Router, body::Bytes, extract::DefaultBodyLimit};
+use std::future::IntoFuture;
 use urgency::net::TcpListener;
 
 fn main() -> std::io::Result<()> {
@@ -11,6 +13,12 @@ fn main() -> std::io::Result<()> {
     let router = Router::new()
         .fallback(answer)
         .layer(DefaultBodyLimit::disable());
-    urgency::block_on(async { urgency_web::serve(listener, router).await })?;
+    let only_http_2 = std::env::args().any(|argument| argument == "http2");
+    let serve = urgency_web::serve(listener, router).http(|builder| {
+        if only_http_2 {
+            *builder = builder.clone().http2_only();
+        }
+    });
+    urgency::block_on(serve.into_future())?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper_util::{server::conn::auto, service::TowerToHyperService};
 use std::{
     future::{Future, poll_fn},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::Duration,
@@ -92,17 +92,40 @@ pub(super) async fn connection<S, B, H, T>(
         Some(Ok(Err(_)) | Err(_)) => return member.end(End::Failed),
     };
     let service = TowerToHyperService::new(service);
-    let connection = protocol
-        .http
-        .serve_connection_with_upgrades(Io::new(stream), service);
-    let mut connection = pin!(connection);
+    let (http, io) = (&protocol.http, Io::new(stream));
+    let end = if http.is_http1_available() {
+        let connection = pin!(http.serve_connection_with_upgrades(io, service));
+        until_its_end(&mut member, connection, |connection| {
+            connection.graceful_shutdown();
+        })
+        .await
+    } else {
+        // The other form looks for HTTP/1 even if it is turned off.
+        let connection = pin!(http.serve_connection(io, service));
+        until_its_end(&mut member, connection, |connection| {
+            connection.graceful_shutdown();
+        })
+        .await
+    };
+    member.end(end);
+}
+
+/// Polls a connection until it ends, and passes on what the census says.
+async fn until_its_end<C, E>(
+    member: &mut Member,
+    mut connection: Pin<&mut C>,
+    finish: impl Fn(Pin<&mut C>),
+) -> End
+where
+    C: Future<Output = Result<(), E>>,
+{
     let mut phase = Phase::Open;
-    let end = poll_fn(|cx| {
+    poll_fn(|cx| {
         while let Poll::Ready(next) = member.poll_phase(phase, cx) {
             phase = next;
             match phase {
                 Phase::Open => {}
-                Phase::Draining => connection.as_mut().graceful_shutdown(),
+                Phase::Draining => finish(connection.as_mut()),
                 Phase::Cut => return Poll::Ready(End::Cut),
             }
         }
@@ -110,9 +133,8 @@ pub(super) async fn connection<S, B, H, T>(
             Ok(()) => End::Finished,
             Err(_) => End::Failed,
         })
-    });
-    let end = end.await;
-    member.end(end);
+    })
+    .await
 }
 
 /// `None` if the connections are cut before `future` is ready.

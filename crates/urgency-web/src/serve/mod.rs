@@ -185,7 +185,7 @@ impl<L, S, H> Serve<L, S, H> {
     /// Sets options of HTTP/1 and HTTP/2.
     ///
     /// The builder has a timer already. hyper's own defaults hold otherwise; the one for the headers of an
-    /// HTTP/1 request is 30 seconds.
+    /// HTTP/1 request is 30 seconds. For HTTP/2 alone: `|http| *http = http.clone().http2_only()`.
     pub fn http(mut self, set: impl FnOnce(&mut auto::Builder<Executor>)) -> Self {
         set(&mut self.http);
         self
