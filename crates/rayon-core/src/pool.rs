@@ -105,7 +105,7 @@ impl ThreadPool {
         OP: FnOnce(&Scope<'scope>) -> R + Send,
         R: Send,
     {
-        self.install(|| in_scope(self.registry.clone(), op))
+        self.install(|| in_scope(&self.registry.host, op))
     }
 
     /// [`scope_fifo`](crate::scope_fifo) on this pool.
@@ -118,7 +118,7 @@ impl ThreadPool {
         OP: FnOnce(&ScopeFifo<'scope>) -> R + Send,
         R: Send,
     {
-        self.install(|| in_scope_fifo(self.registry.clone(), op))
+        self.install(|| in_scope_fifo(&self.registry.host, op))
     }
 
     /// A scope whose closures run on this pool, and whose body runs on the calling thread.
@@ -130,7 +130,7 @@ impl ThreadPool {
     where
         OP: FnOnce(&Scope<'scope>) -> R,
     {
-        in_scope(self.registry.clone(), op)
+        in_scope(&self.registry.host, op)
     }
 
     /// As [`ThreadPool::in_place_scope`], with closures that begin in the order in which they were spawned.
@@ -142,7 +142,7 @@ impl ThreadPool {
     where
         OP: FnOnce(&ScopeFifo<'scope>) -> R,
     {
-        in_scope_fifo(self.registry.clone(), op)
+        in_scope_fifo(&self.registry.host, op)
     }
 
     /// [`spawn`](crate::spawn()) on this pool.

@@ -14,14 +14,19 @@ use std::{
     fmt,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use urgency::embed::{Countdown, Host};
 
 /// What a spawned closure and the scope's body share.
 struct Base<'scope> {
-    registry: Arc<Registry>,
+    /// Lives until the scope has ended.
+    host: Outlives<Host>,
     left: Countdown,
+    panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     /// Invariant over the lifetime of what the closures borrow.
     scope: PhantomData<fn(&'scope ()) -> &'scope ()>,
@@ -45,6 +50,8 @@ struct Outlives<T>(*const T);
 
 // SAFETY: it is used as a reference to something `Sync`.
 unsafe impl<T: Sync> Send for Outlives<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Outlives<T> {}
 
 impl<T> Clone for Outlives<T> {
     fn clone(&self) -> Self {
@@ -68,17 +75,19 @@ impl<T> Outlives<T> {
 }
 
 impl<'scope> Base<'scope> {
-    fn new(registry: Arc<Registry>) -> Self {
+    fn new(host: &Host) -> Self {
         Base {
-            registry,
+            host: Outlives::of(host),
             left: Countdown::new(1),
+            panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
             scope: PhantomData,
         }
     }
 
     fn host(&self) -> &Host {
-        &self.registry.host
+        // SAFETY: whoever opened the scope keeps the host for the time of the call, and the scope lives in that.
+        unsafe { self.host.get() }
     }
 
     /// Runs the scope's body, waits for all closures, and resumes the first panic.
@@ -88,22 +97,24 @@ impl<'scope> Base<'scope> {
         // SAFETY: the scope counted one for its body.
         unsafe { Countdown::one_ended(&self.left) };
         self.left.wait();
-        let panic = self
-            .panic
-            .lock()
-            .expect("nothing panics under this lock")
-            .take();
-        match (result, panic) {
-            (Some(result), None) => result,
-            (_, Some(panic)) => resume_unwind(panic),
-            (None, None) => unreachable!("a body without a result has panicked"),
+        if self.panicked.load(Ordering::Acquire) {
+            self.resume_panic();
         }
+        result.expect("a body without a result has panicked")
+    }
+
+    fn resume_panic(&self) {
+        let mut panic = self.panic.lock().expect("nothing panics under this lock");
+        let first = panic.take();
+        drop(panic);
+        resume_unwind(first.expect("who panicked has left it here"));
     }
 
     /// Keeps the first panic.
     fn keep(&self, panic: Box<dyn Any + Send>) {
         let mut first = self.panic.lock().expect("nothing panics under this lock");
         first.get_or_insert(panic);
+        self.panicked.store(true, Ordering::Release);
     }
 
     /// Runs a closure that was counted.
@@ -122,9 +133,9 @@ impl<'scope> Base<'scope> {
 }
 
 impl<'scope> Scope<'scope> {
-    fn new(registry: Arc<Registry>) -> Self {
+    fn new(host: &Host) -> Self {
         Scope {
-            base: Base::new(registry),
+            base: Base::new(host),
         }
     }
 
@@ -158,9 +169,9 @@ impl<'scope> Scope<'scope> {
 }
 
 impl<'scope> ScopeFifo<'scope> {
-    fn new(registry: Arc<Registry>) -> Self {
+    fn new(host: &Host) -> Self {
         ScopeFifo {
-            base: Base::new(registry),
+            base: Base::new(host),
             queue: SegQueue::new(),
         }
     }
@@ -269,8 +280,7 @@ where
     OP: FnOnce(&Scope<'scope>) -> R + Send,
     R: Send,
 {
-    let registry = Registry::current();
-    registry.host.clone().run(move |_| in_scope(registry, op))
+    on_current(move |host| in_scope(host, op))
 }
 
 /// As [`scope()`], with closures that begin in the order in which they were spawned.
@@ -283,11 +293,7 @@ where
     OP: FnOnce(&ScopeFifo<'scope>) -> R + Send,
     R: Send,
 {
-    let registry = Registry::current();
-    registry
-        .host
-        .clone()
-        .run(move |_| in_scope_fifo(registry, op))
+    on_current(move |host| in_scope_fifo(host, op))
 }
 
 /// As [`scope()`], but `op` runs on the calling thread, even if that is not one of the pool's.
@@ -299,7 +305,7 @@ pub fn in_place_scope<'scope, OP, R>(op: OP) -> R
 where
     OP: FnOnce(&Scope<'scope>) -> R,
 {
-    in_scope(Registry::current(), op)
+    in_scope(&Registry::current().host, op)
 }
 
 /// As [`in_place_scope`], with closures that begin in the order in which they were spawned.
@@ -311,23 +317,29 @@ pub fn in_place_scope_fifo<'scope, OP, R>(op: OP) -> R
 where
     OP: FnOnce(&ScopeFifo<'scope>) -> R,
 {
-    in_scope_fifo(Registry::current(), op)
+    in_scope_fifo(&Registry::current().host, op)
 }
 
-/// A scope of `registry`, opened by the calling thread.
-pub(crate) fn in_scope<'scope, R>(
-    registry: Arc<Registry>,
-    op: impl FnOnce(&Scope<'scope>) -> R,
-) -> R {
-    let scope = Scope::new(registry);
+/// Runs `f` on a stack of the current pool.
+fn on_current<R: Send>(f: impl FnOnce(&Host) -> R + Send) -> R {
+    Host::with_current(|host| match host {
+        Some(host) => f(host),
+        None => {
+            let registry = Registry::current();
+            let host = &registry.host;
+            host.run(|_| f(host))
+        }
+    })
+}
+
+/// A scope of `host`, opened by the calling thread.
+pub(crate) fn in_scope<'scope, R>(host: &Host, op: impl FnOnce(&Scope<'scope>) -> R) -> R {
+    let scope = Scope::new(host);
     scope.base.complete(|| op(&scope))
 }
 
 /// As [`in_scope`], fifo.
-pub(crate) fn in_scope_fifo<'scope, R>(
-    registry: Arc<Registry>,
-    op: impl FnOnce(&ScopeFifo<'scope>) -> R,
-) -> R {
-    let scope = ScopeFifo::new(registry);
+pub(crate) fn in_scope_fifo<'scope, R>(host: &Host, op: impl FnOnce(&ScopeFifo<'scope>) -> R) -> R {
+    let scope = ScopeFifo::new(host);
     scope.base.complete(|| op(&scope))
 }

@@ -51,24 +51,50 @@ pub struct Countdown {
     base: usize,
 }
 
-#[derive(Clone)]
 enum Waiter {
+    /// That of the thread that made the countdown, which keeps it.
+    Stack(*const Stack),
+    Thread(Thread),
+}
+
+/// Whom to wake, kept alive.
+enum Sleeper {
     Stack(Arc<Stack>),
     Thread(Thread),
+}
+
+// SAFETY: the pointer is used as a reference to a stack, which is `Sync`.
+unsafe impl Send for Waiter {}
+// SAFETY: as above.
+unsafe impl Sync for Waiter {}
+
+impl Sleeper {
+    fn wake(&self) {
+        match self {
+            Sleeper::Stack(stack) => stack.wake(),
+            Sleeper::Thread(thread) => thread.unpark(),
+        }
+    }
 }
 
 impl Waiter {
     fn here() -> Self {
         Stack::with_current(|me| match me {
-            Some(me) => Waiter::Stack(me.arc()),
+            Some(me) => Waiter::Stack(me),
             None => Waiter::Thread(thread::current()),
         })
     }
 
-    fn wake(&self) {
+    /// Whom to wake; nobody if that is the calling stack, which does not sleep.
+    ///
+    /// # Safety
+    /// The countdown is not over.
+    unsafe fn sleeper(&self) -> Option<Sleeper> {
         match self {
-            Waiter::Stack(stack) => stack.wake(),
-            Waiter::Thread(thread) => thread.unpark(),
+            Waiter::Stack(stack) if ptr::eq(*stack, Stack::current_ptr()) => None,
+            // SAFETY: the stack's thread does not leave before the countdown is over.
+            Waiter::Stack(stack) => Some(Sleeper::Stack(unsafe { &**stack }.arc())),
+            Waiter::Thread(thread) => Some(Sleeper::Thread(thread.clone())),
         }
     }
 }
@@ -106,10 +132,12 @@ impl Countdown {
             }
         }
         // SAFETY: as above.
-        let waiter = unsafe { (*this).waiter.clone() };
+        let sleeper = unsafe { (*this).waiter.sleeper() };
         // SAFETY: as above; this is the last access.
-        if unsafe { (*this).left.fetch_sub(1, Ordering::AcqRel) } == 1 {
-            waiter.wake();
+        if unsafe { (*this).left.fetch_sub(1, Ordering::AcqRel) } == 1
+            && let Some(sleeper) = sleeper
+        {
+            sleeper.wake();
         }
     }
 
@@ -123,10 +151,11 @@ impl Countdown {
         match &self.waiter {
             Waiter::Stack(stack) => {
                 assert!(
-                    ptr::eq(Stack::current_ptr(), &**stack),
+                    ptr::eq(Stack::current_ptr(), *stack),
                     "a countdown is waited for by the thread that made it"
                 );
-                self.wait_on(stack);
+                // SAFETY: it is the calling thread's.
+                self.wait_on(unsafe { &**stack });
             }
             Waiter::Thread(thread) => {
                 assert_eq!(

@@ -28,7 +28,9 @@ use crate::{
 };
 use std::{
     any::Any,
-    fmt, io, ptr,
+    fmt, io,
+    mem::ManuallyDrop,
+    ptr,
     sync::{Arc, Weak},
 };
 
@@ -80,6 +82,23 @@ impl Host {
             level: me.level(),
         };
         Stack::with_current(|me| me.map(of_stack)).or_else(|| Stack::aside(of_stack))
+    }
+
+    /// Calls `f` with what [`Host::current`] returns for a stack, without counting a reference: threads that open
+    /// scopes all the time would pass the count from cache to cache.
+    pub fn with_current<R>(f: impl FnOnce(Option<&Host>) -> R) -> R {
+        Stack::with_current(|me| {
+            let Some(me) = me else {
+                return f(None);
+            };
+            let shared = ptr::from_ref(me.runtime());
+            // SAFETY: the pointer is that of the `Arc` in which every `Shared` lives. The thread keeps the runtime while it
+            // is bound, so longer than the call; and since the host is never dropped, the count stays right.
+            let shared = unsafe { Arc::from_raw(shared) };
+            let level = me.level();
+            let host = ManuallyDrop::new(Host { shared, level });
+            f(Some(&host))
+        })
     }
 
     /// How many workers the runtime has.
