@@ -31,6 +31,7 @@ mod experiments;
 
 #[cfg(feature = "ours")]
 mod cache_tokio;
+mod cancel_wave;
 mod echo;
 mod fib;
 mod hand_off;
@@ -44,8 +45,10 @@ mod par;
 mod ping_pong;
 mod scope_spawn;
 mod sort;
+mod stalls;
 mod start;
 mod sums;
+mod sync;
 mod task_spawn;
 mod tick;
 mod uts;

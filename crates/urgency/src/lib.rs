@@ -178,6 +178,8 @@ mod io {
 #[cfg(not(urgency_loom))]
 pub mod level;
 #[cfg(not(urgency_loom))]
+pub mod life;
+#[cfg(not(urgency_loom))]
 pub mod net;
 #[cfg(not(urgency_loom))]
 mod os;

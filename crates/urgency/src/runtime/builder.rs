@@ -2,7 +2,9 @@
 
 use super::{GLOBAL, Runtime};
 use crate::{
+    LevelId,
     level::{Levels, OneLevel, table::LevelTable},
+    life::{Capacities, PanicPolicy},
     sched::{shared::Shared, thread_options::ThreadOptions},
 };
 use std::{fmt, sync::Arc, thread};
@@ -23,6 +25,8 @@ pub struct Builder {
     levels: LevelTable,
     real_time: bool,
     fairness: Option<Criterion>,
+    capacities: Vec<(LevelId, u32)>,
+    on_panic: PanicPolicy,
 }
 
 /// Why a [`Runtime`] could not be built.
@@ -38,6 +42,13 @@ pub enum BuildError {
         limit: usize,
         /// The least that this number of workers needs.
         least: usize,
+    },
+    /// A level that was given a capacity does not exist.
+    NoSuchLevel {
+        /// The level.
+        level: LevelId,
+        /// How many levels there are.
+        levels: usize,
     },
     /// There is a global runtime already.
     GlobalExists,
@@ -68,6 +79,11 @@ impl fmt::Display for BuildError {
                 "a fairness criterion with {shares} shares was given to a runtime with {levels} levels; \
                  give one share for each level, the most urgent first"
             ),
+            BuildError::NoSuchLevel { level, levels } => write!(
+                f,
+                "level {level} was given a capacity, but the runtime has {levels} level(s): name one of them, or call \
+                 `levels::<..>()`"
+            ),
             BuildError::GlobalExists => write!(
                 f,
                 "the global runtime exists already: call `build_global` before anything uses it, and \
@@ -97,6 +113,8 @@ impl Builder {
             levels: LevelTable::of::<OneLevel>(),
             real_time: false,
             fairness: None,
+            capacities: Vec::new(),
+            on_panic: PanicPolicy::propagate(),
         }
     }
 
@@ -199,6 +217,19 @@ impl Builder {
         self
     }
 
+    /// How many tasks of a level can be [admitted](crate::life::admit) at once. The default is any number. It binds
+    /// those who ask for admission; the plain `spawn` forms do not.
+    pub fn capacity(mut self, level: impl Into<LevelId>, tasks: u32) -> Self {
+        self.capacities.push((level.into(), tasks));
+        self
+    }
+
+    /// What happens when a task panics. The default is that whoever waits for it has the panic resumed.
+    pub fn on_panic(mut self, policy: PanicPolicy) -> Self {
+        self.on_panic = policy;
+        self
+    }
+
     fn shared(&self) -> Result<Arc<Shared>, BuildError> {
         let default = || thread::available_parallelism().map_or(1, |n| n.get().min(MAX_WORKERS));
         let workers = self.workers.unwrap_or_else(default);
@@ -216,7 +247,20 @@ impl Builder {
                 least,
             });
         }
-        let shared = Shared::new(workers, self.levels, threads, self.real_time);
+        let levels = self.levels.len();
+        for &(level, _) in &self.capacities {
+            if usize::from(level.rank()) >= levels {
+                return Err(BuildError::NoSuchLevel { level, levels });
+            }
+        }
+        let capacities = Capacities::new(levels, &self.capacities);
+        let shared = Shared::new(
+            workers,
+            self.levels,
+            threads,
+            self.real_time,
+            (capacities, self.on_panic.clone()),
+        );
         if let Some(criterion) = &self.fairness {
             set_fairness(&shared, criterion.clone())?;
         }

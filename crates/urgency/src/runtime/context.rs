@@ -5,6 +5,7 @@ use crate::{
     LevelId,
     io::driver::Driver,
     level::WrongOrder,
+    life::inherited,
     sched::{run, shared::Shared, stack::Stack},
     task::{self, Handle, TaskId, TaskRef, WaitError, WaitErrorKind},
 };
@@ -57,7 +58,10 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let (task, handle) = task::new(future, shared.clone(), level);
+    let (task, handle) = match inherited() {
+        None => task::new(future, shared.clone(), level),
+        Some(inherited) => task::new(inherited.carry(future), shared.clone(), level),
+    };
     shared.admit(task);
     handle
 }
@@ -67,7 +71,10 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let (task, handle) = task::new_fn(closure, shared.clone(), level);
+    let (task, handle) = match inherited() {
+        None => task::new_fn(closure, shared.clone(), level),
+        Some(inherited) => task::new_fn(move || inherited.run(closure), shared.clone(), level),
+    };
     shared.admit(task);
     handle
 }

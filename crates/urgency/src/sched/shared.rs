@@ -29,14 +29,21 @@ use super::{
     thread_options::ThreadOptions,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{chaos, io::driver::Driver, level::table::LevelTable, os::clock, task::TaskRef};
+use crate::{
+    chaos,
+    io::driver::Driver,
+    level::table::LevelTable,
+    life::{Capacities, PanicPolicy},
+    os::clock,
+    task::TaskRef,
+};
 use crossbeam_utils::CachePadded;
 use std::{
     any::Any,
     ptr,
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -70,6 +77,10 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     /// The thread in the poller is to be in the real-time class, where permitted.
     pub(crate) real_time: bool,
+    pub(crate) capacities: Capacities,
+    pub(crate) on_panic: PanicPolicy,
+    /// The least urgent level whose tasks are admitted; see `shutdown`.
+    pub(crate) least_admitted: AtomicU8,
     myself: Weak<Shared>,
 }
 
@@ -79,6 +90,7 @@ impl Shared {
         levels: LevelTable,
         threads: ThreadOptions,
         real_time: bool,
+        (capacities, on_panic): (Capacities, PanicPolicy),
     ) -> Arc<Self> {
         clock::calibrate();
         let count = levels.len();
@@ -102,6 +114,9 @@ impl Shared {
             unstarted: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             real_time,
+            capacities,
+            on_panic,
+            least_admitted: AtomicU8::new(u8::MAX),
             myself: myself.clone(),
         });
         for id in 0..workers {

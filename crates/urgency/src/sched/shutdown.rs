@@ -2,7 +2,9 @@
 //!
 //! # Shutdown in steps
 //!
-//! 1. *Drain*: wait until no task is alive (or until the given time is over). *Cancel*: skip this.
+//! 1. *Drain*: wait until no task is alive (or until the given time is over); being prompt, the most urgent end first. *Drain down to a
+//!    level*: first refuse new tasks below it and cancel those that there are, the least urgent first; then the same. *Cancel*: skip
+//!    this.
 //! 2. Close the table of live tasks: a later spawn gives a handle that reports `ShutDown`.
 //! 3. Cancel what is alive. A suspended task becomes ready and a worker drops its future; a running
 //!    closure goes on to its end, but whatever it waits for ends with an error.
@@ -21,11 +23,13 @@
 
 use super::shared::Shared;
 use crate::{
+    LevelId,
     os::clock,
     sched::{run, stack::Stack},
     task::{LiveTasks, Schedule, TaskRef},
 };
 use std::{
+    cmp::Reverse,
     ptr,
     sync::{
         Condvar, Mutex,
@@ -97,6 +101,9 @@ impl Tasks {
 pub enum Shutdown {
     /// Waits for them, and for those that they spawn.
     Drain,
+    /// Waits for those that are at least as urgent as this level, and for those of such levels that they spawn, the most urgent
+    /// first. Less urgent ones are cancelled at once, the least urgent first, and no new ones are accepted.
+    DrainDownTo(LevelId),
     /// Cancels them: a suspended task is dropped; a running closure ends by itself, but whatever it
     /// waits for ends with an error.
     Cancel,
@@ -130,7 +137,10 @@ impl Shared {
         let own = usize::from(inside);
         let deadline = within.map(|within| Instant::now() + within);
         let is_empty = || self.tasks.live.len() <= own;
-        if how == Shutdown::Drain {
+        if let Shutdown::DrainDownTo(level) = how {
+            self.cancel_below(level.rank());
+        }
+        if how != Shutdown::Cancel {
             self.tasks.wait_until(deadline, is_empty);
         }
         for task in self.tasks.live.close() {
@@ -149,6 +159,15 @@ impl Shared {
         self.tasks
             .wait_until(Some(until), || self.threads.alive() <= own);
         self.report()
+    }
+
+    /// No task less urgent than `level` is admitted from now on, and those that there are are cancelled.
+    fn cancel_below(&self, level: u8) {
+        self.least_admitted.store(level, Ordering::SeqCst);
+        let mut tasks = self.tasks.live.tasks();
+        tasks.retain(|task| task.level() > level);
+        tasks.sort_by_key(|task| Reverse(task.level()));
+        tasks.iter().for_each(TaskRef::cancel);
     }
 
     /// What dropping a runtime does: waits for nothing.
@@ -223,8 +242,9 @@ impl Schedule for Shared {
         self.tasks.something_ended();
     }
 
-    fn panicked(&self, _task: &TaskRef) {
+    fn panicked(&self, task: &TaskRef) {
         self.tasks.panicked.fetch_add(1, Ordering::Relaxed);
+        self.on_panic.panicked(task);
     }
 
     fn is_kept_alive_here(&self) -> bool {
@@ -263,6 +283,10 @@ impl Shared {
     pub(crate) fn admit(&self, task: TaskRef) {
         let near = Stack::with_current(|me| me.map_or(0, |me| run::worker_of(me, self)));
         if self.tasks.live.insert(&task, near) {
+            // After it entered the table: `cancel_below` sees it there, or is seen here.
+            if task.level() > self.least_admitted.load(Ordering::Relaxed) {
+                task.cancel();
+            }
             task.set_ready_since(clock::now());
             self.insert_task(task);
         } else {

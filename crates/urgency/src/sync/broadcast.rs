@@ -165,6 +165,16 @@ impl<T> Sender<T> {
         self.channel.subscribe()
     }
 
+    /// How many messages are kept for receivers that did not get them yet.
+    pub fn len(&self) -> usize {
+        self.channel.lock().messages.len()
+    }
+
+    /// Whether no message is kept.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How many receivers there are.
     pub fn receiver_count(&self) -> usize {
         self.channel.lock().receivers

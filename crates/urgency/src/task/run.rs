@@ -119,6 +119,11 @@ impl TaskRef {
         self.header().ready_since.store(ticks, Relaxed);
     }
 
+    /// Nobody has a handle.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.header().state.look().is_detached()
+    }
+
     /// The future is gone and the result is stored.
     pub(crate) fn is_finished(&self) -> bool {
         self.header().state.look().is_completed()

@@ -392,6 +392,11 @@ impl Seen {
         self.0 & WAITER != 0
     }
 
+    /// Nobody may ask for the result.
+    pub(super) fn is_detached(self) -> bool {
+        self.0 & HANDLE == 0
+    }
+
     /// Somebody owns the future.
     pub(super) fn is_running(self) -> bool {
         self.0 & RUNNING != 0

@@ -1,0 +1,19 @@
+//! Handles that are cancelled.
+
+use super::{Config, measure, request};
+use crate::engines;
+use crate::harness::Sample;
+use std::time::Duration;
+use urgency::{Handle, time::sleep};
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = engines::ours::runtime(2);
+    let sample = measure(
+        config,
+        |counted| runtime.spawn(request(counted, || sleep(Duration::from_millis(1)))),
+        Handle::cancel,
+        |handle| handle.get().expect("it is not cancelled"),
+    );
+    engines::ours::with_stats(sample, &runtime)
+}

@@ -1,0 +1,51 @@
+//! The same futures, at two levels.
+
+use super::{Config, STREAMS, build, decode, fetch, sample, sentinel};
+use crate::engines::{self, ours::Batch, ours::Urgent};
+use crate::harness::{Sample, timing::Latencies};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use urgency::{spawn_at, time::sleep, yield_now};
+
+/// One sample of the builders.
+pub fn sst_build(config: Config) -> Sample {
+    let runtime = engines::ours::runtime_with_levels(2);
+    let over = Arc::new(AtomicBool::new(false));
+    let builders = [0, 1].map(|_| {
+        let over = over.clone();
+        runtime.spawn_at(Batch, async move { build(&over, yield_now).await })
+    });
+    let late = runtime.spawn_at(Urgent, sentinel(config, sleep)).get();
+    over.store(true, Ordering::Relaxed);
+    for builder in builders {
+        builder.get().expect("nothing is cancelled");
+    }
+    let sample = sample(&late.expect("nothing is cancelled"), config.rounds.into());
+    engines::ours::with_stats(sample, &runtime)
+}
+
+/// One sample of the streams: the fetches are urgent.
+pub fn io(config: Config) -> Sample {
+    let runtime = engines::ours::runtime_with_levels(2);
+    let all = Arc::new(Mutex::new(Latencies::new()));
+    let start = Instant::now();
+    let streams = (0..STREAMS).map(|_| {
+        let all = all.clone();
+        runtime.spawn_at(Batch, async move {
+            for _ in 0..config.rounds {
+                let late = spawn_at(Urgent, fetch(sleep)).await;
+                decode(late.expect("nothing is cancelled"), &all);
+            }
+        })
+    });
+    for stream in streams.collect::<Vec<_>>() {
+        stream.get().expect("nothing is cancelled");
+    }
+    let time = start.elapsed().as_nanos() as f64;
+    let sample = {
+        let all = all.lock().expect("nobody panics");
+        sample(&all, u64::from(config.rounds) * STREAMS as u64).with("time_ns", time)
+    };
+    engines::ours::with_stats(sample, &runtime)
+}

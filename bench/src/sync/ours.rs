@@ -1,0 +1,25 @@
+//! Our primitives on Urgency.
+
+use super::programs::programs;
+use crate::engines;
+use crate::harness::Sample;
+
+programs! {
+    sync: urgency,
+    spawn: ::urgency::spawn,
+    yields: ::urgency::yield_now,
+    bounded: bounded,
+    unbounded: unbounded,
+    send_unbounded: try_send,
+    permits: u64,
+}
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = engines::ours::runtime(config.workers);
+    let sample = config.measure(|| {
+        let program = runtime.spawn(run_program(config));
+        runtime.block_on(program).expect("nothing is cancelled")
+    });
+    engines::ours::with_stats(sample, &runtime)
+}

@@ -1,0 +1,24 @@
+//! Tokio's primitives on Tokio.
+
+use super::programs::programs;
+use crate::engines;
+use crate::harness::Sample;
+
+programs! {
+    sync: tokio,
+    spawn: ::tokio::spawn,
+    yields: ::tokio::task::yield_now,
+    bounded: channel,
+    unbounded: unbounded_channel,
+    send_unbounded: send,
+    permits: usize,
+}
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = engines::tokio::runtime(config.workers);
+    config.measure(|| {
+        let program = runtime.spawn(run_program(config));
+        runtime.block_on(program).expect("no task panics")
+    })
+}

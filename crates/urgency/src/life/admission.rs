@@ -1,0 +1,267 @@
+//! A limit on how many tasks of a level there are: backpressure at the place where work comes in (Dissertation, 4.4.6).
+//!
+//! A level with a capacity has a semaphore of so many permits. Whoever brings work from outside asks for admission *before* it makes the work,
+//! and so decides what happens when there is none: wait ([`admit`]), so that a queue builds up where it can be seen, in the kernel's accept queue or
+//! with the caller; or fail and shed ([`try_admit`]), with the work still in hand. The task carries the permit until its future is gone.
+//!
+//! The plain `spawn` forms ask nobody: they are for the parts of work that was admitted, and a part that is refused would leave the
+//! whole hanging.
+
+use crate::{
+    Handle, LevelId,
+    runtime::{current, rank_on, spawn_fn_on, spawn_on},
+    sched::shared::Shared,
+    sync::{Permit, Semaphore},
+};
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+/// The limits of a runtime, by level.
+#[derive(Debug, Default)]
+pub(crate) struct Capacities(Vec<Option<Limit>>);
+
+#[derive(Debug)]
+struct Limit {
+    tasks: u32,
+    permits: Arc<Semaphore>,
+    refused: AtomicU64,
+}
+
+impl Capacities {
+    /// For so many levels.
+    pub(crate) fn new(levels: usize, limits: &[(LevelId, u32)]) -> Self {
+        let limit = |rank: usize| {
+            let of_rank = |(level, _): &&(LevelId, u32)| usize::from(level.rank()) == rank;
+            let &(_, tasks) = limits.iter().rev().find(of_rank)?;
+            Some(Limit {
+                tasks,
+                permits: Arc::new(Semaphore::new(tasks.into())),
+                refused: AtomicU64::new(0),
+            })
+        };
+        Capacities((0..levels).map(limit).collect())
+    }
+}
+
+/// The capacity of a level, and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capacity {
+    /// How many admitted tasks there may be at once.
+    pub limit: u32,
+    /// How many more could be admitted now.
+    pub free: u32,
+    /// How often [`try_admit`] was refused.
+    pub refused: u64,
+}
+
+impl Capacity {
+    /// That of a level of the current runtime; `None` if it has no limit.
+    ///
+    /// # Panics
+    ///
+    /// If the current runtime has no such level.
+    #[track_caller]
+    pub fn of(level: impl Into<LevelId>) -> Option<Capacity> {
+        let shared = current();
+        let rank = rank_on(&shared, level.into());
+        let limit = shared.capacities.0[usize::from(rank)].as_ref()?;
+        Some(Capacity {
+            limit: limit.tasks,
+            free: limit.permits.available_permits() as u32,
+            refused: limit.refused.load(Relaxed),
+        })
+    }
+}
+
+/// The right to one more task of a level, for who has it; dropped, it goes to the next.
+#[derive(Debug)]
+#[must_use = "an admission that is dropped goes to the next"]
+pub struct Admission {
+    shared: Arc<Shared>,
+    level: u8,
+    /// `None` if the level has no limit.
+    permit: Option<Permit<Arc<Semaphore>>>,
+}
+
+impl Admission {
+    /// Starts the task that was admitted, at the level that it was admitted to.
+    pub fn spawn<F>(self, future: F) -> Handle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let permit = self.permit;
+        let admitted = async move {
+            let _permit = permit;
+            future.await
+        };
+        spawn_on(&self.shared, self.level, admitted)
+    }
+
+    /// As [`spawn`](Self::spawn), for a closure.
+    pub fn spawn_fn<F, T>(self, closure: F) -> Handle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let permit = self.permit;
+        let admitted = move || {
+            let _permit = permit;
+            closure()
+        };
+        spawn_fn_on(&self.shared, self.level, admitted)
+    }
+}
+
+/// Waits until there is room for one more task of this level in the current runtime; at once if the level has no
+/// [capacity](crate::Builder::capacity). Who waits is served more urgent levels first, and in order within a level.
+///
+/// An accept loop that asks first stops accepting when there is too much work:
+///
+/// ```
+/// use urgency::{Runtime, levels, life::admit};
+///
+/// levels! { App: Control > Requests }
+///
+/// let runtime = Runtime::builder().levels::<App>().capacity(Requests, 2).build()?;
+/// let served = runtime.block_on(async {
+///     let mut served = Vec::new();
+///     for n in 0..10 { // each is a connection
+///         let admission = admit(Requests).await;
+///         served.push(admission.spawn(async move { n }));
+///     }
+///     urgency::future::join_all(served).await.len()
+/// });
+/// assert_eq!(served, 10);
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+///
+/// # Cancellation
+///
+/// Dropping the future gives up the place in the queue; an admission that it had been handed goes to the next.
+///
+/// # Panics
+///
+/// If the current runtime has no such level.
+#[track_caller]
+pub fn admit(level: impl Into<LevelId>) -> impl Future<Output = Admission> + Send {
+    let (shared, level) = place(level.into());
+    async move {
+        let permits = shared.capacities.0[usize::from(level)].as_ref();
+        let permit = match permits.map(|limit| limit.permits.clone()) {
+            Some(permits) => permits.acquire_owned(1).await.ok(),
+            None => None,
+        };
+        Admission {
+            shared,
+            level,
+            permit,
+        }
+    }
+}
+
+/// As [`admit`], for closures and plain threads.
+///
+/// # Panics
+///
+/// If the current runtime has no such level.
+#[track_caller]
+pub fn admit_blocking(level: impl Into<LevelId>) -> Admission {
+    crate::block_on(admit(level))
+}
+
+/// Room for one more task of this level, if there is some and nobody waits for it.
+///
+/// # Errors
+///
+/// If there is none: the work is still in hand, to be answered with a refusal, kept for later or dropped.
+///
+/// # Panics
+///
+/// If the current runtime has no such level.
+///
+/// ```
+/// use urgency::{Runtime, levels, life::{Capacity, try_admit}};
+///
+/// levels! { App: Control > Requests }
+///
+/// let runtime = Runtime::builder().levels::<App>().capacity(Requests, 1).build()?;
+/// runtime.run(|| {
+///     let first = try_admit(Requests).expect("there is room");
+///     let refused = try_admit(Requests).unwrap_err();
+///     assert_eq!(refused.limit(), 1);
+///     drop(first);
+///     assert!(try_admit(Requests).is_ok());
+///     assert_eq!(Capacity::of(Requests).unwrap().refused, 1);
+/// });
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+#[track_caller]
+pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
+    let (shared, level) = place(level.into());
+    let permit = match &shared.capacities.0[usize::from(level)] {
+        Some(limit) => match limit.permits.clone().try_acquire_owned(1) {
+            Ok(permit) => Some(permit),
+            Err(_) => {
+                limit.refused.fetch_add(1, Relaxed);
+                return Err(AtCapacity {
+                    level: LevelId::from_index(level),
+                    limit: limit.tasks,
+                });
+            }
+        },
+        None => None,
+    };
+    Ok(Admission {
+        shared,
+        level,
+        permit,
+    })
+}
+
+#[track_caller]
+fn place(level: LevelId) -> (Arc<Shared>, u8) {
+    let shared = current();
+    let rank = rank_on(&shared, level);
+    (shared, rank)
+}
+
+/// A level has as many admitted tasks as it may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtCapacity {
+    level: LevelId,
+    limit: u32,
+}
+
+impl AtCapacity {
+    /// The level.
+    pub fn level(&self) -> LevelId {
+        self.level
+    }
+
+    /// How many admitted tasks it may have.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+}
+
+impl fmt::Display for AtCapacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "level {} has the {} admitted task(s) that it may have, or others wait for admission; `admit` waits, and \
+             `Builder::capacity` sets the limit",
+            self.level, self.limit
+        )
+    }
+}
+
+impl Error for AtCapacity {}

@@ -1,0 +1,184 @@
+//! What a task inherits from the code that spawns it: a deadline, and locals.
+//!
+//! The calling thread knows what the code that runs on it has; a future that has something of its own puts it there for the time of each
+//! poll, and a closure for the time of its run. Spawning looks there: if there is nothing, which is one load, nothing is
+//! different; else the task is wrapped. A stack never changes its thread, so a closure that waits, or is abandoned, keeps its own.
+//!
+//! A job forked by `join` or `scope` that another stack steals does not see what its parent has.
+//!
+//! *The deadline of a child*: a task that was spawned under a deadline and is still there at that time is cancelled, as by its handle. (Its
+//! output has no room for an error.) The timer is set when it first has to wait. A closure is not cut off once it has started.
+
+use super::local::Values;
+use crate::{
+    sched::run,
+    time::{Sleep, Timeout, sleep_until},
+};
+use std::{
+    cell::RefCell,
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+/// See the module's text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inherited {
+    pub(super) deadline: Option<Instant>,
+    pub(super) values: Values,
+}
+
+thread_local! {
+    static HERE: RefCell<Option<Arc<Inherited>>> = const { RefCell::new(None) };
+}
+
+/// What the calling code has, if it has anything.
+#[inline]
+pub(crate) fn inherited() -> Option<Arc<Inherited>> {
+    HERE.try_with(|here| here.borrow().clone()).ok().flatten()
+}
+
+/// Puts back what was there before.
+struct Before(Option<Arc<Inherited>>);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        let before = mem::take(&mut self.0);
+        let gone = HERE.try_with(|here| here.replace(before));
+        drop(gone);
+    }
+}
+
+impl Inherited {
+    /// Runs `f` as code that has this.
+    pub(crate) fn run<R>(self: &Arc<Self>, f: impl FnOnce() -> R) -> R {
+        let before = HERE.try_with(|here| here.replace(Some(self.clone())));
+        let _before = Before(before.ok().flatten());
+        f()
+    }
+
+    /// `future`, as a task that inherits this.
+    pub(crate) fn carry<F: Future>(self: Arc<Self>, future: F) -> Carried<F> {
+        Carried {
+            limit: self.deadline.map(sleep_until),
+            future: Within {
+                future,
+                inherited: self,
+            },
+        }
+    }
+}
+
+/// A future that has something.
+#[derive(Debug)]
+pub(super) struct Within<F> {
+    /// Pinned when the whole is. There is no `Drop` and no other access by `&mut`.
+    pub(super) future: F,
+    pub(super) inherited: Arc<Inherited>,
+}
+
+impl<F: Future> Future for Within<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: `future` is only ever accessed pinned, and moves with the whole only.
+        let (future, inherited) = unsafe {
+            let this = self.get_unchecked_mut();
+            (Pin::new_unchecked(&mut this.future), &this.inherited)
+        };
+        inherited.run(|| future.poll(cx))
+    }
+}
+
+/// The future of a task that inherits something.
+pub(crate) struct Carried<F> {
+    /// As in `Within`.
+    future: Within<F>,
+    limit: Option<Sleep>,
+}
+
+impl<F: Future> Future for Carried<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: as in `Within`; `limit` is Unpin.
+        let (future, limit) = unsafe {
+            let this = self.get_unchecked_mut();
+            (Pin::new_unchecked(&mut this.future), &mut this.limit)
+        };
+        if let Poll::Ready(output) = future.poll(cx) {
+            return Poll::Ready(output);
+        }
+        if let Some(limit) = limit
+            && Pin::new(limit).poll(cx).is_ready()
+        {
+            // Takes effect when this poll returns.
+            run::with_current_task(|task| {
+                if let Some(task) = task {
+                    task.cancel();
+                }
+            });
+        }
+        Poll::Pending
+    }
+}
+
+/// The result of `future`, unless it takes longer than until `at`, or until a deadline that the calling code has already. All tasks that
+/// it spawns have the same deadline: those that are still there then are cancelled.
+///
+/// # Errors
+///
+/// The future's output is [`Elapsed`](crate::time::Elapsed) when the time is over. `future` is cancelled by being dropped.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use urgency::life::{deadline, with_deadline};
+///
+/// let soon = Instant::now() + Duration::from_millis(2);
+/// let result = urgency::block_on(with_deadline(soon, async move {
+///     let child = urgency::spawn(async move {
+///         assert_eq!(deadline(), Some(soon));
+///         std::future::pending::<()>().await
+///     });
+///     child.await
+/// }));
+/// // The time is over: the child was cancelled, or the whole was first.
+/// assert!(!matches!(result, Ok(Ok(()))));
+/// ```
+pub fn with_deadline<F: IntoFuture>(at: Instant, future: F) -> WithDeadline<F::IntoFuture> {
+    let mut inherited = inherited().map_or_else(Inherited::default, |here| Inherited::clone(&here));
+    let at = inherited.deadline.map_or(at, |before| before.min(at));
+    inherited.deadline = Some(at);
+    WithDeadline {
+        within: Within {
+            future: crate::time::deadline(at, future),
+            inherited: Arc::new(inherited),
+        },
+    }
+}
+
+/// The deadline of the calling code: the earliest of those that it and the code that spawned it were given. `None`: it may take as
+/// long as it takes.
+pub fn deadline() -> Option<Instant> {
+    inherited().and_then(|here| here.deadline)
+}
+
+/// The future of [`with_deadline`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct WithDeadline<F> {
+    /// As in `Within`.
+    within: Within<Timeout<F>>,
+}
+
+impl<F: Future> Future for WithDeadline<F> {
+    type Output = Result<F::Output, crate::time::Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: the only field is pinned with the whole.
+        unsafe { self.map_unchecked_mut(|this| &mut this.within) }.poll(cx)
+    }
+}

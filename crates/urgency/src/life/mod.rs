@@ -1,0 +1,36 @@
+//! The life of work: who may cancel it, how long it may take, what it inherits, how much of it there may be.
+//!
+//! | what | for |
+//! | --- | --- |
+//! | [`CancelToken`] | one signal for many: a tree of tokens, of which each cancels those below it |
+//! | [`task_scope`] | tasks that end before the code that started them goes on |
+//! | [`with_deadline`], [`deadline`] | a limit for a piece of work and all the tasks that it spawns |
+//! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
+//! | [`admit`], [`try_admit`] | a limit on how many tasks of a level there are at once (backpressure) |
+//!
+//! A single task is cancelled by [`Handle::cancel`](crate::Handle::cancel); a future by dropping it. What happens with panics is a
+//! [`PanicPolicy`] of the runtime, and its end is [`Runtime::shutdown`](crate::Runtime::shutdown).
+//!
+//! # Cancelling is cheap, on purpose
+//!
+//! Under overload cancellations come in waves, and a wave must make room instead of more work (Dissertation, 4.4.7). Here a cancellation makes no
+//! allocation, starts no thread and blocks nobody: a flag is set, and the task is queued once, at its own level, to be dropped. A
+//! task that waits to run already is not even queued again. A signal for many is one walk over those who listen, without recursion.
+//! The test `a_wave_of_cancellations_under_overload_makes_room_at_once` counts it; `bench`'s `cancel-wave` measures it.
+
+mod admission;
+mod inherited;
+mod local;
+mod panic_policy;
+mod scope;
+mod token;
+
+pub use admission::{Admission, AtCapacity, Capacity, admit, admit_blocking, try_admit};
+pub use inherited::{WithDeadline, deadline, with_deadline};
+pub use local::{Local, WithLocal};
+pub use panic_policy::PanicPolicy;
+pub use scope::{TaskScope, task_scope};
+pub use token::{CancelGuard, CancelToken, Cancelled};
+
+pub(crate) use admission::Capacities;
+pub(crate) use inherited::inherited;

@@ -1,0 +1,296 @@
+//! `task_scope`: tasks that end before the code that started them goes on.
+//!
+//! The scope counts its tasks and knows each, in a slab. A task's future carries its place; when the future is gone, whatever the reason, the
+//! place is given back, and the last one notifies.
+//!
+//! 1. The body returns: the scope waits for all.
+//! 2. The body panics, or a task of the scope does: all are cancelled, the scope waits for them, and the panic goes on.
+//! 3. The scope's own future is dropped: all are cancelled, and nobody waits.
+//!
+//! *Rejected*: waiting in case 3, which could be done by suspending the stack that drops. A wave of cancellations would then need a
+//! thread for each scope, at the very moment when there is too much work already. So tasks are `'static`, and what they share is
+//! counted.
+
+use crate::{Handle, LevelId, sync::Notify, task::TaskRef};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+};
+
+#[derive(Default)]
+struct Inner {
+    tasks: Mutex<Tasks>,
+    ended: Notify,
+    panicked: AtomicBool,
+}
+
+#[derive(Default)]
+struct Tasks {
+    places: Vec<Place>,
+    vacant: Vec<usize>,
+    live: usize,
+    /// New tasks are cancelled at once.
+    cancelled: bool,
+}
+
+enum Place {
+    Vacant,
+    /// Its task is being made.
+    Reserved,
+    Live(TaskRef),
+    /// The task ended before it was noted.
+    Ended,
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Tasks> {
+        // Only a failed allocation panics under this lock, before anything was changed.
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve(self: &Arc<Self>) -> Ticket {
+        let mut tasks = self.lock();
+        tasks.live += 1;
+        let place = match tasks.vacant.pop() {
+            Some(place) => place,
+            None => {
+                tasks.places.push(Place::Vacant);
+                tasks.places.len() - 1
+            }
+        };
+        tasks.places[place] = Place::Reserved;
+        Ticket {
+            inner: self.clone(),
+            place,
+        }
+    }
+
+    /// The task of a reserved place is `task`.
+    fn note(&self, place: usize, task: &TaskRef) {
+        let cancelled = {
+            let mut tasks = self.lock();
+            if matches!(tasks.places[place], Place::Ended) {
+                tasks.vacate(place);
+                return;
+            }
+            tasks.places[place] = Place::Live(task.clone());
+            tasks.cancelled
+        };
+        if cancelled {
+            task.cancel();
+        }
+    }
+
+    fn cancel(&self) {
+        let tasks: Vec<TaskRef> = {
+            let mut tasks = self.lock();
+            tasks.cancelled = true;
+            let live = |place: &Place| match place {
+                Place::Live(task) => Some(task.clone()),
+                _ => None,
+            };
+            tasks.places.iter().filter_map(live).collect()
+        };
+        tasks.iter().for_each(TaskRef::cancel);
+    }
+
+    async fn all_ended(&self) {
+        loop {
+            let ended = self.ended.notified();
+            if self.lock().live == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Tasks {
+    fn vacate(&mut self, place: usize) -> Place {
+        self.vacant.push(place);
+        std::mem::replace(&mut self.places[place], Place::Vacant)
+    }
+}
+
+/// In each task's future: gives its place back.
+struct Ticket {
+    inner: Arc<Inner>,
+    place: usize,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.inner.panicked.store(true, Ordering::Release);
+        }
+        let (last, task) = {
+            let mut tasks = self.inner.lock();
+            tasks.live -= 1;
+            let task = match tasks.places[self.place] {
+                Place::Reserved => {
+                    tasks.places[self.place] = Place::Ended;
+                    None
+                }
+                _ => Some(tasks.vacate(self.place)),
+            };
+            (tasks.live == 0, task)
+        };
+        drop(task);
+        if self.inner.panicked.load(Ordering::Acquire) {
+            self.inner.cancel();
+        }
+        if last {
+            self.inner.ended.notify_all();
+        }
+    }
+}
+
+/// The tasks of a [`task_scope`]; clones are the same scope, so a task can spawn siblings.
+#[derive(Clone)]
+pub struct TaskScope {
+    inner: Arc<Inner>,
+}
+
+impl TaskScope {
+    fn note<T>(&self, place: usize, handle: Handle<T>) -> Handle<T> {
+        self.inner.note(place, handle.task());
+        handle
+    }
+
+    /// As [`spawn`](crate::spawn()), a task of the scope. Its handle may be dropped.
+    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let ticket = self.inner.reserve();
+        let place = ticket.place;
+        self.note(place, crate::spawn(ticketed(ticket, future)))
+    }
+
+    /// As [`spawn`](Self::spawn), at a level.
+    ///
+    /// # Panics
+    ///
+    /// If the current runtime has no such level.
+    #[track_caller]
+    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let level = level.into();
+        let ticket = self.inner.reserve();
+        let place = ticket.place;
+        self.note(place, crate::spawn_at(level, ticketed(ticket, future)))
+    }
+
+    /// As [`spawn_fn`](crate::spawn_fn()), a task of the scope. Once it has started it runs to its end.
+    pub fn spawn_fn<F, T>(&self, closure: F) -> Handle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let ticket = self.inner.reserve();
+        let place = ticket.place;
+        let handle = crate::spawn_fn(move || {
+            let _ticket = ticket;
+            closure()
+        });
+        self.note(place, handle)
+    }
+
+    /// Cancels all tasks of the scope, and those that are spawned later.
+    pub fn cancel(&self) {
+        self.inner.cancel();
+    }
+
+    /// How many tasks of the scope are not over.
+    pub fn live(&self) -> usize {
+        self.inner.lock().live
+    }
+}
+
+/// The future, and after it the ticket, whose drop sees a panic of either the poll or the drop.
+async fn ticketed<F: Future>(ticket: Ticket, future: F) -> F::Output {
+    let _ticket = ticket;
+    future.await
+}
+
+impl fmt::Debug for TaskScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskScope")
+            .field("live", &self.live())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Case 3.
+struct Owner(Option<TaskScope>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(scope) = &self.0 {
+            scope.cancel();
+        }
+    }
+}
+
+/// Runs `body`, which may spawn tasks, and waits until all of them are over: none outlives the scope, unless the scope itself is
+/// dropped.
+///
+/// # Panics
+///
+/// If `body` panics, with its panic; if a task of the scope does, with a panic that says so. The other tasks are cancelled, and awaited, before.
+///
+/// # Cancellation
+///
+/// Dropping the future cancels all tasks of the scope. They end at their next scheduling points; nobody waits for that.
+///
+/// ```
+/// use std::sync::{Arc, atomic::{AtomicU32, Ordering::Relaxed}};
+/// use urgency::life::task_scope;
+///
+/// let sum = Arc::new(AtomicU32::new(0));
+/// let theirs = sum.clone();
+/// urgency::block_on(task_scope(async move |scope| {
+///     for n in 1..=10 {
+///         let sum = theirs.clone();
+///         scope.spawn(async move { sum.fetch_add(n, Relaxed) });
+///     }
+/// }));
+/// assert_eq!(sum.load(Relaxed), 55);
+/// ```
+pub async fn task_scope<R>(body: impl AsyncFnOnce(TaskScope) -> R) -> R {
+    let scope = TaskScope {
+        inner: Arc::default(),
+    };
+    let mut owner = Owner(Some(scope.clone()));
+    let result = {
+        let mut body = Box::pin(body(scope.clone()));
+        poll_fn(|cx| {
+            let polled = catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(cx)));
+            polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))
+        })
+        .await
+    };
+    // The body is gone, and with it what its tasks may wait for.
+    if result.is_err() {
+        scope.cancel();
+    }
+    scope.inner.all_ended().await;
+    owner.0 = None;
+    match result {
+        Err(panic) => resume_unwind(panic),
+        Ok(_) if scope.inner.panicked.load(Ordering::Acquire) => {
+            panic!("a task of the scope panicked")
+        }
+        Ok(result) => result,
+    }
+}

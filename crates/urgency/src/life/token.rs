@@ -1,0 +1,253 @@
+//! `CancelToken`: one signal for many, in a tree.
+//!
+//! A node has a flag, an event, and weak links to its children, each in a slot that the child knows. A child keeps its parent alive,
+//! never the other way. Cancelling sets the flag, notifies all, takes the list of children and goes on with them, from a list and
+//! not by recursion: a chain of a million tokens needs no deep stack. Dropping walks up in the same way.
+//!
+//! *A child made during the cancellation*: the flag is set before the list is taken, and a child looks at the flag under the lock of the list. So it
+//! is born cancelled, or it is found.
+
+use crate::{
+    future::{Either, race},
+    sync::{Notified, Notify},
+};
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+struct Node {
+    cancelled: AtomicBool,
+    event: Notify,
+    parent: Option<Link>,
+    children: Mutex<Children>,
+}
+
+/// Where a child is in its parent's list.
+struct Link {
+    parent: Arc<Node>,
+    slot: usize,
+}
+
+#[derive(Default)]
+struct Children {
+    slots: Vec<Option<Weak<Node>>>,
+    vacant: Vec<usize>,
+}
+
+impl Node {
+    fn new(cancelled: bool, parent: Option<Link>) -> Self {
+        Node {
+            cancelled: AtomicBool::new(cancelled),
+            event: Notify::new(),
+            parent,
+            children: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Children> {
+        // Only a failed allocation panics under this lock, before anything was changed.
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+}
+
+impl Link {
+    /// The child is gone.
+    fn cut(self) -> Arc<Node> {
+        {
+            let mut children = self.parent.lock();
+            let children = &mut *children;
+            // The list of a cancelled node was taken.
+            if let Some(slot) = children.slots.get_mut(self.slot) {
+                *slot = None;
+                children.vacant.push(self.slot);
+            }
+        }
+        self.parent
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let mut link = self.parent.take();
+        while let Some(cut) = link {
+            // The last reference to the parent: its link is next, instead of a recursion.
+            link = Arc::into_inner(cut.cut()).and_then(|mut parent| parent.parent.take());
+        }
+    }
+}
+
+/// A signal that work should end, for any number of listeners; clones are the same token.
+///
+/// [`child`](Self::child) makes a token that is cancelled with this one, but can be cancelled alone.
+///
+/// ```
+/// use urgency::life::CancelToken;
+///
+/// let server = CancelToken::new();
+/// let connection = server.child();
+/// let task = urgency::spawn({
+///     let connection = connection.clone();
+///     async move { connection.run(std::future::pending::<()>()).await }
+/// });
+/// server.cancel();
+/// assert!(connection.is_cancelled());
+/// assert_eq!(task.get()?, None);
+/// # Ok::<(), urgency::WaitError>(())
+/// ```
+#[derive(Clone)]
+pub struct CancelToken {
+    node: Arc<Node>,
+}
+
+impl CancelToken {
+    /// A token of its own, not cancelled.
+    pub fn new() -> Self {
+        CancelToken {
+            node: Arc::new(Node::new(false, None)),
+        }
+    }
+
+    /// A token below this one. If this one is cancelled already, so is the child.
+    pub fn child(&self) -> CancelToken {
+        let mut children = self.node.lock();
+        if self.node.is_cancelled() {
+            let node = Arc::new(Node::new(true, None));
+            return CancelToken { node };
+        }
+        let slot = children.vacant.pop().unwrap_or(children.slots.len());
+        let parent = self.node.clone();
+        let node = Arc::new(Node::new(false, Some(Link { parent, slot })));
+        let child = Some(Arc::downgrade(&node));
+        match children.slots.get_mut(slot) {
+            Some(place) => *place = child,
+            None => children.slots.push(child),
+        }
+        CancelToken { node }
+    }
+
+    /// Cancels this token and all below it. Who listens is woken; a second call does nothing.
+    pub fn cancel(&self) {
+        let mut ahead = vec![self.node.clone()];
+        while let Some(node) = ahead.pop() {
+            if node.cancelled.swap(true, Ordering::AcqRel) {
+                continue;
+            }
+            let children = std::mem::take(&mut *node.lock());
+            node.event.notify_all();
+            ahead.extend(children.slots.iter().flatten().filter_map(Weak::upgrade));
+        }
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.node.is_cancelled()
+    }
+
+    /// Waits until it is cancelled. Dropping the future costs nothing.
+    pub fn cancelled(&self) -> Cancelled<'_> {
+        Cancelled {
+            event: self.node.event.notified(),
+            node: &self.node,
+        }
+    }
+
+    /// The result of `future`, or `None` if the token is cancelled first: then the future is dropped. If both are so at once, the result
+    /// counts.
+    ///
+    /// # Cancellation
+    ///
+    /// As that of `future`.
+    pub async fn run<F: IntoFuture>(&self, future: F) -> Option<F::Output> {
+        match race(future, self.cancelled()).await {
+            Either::First(output) => Some(output),
+            Either::Second(()) => None,
+        }
+    }
+
+    /// Cancels the token when it is dropped, whatever the reason.
+    ///
+    /// ```
+    /// use urgency::life::CancelToken;
+    ///
+    /// let token = CancelToken::new();
+    /// let guard = token.clone().cancel_on_drop();
+    /// drop(guard);
+    /// assert!(token.is_cancelled());
+    /// ```
+    pub fn cancel_on_drop(self) -> CancelGuard {
+        CancelGuard(Some(self))
+    }
+}
+
+impl Default for CancelToken {
+    fn default() -> Self {
+        CancelToken::new()
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CancelToken")
+            .field("cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The future of [`CancelToken::cancelled`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Cancelled<'a> {
+    /// Made before the flag is looked at.
+    event: Notified<'a>,
+    node: &'a Node,
+}
+
+impl Future for Cancelled<'_> {
+    type Output = ();
+
+    fn poll(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<()> {
+        if self.node.is_cancelled() {
+            return std::task::Poll::Ready(());
+        }
+        std::pin::Pin::new(&mut self.event).poll(cx)
+    }
+}
+
+impl fmt::Debug for Cancelled<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancelled")
+            .field("cancelled", &self.node.is_cancelled())
+            .finish()
+    }
+}
+
+/// Cancels its token when it is dropped; made by [`CancelToken::cancel_on_drop`].
+#[derive(Debug)]
+#[must_use = "dropping it cancels the token"]
+pub struct CancelGuard(Option<CancelToken>);
+
+impl CancelGuard {
+    /// The token, which is not cancelled by this any more.
+    pub fn disarm(mut self) -> CancelToken {
+        self.0.take().expect("only this takes it")
+    }
+}
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        if let Some(token) = &self.0 {
+            token.cancel();
+        }
+    }
+}
