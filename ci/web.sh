@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # The parts of urgency-web that plain `cargo test` leaves out, because they bring cryptography or Tokio's runtime: TLS, the pooled client, the
-# Tokio driver; and reqwest, a crate that cannot do without Tokio, against our own server (a package of its own, so that nobody else builds it).
+# Tokio driver; and crates that cannot do without Tokio: reqwest against our own server, redis against Debian's (a package of its own, so
+# that nobody else builds it).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy --locked -p urgency-web --all-features --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --locked -p urgency-web --all-features --no-deps
 timeout 300 cargo test --locked -p urgency-web --all-features
+command -v redis-server >/dev/null || apt-get install -y --no-install-recommends redis-server
 timeout 300 cargo test --locked --manifest-path ci/tokio-crates/Cargo.toml --target-dir target/tokio-crates
