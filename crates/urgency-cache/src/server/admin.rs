@@ -1,7 +1,7 @@
 //! The commands about the server in the text protocol.
 //!
-//! Those that steer memcached's slab classes have no object here. They are answered as memcached answers when there is
-//! nothing to do, so that a client's routine does not fail.
+//! Those that ask for what is so anyway are answered with `OK`, so that a client's routine does not fail. Those that ask for
+//! what cannot be had (another mode of the LRU, the crawler off, pages moved between slab classes) get memcached's error.
 
 use super::{
     connection::After,
@@ -22,8 +22,33 @@ const DUMP_STEP: u64 = 1000;
 /// As much as memcached's `stats cachedump` prints.
 const CACHEDUMP_MAX: usize = 2 << 20;
 
-fn float(word: &[u8]) -> Option<f64> {
-    std::str::from_utf8(word).ok()?.trim().parse().ok()
+/// `slabs`: pages move between the store's shards by themselves, and there are no classes to move them between.
+fn slabs(mut words: Words<'_>) -> &'static str {
+    match (words.next(), words.next(), words.next()) {
+        (Some(b"reassign"), Some(from), Some(to)) => {
+            let valid = number::signed(from).and(number::signed(to)).is_some();
+            if valid {
+                "BADCLASS invalid src or dst class id"
+            } else {
+                BAD_FORMAT
+            }
+        }
+        (Some(b"automove"), Some(b"ratio"), _) => "ERROR",
+        (Some(b"automove"), Some(level), _) => match number::unsigned_32(level) {
+            Some(0..=2) => "OK",
+            Some(_) => "ERROR",
+            None => BAD_FORMAT,
+        },
+        _ => "ERROR",
+    }
+}
+
+/// `lru`: segmented is the only mode, and the segments' sizes are options of the start.
+fn lru(mut words: Words<'_>) -> &'static str {
+    match (words.next(), words.next()) {
+        (Some(b"mode"), Some(b"segmented")) => "OK",
+        _ => "ERROR",
+    }
 }
 
 impl Session<'_> {
@@ -37,8 +62,8 @@ impl Session<'_> {
             b"debugtime" if self.server.settings.debug_commands => {
                 line(out, self.debug_time(words.next()));
             }
-            b"slabs" => line_unless(out, quiet, self.slabs(words)),
-            b"lru" => line_unless(out, quiet, self.lru(words)),
+            b"slabs" => line_unless(out, quiet, slabs(words)),
+            b"lru" => line_unless(out, quiet, lru(words)),
             b"lru_crawler" => return self.lru_crawler(words, out),
             b"watch" => line(out, "CLIENT_ERROR watch commands not allowed"),
             _ => line(out, "ERROR"),
@@ -155,52 +180,6 @@ impl Session<'_> {
         "OK"
     }
 
-    fn slabs(&mut self, mut words: Words<'_>) -> &'static str {
-        match (words.next(), words.next(), words.next()) {
-            (Some(b"reassign"), Some(from), Some(to)) => {
-                let valid = number::signed(from).and(number::signed(to)).is_some();
-                if valid {
-                    "BADCLASS invalid src or dst class id"
-                } else {
-                    BAD_FORMAT
-                }
-            }
-            (Some(b"automove"), Some(b"ratio"), Some(ratio)) if float(ratio).is_some() => "OK",
-            (Some(b"automove"), Some(b"ratio"), _) => "ERROR",
-            (Some(b"automove"), Some(level), _) => match number::unsigned_32(level) {
-                Some(0..=2) => "OK",
-                Some(_) => "ERROR",
-                None => BAD_FORMAT,
-            },
-            _ => "ERROR",
-        }
-    }
-
-    fn lru(&mut self, mut words: Words<'_>) -> &'static str {
-        match words.next() {
-            Some(b"tune") => {
-                let percents = (
-                    words.next().and_then(number::unsigned_32),
-                    words.next().and_then(number::unsigned_32),
-                );
-                let factors = (words.next().and_then(float), words.next().and_then(float));
-                match (percents, factors) {
-                    ((Some(hot), Some(warm)), _) if hot + warm > 80 => {
-                        "ERROR hot and warm pcts must not exceed 80"
-                    }
-                    ((Some(_), Some(_)), (Some(hot), Some(warm))) if hot <= 0.0 || warm <= 0.0 => {
-                        "ERROR hot/warm age factors must be greater than 0"
-                    }
-                    ((Some(_), Some(_)), (Some(_), Some(_))) => "OK",
-                    _ => "ERROR",
-                }
-            }
-            Some(b"mode") if matches!(words.next(), Some(b"segmented")) => "OK",
-            Some(b"temp_ttl") if words.next().and_then(number::signed).is_some() => "OK",
-            _ => "ERROR",
-        }
-    }
-
     fn lru_crawler(&mut self, mut words: Words<'_>, out: &mut Vec<u8>) -> After {
         let quiet = words.last_word() == Some(b"noreply");
         let answer = match (words.next(), words.next()) {
@@ -212,14 +191,8 @@ impl Session<'_> {
                 return After::Dump;
             }
             (Some(b"metadump"), Some(_)) => "ERROR metadump not allowed",
-            (Some(b"tocrawl"), Some(count)) if number::unsigned_32(count).is_some() => "OK",
-            (Some(b"sleep"), Some(time)) => match number::unsigned_32(time) {
-                Some(..=1_000_000) => "OK",
-                Some(_) => "CLIENT_ERROR sleep must be one second or less",
-                None => BAD_FORMAT,
-            },
-            (Some(b"tocrawl"), Some(_)) => BAD_FORMAT,
-            (Some(b"enable" | b"disable"), None) => "OK",
+            // It is on, and what it costs is the levels' business.
+            (Some(b"enable"), None) => "OK",
             _ => "ERROR",
         };
         line_unless(out, quiet, answer);

@@ -53,7 +53,7 @@ pub struct Options {
     /// The largest item, with a suffix k or m: 1k to 1024m
     #[arg(short = 'I', long = "max-item-size", value_name = "SIZE", default_value = "1m", value_parser = item_size)]
     pub item_size: usize,
-    /// Say what goes wrong; -vv: requests and answers as well
+    /// Say where it listens and what goes wrong; -vv: connections that come and go as well
     #[arg(short = 'v', long = "verbose", action = ArgAction::Count)]
     pub verbose: u8,
     /// How many requests of a connection are executed before others have their turn
