@@ -28,7 +28,7 @@
 //!   urgent level.
 //! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place in a channel that had
 //!   been handed to it goes to the next.
-//! - *Nobody hogs a worker.* Each operation is a scheduling point. A task that does many operations that never
+//! - *Nobody hogs a worker.* Each operation that may wait is a scheduling point. A task that does many operations that never
 //!   have to wait suspends now and then for the sake of others of its level.
 //! - *Cost.* What need not wait costs one or two locked instructions, and no allocation.
 //!

@@ -14,6 +14,8 @@
 //!    it is.
 //! 4. *Notify all*: count one up; if somebody waits, under the lock, and grant `All` to everybody. A stored notification stays.
 //! 5. *Drop of a waiter*: if it was granted `One`, notify one. `All` was for it alone.
+//!
+//! Notifying is no scheduling point: much of it happens in drops, and a future may be dropped by the scheduler itself.
 
 use super::{
     above,
@@ -110,7 +112,6 @@ impl Notify {
     /// Wakes the waiter whose turn it is. If nobody waits, the next who does goes on at once; more than one notification is
     /// not stored.
     pub fn notify_one(&self) {
-        above::check();
         if self.queue.update(|word| Some(word | STORED)).is_err() {
             self.notify_one_cold(true);
         }
@@ -118,7 +119,6 @@ impl Notify {
 
     /// Wakes the waiter whose turn it is, if somebody waits; nothing is stored.
     pub(super) fn notify_one_unremembered(&self) {
-        above::check();
         if self.queue.word() & QUEUED != 0 {
             self.notify_one_cold(false);
         }
@@ -143,7 +143,6 @@ impl Notify {
 
     /// Wakes all who wait, and every future that was made before. Nothing is stored for later ones.
     pub fn notify_all(&self) {
-        above::check();
         let count = |word: u64| word.wrapping_add(CALL);
         if self.queue.update(|word| Some(count(word))).is_ok() {
             return;
