@@ -194,6 +194,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         #[test]
         fn after_any_number_of_draws_each_level_has_had_its_share_to_within_one_round(
             criterion in any_criterion(),

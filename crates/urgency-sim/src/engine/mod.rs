@@ -12,7 +12,7 @@
 //! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
 //! Who does what: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says;
-//! [`find`] looks where the policy says; [`deques`] and [`queues`] are the structures.
+//! [`find`] looks where the policy says; [`seats`] has rounds, quanta and sleep; [`deques`] and [`queues`] are the structures.
 //!
 //! # What is exact and what is not
 //!
@@ -25,6 +25,7 @@ mod deques;
 mod find;
 mod queues;
 mod ready;
+mod seats;
 
 use crate::{
     dag::{Dag, NONE, Thread, Vertex},
@@ -40,8 +41,8 @@ use std::{
 };
 use urgency_policy::{
     dice::Dice,
-    level::{LevelPolicy, Period, Schedule, Seat, Use},
-    pool::{Kind, Plan, Policy, Sharing},
+    level::{Period, Schedule, Seat},
+    pool::{Kind, Plan, Policy},
 };
 
 /// After so many quanta in a row with nothing running and nothing to come, nothing ever will.
@@ -396,169 +397,5 @@ impl<'a> Engine<'a> {
             self.report.digest = (self.report.digest ^ part).wrapping_mul(0x0100_0000_01b3);
         }
         self.at(started + slice, 0, Event::Done(me as u32));
-    }
-
-    /// The levels with work, as this worker sees them: those of all, but with banks only its own.
-    fn sight(&self, me: usize) -> u64 {
-        if self.is_dealt() {
-            self.queues.own_levels(me)
-        } else {
-            self.with_work | self.queues.own_slots(me)
-        }
-    }
-
-    fn is_dealt(&self) -> bool {
-        self.plan.is_some_and(|plan| plan.sharing == Sharing::Deal)
-    }
-
-    /// A worker that starts, or whose round is over, gets another seat.
-    fn take_seat(&mut self, me: usize) {
-        let (sight, workers) = (self.sight(me), self.workers.len());
-        let seat = self.schedule.seat(me, workers, sight);
-        if let Some(primary) = seat.primary()
-            && let Some(level) = self.report.levels.get_mut(usize::from(primary))
-        {
-            level.rounds += 1;
-        }
-        self.workers[me].seat = seat;
-        self.workers[me].seated_at = self.now;
-    }
-
-    fn end_round(&mut self, me: usize) {
-        if let Period::EachWorker(length) = self.period {
-            let worker = &self.workers[me];
-            let lasted = self.now - worker.seated_at;
-            if lasted >= length {
-                self.schedule.charge(worker.seat, lasted);
-                self.take_seat(me);
-            }
-        }
-    }
-
-    fn quantum(&mut self) {
-        let mut runs = vec![false; self.visible.len()];
-        for worker in self.workers.iter().filter(|w| w.state == State::Busy) {
-            runs[usize::from(worker.level)] = true;
-        }
-        let busy = self.busy_in_quantum.iter_mut().map(std::mem::take);
-        let ready = self.visible.iter().zip(runs);
-        let mut used: Vec<Use> = busy
-            .zip(ready)
-            .map(|(busy, (&visible, runs))| Use {
-                busy,
-                has_work: visible > 0 || runs,
-            })
-            .collect();
-        if let Schedule::Adaptive(adaptive) = &self.schedule {
-            used.resize(adaptive.desires().count(), Use::default());
-        }
-        let mut seats: Vec<Seat> = self.workers.iter().map(|w| w.seat).collect();
-        self.schedule.reallocate(&used, &mut seats);
-        for (worker, seat) in self.workers.iter_mut().zip(seats) {
-            worker.seat = seat;
-        }
-        let drawn = |me: &u32| {
-            let mut seat = self.workers[*me as usize].seat;
-            seat.serve(self.with_work).is_some()
-        };
-        let wake: Vec<u32> = self.sleeping.iter().copied().filter(drawn).collect();
-        for me in wake {
-            self.wake(me as usize);
-        }
-        if let Period::AllWorkers(quantum) = self.period {
-            self.at(self.now + quantum, 0, Event::Quantum);
-        }
-    }
-
-    fn sleep(&mut self, me: usize) {
-        if self.queues.own_slots(me) != 0 {
-            for level in 0..self.dag.levels() as u8 {
-                if let Some(vertex) = self.queues.slot(me, level).take() {
-                    self.enqueue(me, vertex);
-                }
-            }
-        }
-        if self.is_dealt() {
-            // What its seat keeps it from would be in nobody's sight.
-            for level in 0..self.dag.levels() as u8 {
-                while let Some(vertex) = self.queues.own(me, level).pop_front() {
-                    self.queues.shared(level, 0).push_back(vertex);
-                    self.publish(level, None);
-                }
-            }
-        }
-        let worker = &mut self.workers[me];
-        if worker.state == State::Busy {
-            self.idle += 1;
-        }
-        worker.state = State::Asleep(self.now);
-        worker.failed = 0;
-        worker.last = NONE;
-        self.sleeping.push(me as u32);
-    }
-
-    /// A worker that has just gone to sleep still spins, and needs no wake-up.
-    fn wake(&mut self, me: usize) {
-        let State::Asleep(since) = self.workers[me].state else {
-            return;
-        };
-        let costs = &self.machine.costs;
-        let spins = match self.machine.pool {
-            Kind::Aging => u64::from(self.machine.patience) * costs.steal,
-            _ => 0,
-        };
-        let slept = self.now - since;
-        let delay = if slept <= spins { 0 } else { costs.wake };
-        self.report.searching += slept.min(spins);
-        self.report.asleep += slept.saturating_sub(spins);
-        self.report.waking += delay;
-        self.workers[me].state = State::Looking;
-        // A worker that slept took nothing from anybody.
-        if let Period::EachWorker(length) = self.period
-            && self.now - self.workers[me].seated_at >= length
-        {
-            self.take_seat(me);
-        }
-        let place = self.sleeping.iter().rposition(|&w| w as usize == me);
-        self.sleeping
-            .remove(place.expect("who is asleep is in the list"));
-        self.at(self.now + delay, 1, Event::Decide(me as u32));
-    }
-
-    /// Something that others can find is ready at a level: one sleeping worker that would serve it wakes up.
-    fn publish(&mut self, level: u8, owner: Option<usize>) {
-        if self.sleeping.is_empty() {
-            return;
-        }
-        let serves = |me: usize| {
-            let mut seat = self.workers[me].seat;
-            seat.serve(1 << level).is_some()
-        };
-        if let Some(owner) = owner
-            && let State::Asleep(_) = self.workers[owner].state
-            && serves(owner)
-        {
-            return self.wake(owner);
-        }
-        if self.is_dealt() && owner.is_some() {
-            return;
-        }
-        let woken = self.sleeping.iter().rev().find(|w| serves(**w as usize));
-        if let Some(&me) = woken {
-            self.wake(me as usize);
-        }
-    }
-
-    fn seen(&mut self, level: u8, more: bool) {
-        let visible = &mut self.visible[usize::from(level)];
-        if more {
-            *visible += 1;
-            self.with_work |= 1 << level;
-        } else {
-            *visible -= 1;
-            if *visible == 0 {
-                self.with_work &= !(1 << level);
-            }
-        }
     }
 }

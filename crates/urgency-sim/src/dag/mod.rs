@@ -13,7 +13,9 @@
 //! A vertex that begins with a join is a *get* (its thread may find the other one unfinished at any time) or a
 //! *sync* ([`Builder::sync`]: in fork-join code the last child to return goes on with the parent).
 
-use std::fmt;
+mod error;
+
+pub use error::DagError;
 
 /// The number of a vertex.
 pub type Vertex = u32;
@@ -160,57 +162,6 @@ impl Dag {
             .count()
     }
 }
-
-/// Why threads and edges are no DAG.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DagError {
-    /// There is no vertex.
-    Empty,
-    /// A thread has no vertex.
-    EmptyThread(Thread),
-    /// The edges form a cycle through this vertex.
-    Cycle(Vertex),
-    /// A level's rank is above 63.
-    Level {
-        /// The thread.
-        thread: Thread,
-        /// The rank.
-        level: u8,
-    },
-    /// A vertex or thread is named that does not exist.
-    Unknown {
-        /// What it is said to be.
-        what: &'static str,
-        /// Its number.
-        number: u32,
-    },
-}
-
-impl fmt::Display for DagError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DagError::Empty => write!(f, "a computation needs at least one vertex"),
-            DagError::EmptyThread(thread) => write!(
-                f,
-                "thread {thread} has no vertex; a thread has at least one"
-            ),
-            DagError::Cycle(vertex) => write!(
-                f,
-                "vertex {vertex} depends on itself through other vertices; an edge may only go to what runs later"
-            ),
-            DagError::Level { thread, level } => write!(
-                f,
-                "thread {thread} has the level of rank {level}; ranks are 0 to 63"
-            ),
-            DagError::Unknown { what, number } => {
-                write!(f, "there is no {what} with the number {number}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for DagError {}
 
 /// Builds a [`Dag`], vertex by vertex.
 ///
