@@ -158,18 +158,21 @@ pub fn expectations(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Che
     worst.into_iter().flatten().collect()
 }
 
-/// All checks of one run that make sense for its schedule, those of responses for the sampled threads.
-pub fn all(dag: &Dag, machine: &Machine, report: &Report) -> Vec<Check> {
+/// All checks that make sense for a schedule, those of responses for the sampled threads: of the first run, and of
+/// all runs (with different seeds) for expectations.
+pub fn all(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
+    let Some(report) = reports.first() else {
+        return Vec::new();
+    };
     let mut checks = vec![
         brent(dag, machine, report),
         cilk_time(dag, machine, report),
         steal_attempts(dag, machine, report),
         deviations(dag, machine, report),
     ];
-    let threads = sample(dag, 8);
-    checks.extend(response::worst(&threads, |thread| {
+    checks.extend(response::worst(&sample(dag, 8), |thread| {
         prompt_response(dag, machine, report, thread)
     }));
-    checks.extend(expectations(dag, machine, std::slice::from_ref(report)));
+    checks.extend(expectations(dag, machine, reports));
     checks
 }

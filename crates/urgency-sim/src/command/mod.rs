@@ -66,10 +66,7 @@ fn perform(options: &Options) -> Result<(), Stop> {
         .collect::<Result<Vec<Report>, Stop>>()?;
     let report = &reports[0];
     print!("{}", table::report(report));
-    let mut checks = bounds::all(&dag, &machine, report);
-    if reports.len() > 1 {
-        checks.extend(bounds::expectations(&dag, &machine, &reports));
-    }
+    let checks = bounds::all(&dag, &machine, &reports);
     print!("{}", table::checks(&checks));
     if let Some(path) = &options.json {
         let all = serde_json::json!({ "report": report, "checks": checks });
