@@ -5,7 +5,8 @@
 //! message leaves, and a receiver that wanted it has *lagged*: sending never waits, so one slow receiver does not hold up the
 //! others. Whoever wants backpressure uses an [`mpsc`](super::mpsc) for each receiver.
 //!
-//! A message is shared until it is received: the clone is made without the lock, and the last receiver gets the message itself.
+//! A message is shared until it is received: the clone is made without the lock, and the last receiver gets the message itself. A receiver
+//! takes several messages out at a time; they count as received.
 
 use super::{above, error::SendError, notify::Notify};
 use std::{
@@ -15,6 +16,9 @@ use std::{
     future::poll_fn,
     sync::{Arc, Mutex, MutexGuard},
 };
+
+/// A receiver takes so many messages out under one lock.
+const BATCH: usize = 16;
 
 struct Channel<T> {
     capacity: usize,
@@ -65,32 +69,39 @@ impl<T> Channel<T> {
         Receiver {
             channel: self.clone(),
             next: state.next(),
+            batch: VecDeque::new(),
         }
     }
 
-    /// Takes the message of the number `next` for one receiver, which goes to its next one.
-    fn take(&self, next: &mut u64) -> Result<Arc<T>, TryRecvError> {
-        let mut state = self.lock();
-        if *next < state.first {
-            let missed = state.first - *next;
-            *next = state.first;
-            return Err(TryRecvError::Lagged(missed));
+    /// Takes up to [`BATCH`] messages from the number `next` on for one receiver, which goes on to the next. Returns the first.
+    fn take(&self, next: &mut u64, batch: &mut VecDeque<Arc<T>>) -> Result<Arc<T>, TryRecvError> {
+        if let Some(message) = batch.pop_front() {
+            return Ok(message);
         }
-        let (place, senders) = ((*next - state.first) as usize, state.senders);
-        let Some(slot) = state.messages.get_mut(place) else {
-            return Err(match senders {
-                0 => TryRecvError::Closed,
-                _ => TryRecvError::Empty,
-            });
+        let unwanted = {
+            let mut state = self.lock();
+            if *next < state.first {
+                let missed = state.first - *next;
+                *next = state.first;
+                return Err(TryRecvError::Lagged(missed));
+            }
+            let place = (*next - state.first) as usize;
+            let end = state.messages.len().min(place + BATCH);
+            if place >= end {
+                return Err(match state.senders {
+                    0 => TryRecvError::Closed,
+                    _ => TryRecvError::Empty,
+                });
+            }
+            *next += (end - place) as u64;
+            for slot in state.messages.range_mut(place..end) {
+                slot.wanted -= 1;
+                batch.push_back(slot.message.clone());
+            }
+            state.pop_unwanted()
         };
-        *next += 1;
-        slot.wanted -= 1;
-        if place > 0 || slot.wanted > 0 {
-            return Ok(slot.message.clone());
-        }
-        let mut unwanted = state.pop_unwanted();
-        drop(state);
-        Ok(unwanted.swap_remove(0).message)
+        drop(unwanted);
+        Ok(batch.pop_front().expect("there was one"))
     }
 }
 
@@ -127,7 +138,12 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let sender = Sender {
         channel: channel.clone(),
     };
-    (sender, Receiver { channel, next: 0 })
+    let receiver = Receiver {
+        channel,
+        next: 0,
+        batch: VecDeque::new(),
+    };
+    (sender, receiver)
 }
 
 /// The sending side; clones send into the same channel.
@@ -215,13 +231,16 @@ pub struct Receiver<T> {
     channel: Arc<Channel<T>>,
     /// The number of the next message that it wants.
     next: u64,
+    /// Messages that it took out, but did not give yet.
+    batch: VecDeque<Arc<T>>,
 }
 
 impl<T> Receiver<T> {
     /// How many messages it could receive now.
     pub fn len(&self) -> usize {
         let state = self.channel.lock();
-        state.next().saturating_sub(self.next.max(state.first)) as usize
+        let left = state.next().saturating_sub(self.next.max(state.first));
+        self.batch.len() + left as usize
     }
 
     /// Whether it could receive no message now.
@@ -243,7 +262,7 @@ impl<T: Clone> Receiver<T> {
     /// If there is none now, or will be none, or if it was too slow.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         above::check();
-        let taken = self.channel.take(&mut self.next);
+        let taken = self.channel.take(&mut self.next, &mut self.batch);
         taken.map(Arc::unwrap_or_clone)
     }
 
@@ -259,10 +278,14 @@ impl<T: Clone> Receiver<T> {
     /// Dropping the future loses no message.
     pub async fn recv(&mut self) -> Result<T, RecvError> {
         poll_fn(|cx| above::begin(cx)).await;
-        let Receiver { channel, next } = self;
+        let Receiver {
+            channel,
+            next,
+            batch,
+        } = self;
         loop {
             let changed = channel.changed.notified();
-            match channel.take(next) {
+            match channel.take(next, batch) {
                 Ok(message) => return Ok(Arc::unwrap_or_clone(message)),
                 Err(TryRecvError::Lagged(missed)) => return Err(RecvError::Lagged(missed)),
                 Err(TryRecvError::Closed) => return Err(RecvError::Closed),
