@@ -36,7 +36,11 @@ fn assert_idle() {
     // Spares settle, a last relief expires.
     std::thread::sleep(Duration::from_millis(200));
     let before = switches();
-    assert!(!before.is_empty(), "the runtime has threads");
+    // Chaos lets spare threads end.
+    assert!(
+        cfg!(urgency_chaos) || !before.is_empty(),
+        "the runtime has threads"
+    );
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(switches(), before);
 }
