@@ -3,12 +3,9 @@
 //! `cargo run --release -p urgency-cache --example store_cost -- speed` measures reads, writes and a
 //! mix of 95 % reads with Zipf-distributed keys, with one and two threads.
 //! `... -- memory` fills a store with items of several sizes and prints what each takes beyond its key and value;
-//! `... -- memory MEMCACHED_ADDRESS` asks a running memcached the same.
 //!
 //! It shows the library's interface as a program would use it. It is a yardstick, no benchmark with bars.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::time::Instant;
 
 use urgency_cache::store::{Limits, NewItem, Store};
@@ -172,7 +169,7 @@ fn resident() -> u64 {
         * 4096
 }
 
-fn memory(memcached: Option<&str>) {
+fn memory() {
     println!("value  items     each: accounted - key - value, resident - key - value");
     for (size, items) in [
         (10, 1_000_000),
@@ -205,59 +202,15 @@ fn memory(memcached: Option<&str>) {
         (0..items).for_each(|i| set(&store, i, &vec![7; size]));
         let kept = store.stats(2).curr_items;
         let share = 100.0 * (kept * (20 + size as u64)) as f64 / (64 << 20) as f64;
-        let theirs = memcached
-            .map(|address| ask(address, size, items))
-            .transpose();
-        match theirs {
-            Ok(None) => println!(
-                "{size:6} bytes: {kept:8} items, {share:.1} % of the memory is keys and values"
-            ),
-            Ok(Some(n)) => println!(
-                "{size:6} bytes: {kept:8} items, {share:.1} %; memcached {n} items, {:.1} %",
-                100.0 * (n * (20 + size as u64)) as f64 / (64 << 20) as f64
-            ),
-            Err(error) => {
-                println!("{size:6} bytes: {kept:8} items, {share:.1} %; memcached: {error}")
-            }
-        }
+        println!("{size:6} bytes: {kept:8} items, {share:.1} % of the memory is keys and values");
     }
-}
-
-/// How many items a fresh memcached (started with `-m 64`) keeps of the same writes.
-fn ask(address: &str, size: usize, items: u64) -> std::io::Result<u64> {
-    let mut stream = TcpStream::connect(address)?;
-    let mut out = Vec::new();
-    for i in 0..items {
-        out.extend_from_slice(b"set ");
-        out.extend_from_slice(&key(i));
-        out.extend_from_slice(format!(" 0 0 {size} noreply\r\n").as_bytes());
-        out.resize(out.len() + size, b'7');
-        out.extend_from_slice(b"\r\n");
-        if out.len() > 1 << 16 {
-            stream.write_all(&out)?;
-            out.clear();
-        }
-    }
-    out.extend_from_slice(b"stats\r\n");
-    stream.write_all(&out)?;
-    let mut items = 0;
-    for line in BufReader::new(&stream).lines() {
-        let line = line?;
-        if let Some(n) = line.strip_prefix("STAT curr_items ") {
-            items = n.trim().parse().unwrap_or(0);
-        }
-        if line.starts_with("END") {
-            break;
-        }
-    }
-    Ok(items)
 }
 
 fn main() {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some("speed") => speed(),
-        Some("memory") => memory(args.next().as_deref()),
-        _ => eprintln!("usage: store_cost speed | memory [MEMCACHED_ADDRESS]"),
+        Some("memory") => memory(),
+        _ => eprintln!("usage: store_cost speed | memory"),
     }
 }
