@@ -1,4 +1,4 @@
-//! Primitives and channels: Tokio's on Tokio, ours on ours, the same programs ([`programs!`] is written once and expanded for each).
+//! Primitives and channels: Tokio's on Tokio, ours on ours, the same programs (`programs!` is written once and expanded for each).
 //!
 //! - *alone*: one task and a primitive for which nobody waits, the fast path.
 //! - *shared*: 8 tasks that use it for a moment, in turns that they choose (each yields after 16 operations).
