@@ -151,7 +151,7 @@ fn a_hidden_subcommand_with_nonsense_says_that_it_is_not_for_people() {
             .output()
             .expect("the command starts");
         assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains("run `urgency demo`"));
+        assert!(text(&output.stderr).contains("is for `urgency demo`"));
     }
 }
 
