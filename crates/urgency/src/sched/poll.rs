@@ -114,14 +114,20 @@ impl Shared {
         }
     }
 
-    /// Whether some worker will soon look for events by itself: it is in a brief poll, or searches.
+    /// Whether some worker will soon look for events by itself, since it is in a brief poll, or searches; and none
+    /// runs what may be long, which an event may have to preempt.
     fn does_a_worker_look(&self) -> bool {
         let now = clock::now();
-        let busy = |worker: &&CachePadded<Worker>| !self.idle.contains(worker.id);
-        self.workers.iter().filter(busy).any(|worker| {
+        let looks = |worker: &CachePadded<Worker>| {
             let running = now.saturating_sub(worker.since());
             worker.level() == NO_LEVEL || (worker.is_brief() && running < clock::ticks(BRIEF))
-        })
+        };
+        let mut busy = self
+            .workers
+            .iter()
+            .filter(|worker| !self.idle.contains(worker.id))
+            .peekable();
+        busy.peek().is_some() && busy.all(looks)
     }
 
     /// One wait of a thread in the poller, for everything or at rest. `None`: one thread at rest is enough.
