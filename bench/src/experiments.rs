@@ -28,6 +28,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::latency_hiding::experiments,
         crate::hand_off::experiments,
         crate::mixed::experiments,
+        crate::fair::experiments,
         crate::web::experiments,
     ];
     problems.iter().flat_map(|of| of(scale)).collect()

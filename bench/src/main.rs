@@ -33,6 +33,7 @@ mod experiments;
 mod cache_tokio;
 mod cancel_wave;
 mod echo;
+mod fair;
 mod fib;
 mod hand_off;
 mod idle;

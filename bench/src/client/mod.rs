@@ -16,7 +16,7 @@ mod open;
 use crate::harness::{Sample, machine};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
 
 /// Bytes of a request and of its reply.
 pub const MESSAGE: usize = 64;
@@ -41,28 +41,57 @@ pub struct Load {
     pub pace: Pace,
     /// Milliseconds of load before anything is recorded.
     pub warm_up_ms: u64,
-    /// Milliseconds that are recorded.
+    /// Milliseconds that are recorded; for a load that is ended by [`UnderWay::end`], at most.
     pub run_ms: u64,
+}
+
+/// An open-loop load that runs until it is ended.
+pub struct UnderWay(Child);
+
+impl UnderWay {
+    /// Lets the client send no more, and returns what it measured when the last reply has come.
+    pub fn end(mut self) -> Sample {
+        drop(self.0.stdin.take());
+        let output = self.0.wait_with_output();
+        parse(&output.expect("the load client can be waited for"))
+    }
 }
 
 impl Load {
     /// Runs the client in a process of its own and returns what it measured: `p50_ns` and so on, `requests_per_s`, `client_real_time`.
     pub fn run(&self) -> Sample {
+        let UnderWay(mut client) = self.start();
+        // Its input stays open meanwhile.
+        let _input = client.stdin.take();
+        let output = client.wait_with_output();
+        parse(&output.expect("the load client can be waited for"))
+    }
+
+    /// Starts the client, which goes on until `run_ms` are over. In the open loop it can be told to end before.
+    pub fn start(&self) -> UnderWay {
+        let client = self.command().stdin(Stdio::piped()).spawn();
+        UnderWay(client.expect("the load client can be started"))
+    }
+
+    fn command(&self) -> Command {
         let spec = serde_json::to_string(self).expect("a load can be written as JSON");
         let program = std::env::current_exe().expect("the running program has a path");
-        let output = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(["--load", &spec])
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .expect("the load client can be started");
-        assert!(
-            output.status.success(),
-            "the load client failed: {}",
-            output.status
-        );
-        serde_json::from_slice(&output.stdout).expect("the load client prints a sample")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        command
     }
+}
+
+fn parse(output: &Output) -> Sample {
+    assert!(
+        output.status.success(),
+        "the load client failed: {}",
+        output.status
+    );
+    serde_json::from_slice(&output.stdout).expect("the load client prints a sample")
 }
 
 /// The client's side: runs the load described by `spec` and prints a sample.

@@ -1,6 +1,7 @@
 //! The open loop: requests at intended times (a Poisson process with a fixed seed), connections in turn; latency counts from the intended time.
 //!
-//! Two descriptors wake the thread: the connections, and a timer set to the absolute time of the next send. After the last send it waits
+//! These descriptors wake the thread: the connections, a timer set to the time of the next send, and standard input: when that is
+//! closed, nothing more is sent. After the last send it waits
 //! up to [`GRACE`] for replies; a request still without one counts with the time that it has waited, so a server that never answers
 //! does not look fast.
 
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 
 const GRACE: Duration = Duration::from_secs(3);
 const TIMER: u64 = u64::MAX;
+const INPUT: u64 = u64::MAX - 1;
 
 /// Latencies from the intended times, and `unanswered`.
 pub fn run(load: &Load, per_s: f64) -> Sample {
@@ -28,16 +30,22 @@ pub fn run(load: &Load, per_s: f64) -> Sample {
     epoll
         .add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER))
         .expect("a timer can be polled");
+    epoll
+        .add(
+            std::io::stdin(),
+            EpollEvent::new(EpollFlags::EPOLLIN, INPUT),
+        )
+        .expect("a pipe can be polled");
 
     let mut random = fastrand::Rng::with_seed(7);
     let mut gap = move || Duration::from_secs_f64(-(1.0 - random.f64()).ln() / per_s);
     let start = Instant::now() + Duration::from_millis(load.warm_up_ms);
-    let end = start + Duration::from_millis(load.run_ms);
+    let mut end = start + Duration::from_millis(load.run_ms);
     let mut next = Instant::now() + gap();
     let mut sequence = 0;
     let mut under_way = 0;
     let mut latencies = Latencies::new();
-    let mut events = vec![EpollEvent::empty(); load.connections + 1];
+    let mut events = vec![EpollEvent::empty(); load.connections + 2];
     set(&timer, next);
     loop {
         let now = Instant::now();
@@ -50,8 +58,14 @@ pub fn run(load: &Load, per_s: f64) -> Sample {
             Err(error) => panic!("epoll_wait: {error}"),
         };
         for event in &events[..ready] {
-            if event.data() == TIMER {
-                continue;
+            match event.data() {
+                TIMER => continue,
+                INPUT => {
+                    end = end.min(Instant::now());
+                    epoll.delete(std::io::stdin()).expect("it was added once");
+                    continue;
+                }
+                _ => {}
             }
             connections[event.data() as usize].receive(|since| {
                 under_way -= 1;

@@ -21,15 +21,20 @@ pub struct Config {
 impl Config {
     /// Times `fib` and adds `fork_ns`, the time per fork.
     pub fn measure(&self, mut fib: impl FnMut(u32) -> u64) -> Sample {
-        let (mut value, mut next) = (0, 1);
-        for _ in 0..self.n {
-            (value, next) = (next, value + next);
-        }
-        let sample = timing::repeat(1, &value, || fib(std::hint::black_box(self.n)));
+        let sample = timing::repeat(1, &value(self.n), || fib(std::hint::black_box(self.n)));
         let time = sample.get("time_ns").expect("repeat measures the time");
         // fib(n) makes fib(n + 1) - 1 calls that fork.
-        sample.with("fork_ns", time / (next - 1) as f64)
+        sample.with("fork_ns", time / (value(self.n + 1) - 1) as f64)
     }
+}
+
+/// The result, in a loop.
+pub fn value(n: u32) -> u64 {
+    let (mut value, mut next) = (0, 1);
+    for _ in 0..n {
+        (value, next) = (next, value + next);
+    }
+    value
 }
 
 /// One experiment per number of workers.

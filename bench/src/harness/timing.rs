@@ -80,10 +80,11 @@ impl Latencies {
         self.0.len()
     }
 
-    /// Percentiles as metrics `<prefix>p50_ns`, `p90`, `p95`, `p99`, `p999`, `max`, and their count.
+    /// Mean and percentiles as metrics `<prefix>mean_ns`, `p50`, `p90`, `p95`, `p99`, `p999`, `max`, and their count.
     pub fn sample(&self, prefix: &str) -> Sample {
         let at = |quantile| self.0.value_at_quantile(quantile) as f64;
         Sample::new()
+            .with(format!("{prefix}mean_ns"), self.0.mean())
             .with(format!("{prefix}p50_ns"), at(0.50))
             .with(format!("{prefix}p90_ns"), at(0.90))
             .with(format!("{prefix}p95_ns"), at(0.95))

@@ -6,11 +6,11 @@
 //! The entries are small integers, so all sums are exact, and the product is verified by Freivalds' check: (A B) x = A (B x).
 
 mod chili;
-mod matrix;
+pub mod matrix;
 #[cfg(feature = "ours")]
 mod ours;
 mod rayon;
-mod serial;
+pub mod serial;
 
 use crate::engines::WORKERS;
 use crate::harness::{Bar, Experiment, Sample, Scale, machine, timing};

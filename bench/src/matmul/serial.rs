@@ -8,7 +8,8 @@ pub fn run(config: Config) -> Sample {
     config.measure(multiply)
 }
 
-fn multiply(c: &mut [f64], a: &[f64], b: &[f64]) {
+/// Adds the product of `a` and `b` to `c`.
+pub fn multiply(c: &mut [f64], a: &[f64], b: &[f64]) {
     if c.len() == BLOCK * BLOCK {
         return multiply_block(c, a, b);
     }

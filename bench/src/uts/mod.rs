@@ -6,9 +6,9 @@
 
 mod chili;
 #[cfg(feature = "ours")]
-mod ours;
+pub mod ours;
 mod rayon;
-mod serial;
+pub mod serial;
 mod tree;
 
 use crate::engines::WORKERS;

@@ -10,7 +10,8 @@ pub fn run(config: Config) -> Sample {
     engines::ours::run(config.workers, || config.measure(count))
 }
 
-fn count(node: Node) -> u64 {
+/// Nodes of the tree below and including `node`.
+pub fn count(node: Node) -> u64 {
     1 + below(&node, node.children())
 }
 

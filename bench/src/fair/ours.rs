@@ -1,0 +1,163 @@
+//! One runtime with three levels.
+
+use super::echo_load;
+use super::kernel::{Kernel, Which};
+use crate::engines::ours::with_stats;
+use crate::harness::{Sample, Scale, machine};
+use crate::{echo, fib};
+use std::hint::black_box;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use urgency::{Criterion, LevelId, Runtime};
+
+urgency::levels! {
+    /// The paper's three.
+    Paper:
+        /// What somebody waits for.
+        High >
+        /// The sink.
+        Middle >
+        /// The kernel that is measured.
+        Low
+}
+
+/// The sink's tree has two to this power leaves, more than are ever reached.
+const SINK_DEPTH: u32 = 60;
+/// Argument of fib at each of them: some microseconds.
+const SINK_LEAF: u32 = 16;
+
+static SINK_ENDS: AtomicBool = AtomicBool::new(false);
+
+fn runtime(workers: usize, shares: Option<[f64; 3]>) -> Runtime {
+    let builder = Runtime::builder().workers(workers).levels::<Paper>();
+    let builder = match shares {
+        Some(shares) => builder.fairness(Criterion::from_shares(&shares).expect("a criterion")),
+        None => builder,
+    };
+    builder.build().expect("threads can be started")
+}
+
+fn serve_echo(runtime: &Runtime) -> SocketAddr {
+    let listener = echo::ours::listen();
+    let address = listener.local_addr().expect("a listener has an address");
+    runtime.spawn_at(High, echo::ours::serve(listener)).detach();
+    address
+}
+
+fn sink(depth: u32) {
+    if SINK_ENDS.load(Relaxed) {
+        return;
+    }
+    if depth == 0 {
+        assert_eq!(fib::ours::fib(black_box(SINK_LEAF)), 987, "wrong result");
+        return;
+    }
+    urgency::join(|| sink(depth - 1), || sink(depth - 1));
+}
+
+fn endless(runtime: &Runtime, level: impl Into<LevelId>) {
+    runtime.spawn_fn_at(level, || sink(SINK_DEPTH)).detach();
+}
+
+/// Runs the kernel at the low level and returns it with the time that it took.
+fn time_of(runtime: &Runtime, mut kernel: Box<dyn Kernel>) -> (Box<dyn Kernel>, Duration) {
+    let start = Instant::now();
+    let run = runtime.spawn_fn_at(Low, move || {
+        kernel.run();
+        (kernel, start.elapsed())
+    });
+    run.get().expect("the kernel does not panic")
+}
+
+/// What each level ran so far, in seconds.
+fn ran(runtime: &Runtime) -> [f64; 3] {
+    let levels = runtime.stats().levels;
+    std::array::from_fn(|level| levels[level].total.running.as_secs_f64())
+}
+
+/// The levels' shares of what ran since `before`.
+fn shares_since(runtime: &Runtime, before: [f64; 3]) -> [f64; 3] {
+    let now = ran(runtime);
+    let ran = [0, 1, 2].map(|level| now[level] - before[level]);
+    let total: f64 = ran.iter().sum();
+    ran.map(|ran| ran / total)
+}
+
+fn with_shares(sample: Sample, [high, middle, low]: [f64; 3]) -> Sample {
+    sample
+        .with("high_share", high)
+        .with("middle_share", middle)
+        .with("low_share", low)
+}
+
+/// The end of a sample. The sink's tree is left as it is; the runtime ends with the process.
+fn end(sample: Sample, runtime: Runtime) -> Sample {
+    SINK_ENDS.store(true, Relaxed);
+    let sample = with_stats(sample, &runtime).with("peak_rss_bytes", machine::peak_rss());
+    std::mem::forget(runtime);
+    sample
+}
+
+/// The kernel below the sink and the echo.
+pub fn stretched(scale: Scale, which: Which, workers: usize, shares: [f64; 3]) -> Sample {
+    let kernel = which.prepare(scale);
+    let runtime = runtime(workers, Some(shares));
+    let echo = echo_load(serve_echo(&runtime)).start();
+    endless(&runtime, Middle);
+    std::thread::sleep(Duration::from_millis(100));
+    let before = ran(&runtime);
+    let (kernel, time) = time_of(&runtime, kernel);
+    let shares = shares_since(&runtime, before);
+    SINK_ENDS.store(true, Relaxed);
+    let sample = with_shares(echo.end(), shares).with("time_ns", time.as_nanos() as f64);
+    kernel.verify();
+    end(sample, runtime)
+}
+
+/// A criterion where the levels above the kernel have nothing to do, or little.
+fn alone_shares(fair: bool) -> Option<[f64; 3]> {
+    fair.then_some([0.5, 0.25, 0.25])
+}
+
+/// The kernel and nothing else.
+pub fn alone(scale: Scale, which: Which, workers: usize, fair: bool) -> Sample {
+    let kernel = which.prepare(scale);
+    let runtime = runtime(workers, alone_shares(fair));
+    let (kernel, time) = time_of(&runtime, kernel);
+    kernel.verify();
+    end(
+        Sample::new().with("time_ns", time.as_nanos() as f64),
+        runtime,
+    )
+}
+
+/// The kernel below the echo.
+pub fn beside_echo(scale: Scale, which: Which, workers: usize, fair: bool) -> Sample {
+    let kernel = which.prepare(scale);
+    let runtime = runtime(workers, alone_shares(fair));
+    let echo = echo_load(serve_echo(&runtime)).start();
+    std::thread::sleep(Duration::from_millis(50));
+    let (kernel, time) = time_of(&runtime, kernel);
+    let sample = echo.end().with("time_ns", time.as_nanos() as f64);
+    kernel.verify();
+    end(sample, runtime)
+}
+
+/// Two levels that compute without end below the echo. `most_off_share` is how far the worst level is off: the middle one also
+/// gets what the high one leaves.
+pub fn shares(scale: Scale, workers: usize, shares: [f64; 3]) -> Sample {
+    let runtime = runtime(workers, Some(shares));
+    let echo = echo_load(serve_echo(&runtime)).start();
+    endless(&runtime, Middle);
+    endless(&runtime, Low);
+    std::thread::sleep(Duration::from_millis(100));
+    let before = ran(&runtime);
+    std::thread::sleep(Duration::from_millis(scale.pick(60_000, 300)));
+    let measured = shares_since(&runtime, before);
+    let [high, middle, low] = measured;
+    let due_middle = shares[1] + (shares[0] - high);
+    let off = (middle - due_middle).abs().max((low - shares[2]).abs());
+    let sample = with_shares(echo.end(), measured).with("most_off_share", off);
+    end(sample, runtime)
+}

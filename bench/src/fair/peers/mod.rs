@@ -1,0 +1,95 @@
+//! Table 5: fib with the network echo, 50 requests a second, on runtimes without levels. All fork down to fib(20), which is serial (the
+//! paper's source does the same), and all echo 64 bytes; a contender's `time_ns` is fib's, the response times are the echo's.
+//!
+//! - `ours`: the echo at the more urgent of two levels.
+//! - `rayon`: a thread reads each connection, and has the pool write each reply: the only way for work to get in there. `threads-rayon`: the thread
+//!   replies itself, and the kernel of the operating system divides the processors.
+//! - `tokio`: a task per connection, and a task per fork. `tokio-rayon`: the usual pair, a runtime and a pool.
+//! - `go`: a goroutine per connection and per fork, `GOMAXPROCS` as many as workers. Built with the Go toolchain when it is installed;
+//!   otherwise there is no such contender.
+
+mod go;
+#[cfg(feature = "ours")]
+mod ours;
+mod rayon;
+mod tokio;
+
+use super::echo_load;
+use crate::client::UnderWay;
+use crate::engines::WORKERS;
+use crate::fib;
+use crate::harness::timing::serial_fib;
+use crate::harness::{Bar, Experiment, Sample, Scale};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// fib of this and less is serial.
+const BASE: u32 = 20;
+
+/// What to compute, with how many workers.
+#[derive(Clone, Copy)]
+struct Config {
+    n: u32,
+    workers: usize,
+}
+
+impl Config {
+    /// Starts the echo's load, and times `fib`, which returns the value.
+    fn measure(&self, server: SocketAddr, fib: impl FnOnce(u32) -> u64) -> Sample {
+        let echo = self.start(server);
+        let start = Instant::now();
+        let value = fib(self.n);
+        self.end(echo, start.elapsed(), value)
+    }
+
+    fn start(&self, server: SocketAddr) -> UnderWay {
+        let echo = echo_load(server).start();
+        std::thread::sleep(Duration::from_millis(50));
+        echo
+    }
+
+    fn end(&self, echo: UnderWay, time: Duration, value: u64) -> Sample {
+        assert_eq!(value, fib::value(self.n), "wrong result");
+        echo.end().with("time_ns", time.as_nanos() as f64)
+    }
+}
+
+/// One experiment per number of workers.
+pub fn experiments(scale: Scale) -> Vec<Experiment> {
+    WORKERS
+        .iter()
+        .map(|&workers| experiment(scale, workers))
+        .collect()
+}
+
+fn experiment(scale: Scale, workers: usize) -> Experiment {
+    let config = Config {
+        n: scale.pick(43, 28),
+        workers,
+    };
+    let peers: &[&str] = match go::is_installed() {
+        true => &["rayon", "tokio", "tokio-rayon", "go"],
+        false => &["rayon", "tokio", "tokio-rayon"],
+    };
+    let experiment = Experiment::new(
+        format!("fair-peers-{workers}"),
+        format!(
+            "fib({}) with an echo at 50/s, {workers} worker(s)",
+            config.n
+        ),
+    )
+    .table("ours", &["time_ns", "mean_ns", "p99_ns", "unanswered"])
+    .contender("rayon", move || rayon::run(config))
+    .contender("threads-rayon", move || rayon::beside_threads(config))
+    .contender("tokio", move || tokio::run(config))
+    .contender("tokio-rayon", move || tokio::beside_rayon(config))
+    .bar(Bar::at_most("ours", "mean_ns", 1e6))
+    .bar(Bar::times_at_most("ours", "mean_ns", 1.0, peers));
+    let experiment = match go::is_installed() {
+        true => experiment.contender("go", move || go::run(config)),
+        false => experiment,
+    };
+    #[cfg(feature = "ours")]
+    let experiment = experiment.contender("ours", move || ours::run(config));
+    experiment
+}
