@@ -148,6 +148,7 @@ impl Deque {
     }
 
     /// Grows the array if the last push took its last slot.
+    #[inline]
     pub(crate) fn make_room(&self) {
         if self.bottom() > self.room.get() {
             self.grow_cold();
@@ -188,6 +189,7 @@ impl Deque {
     ///
     /// # Safety
     /// Only the owner calls this, with the index of a successful pop, before it pushes again.
+    #[inline]
     pub(crate) unsafe fn popped_job(&self, index: usize) -> *const Job {
         let slots = self.slots.load(Ordering::Relaxed);
         // SAFETY: the index was pushed, so it is in the array.

@@ -27,9 +27,9 @@ use std::{
     fmt,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    ptr,
+    ptr::{self, NonNull},
     sync::{
-        Arc, Mutex,
+        Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -40,7 +40,8 @@ const MOST_PENDING: usize = 1024;
 
 /// A scope in which children can be spawned; see [`scope()`].
 pub struct Scope<'scope, 'env: 'scope> {
-    owner: Arc<Stack>,
+    /// The stack that opened the scope. It outlives the scope: its thread is in `scope` until all children have ended.
+    owner: NonNull<Stack>,
     base: usize,
     remote: AtomicUsize,
     /// How many children run on the owner's stack right now, one inside the other: a `sync` there would
@@ -58,10 +59,12 @@ pub struct Scope<'scope, 'env: 'scope> {
 struct OwnerCount(AtomicUsize);
 
 impl OwnerCount {
+    #[inline]
     fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 
+    #[inline]
     fn set(&self, count: usize) {
         self.0.store(count, Ordering::Relaxed);
     }
@@ -108,7 +111,7 @@ where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
 {
     let scope = Scope {
-        owner: me.arc(),
+        owner: NonNull::from(me),
         base: me.deque.bottom(),
         remote: AtomicUsize::new(0),
         nested: OwnerCount::default(),
@@ -164,7 +167,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
         // SAFETY: the thread keeps its stack while it is bound.
         let me = unsafe { &*me };
-        let counted = !ptr::eq(me, &*self.owner);
+        let counted = !ptr::eq(me, self.owner.as_ptr());
         let base = if counted { 0 } else { self.base };
         if me.deque.bottom() - base >= MOST_PENDING {
             check(me);
@@ -212,16 +215,25 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// ```
     pub fn sync(&'scope self) {
         let me = Stack::current_ptr();
-        if ptr::eq(me, &*self.owner) && self.nested.get() == 0 {
-            self.wait(&self.owner);
+        if ptr::eq(me, self.owner.as_ptr()) && self.nested.get() == 0 {
+            // SAFETY: it is the calling thread's stack, which it keeps while it is bound.
+            self.wait(unsafe { &*me });
             self.resume_panic();
         }
     }
 
     /// Waits for all children. `me` is the owner's stack.
+    #[inline]
     fn wait(&self, me: &Stack) {
         check(me);
         run::run_pushed_above(me, self.base);
+        if self.remote.load(Ordering::Acquire) != 0 {
+            self.wait_for_remote(me);
+        }
+    }
+
+    #[cold]
+    fn wait_for_remote(&self, me: &Stack) {
         let shared = me.runtime();
         while self.remote.load(Ordering::Acquire) != 0 {
             shared.come_in(me);
@@ -232,21 +244,28 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
+    #[inline]
     fn resume_panic(&self) {
-        if self.panicked.swap(false, Ordering::Acquire) {
-            let panic = self
-                .panic
-                .lock()
-                .expect("nothing panics under this lock")
-                .take();
-            if let Some(panic) = panic {
-                resume_unwind(panic);
-            }
+        // A locked instruction costs as much as a child.
+        if self.panicked.load(Ordering::Acquire) {
+            self.resume_panic_cold();
+        }
+    }
+
+    #[cold]
+    fn resume_panic_cold(&self) {
+        let panic = {
+            let mut panic = self.panic.lock().expect("nothing panics under this lock");
+            self.panicked.store(false, Ordering::Relaxed);
+            panic.take()
+        };
+        if let Some(panic) = panic {
+            resume_unwind(panic);
         }
     }
 
     fn run_child<T>(&self, child: impl FnOnce() -> T) {
-        let on_owner = ptr::eq(Stack::current_ptr(), &*self.owner);
+        let on_owner = ptr::eq(Stack::current_ptr(), self.owner.as_ptr());
         if on_owner {
             self.nested.set(self.nested.get() + 1);
         }
@@ -268,8 +287,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// # Safety
     /// The caller counted for one in `remote`, so `this` is valid until the decrement.
     unsafe fn child_ended(this: *const Self) {
-        // SAFETY: valid until the decrement; the owner is kept by a reference of our own.
-        let owner = unsafe { (*this).owner.clone() };
+        // SAFETY: `this` is valid until the decrement, and its owner with it; afterwards a reference of our own keeps
+        // the owner, whose runtime need not be ours.
+        let owner = unsafe { (*this).owner.as_ref().arc() };
         // SAFETY: as above; this is the last access.
         if unsafe { (*this).remote.fetch_sub(1, Ordering::AcqRel) } == 1 {
             owner.wake();
@@ -324,5 +344,5 @@ impl<F: FnOnce() -> T + Send, T> Child<F, T> {
 }
 
 // SAFETY: children reach the scope by reference from other threads: the counters are atomic, the
-// panic is locked, `owner` and `base` are only read.
+// panic is locked, `base` and `owner`, a `Sync` stack that outlives the scope, are only read.
 unsafe impl Sync for Scope<'_, '_> {}

@@ -174,10 +174,9 @@ impl Driver {
         }
     }
 
-    /// Waits for relief, a timer or a notification, while others look for the events of descriptors. Then looks
-    /// for everything.
-    pub(crate) fn rest(&self, ready: &mut Vec<Waker>) -> io::Result<WaitOutcome> {
-        let notified = self.poller.rest()?;
+    /// Waits for a notification, for `limit` at most, while others look for events. Then looks for everything.
+    pub(crate) fn rest(&self, limit: Duration, ready: &mut Vec<Waker>) -> io::Result<WaitOutcome> {
+        let notified = self.poller.rest(limit)?;
         let mut outcome = self.wait(false, ready)?;
         outcome.notified |= notified;
         Ok(outcome)

@@ -213,19 +213,18 @@ impl Poller {
         Ok(events.iter().map(|event| translate(*event)))
     }
 
-    /// Waits until the timer expires or somebody notifies, and for nothing else. `true`: this thread took one
-    /// notification. The timer's event stays for [`Poller::wait`].
-    pub(crate) fn rest(&self) -> io::Result<bool> {
-        let mut set = [
-            PollFd::new(&self.timer, PollFlags::IN),
-            PollFd::new(&self.notification, PollFlags::IN),
-        ];
-        match poll(&mut set, None) {
-            Ok(_) | Err(Errno::INTR) => {}
+    /// Waits until somebody notifies, for `limit` at most, and for nothing else. `true`: this thread took one
+    /// notification.
+    pub(crate) fn rest(&self, limit: Duration) -> io::Result<bool> {
+        let limit = Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        let mut set = [PollFd::new(&self.notification, PollFlags::IN)];
+        match poll(&mut set, Some(&limit)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(false),
+            Ok(_) => {}
             Err(error) => return Err(error.into()),
-        }
-        if !set[1].revents().contains(PollFlags::IN) {
-            return Ok(false);
         }
         // Unread, old notifications would end every rest. To read takes the edge away as well, so what is
         // pending is taken here, or the edge raised anew.

@@ -32,7 +32,7 @@ use std::{
 use urgency_policy::level::{LevelPolicy, Prompt};
 
 /// Every so many turns a worker looks into the rings of all workers for the oldest task.
-pub(crate) const LOOK_AROUND: u32 = 16;
+pub(crate) const LOOK_AROUND: u32 = 64;
 
 /// A turn of the search loop that took this long, in nanoseconds: another thread wanted the processor.
 const PREEMPTED: f64 = 5_000.0;

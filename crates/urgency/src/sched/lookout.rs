@@ -3,7 +3,7 @@
 //! A thread in the poller is prompt: the kernel preempts a core for it when an event arrives, or wakes one up. But
 //! it is a thread switch for each event, and while some worker runs *brief* polls of tasks it is for nothing: that
 //! worker is back at the scheduler before a woken thread would run. Then the thread *rests*: it waits for
-//! the relief timer and for notifications only, and the brief workers look at the kernel's queue between two
+//! notifications only, for a relief period at a time, and the brief workers look at the kernel's queue between two
 //! polls, once in [`LOOK_PERIOD`], and whenever they run dry. If a look finds more than one event, the next
 //! idle worker is started as after any insertion. While any worker runs what may be long, nobody rests: an event may
 //! have to preempt it (with rest, p99 of requests beside endless compute was 5.9 ms instead of 0.2).
@@ -11,8 +11,9 @@
 //! # States
 //!
 //! - `AWAKE`: nobody rests. Whoever is in the poller waits there for everything.
-//! - `RESTING`: one thread rests. It wakes up with every relief period, and goes on resting only while each
-//!   worker that is not idle is brief or searches.
+//! - `RESTING`: one thread rests. It wakes up after every relief period, and goes on resting only while each
+//!   worker that is not idle is brief or searches. (It does not wait for the timer descriptor: that stays readable while the
+//!   worker that took its event is preempted, and the thread would spin.)
 //! - `ROUSED`: the last such worker is about to run something that may be long, or is idle while its thread waits for
 //!   something else, and has notified the resting thread. (The thread of a worker that went idle for want of
 //!   work goes into the poller itself.)

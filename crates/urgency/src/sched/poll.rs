@@ -37,7 +37,6 @@ use crate::{
     io::driver::{Driver, WaitOutcome, wake_all},
     os::{self, clock},
 };
-use crossbeam_utils::CachePadded;
 use std::{
     sync::{
         Arc, Mutex, MutexGuard,
@@ -53,8 +52,9 @@ const MOST_POLLERS: usize = 2;
 /// How many relief periods a demotion lasts at most; then the thread has one in its usual class.
 const DEMOTED_PERIODS: u32 = 16;
 
-/// A poll that began this long ago, in nanoseconds, is no longer brief.
-const BRIEF: f64 = 50_000.0;
+/// A poll that began this long ago, in nanoseconds, is no longer brief: half a relief period, since most that take
+/// longer than usual were preempted by another process.
+const BRIEF: f64 = 500_000.0;
 
 /// How a visit to the poller ended.
 pub(crate) enum Polled<'a> {
@@ -115,19 +115,24 @@ impl Shared {
     }
 
     /// Whether some worker will soon look for events by itself, since it is in a brief poll, or searches; and none
-    /// runs what may be long, which an event may have to preempt.
+    /// runs what may be long, which an event may have to preempt. (A brief poll that takes long was
+    /// preempted, as a rule: then another worker that looks is enough.)
     fn does_a_worker_look(&self) -> bool {
         let now = clock::now();
-        let looks = |worker: &CachePadded<Worker>| {
-            let running = now.saturating_sub(worker.since());
-            worker.level() == NO_LEVEL || (worker.is_brief() && running < clock::ticks(BRIEF))
-        };
-        let mut busy = self
-            .workers
-            .iter()
-            .filter(|worker| !self.idle.contains(worker.id))
-            .peekable();
-        busy.peek().is_some() && busy.all(looks)
+        let mut looks = false;
+        for worker in &self.workers {
+            if self.idle.contains(worker.id) {
+                continue;
+            }
+            if worker.level() == NO_LEVEL {
+                looks = true;
+            } else if !worker.is_brief() {
+                return false;
+            } else {
+                looks |= now.saturating_sub(worker.since()) < clock::ticks(BRIEF);
+            }
+        }
+        looks
     }
 
     /// One wait of a thread in the poller, for everything or at rest. `None`: one thread at rest is enough.
@@ -139,8 +144,7 @@ impl Shared {
             }
             driver.wait(true, ready)
         } else if rests {
-            self.arm_relief();
-            let outcome = driver.rest(ready);
+            let outcome = driver.rest(RELIEF_PERIOD, ready);
             self.lookout.end_rest();
             outcome
         } else {
