@@ -23,6 +23,15 @@ pub(crate) fn light() {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
+/// A full barrier behind a sequentially consistent read-modify-write of the same thread, which on x86-64 is one already.
+#[inline(always)]
+pub(crate) fn behind_locked() {
+    #[cfg(any(urgency_loom, miri, not(target_arch = "x86_64")))]
+    crate::facade::atomic::fence(crate::facade::atomic::Ordering::SeqCst);
+    #[cfg(not(any(urgency_loom, miri, not(target_arch = "x86_64"))))]
+    light();
+}
+
 /// The thief's side. `false`: there is no such thing here, and nothing may be concluded.
 #[cfg(any(urgency_loom, miri))]
 pub(crate) fn heavy() -> bool {

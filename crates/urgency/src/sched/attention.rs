@@ -1,16 +1,16 @@
-//! The attention word: one word that says everything to a running stack.
+//! Attention: three words that say everything to a running stack.
 //!
-//! Whoever wants something of a stack sets a bit in `word` and clears `room`; the stack compares `room`
+//! Whoever wants something of a stack sets a bit in `requests` and clears `room`; the stack compares `room`
 //! (relaxed, one branch) at each of its scheduling points. `room` is the index of the last slot of the stack's
 //! deque while nobody wants anything, so that the one comparison after a fork, "was there room for this
-//! job and more?", answers both questions. The word also says who owns the worker that the stack runs on, so that a
+//! job and more?", answers both questions. `word` says who owns the worker that the stack runs on, so that a
 //! worker can be taken from a stack that does not answer.
 //!
-//! # States
+//! # States of `word`
 //!
 //! - `BUSY` set: the stack is inside the scheduler (or parked there). Only the stack itself sets
-//!   and clears it. Nobody can take its worker now: the scheduler never runs user code, so it will
-//!   look at everything by itself in a moment.
+//!   and clears it, and nobody else writes the word meanwhile. Nobody can take its worker now: the scheduler never
+//!   runs user code, so it will look at everything by itself in a moment.
 //! - `BUSY` clear, `TAKEN` clear: the stack runs user code and holds a worker, whose number is in the upper
 //!   half of the word: whoever takes it learns *which* one in the same step. (A first version read it from
 //!   the stack afterwards; by then the stack could have checked in and got another one.)
@@ -20,38 +20,46 @@
 //! - `PINNED` set: the stack asked for the number of its worker, and may use it as an index that no other
 //!   stack uses at the same time. Nobody takes the worker until the next `enter`, which clears the bit.
 //!
-//! The remaining bits are requests. They are hints: what they announce is always written to
-//! shared state *before* the bit is set, and a stack that gets a worker looks at that state
-//! before it runs user code. So a bit set on a stack that just gave its worker away loses nothing.
+//! The bits between count the visits to user code: who saw a request pending takes the worker of that very visit.
+//!
+//! Requests are hints: what they announce is always written to shared state *before* the bit is set, and a
+//! stack that gets a worker looks at that state before it runs user code. So a bit set on a stack that just
+//! gave its worker away loses nothing.
 //!
 //! # Rules
 //!
-//! 1. Only the stack calls `enter` and `leave`, alternately.
+//! 1. Only the stack calls `enter` and `leave`, alternately. `enter` is a locked instruction, since it decides
+//!    against `take`; a `leave` after which nobody wants anything is a plain store. (With one word for both, a
+//!    leave had to be a locked instruction as well, so as not to lose a request.)
 //! 2. `take` succeeds at most once between a `leave` and the next `enter`, and never inside.
 //! 3. Whatever a taker wrote before `take` is visible to the stack after `enter` returned
 //!    [`Entered::Taken`]; whatever the stack wrote before `leave` is visible to the taker.
-//! 4. A request that is pending when the stack is in user code has cleared `room`, or is about to: `leave`
-//!    writes `room` before it clears BUSY and looks at the requests; a requester sets its bit before it
-//!    clears `room`. A late clearing costs a look into the scheduler.
+//! 4. A request that is pending when the stack is in user code has cleared `room`, or is about to: a requester sets
+//!    its bit before it clears `room`, and the stack raises `room` only before a look at the requests, with a
+//!    barrier between the two on both sides. If `room` is as it should be it is not written, so that no
+//!    clearing is overwritten. A late clearing costs a look into the scheduler.
 
 use crate::{
     chaos,
-    facade::atomic::{AtomicU32, AtomicUsize, Ordering},
+    facade::atomic::{AtomicU32, AtomicUsize, Ordering, fence},
 };
 
 const BUSY: u32 = 1;
 const TAKEN: u32 = 2;
+/// Set by the stack itself: nobody takes its worker before its next scheduling point.
+const PINNED: u32 = 4;
+/// One visit to user code.
+const VISIT: u32 = 8;
+const VISITS: u32 = (1 << WORKER_SHIFT) - VISIT;
 /// Where the worker's number begins.
 const WORKER_SHIFT: u32 = 16;
 
 /// More urgent work is ready: look at the levels.
-pub(crate) const PREEMPT: u32 = 4;
+pub(crate) const PREEMPT: u32 = 1;
 /// Somebody is hungry: publish jobs.
-pub(crate) const SHARE: u32 = 8;
+pub(crate) const SHARE: u32 = 2;
 /// Show that you are alive: relief takes the worker if this bit survives one relief period.
-pub(crate) const CHECK_IN: u32 = 16;
-/// Set by the stack itself: nobody takes its worker before its next scheduling point.
-const PINNED: u32 = 32;
+pub(crate) const CHECK_IN: u32 = 4;
 
 /// What `enter` found.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -68,14 +76,19 @@ pub(crate) enum Entered {
 pub(crate) struct Attention {
     room: AtomicUsize,
     word: AtomicU32,
+    requests: AtomicU32,
+    /// How often the stack has gone to user code, shifted into place; the owner's.
+    visits: AtomicU32,
 }
 
 impl Attention {
-    /// A word of a stack that is inside the scheduler.
+    /// The words of a stack that is inside the scheduler.
     pub(crate) fn new_busy() -> Self {
         Attention {
             room: AtomicUsize::new(0),
             word: AtomicU32::new(BUSY),
+            requests: AtomicU32::new(0),
+            visits: AtomicU32::new(0),
         }
     }
 
@@ -97,25 +110,44 @@ impl Attention {
     /// The stack enters the scheduler and collects the pending requests.
     #[inline]
     pub(crate) fn enter(&self) -> Entered {
-        let old = self.word.swap(BUSY, Ordering::AcqRel) & ((1 << WORKER_SHIFT) - 1);
+        let old = self.word.swap(BUSY, Ordering::SeqCst);
         debug_assert_eq!(old & BUSY, 0, "a stack entered the scheduler twice");
         if old & TAKEN != 0 {
             Entered::Taken
+        } else if self.room.load(Ordering::Relaxed) != 0
+            || self.requests.load(Ordering::Relaxed) == 0
+        {
+            Entered::Holding(0)
         } else {
-            Entered::Holding(old)
+            Entered::Holding(self.requests.swap(0, Ordering::SeqCst))
         }
     }
 
     /// The stack goes back to user code, holding the worker with this number, with room for `room`
-    /// jobs. Requests set meanwhile stay pending.
+    /// jobs; zero makes its first scheduling point look around. Requests set meanwhile stay pending.
     #[inline]
     pub(crate) fn leave(&self, worker: usize, room: usize) {
+        debug_assert_ne!(
+            self.word.load(Ordering::Relaxed) & BUSY,
+            0,
+            "a stack left the scheduler twice"
+        );
+        let visits = self.visits.load(Ordering::Relaxed).wrapping_add(VISIT) & VISITS;
+        self.visits.store(visits, Ordering::Relaxed);
+        let word = ((worker as u32) << WORKER_SHIFT) | visits;
+        if self.room.load(Ordering::Relaxed) == room {
+            self.word.store(word, Ordering::Release);
+        } else {
+            self.leave_cold(word, room);
+        }
+    }
+
+    #[cold]
+    fn leave_cold(&self, word: u32, room: usize) {
         self.room.store(room, Ordering::Relaxed);
-        // While BUSY is set the upper half is zero: one addition clears the one and sets the other.
-        let step = ((worker as u32) << WORKER_SHIFT).wrapping_sub(BUSY);
-        let old = self.word.fetch_add(step, Ordering::AcqRel);
-        debug_assert_ne!(old & BUSY, 0, "a stack left the scheduler twice");
-        if old != BUSY {
+        self.word.store(word, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if self.requests.load(Ordering::Relaxed) != 0 {
             self.room.store(0, Ordering::Relaxed);
         }
     }
@@ -123,8 +155,9 @@ impl Attention {
     /// Sets request bits.
     #[inline]
     pub(crate) fn request(&self, bits: u32) {
-        if self.word.load(Ordering::Relaxed) & bits != bits {
-            self.word.fetch_or(bits, Ordering::AcqRel);
+        if self.requests.load(Ordering::Relaxed) & bits != bits {
+            self.requests.fetch_or(bits, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
             self.room.store(0, Ordering::Relaxed);
         }
     }
@@ -145,22 +178,22 @@ impl Attention {
 
     /// Whether these requests are pending.
     pub(crate) fn is_pending(&self, bits: u32) -> bool {
-        self.word.load(Ordering::Acquire) & bits == bits
+        self.requests.load(Ordering::Acquire) & bits == bits
     }
 
     /// Takes the worker from a stack that is in user code, and returns its number. If `only_if` is not
     /// zero, only from a stack on which these requests are still pending.
     pub(crate) fn take(&self, only_if: u32) -> Option<usize> {
-        let mut old = self.word.load(Ordering::Relaxed);
+        let mut old = self.word.load(Ordering::Acquire);
         loop {
-            if old & (BUSY | TAKEN | PINNED) != 0 || old & only_if != only_if {
+            if old & (BUSY | TAKEN | PINNED) != 0 || !self.is_pending(only_if) {
                 return None;
             }
             match self.word.compare_exchange_weak(
                 old,
                 old | TAKEN,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
+                Ordering::SeqCst,
+                Ordering::Acquire,
             ) {
                 Ok(_) => {
                     self.room.store(0, Ordering::Relaxed);

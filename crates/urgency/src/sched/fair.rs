@@ -64,7 +64,7 @@ impl Fair {
 impl Shared {
     /// Whether a worker's round has lasted long enough for its stack to have noticed.
     pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
-        let seated_at = worker.seated_at.load(Ordering::Relaxed);
+        let seated_at = worker.seated_at().load(Ordering::Relaxed);
         seated_at == 0
             || clock::now() - seated_at > clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
     }
@@ -85,10 +85,10 @@ impl Shared {
         for worker in &self.workers {
             let serves = worker.level();
             if serves == NO_LEVEL {
-                worker.seated_at.store(0, Ordering::Relaxed);
+                worker.seated_at().store(0, Ordering::Relaxed);
                 continue;
             }
-            let seated_at = worker.seated_at.load(Ordering::Relaxed);
+            let seated_at = worker.seated_at().load(Ordering::Relaxed);
             let lasted = now.saturating_sub(seated_at);
             if seated_at != 0 && lasted < due {
                 continue;
@@ -100,7 +100,7 @@ impl Shared {
                 rounds.charge(primary, u64::try_from(nanos).unwrap_or(u64::MAX));
             }
             worker.set_primary(rounds.draw());
-            worker.seated_at.store(now, Ordering::Relaxed);
+            worker.seated_at().store(now, Ordering::Relaxed);
             if worker.seat().abandon_for(levels, serves).is_some()
                 && let Some(stack) = self.holder(worker)
             {

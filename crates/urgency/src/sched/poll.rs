@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     chaos,
+    fork::fence,
     io::driver::{Driver, WaitOutcome, wake_all},
     os::{self, clock},
 };
@@ -180,8 +181,7 @@ impl Shared {
             let relief = outcome.relief;
             let entries = run::in_batch(|| wake_all(&mut ready));
             if relief {
-                self.threads.relief_expired();
-                self.end_rounds();
+                self.relief_expired();
             }
             chaos::delay();
             let worker = self
@@ -232,8 +232,7 @@ impl Shared {
         let entries = run::in_batch(|| wake_all(&mut ready));
         self.batch_inserted(entries, true);
         if relief {
-            self.threads.relief_expired();
-            self.end_rounds();
+            self.relief_expired();
             if let Some(relieved) = self.relieve() {
                 self.start(relieved);
             }
@@ -288,6 +287,10 @@ impl Shared {
         let taken = &*self.workers[stack.attention.take(only_if)?];
         chaos::delay();
         taken.at(stack.level()).running.add(taken.lap());
+        if self.rings_are_light {
+            // The stack may push at this moment, and look at its word before that is visible.
+            fence::heavy();
+        }
         self.flush_ring(stack);
         let stack = stack.arc();
         if self.fair.is_on() {

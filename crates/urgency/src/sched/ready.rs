@@ -35,6 +35,13 @@ impl Ready {
         self.0.load(Ordering::Acquire)
     }
 
+    /// The levels that have work, ordered after what this thread did before in sequentially consistent steps:
+    /// showed its level, or took requests.
+    #[inline]
+    pub(crate) fn levels_in_order(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
     /// The levels that have work, ordered after everything this thread wrote before.
     #[inline]
     pub(crate) fn levels_after_writes(&self) -> u64 {
@@ -100,6 +107,33 @@ mod loom_models {
             });
             let _ = ready.clear(3, || pool.load(Acquire) == 0);
             inserter.join().unwrap();
+            assert_eq!(ready.levels() & 8, 8, "the entry is invisible");
+        });
+    }
+
+    /// A poll's entry without a barrier of its own (`Shared::inserted_lightly`): the poller's return to the
+    /// scheduler is one, and then it looks at the bit.
+    #[test]
+    fn an_entry_made_lightly_is_announced_when_its_poll_ends() {
+        loom::model(|| {
+            let ready = Arc::new(Ready::new());
+            let ring = Arc::new(AtomicUsize::new(0));
+            let attention = AtomicUsize::new(0);
+            ready.announce(3);
+            let (their_ready, their_ring) = (ready.clone(), ring.clone());
+            let clearer = thread::spawn(move || {
+                let _ = their_ready.clear(3, || their_ring.load(Acquire) == 0);
+            });
+            ring.store(1, Release);
+            if ready.levels() & 8 == 0 {
+                ready.announce(3);
+            }
+            attention.swap(1, SeqCst);
+            fence(SeqCst);
+            if ready.levels() & 8 == 0 && ring.load(Acquire) != 0 {
+                ready.announce(3);
+            }
+            clearer.join().unwrap();
             assert_eq!(ready.levels() & 8, 8, "the entry is invisible");
         });
     }

@@ -7,8 +7,8 @@
 //!
 //! Ring and pool are merged by age: each slot keeps the time at which its task became ready, the pool that of
 //! the entry it gave last. A ring's head that is older than that goes first, otherwise the pool does; so the
-//! merged order is off by an entry at most. Between the rings of different workers it is looser: every
-//! [`super::find::LOOK_AROUND`]th time a worker takes the oldest head of all rings, and one without work
+//! merged order is off by an entry at most. Between the rings of different workers it is looser: a worker takes a
+//! head that is older than its own by [`super::find::AGE_GAP`], and one without work
 //! takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
 //! goes elsewhere, what is left goes into the pool (`Shared::flush_ring`).
 //!
@@ -27,7 +27,8 @@
 //!
 //! *Named race, "push under take"*: somebody takes the worker and empties the ring while the stack still
 //! pushes. The pusher looks at its attention word after the push, the taker empties the ring after it has
-//! set the word, and there is a full barrier between the two steps of each: one of them sees the entry.
+//! set the word, and there is a full barrier between the two steps of each (in a runtime of one level the pusher's is the
+//! taker's `fence::heavy`): one of them sees the entry.
 
 use crate::{
     chaos,

@@ -152,9 +152,10 @@ pub(crate) fn check(me: &Stack) {
 pub(crate) fn check_cold(me: &Stack) {
     let shared = me.runtime();
     // First of all, so that a searcher has its job while the rest is done.
-    let published = me.attention.is_pending(SHARE) && me.deque.publish(false);
+    let hungry = me.attention.is_pending(SHARE) || shared.is_anybody_hungry();
+    let published = hungry && me.deque.publish(false);
     let requests = shared.come_in(me);
-    if published || requests & SHARE != 0 || chaos::one_in(2) {
+    if hungry || requests & SHARE != 0 || chaos::one_in(2) {
         shared.share(me, published);
     }
     shared.give_way(me);
@@ -224,12 +225,15 @@ impl Shared {
         if me.worker().set_brief(false) {
             self.rouse_resting();
         }
-        self.go_at(me, level, clock::now());
+        if self.is_anybody_hungry() {
+            me.attention.request(SHARE);
+        }
+        self.go_at(me, level, clock::now(), me.deque.room());
     }
 
-    /// As [`Shared::go`], with a reading of the clock in hand.
+    /// As [`Shared::go`], with a reading of the clock in hand, and with so much room for jobs.
     #[inline]
-    fn go_at(&self, me: &Stack, level: u8, now: u64) {
+    fn go_at(&self, me: &Stack, level: u8, now: u64, room: usize) {
         let worker = me.worker();
         if self.pools.len() > 1 {
             me.note_cpu();
@@ -243,11 +247,8 @@ impl Shared {
         if self.is_drawn(worker, level) {
             me.attention.request(PREEMPT);
         }
-        if self.is_anybody_hungry() {
-            me.attention.request(SHARE);
-        }
         worker.counters.scheduling.add(worker.lap_at(now));
-        me.attention.leave(worker.id, me.deque.room());
+        me.attention.leave(worker.id, room);
     }
 
     /// The stack comes in from user code, in the middle of its computation, and holds a worker when
@@ -288,7 +289,7 @@ impl Shared {
         let now = clock::now();
         worker.at(me.level()).running.add(worker.lap_at(now));
         if requests & PREEMPT != 0 {
-            let since = worker.wanted_since.swap(0, Ordering::Relaxed);
+            let since = worker.wanted_since().swap(0, Ordering::Relaxed);
             if since != 0 {
                 worker.at(me.level()).behind.add(now.saturating_sub(since));
             }
@@ -360,25 +361,36 @@ impl Shared {
             .record(now.saturating_sub(task.ready_since()));
         let is_closure = task.is_closure();
         let is_news = worker.set_brief(!is_closure);
+        let mut room = me.deque.room();
         if is_closure {
             counters.closures.add(1);
             me.set_urgent(false);
             if is_news {
                 self.rouse_resting();
             }
+            if self.is_anybody_hungry() {
+                me.attention.request(SHARE);
+            }
         } else {
+            if self.is_anybody_hungry() {
+                // Most polls fork nothing, and a request is two locked instructions: the first fork will look.
+                room = 0;
+            }
             counters.tasks.add(1);
             POLLING.set(Polling::MayDefer);
             BEGAN.set(now);
             BUDGET_LEFT.set(BUDGET);
         }
-        self.go_at(me, level, now);
+        self.go_at(me, level, now, room);
         me.set_task(Some(task.as_raw()));
         let ran = task.run();
         me.set_task(None);
-        POLLING.set(Polling::No);
+        let deferred = POLLING.replace(Polling::No) == Polling::Deferred;
         run_pushed_above(me, 0);
         let holding = self.finish(me);
+        if deferred && holding && self.rings_are_light {
+            self.make_up(me);
+        }
         self.count_cancelled(ran);
         holding
     }

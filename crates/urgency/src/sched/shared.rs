@@ -17,6 +17,11 @@
 //! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If
 //! the poll does not end, the relief timer starts the idle worker.
 //!
+//! Such an entry goes into the polling stack's own ring. In a runtime of one level it needs no barrier, which costs
+//! as much as the rest of a wake-up: its stack looks at it when the poll ends, and that return to the scheduler is a
+//! barrier. For a poll that does not end, the expiry of relief brings the barrier, to all processors (`fence::heavy`).
+//! With several levels, a less urgent worker may have to move up for the entry at once.
+//!
 //! A thread that comes from the poller inserts a *batch*: steps 3 to 5 follow when all entries are in, and
 //! not for the one that it is going to run itself.
 
@@ -31,6 +36,7 @@ use super::{
 };
 use crate::{
     chaos,
+    fork::fence,
     io::driver::Driver,
     level::table::LevelTable,
     life::{Capacities, PanicPolicy},
@@ -70,6 +76,8 @@ pub(crate) struct Shared {
     pub(crate) lookout: super::lookout::Lookout,
     pub(crate) fair: super::fair::Fair,
     driver: OnceLock<Arc<Driver>>,
+    /// Whether an entry in a ring needs no barrier; see the module's text.
+    pub(crate) rings_are_light: bool,
     /// How many threads are in the poller.
     pub(crate) pollers: AtomicUsize,
     /// How many workers were left for a thread in the poller to start.
@@ -110,6 +118,7 @@ impl Shared {
             lookout: super::lookout::Lookout::new(),
             fair: super::fair::Fair::default(),
             driver: OnceLock::new(),
+            rings_are_light: count == 1 && fence::heavy(),
             pollers: AtomicUsize::new(0),
             unstarted: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
@@ -171,7 +180,11 @@ impl Shared {
     pub(crate) fn insert_task(&self, task: TaskRef) {
         let level = task.level();
         let Some(task) = super::run::push_to_ring(self, task) else {
-            self.inserted(level);
+            if self.rings_are_light && super::run::defer_wake_up(self) {
+                self.inserted_lightly(level);
+            } else {
+                self.inserted(level);
+            }
             // Somebody may have taken the worker, and emptied the ring, before the push.
             Stack::with_current(|me| {
                 if let Some(me) = me
@@ -301,6 +314,41 @@ impl Shared {
         }
     }
 
+    /// As [`Shared::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
+    /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
+    #[inline]
+    fn inserted_lightly(&self, level: u8) {
+        fence::light();
+        if self.ready.levels() >> level & 1 == 0 {
+            self.ready.announce(level);
+        }
+        self.arm_relief();
+    }
+
+    /// A poll of `me` ended, behind the barrier of its return to the scheduler: an entry that it made lightly may be
+    /// hidden under a bit that was being cleared.
+    #[inline]
+    pub(crate) fn make_up(&self, me: &Stack) {
+        let level = me.level();
+        fence::behind_locked();
+        if self.ready.levels() >> level & 1 == 0 && !me.ring.is_empty() {
+            self.ready.announce(level);
+        }
+    }
+
+    /// The relief timer expired. What polls that still run made ready lightly is announced.
+    pub(crate) fn relief_expired(&self) {
+        self.threads.relief_expired();
+        if self.rings_are_light && fence::heavy() {
+            for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
+                if !stack.ring.is_empty() {
+                    self.ready.announce(stack.level());
+                }
+            }
+        }
+        self.end_rounds();
+    }
+
     /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
     /// others are in for steps 3 to 5.
     pub(crate) fn batch_inserted(&self, entries: usize, has_worker: bool) {
@@ -327,7 +375,7 @@ impl Shared {
         for worker in &self.workers {
             let serves = worker.level();
             if serves != NO_LEVEL && worker.seat().is_drawn_by(level, serves) {
-                worker.wanted_since.store(clock::now(), Ordering::Relaxed);
+                worker.wanted_since().store(clock::now(), Ordering::Relaxed);
                 if let Some(holder) = self.holder(worker) {
                     holder.attention.request(PREEMPT);
                 }
@@ -430,7 +478,7 @@ impl Shared {
         self.pools.len() > 1
             && worker
                 .seat()
-                .abandon_for(self.ready.levels_after_writes(), level)
+                .abandon_for(self.ready.levels_in_order(), level)
                 .is_some()
     }
 }

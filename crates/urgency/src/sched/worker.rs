@@ -3,9 +3,13 @@
 //! A worker is not a thread. It is held by at most one stack at a time, or by nobody (idle), and it
 //! travels: by hand-off through a mailbox, by the idle set, or by being taken from a stack that does
 //! not answer. Whoever holds it and is inside the scheduler may write its counters and `handed`.
+//!
+//! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
+//! dispatch.
 
 use super::stack::Stack;
 use crate::account::counters::{LevelCounters, WorkerCounters};
+use crossbeam_utils::CachePadded;
 use std::{
     cell::Cell,
     fmt, ptr,
@@ -26,6 +30,23 @@ const NO_PRIMARY: u8 = u8::MAX;
 /// See the module's text.
 pub(crate) struct Worker {
     pub(crate) id: usize,
+    shown: CachePadded<Shown>,
+    /// Work that came with a hand-off.
+    handed: Cell<Option<super::Work>>,
+    /// The stack that the worker was taken from for more urgent work.
+    lender: Cell<Option<Arc<Stack>>>,
+    /// Counts looks for work; the holder's.
+    turn: Cell<u32>,
+    /// When it looked into the rings of all, in ticks; the holder's.
+    looked_around: Cell<u64>,
+    /// When the current span of running, scheduling, searching or sleeping began, in ticks.
+    since: AtomicU64,
+    pub(crate) counters: WorkerCounters,
+    pub(crate) by_level: Box<[LevelCounters]>,
+}
+
+/// What a worker shows to others; seldom written.
+struct Shown {
     /// The level it serves, or [`NO_LEVEL`]. Written by the holder; read by whoever looks for a
     /// worker to alert.
     level: AtomicU8,
@@ -33,25 +54,15 @@ pub(crate) struct Worker {
     holder: AtomicPtr<Stack>,
     /// What it runs is a poll of a task: it will soon be back. Written by the holder.
     brief: AtomicBool,
-    /// Work that came with a hand-off.
-    handed: Cell<Option<super::Work>>,
-    /// The stack that the worker was taken from for more urgent work.
-    lender: Cell<Option<Arc<Stack>>>,
-    /// Counts looks for work; the holder's.
-    turn: Cell<u32>,
-    /// When the current span of running, scheduling, searching or sleeping began, in ticks.
-    since: AtomicU64,
     /// The rank of its primary level, or [`NO_PRIMARY`]; written when a round begins.
     primary: AtomicU8,
     /// When its round began, in ticks; 0 if none has.
-    pub(crate) seated_at: AtomicU64,
+    seated_at: AtomicU64,
     /// When more urgent work first asked for this worker, in ticks; 0 if none does.
-    pub(crate) wanted_since: AtomicU64,
-    pub(crate) counters: WorkerCounters,
-    pub(crate) by_level: Box<[LevelCounters]>,
+    wanted_since: AtomicU64,
 }
 
-// SAFETY: `handed`, `lender` and `turn` are touched only by the holder (module text); hand-off, idle set and taking all
+// SAFETY: `handed`, `lender`, `turn` and `looked_around` are touched only by the holder (module text); hand-off, idle set and taking all
 // order one holder after the other. The work in it is Send.
 unsafe impl Send for Worker {}
 // SAFETY: as above.
@@ -70,16 +81,19 @@ impl Worker {
     pub(crate) fn new(id: usize, levels: usize) -> Self {
         Worker {
             id,
-            level: AtomicU8::new(NO_LEVEL),
-            holder: AtomicPtr::new(ptr::null_mut()),
-            brief: AtomicBool::new(true),
+            shown: CachePadded::new(Shown {
+                level: AtomicU8::new(NO_LEVEL),
+                holder: AtomicPtr::new(ptr::null_mut()),
+                brief: AtomicBool::new(true),
+                primary: AtomicU8::new(NO_PRIMARY),
+                seated_at: AtomicU64::new(0),
+                wanted_since: AtomicU64::new(0),
+            }),
             handed: Cell::new(None),
             lender: Cell::new(None),
             turn: Cell::new(0),
+            looked_around: Cell::new(0),
             since: AtomicU64::new(crate::os::clock::now()),
-            primary: AtomicU8::new(NO_PRIMARY),
-            seated_at: AtomicU64::new(0),
-            wanted_since: AtomicU64::new(0),
             counters: WorkerCounters::default(),
             by_level: (0..levels).map(|_| LevelCounters::default()).collect(),
         }
@@ -88,13 +102,13 @@ impl Worker {
     /// The level it serves; [`NO_LEVEL`] while it is idle or searching.
     #[inline]
     pub(crate) fn level(&self) -> u8 {
-        self.level.load(Ordering::SeqCst)
+        self.shown.level.load(Ordering::SeqCst)
     }
 
     /// Which levels it is drawn to.
     #[inline]
     pub(crate) fn seat(&self) -> Seat {
-        match self.primary.load(Ordering::Relaxed) {
+        match self.shown.primary.load(Ordering::Relaxed) {
             NO_PRIMARY => Seat::PROMPT,
             primary => Seat::at(primary, Otherwise::Donate),
         }
@@ -102,29 +116,29 @@ impl Worker {
 
     /// Its next round has the level of this rank as its primary one.
     pub(crate) fn set_primary(&self, primary: u8) {
-        self.primary.store(primary, Ordering::Relaxed);
+        self.shown.primary.store(primary, Ordering::Relaxed);
     }
 
     /// The holder announces which level it serves.
     #[inline]
     pub(crate) fn set_level(&self, level: u8) {
-        if self.level.load(Ordering::Relaxed) != level {
-            self.level.store(level, Ordering::SeqCst);
+        if self.shown.level.load(Ordering::Relaxed) != level {
+            self.shown.level.store(level, Ordering::SeqCst);
         }
     }
 
     /// Whether what it runs is a poll of a task.
     pub(crate) fn is_brief(&self) -> bool {
-        self.brief.load(Ordering::SeqCst)
+        self.shown.brief.load(Ordering::SeqCst)
     }
 
     /// The holder announces what it is about to run: a poll of a task, or what may be long. Whether this is
     /// news.
     #[inline]
     pub(crate) fn set_brief(&self, brief: bool) -> bool {
-        let news = self.brief.load(Ordering::Relaxed) != brief;
+        let news = self.shown.brief.load(Ordering::Relaxed) != brief;
         if news {
-            self.brief.store(brief, Ordering::SeqCst);
+            self.shown.brief.store(brief, Ordering::SeqCst);
         }
         news
     }
@@ -137,12 +151,12 @@ impl Worker {
 
     /// The stack that holds it, or held it last. Stacks live as long as the runtime.
     pub(crate) fn holder(&self) -> *const Stack {
-        self.holder.load(Ordering::SeqCst)
+        self.shown.holder.load(Ordering::SeqCst)
     }
 
     /// The calling stack holds the worker from now on.
     pub(crate) fn set_holder(&self, stack: *const Stack) {
-        self.holder.store(stack.cast_mut(), Ordering::SeqCst);
+        self.shown.holder.store(stack.cast_mut(), Ordering::SeqCst);
     }
 
     /// Leaves work for the next holder.
@@ -173,6 +187,25 @@ impl Worker {
         let turn = self.turn.get().wrapping_add(1);
         self.turn.set(turn);
         turn
+    }
+
+    /// Whether it has not looked into the rings of all for `period` ticks; then it does now.
+    pub(crate) fn is_look_around_due(&self, period: u64) -> bool {
+        let due = self.since().saturating_sub(self.looked_around.get()) > period;
+        if due {
+            self.looked_around.set(self.since());
+        }
+        due
+    }
+
+    /// When its round began, in ticks; 0 if none has.
+    pub(crate) fn seated_at(&self) -> &AtomicU64 {
+        &self.shown.seated_at
+    }
+
+    /// When more urgent work first asked for this worker, in ticks; 0 if none does.
+    pub(crate) fn wanted_since(&self) -> &AtomicU64 {
+        &self.shown.wanted_since
     }
 
     /// The number of the last look for work.
