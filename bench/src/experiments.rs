@@ -29,6 +29,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::hand_off::experiments,
         crate::mixed::experiments,
         crate::fair::experiments,
+        crate::flows::experiments,
         crate::web::experiments,
     ];
     problems.iter().flat_map(|of| of(scale)).collect()

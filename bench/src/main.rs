@@ -35,6 +35,7 @@ mod cancel_wave;
 mod echo;
 mod fair;
 mod fib;
+mod flows;
 mod hand_off;
 mod idle;
 mod inject;

@@ -14,6 +14,7 @@ mod child;
 mod experiment;
 pub mod machine;
 mod options;
+mod picture;
 mod record;
 mod rounds;
 mod sample;
@@ -32,6 +33,9 @@ pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
     let options = options::Options::parse();
     if let Some(spec) = &options.load {
         return crate::client::main(spec);
+    }
+    if let Some(record) = &options.draw {
+        return draw(record);
     }
     let experiments = table(options.scale());
     if let Some(one) = &options.one {
@@ -54,6 +58,21 @@ pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     run(&options, &chosen)
+}
+
+fn draw(record: &std::path::Path) -> ExitCode {
+    match picture::draw_all(record, std::path::Path::new("docs")) {
+        Ok(written) => {
+            written
+                .iter()
+                .for_each(|path| println!("{}", path.display()));
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("urgency-bench: --draw {}: {error}", record.display());
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn run(options: &options::Options, chosen: &[Experiment]) -> ExitCode {

@@ -51,6 +51,10 @@ pub struct Options {
     #[arg(long, value_name = "EXPERIMENT/CONTENDER")]
     pub one: Option<String>,
 
+    /// Draw throughput against tail latency from the raw samples in this file, into `docs/`, and stop.
+    #[arg(long, value_name = "FILE")]
+    pub draw: Option<PathBuf>,
+
     /// Be a load client (used by experiments that need one in a process of its own).
     #[arg(long, hide = true)]
     pub load: Option<String>,

@@ -1,0 +1,31 @@
+//! Tokio: a task each.
+
+use super::{Executor, Fed, Flow};
+use crate::engines;
+use crate::harness::Sample;
+
+/// The runtime that the caller belongs to.
+#[derive(Clone)]
+struct Runtime;
+
+impl Executor for Runtime {
+    fn spawn(&self, task: impl FnOnce(&Self) + Send + 'static) {
+        ::tokio::spawn(async move { task(&Runtime) });
+    }
+
+    fn feed(&self, mut feed: impl FnMut(&Self) -> Fed + Send + 'static) {
+        ::tokio::spawn(async move {
+            while feed(&Runtime) == Fed::Full {
+                ::tokio::task::yield_now().await;
+            }
+        });
+    }
+}
+
+/// One sample.
+pub fn run<F: Flow>(flow: F, workers: usize) -> Sample {
+    let runtime = engines::tokio::runtime(workers);
+    super::run(flow, |start| {
+        runtime.spawn(async move { start(&Runtime) });
+    })
+}
