@@ -128,6 +128,10 @@
 //!     at a time, from code without scheduling points as well: `levels_that_always_have_work_get_their_shares`,
 //!     `code_without_scheduling_points_gives_way_at_the_end_of_its_round`.
 //!
+//! 14. *Staged, if asked for.* Where a schedule has workers wait for their level ([`policy`]), a worker runs nothing of another level, and is not
+//!     idle while its own has work: `a_worker_of_a_stage_runs_nothing_of_another_and_every_stage_goes_on`,
+//!     `under_every_schedule_random_programs_give_their_serial_results`. Guarantee 2 holds for all other schedules.
+//!
 //! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock) is not checked for
 //! inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an urgent waiter wait for it.
 //!
@@ -185,6 +189,8 @@ pub mod net;
 mod os;
 #[cfg(not(urgency_loom))]
 pub mod par;
+#[cfg(not(urgency_loom))]
+pub mod policy;
 #[cfg(not(urgency_loom))]
 mod runtime;
 mod sched;

@@ -11,7 +11,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use urgency::{BuildError, Criterion, Handle, LevelId, Runtime};
+use urgency::{BuildError, Criterion, Handle, LevelId, Runtime, policy::ScheduleError};
 
 urgency::levels! { App: Interactive > Query > Batch }
 
@@ -184,10 +184,10 @@ fn a_criterion_for_another_number_of_levels_is_rejected() {
     let error = built.unwrap_err();
     assert_eq!(
         error,
-        BuildError::Fairness {
-            shares: 2,
+        BuildError::Schedule(ScheduleError::Levels {
+            schedule: 2,
             levels: 3
-        }
+        })
     );
-    assert!(error.to_string().contains("2 shares"));
+    assert!(error.to_string().contains("for 2 levels"));
 }

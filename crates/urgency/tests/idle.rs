@@ -6,7 +6,12 @@ mod common;
 
 use common::{ends, fib, in_child, is_child, runtime};
 use std::{collections::BTreeMap, fs, time::Duration};
-use urgency::{net::TcpListener, time};
+use urgency::{
+    Runtime,
+    net::TcpListener,
+    policy::{Adaptive, Parameters},
+    time,
+};
 
 /// By thread: its name, how often it gave its core up, and how often it was preempted.
 fn switches() -> BTreeMap<String, (String, u64, u64)> {
@@ -117,6 +122,25 @@ fn the_global_runtime_wakes_no_thread_when_idle() {
         urgency::spawn(async {}).get().unwrap();
         assert_idle();
     });
+}
+
+/// Adaptive has quanta, which end while somebody works.
+#[test]
+fn an_idle_runtime_with_an_adaptive_schedule_wakes_no_thread() {
+    case(
+        "an_idle_runtime_with_an_adaptive_schedule_wakes_no_thread",
+        || {
+            urgency::levels! { Two: Upper > Lower }
+            let adaptive = Adaptive::new(2, Parameters::default()).unwrap();
+            let builder = Runtime::builder().workers(4).levels::<Two>();
+            let runtime = builder.schedule(adaptive).build().unwrap();
+            for _ in 0..20 {
+                runtime.spawn_fn_at(Upper, || fib(16)).get().unwrap();
+                runtime.spawn_fn_at(Lower, || fib(16)).get().unwrap();
+            }
+            assert_idle();
+        },
+    );
 }
 
 /// Blocked closures and declared blocking calls wait in the kernel, nowhere else.

@@ -155,6 +155,11 @@ impl Adaptive {
         self.parameters.quantum
     }
 
+    /// How many levels it has.
+    pub fn levels(&self) -> usize {
+        self.desire.len()
+    }
+
     /// How many workers each level wants, by rank.
     pub fn desires(&self) -> impl Iterator<Item = usize> {
         self.desire.iter().map(|&desire| desire as usize)

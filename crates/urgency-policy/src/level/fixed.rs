@@ -19,29 +19,73 @@ use alloc::vec::Vec;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedShares {
-    parts: Vec<u32>,
+    given: Given,
     otherwise: Otherwise,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Given {
+    /// Parts of [`SCALE`], by rank.
+    Parts(Vec<u32>),
+    /// Workers, by rank.
+    Workers(Vec<usize>),
 }
 
 impl FixedShares {
     /// Workers in proportion to these shares.
     pub fn new(shares: &Criterion, otherwise: Otherwise) -> Self {
         FixedShares {
-            parts: shares.parts().to_vec(),
+            given: Given::Parts(shares.parts().to_vec()),
             otherwise,
         }
     }
 
-    /// How many of `workers` each level gets, by rank: the whole part of its due, at least one if it has a
-    /// share and there are enough, and what is left by largest remainder.
+    /// So many workers for each level, by rank: the stages of a program. It is a schedule for as many workers as
+    /// that is together.
+    ///
+    /// ```
+    /// use urgency_policy::level::{FixedShares, Otherwise};
+    ///
+    /// let stages = FixedShares::of_workers(&[1, 1, 2], Otherwise::Wait);
+    /// assert_eq!(stages.seat(1, 4).primary(), Some(1));
+    /// assert_eq!(stages.seat(3, 4).primary(), Some(2));
+    /// ```
+    pub fn of_workers(workers: &[usize], otherwise: Otherwise) -> Self {
+        FixedShares {
+            given: Given::Workers(workers.to_vec()),
+            otherwise,
+        }
+    }
+
+    /// How many levels it has.
+    pub fn levels(&self) -> usize {
+        match &self.given {
+            Given::Parts(parts) => parts.len(),
+            Given::Workers(workers) => workers.len(),
+        }
+    }
+
+    /// How many workers it is for, if it names them.
+    pub fn workers(&self) -> Option<usize> {
+        match &self.given {
+            Given::Parts(_) => None,
+            Given::Workers(workers) => Some(workers.iter().sum()),
+        }
+    }
+
+    /// How many of `workers` each level gets, by rank: those that were named; or the whole part of its due, at
+    /// least one if it has a share and there are enough, and what is left by largest remainder.
     pub fn counts(&self, workers: usize) -> Vec<usize> {
+        let parts = match &self.given {
+            Given::Parts(parts) => parts,
+            Given::Workers(workers) => return workers.clone(),
+        };
         let due = |parts: u32| parts as usize * workers;
-        let mut counts: Vec<usize> = self
-            .parts
+        let mut counts: Vec<usize> = parts
             .iter()
             .map(|&parts| due(parts) / SCALE as usize)
             .collect();
-        let sharing = || (0..self.parts.len()).filter(|&rank| self.parts[rank] > 0);
+        let sharing = || (0..parts.len()).filter(|&rank| parts[rank] > 0);
         let mut left = workers - counts.iter().sum::<usize>();
         for rank in sharing() {
             if counts[rank] == 0 && left > 0 {
@@ -51,7 +95,7 @@ impl FixedShares {
         }
         while left > 0 {
             let behind = |&rank: &usize| {
-                let due = due(self.parts[rank]) as i128 - (counts[rank] * SCALE as usize) as i128;
+                let due = due(parts[rank]) as i128 - (counts[rank] * SCALE as usize) as i128;
                 (due, usize::MAX - rank)
             };
             let rank = sharing()

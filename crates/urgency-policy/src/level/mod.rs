@@ -37,7 +37,7 @@ pub use criterion::{Criterion, CriterionError, SCALE};
 pub use fixed::FixedShares;
 pub use prompt::Prompt;
 pub use rounds::{ROUND_NANOS, Rounds};
-pub use schedule::{Period, Schedule};
+pub use schedule::{Period, Schedule, ScheduleError};
 pub use seat::{Otherwise, Seat};
 pub use winner::WinnerTakeAll;
 

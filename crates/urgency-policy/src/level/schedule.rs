@@ -9,7 +9,8 @@
 //! [`Period::Never`] with [`Seat::PROMPT`], the default, needs no centre at all: a mechanism may leave all
 //! of this out.
 
-use super::{Adaptive, FixedShares, Rounds, Seat, Use, WinnerTakeAll};
+use super::{Adaptive, Criterion, FixedShares, Rounds, Seat, Use, WinnerTakeAll};
+use core::fmt;
 
 /// How a runtime shares its workers between levels.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,72 @@ pub enum Schedule {
     Fixed(FixedShares),
 }
 
+macro_rules! from {
+    ($($variant:ident of $given:ident),*) => {$(
+        impl From<$given> for Schedule {
+            fn from(given: $given) -> Self {
+                Schedule::$variant(given)
+            }
+        }
+    )*};
+}
+from!(FairlyPrompt of Rounds, WinnerTakeAll of WinnerTakeAll, Adaptive of Adaptive, Fixed of FixedShares);
+
+impl From<Criterion> for Schedule {
+    /// Rounds under this criterion.
+    fn from(criterion: Criterion) -> Self {
+        Schedule::FairlyPrompt(Rounds::new(criterion))
+    }
+}
+
+/// Why a schedule does not fit a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// It is for another number of levels.
+    Levels {
+        /// How many it is for.
+        schedule: usize,
+        /// How many there are.
+        levels: usize,
+    },
+    /// It names another number of workers.
+    Workers {
+        /// How many it names.
+        schedule: usize,
+        /// How many there are.
+        workers: usize,
+    },
+    /// No worker would ever serve the level of this rank.
+    Unserved {
+        /// The rank.
+        rank: usize,
+    },
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Levels { schedule, levels } => write!(
+                f,
+                "a schedule for {schedule} levels was given to {levels} level(s): it needs one entry for each \
+                 level, the most urgent first"
+            ),
+            Self::Workers { schedule, workers } => write!(
+                f,
+                "a schedule names {schedule} workers, and there are {workers}: name each worker once"
+            ),
+            Self::Unserved { rank } => write!(
+                f,
+                "no worker would ever serve level {rank}: give it a share and at least one worker, or let the \
+                 others donate (`Otherwise::Donate`)"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ScheduleError {}
+
 /// When the centre is to be asked again. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
@@ -40,6 +107,41 @@ pub enum Period {
 }
 
 impl Schedule {
+    /// Whether it can share so many workers between so many levels.
+    ///
+    /// # Errors
+    ///
+    /// If it is for another number of levels or workers, or if a level would never be served.
+    pub fn check(&self, levels: usize, workers: usize) -> Result<(), ScheduleError> {
+        let schedule = match self {
+            Schedule::Prompt => levels,
+            Schedule::FairlyPrompt(rounds) => rounds.criterion().parts().len(),
+            Schedule::WinnerTakeAll(_) => 2,
+            Schedule::Adaptive(adaptive) => adaptive.levels(),
+            Schedule::Fixed(fixed) => fixed.levels(),
+        };
+        if schedule != levels {
+            return Err(ScheduleError::Levels { schedule, levels });
+        }
+        let Schedule::Fixed(fixed) = self else {
+            return Ok(());
+        };
+        match fixed.workers() {
+            Some(named) if named != workers => {
+                return Err(ScheduleError::Workers {
+                    schedule: named,
+                    workers,
+                });
+            }
+            _ => {}
+        }
+        let counts = fixed.counts(workers);
+        match counts.iter().position(|&count| count == 0) {
+            Some(rank) if !fixed.donates() => Err(ScheduleError::Unserved { rank }),
+            _ => Ok(()),
+        }
+    }
+
     /// When it is to be asked again.
     pub fn period(&self) -> Period {
         match self {
@@ -92,7 +194,7 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::{super::*, *};
-    use alloc::{vec, vec::Vec};
+    use alloc::{string::ToString, vec, vec::Vec};
 
     #[test]
     fn the_default_is_prompt_and_is_never_asked_again() {
@@ -108,6 +210,31 @@ mod tests {
         let seats: Vec<Seat> = (0..8).map(|w| schedule.seat(w, 8, 0)).collect();
         let count = |rank| seats.iter().filter(|s| s.primary() == Some(rank)).count();
         assert_eq!((count(0), count(1), count(2)), (4, 2, 2));
+    }
+
+    #[test]
+    fn a_schedule_that_does_not_fit_says_what_is_wrong() {
+        let fixed = |workers: &[usize], otherwise| {
+            Schedule::from(FixedShares::of_workers(workers, otherwise))
+        };
+        let stages = fixed(&[1, 0, 2], Otherwise::Wait);
+        assert_eq!(stages.check(3, 3), Err(ScheduleError::Unserved { rank: 1 }));
+        assert_eq!(fixed(&[1, 0, 2], Otherwise::Donate).check(3, 3), Ok(()));
+        assert!(
+            stages
+                .check(3, 4)
+                .unwrap_err()
+                .to_string()
+                .contains("3 workers")
+        );
+        assert_eq!(
+            Schedule::from(WinnerTakeAll::default()).check(3, 1),
+            Err(ScheduleError::Levels {
+                schedule: 2,
+                levels: 3
+            })
+        );
+        assert_eq!(Schedule::Prompt.check(64, 1), Ok(()));
     }
 
     #[test]

@@ -68,6 +68,18 @@ impl Seat {
         (self.primary != NONE).then_some(self.primary)
     }
 
+    /// What its worker does while the primary level has no work. Means nothing without one.
+    pub fn otherwise(self) -> Otherwise {
+        self.otherwise
+    }
+
+    /// Whether a free worker in this seat would serve one of these levels.
+    #[inline]
+    pub fn serves_any(self, with_work: u64) -> bool {
+        let mut seat = self;
+        seat.serve(with_work).is_some()
+    }
+
     /// Whether it is worth alerting a worker in this seat, which serves `current`, when work arrives at the
     /// level of rank `arrived`: whether [`abandon_for`](LevelPolicy::abandon_for) would go there if
     /// nothing else were ready.

@@ -8,7 +8,7 @@ use crate::{
     sched::{shared::Shared, thread_options::ThreadOptions},
 };
 use std::{fmt, sync::Arc, thread};
-use urgency_policy::level::Criterion;
+use urgency_policy::level::{Criterion, Schedule, ScheduleError};
 
 /// The most workers that a runtime can have.
 pub const MAX_WORKERS: usize = 1024;
@@ -24,7 +24,7 @@ pub struct Builder {
     threads: ThreadOptions,
     levels: LevelTable,
     real_time: bool,
-    fairness: Option<Criterion>,
+    schedule: Schedule,
     capacities: Vec<(LevelId, u32)>,
     on_panic: PanicPolicy,
 }
@@ -52,13 +52,8 @@ pub enum BuildError {
     },
     /// There is a global runtime already.
     GlobalExists,
-    /// The fairness criterion has not one share for each level.
-    Fairness {
-        /// How many shares it has.
-        shares: usize,
-        /// How many levels the runtime has.
-        levels: usize,
-    },
+    /// The schedule between levels does not fit the runtime's levels and workers.
+    Schedule(ScheduleError),
 }
 
 impl fmt::Display for BuildError {
@@ -74,11 +69,7 @@ impl fmt::Display for BuildError {
                 "a thread limit of {limit} is too small for this number of workers; it must be at \
                  least {least}"
             ),
-            BuildError::Fairness { shares, levels } => write!(
-                f,
-                "a fairness criterion with {shares} shares was given to a runtime with {levels} levels; \
-                 give one share for each level, the most urgent first"
-            ),
+            BuildError::Schedule(error) => error.fmt(f),
             BuildError::NoSuchLevel { level, levels } => write!(
                 f,
                 "level {level} was given a capacity, but the runtime has {levels} level(s): name one of them, or call \
@@ -95,14 +86,10 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// See [`Runtime::set_fairness`].
-pub(super) fn set_fairness(shared: &Shared, criterion: Criterion) -> Result<(), BuildError> {
-    let (shares, levels) = (criterion.parts().len(), shared.levels.len());
-    if shares != levels {
-        return Err(BuildError::Fairness { shares, levels });
+impl From<ScheduleError> for BuildError {
+    fn from(error: ScheduleError) -> Self {
+        BuildError::Schedule(error)
     }
-    shared.fair.set(criterion);
-    Ok(())
 }
 
 impl Builder {
@@ -112,7 +99,7 @@ impl Builder {
             threads: ThreadOptions::new(DEFAULT_THREAD_LIMIT),
             levels: LevelTable::of::<OneLevel>(),
             real_time: false,
-            fairness: None,
+            schedule: Schedule::Prompt,
             capacities: Vec::new(),
             on_panic: PanicPolicy::propagate(),
         }
@@ -203,8 +190,29 @@ impl Builder {
     /// # drop(runtime);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fairness(mut self, criterion: Criterion) -> Self {
-        self.fairness = Some(criterion);
+    pub fn fairness(self, criterion: Criterion) -> Self {
+        self.schedule(criterion)
+    }
+
+    /// How the workers are shared between the levels; see [`policy`](crate::policy) for the choice. The default is
+    /// [`Schedule::Prompt`]: the most urgent level that has work.
+    ///
+    /// ```
+    /// use urgency::{Runtime, policy::{Adaptive, FixedShares, Otherwise, Parameters}};
+    /// urgency::levels! { App: Interactive > Batch }
+    ///
+    /// // Two workers, one for each level, come what may.
+    /// let stages = FixedShares::of_workers(&[1, 1], Otherwise::Wait);
+    /// let builder = Runtime::builder().workers(2).levels::<App>();
+    /// let staged = builder.clone().schedule(stages).build()?;
+    ///
+    /// // As many as each level has shown that it uses.
+    /// let adaptive = builder.schedule(Adaptive::new(2, Parameters::default())?).build()?;
+    /// # drop((staged, adaptive));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn schedule(mut self, schedule: impl Into<Schedule>) -> Self {
+        self.schedule = schedule.into();
         self
     }
 
@@ -253,6 +261,7 @@ impl Builder {
                 return Err(BuildError::NoSuchLevel { level, levels });
             }
         }
+        self.schedule.check(levels, workers)?;
         let capacities = Capacities::new(levels, &self.capacities);
         let shared = Shared::new(
             workers,
@@ -261,8 +270,8 @@ impl Builder {
             self.real_time,
             (capacities, self.on_panic.clone()),
         );
-        if let Some(criterion) = &self.fairness {
-            set_fairness(&shared, criterion.clone())?;
+        if !matches!(self.schedule, Schedule::Prompt) {
+            shared.set_schedule(self.schedule.clone());
         }
         Ok(shared)
     }

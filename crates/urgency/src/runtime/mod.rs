@@ -27,7 +27,7 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use urgency_policy::level::Criterion;
+use urgency_policy::level::{Criterion, Schedule};
 
 /// A task runtime: workers, levels, an I/O driver.
 ///
@@ -136,13 +136,29 @@ impl Runtime {
     }
 
     /// From the next round of each worker on, the levels have these shares; see [`Builder::fairness`]. A
-    /// runtime that had no criterion is fair from now on.
+    /// runtime with another schedule is fair from now on.
     ///
     /// # Errors
     ///
     /// If the criterion has not one share for each level of the runtime.
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
-        builder::set_fairness(&self.shared, criterion)
+        let schedule = Schedule::from(criterion.clone());
+        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        self.shared.set_criterion(criterion);
+        Ok(())
+    }
+
+    /// From now on the workers are shared in this way; see [`Builder::schedule`]. Workers whose level changes go there at
+    /// their next scheduling point.
+    ///
+    /// # Errors
+    ///
+    /// If the schedule does not fit the levels and workers of the runtime.
+    pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
+        let schedule = schedule.into();
+        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        self.shared.set_schedule(schedule);
+        Ok(())
     }
 
     /// What the runtime did so far: a snapshot of its accounting.

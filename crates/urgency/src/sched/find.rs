@@ -234,6 +234,10 @@ impl Shared {
         worker.set_level(NO_LEVEL);
         let mut raise = false;
         loop {
+            if self.centre.waits() {
+                // Tasks of a level that the seat does not serve.
+                self.flush_ring(me);
+            }
             self.idle.start_search();
             let found = self.search(me, worker, raise);
             let ticks = worker.lap();
@@ -248,11 +252,17 @@ impl Shared {
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
             self.idle.stop_search();
-            if !self.is_anything_left(me) && !self.has_personal(me, worker) {
+            if !self.is_anything_left(me, worker) && !self.has_personal(me, worker) {
                 return None;
             }
             raise = true;
-            let Some(id) = self.idle.claim(worker.id) else {
+            let claimed = if self.centre.waits() {
+                // Another one may have another seat.
+                self.idle.claim_exactly(worker.id).then_some(worker.id)
+            } else {
+                self.idle.claim(worker.id)
+            };
+            let Some(id) = claimed else {
                 // Whoever took it may have taken it for something else than what insertions left to this
                 // searcher.
                 self.arm_relief();
@@ -273,13 +283,16 @@ impl Shared {
     /// entry. A worker that was started took one, too: it is the next in a chain of wake-ups that such a
     /// searcher began, and if no worker is idle, the last.
     pub(crate) fn watch_the_rest(&self) {
-        if !self.idle.any() {
+        if self.centre.waits() {
+            self.watch_queued();
+            self.arm_for_quantum();
+        } else if !self.idle.any() {
             self.watch_queued();
         }
     }
 
     /// Arms the relief timer if anything is queued.
-    fn watch_queued(&self) {
+    pub(crate) fn watch_queued(&self) {
         if !self.threads.relief_armed() && self.most_urgent_queued().is_some() {
             self.arm_relief();
         }
@@ -288,7 +301,10 @@ impl Shared {
     /// The look after a release: whoever made work ready before it saw no idle worker. Looks for hidden
     /// jobs as well, behind a barrier: an owner that forked before it could see our request shows its job
     /// to this look, one that forks later sees the request.
-    pub(crate) fn is_anything_left(&self, me: &Stack) -> bool {
+    pub(crate) fn is_anything_left(&self, me: &Stack, worker: &Worker) -> bool {
+        if self.centre.waits() {
+            return self.is_anything_left_to(me, worker);
+        }
         if self.ready.levels_after_writes() != 0 {
             if self.most_urgent_offered().is_some() {
                 return true;
@@ -299,7 +315,7 @@ impl Shared {
         if self.running_besides(me).next().is_none() {
             return false;
         }
-        self.ask_for_jobs(me);
+        self.ask_for_jobs(me, worker);
         fence::heavy();
         self.running_besides(me)
             .any(|stack| !stack.deque.seems_empty())
@@ -308,7 +324,10 @@ impl Shared {
     /// There may be more work than the caller took: a woken worker wakes the next.
     #[inline]
     pub(crate) fn wake_next(&self) {
-        if self.idle.any() && self.idle.searchers() == 0 && self.most_urgent_offered().is_some() {
+        if self.idle.any()
+            && (self.idle.searchers() == 0 || self.centre.waits())
+            && self.is_offered_to_idle()
+        {
             self.start_idle();
         }
     }
@@ -339,7 +358,7 @@ impl Shared {
         if raise && let Some(work) = self.steal_hidden(me, worker) {
             return Some(work);
         }
-        self.ask_for_jobs(me);
+        self.ask_for_jobs(me, worker);
         self.look();
         let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
@@ -369,7 +388,7 @@ impl Shared {
             }
             turn += 1;
             if turn.is_multiple_of(TURNS_PER_ROUND) {
-                self.ask_for_jobs(me);
+                self.ask_for_jobs(me, worker);
                 self.look();
                 now = clock::now();
             }
@@ -389,12 +408,12 @@ impl Shared {
     /// not wait for it.
     fn steal_published(&self, me: &Stack, worker: &Worker) -> Option<Work> {
         self.running_besides(me)
-            .filter(|stack| stack.deque.seems_public())
+            .filter(|stack| serves(worker, stack) && stack.deque.seems_public())
             .find_map(|stack| self.steal_from_running(worker, stack, false))
     }
 
     /// The stacks that run user code, other than `me`.
-    fn running_besides<'a>(&'a self, me: &'a Stack) -> impl Iterator<Item = &'a Stack> {
+    pub(crate) fn running_besides<'a>(&'a self, me: &'a Stack) -> impl Iterator<Item = &'a Stack> {
         let busy = self.workers.iter().filter(|w| w.level() != NO_LEVEL);
         let stacks = busy.filter_map(|w| self.holder(w));
         stacks.filter(move |stack| !ptr::eq(*stack, me))
@@ -417,7 +436,7 @@ impl Shared {
             worker.at(level).raises.add(1);
             // Only half was raised, and its owner will not say that there is more.
             if !stack.deque.seems_empty() && self.idle.any() {
-                self.start_idle();
+                self.start_idle_for(1 << level);
             }
         }
         worker.at(level).steals.add(1);
@@ -427,14 +446,14 @@ impl Shared {
     /// A job that its owner does not publish: it sits in a long leaf.
     fn steal_hidden(&self, me: &Stack, worker: &Worker) -> Option<Work> {
         self.running_besides(me)
-            .filter(|stack| !stack.deque.seems_empty())
+            .filter(|stack| serves(worker, stack) && !stack.deque.seems_empty())
             .find_map(|stack| self.steal_from_running(worker, stack, true))
     }
 
     /// The scheduling point's answer to hunger. `published`: jobs were made public already.
     pub(crate) fn share(&self, me: &Stack, published: bool) {
         let published = published || me.deque.publish(false);
-        if !self.is_anybody_hungry() {
+        if !self.is_anybody_hungry(me.level()) {
             // It was a joiner that wants to leap, or a searcher that found something else. An entry in the pool
             // would be stale when the joiner has leapt, and make it believe that others want its worker. A searcher to
             // come sees public jobs of running stacks without an entry, and a stack that stops makes one.
@@ -454,6 +473,11 @@ impl Shared {
             self.insert_deque(me);
         }
     }
+}
+
+/// Whether the worker would steal from this stack.
+fn serves(worker: &Worker, stack: &Stack) -> bool {
+    worker.seat().serves_any(1 << stack.level())
 }
 
 /// Takes the oldest task out of a stack's ring.

@@ -385,7 +385,7 @@ impl Shared {
 
     /// Whether work waits although a worker is idle.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.idle.any() && (self.most_urgent_offered().is_some() || self.has_personal_for_spare(me))
+        self.idle.any() && (self.is_offered_to_idle() || self.has_personal_for_spare(me))
     }
 
     /// An idle worker, if work waits for one.
@@ -393,8 +393,7 @@ impl Shared {
         if !self.idle.any() {
             return None;
         }
-        self.claim_for_personal(me)
-            .or_else(|| self.most_urgent_offered().and_then(|_| self.claim_idle()))
+        self.claim_for_personal(me).or_else(|| self.claim_offered())
     }
 
     /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a

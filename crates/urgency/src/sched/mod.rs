@@ -8,7 +8,8 @@
 //! - [`run`]: how work is run, and the scheduling point;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
 //! - [`hand_off`]: how a worker goes to another thread; spare threads;
-//! - [`fair`]: rounds, if the runtime has a fairness criterion;
+//! - [`centre`]: rounds, quanta and fixed shares, if the runtime is not simply prompt;
+//! - [`waiting`]: seats that wait for their level;
 //! - [`personal`]: jobs for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, events that take a worker over, relief;
@@ -56,7 +57,7 @@ mod loop_modules {
 pub(crate) use loop_modules::{StolenJob, Work};
 
 #[cfg(not(urgency_loom))]
-pub(crate) mod fair;
+pub(crate) mod centre;
 #[cfg(not(urgency_loom))]
 pub(crate) mod find;
 #[cfg(not(urgency_loom))]
@@ -79,5 +80,7 @@ pub(crate) mod stack;
 pub(crate) mod thread_options;
 #[cfg(not(urgency_loom))]
 pub(crate) mod wait;
+#[cfg(not(urgency_loom))]
+pub(crate) mod waiting;
 #[cfg(not(urgency_loom))]
 pub(crate) mod worker;

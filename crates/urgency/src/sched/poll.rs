@@ -213,7 +213,10 @@ impl Shared {
         let taken = self
             .unstarted
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
-        taken.ok().and_then(|_| self.claim_idle())
+        // Where seats wait this may not be the one that was meant: it then starts another.
+        taken
+            .ok()
+            .and_then(|_| self.claim_if_offered().or_else(|| self.claim_idle()))
     }
 
     /// A look at the poller by a worker that has nothing to do, if nobody waits there for everything.
@@ -257,7 +260,7 @@ impl Shared {
             return Some(worker);
         }
         let level = self.most_urgent_offered()?;
-        if let Some(worker) = self.claim_idle() {
+        if let Some(worker) = self.claim_if_offered() {
             return Some(worker);
         }
         let below = self.workers.iter().filter(|w| {
@@ -293,7 +296,7 @@ impl Shared {
         }
         self.flush_ring(stack);
         let stack = stack.arc();
-        if self.fair.is_on() {
+        if self.centre.is_on() {
             let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
             stack.asked_at.store(ran, Ordering::Relaxed);
         }
@@ -302,8 +305,13 @@ impl Shared {
         Some((taken, stack))
     }
 
-    /// The relief timer expired. Returns a worker that its stack did not give up in time.
+    /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
+    /// serves what waits.
     fn relieve(&self) -> Option<&Worker> {
+        if let Some(worker) = self.claim_reseated() {
+            self.arm_relief();
+            return Some(worker);
+        }
         let level = self.most_urgent_queued();
         self.demote_overrunning(level.is_some());
         self.end_demotions(level.is_some());
@@ -347,7 +355,7 @@ impl Shared {
             if !stack.attention.is_taken() {
                 return false;
             }
-            if self.fair.is_on() && !is_overrunning(stack, stack.tid.load(Ordering::Relaxed)) {
+            if self.centre.is_on() && !is_overrunning(stack, stack.tid.load(Ordering::Relaxed)) {
                 return true;
             }
             // It may not come back for long; what it forked must not wait for it.

@@ -152,7 +152,7 @@ pub(crate) fn check(me: &Stack) {
 pub(crate) fn check_cold(me: &Stack) {
     let shared = me.runtime();
     // First of all, so that a searcher has its job while the rest is done.
-    let hungry = me.attention.is_pending(SHARE) || shared.is_anybody_hungry();
+    let hungry = me.attention.is_pending(SHARE) || shared.is_anybody_hungry(me.level());
     let published = hungry && me.deque.publish(false);
     let requests = shared.come_in(me);
     if hungry || requests & SHARE != 0 || chaos::one_in(2) {
@@ -225,7 +225,7 @@ impl Shared {
         if me.worker().set_brief(false) {
             self.rouse_resting();
         }
-        if self.is_anybody_hungry() {
+        if self.is_anybody_hungry(level) {
             me.attention.request(SHARE);
         }
         self.go_at(me, level, clock::now(), me.deque.room());
@@ -368,11 +368,11 @@ impl Shared {
             if is_news {
                 self.rouse_resting();
             }
-            if self.is_anybody_hungry() {
+            if self.is_anybody_hungry(level) {
                 me.attention.request(SHARE);
             }
         } else {
-            if self.is_anybody_hungry() {
+            if self.is_anybody_hungry(level) {
                 // Most polls fork nothing, and a request is two locked instructions: the first fork will look.
                 room = 0;
             }

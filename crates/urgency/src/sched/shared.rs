@@ -74,7 +74,7 @@ pub(crate) struct Shared {
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::poll::Overrunning,
     pub(crate) lookout: super::lookout::Lookout,
-    pub(crate) fair: super::fair::Fair,
+    pub(crate) centre: super::centre::Centre,
     driver: OnceLock<Arc<Driver>>,
     /// Whether an entry in a ring needs no barrier; see the module's text.
     pub(crate) rings_are_light: bool,
@@ -116,7 +116,7 @@ impl Shared {
             attachment: OnceLock::new(),
             overrunning: super::poll::Overrunning::default(),
             lookout: super::lookout::Lookout::new(),
-            fair: super::fair::Fair::default(),
+            centre: super::centre::Centre::default(),
             driver: OnceLock::new(),
             rings_are_light: count == 1 && fence::heavy(),
             pollers: AtomicUsize::new(0),
@@ -250,7 +250,7 @@ impl Shared {
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
     /// older waits, and the stack gets it directly: one wake-up instead of two.
     pub(crate) fn resume(&self, stack: Arc<Stack>) {
-        if let Some(worker) = self.claim_idle() {
+        if let Some(worker) = self.claim_for(1 << stack.level()) {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {
@@ -304,7 +304,7 @@ impl Shared {
         if self.pools.len() > 1 {
             self.alert_below(level);
         }
-        if self.idle.searchers() != 0 {
+        if self.idle.searchers() != 0 && !self.centre.waits() {
             return;
         }
         if super::run::defer_wake_up(self) {
@@ -338,6 +338,7 @@ impl Shared {
 
     /// The relief timer expired. What polls that still run made ready lightly is announced.
     pub(crate) fn relief_expired(&self) {
+        self.end_periods();
         self.threads.relief_expired();
         if self.rings_are_light && fence::heavy() {
             for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
@@ -346,7 +347,6 @@ impl Shared {
                 }
             }
         }
-        self.end_rounds();
     }
 
     /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
@@ -364,7 +364,7 @@ impl Shared {
         if self.pools.len() > 1 {
             self.alert_below(level);
         }
-        if self.idle.searchers() == 0 {
+        if self.idle.searchers() == 0 || self.centre.waits() {
             self.start_idle();
         }
     }
@@ -389,9 +389,14 @@ impl Shared {
         unsafe { worker.holder().as_ref() }
     }
 
-    /// Starts an idle worker if there is one, else sees to it that the busy ones check in.
+    /// Starts an idle worker for what is ready if there is one, else sees to it that the busy ones check in.
     pub(crate) fn start_idle(&self) {
-        match self.claim_idle() {
+        self.start_idle_for(self.ready.levels());
+    }
+
+    /// As [`Shared::start_idle`], for something at these levels that is in no pool.
+    pub(crate) fn start_idle_for(&self, levels: u64) {
+        match self.claim_for(levels) {
             Some(worker) => self.start(worker),
             None => self.arm_relief(),
         }
@@ -426,7 +431,8 @@ impl Shared {
     pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
         self.release(worker);
         self.look_for_personal(me, worker);
-        if self.is_anything_left(me) && self.idle.searchers() == 0 {
+        if self.is_anything_left(me, worker) && (self.idle.searchers() == 0 || self.centre.waits())
+        {
             self.start_idle();
         }
     }
@@ -446,7 +452,7 @@ impl Shared {
         }
         match self.driver() {
             Ok(driver) => {
-                driver.arm_relief(RELIEF_PERIOD);
+                driver.arm_relief(self.centre.until_expiry());
                 self.want_poller();
             }
             // The process is out of descriptors: no relief until it has some again.
@@ -454,22 +460,19 @@ impl Shared {
         }
     }
 
-    /// Asks every stack that runs user code, other than `me`, to publish jobs.
-    pub(crate) fn ask_for_jobs(&self, me: &Stack) {
-        for worker in &self.workers {
-            if worker.level() != NO_LEVEL
-                && let Some(stack) = self.holder(worker)
+    /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.
+    pub(crate) fn ask_for_jobs(&self, me: &Stack, worker: &Worker) {
+        let seat = worker.seat();
+        for other in &self.workers {
+            let serves = other.level();
+            if serves != NO_LEVEL
+                && seat.serves_any(1 << serves)
+                && let Some(stack) = self.holder(other)
                 && !ptr::eq(stack, me)
             {
                 stack.attention.request(SHARE);
             }
         }
-    }
-
-    /// Whether anybody is hungry: a stack that starts now should publish its first job.
-    #[inline]
-    pub(crate) fn is_anybody_hungry(&self) -> bool {
-        self.idle.searchers() != 0 || self.idle.any()
     }
 
     /// Whether work is ready for which `worker` leaves `level`: more urgent work, unless it is in a round.

@@ -37,6 +37,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use urgency_policy::level;
 
 /// How long a cancelled task may take at least to end, when the time for a shutdown is over.
 const CANCEL_GRACE: Duration = Duration::from_millis(100);
@@ -188,6 +189,10 @@ impl Shared {
     fn close(&self) {
         if self.closing.swap(true, Ordering::SeqCst) {
             return;
+        }
+        if self.centre.is_on() {
+            // No timer expires any more that would move a worker to whoever has to unwind.
+            self.set_schedule(level::Schedule::Prompt);
         }
         if let Some(driver) = self.driver_if_made() {
             driver.shutdown();

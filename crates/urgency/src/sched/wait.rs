@@ -176,7 +176,7 @@ impl Shared {
     #[cold]
     pub(crate) fn regain(&self, me: &Stack) {
         self.undo_demotion(me);
-        if let Some(worker) = self.claim_idle() {
+        if let Some(worker) = self.claim_for(1 << me.level()) {
             me.hold(worker);
             return;
         }
@@ -219,7 +219,7 @@ impl Shared {
         me.outside.store(level.is_none(), Ordering::Relaxed);
         let level = level.unwrap_or_else(|| self.least_urgent());
         me.set_level(level);
-        match self.claim_idle() {
+        match self.claim_for(1 << level) {
             Some(worker) => me.hold(worker),
             None => {
                 me.suspension.abandon();

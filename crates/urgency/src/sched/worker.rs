@@ -24,8 +24,11 @@ use urgency_policy::level::{Otherwise, Seat};
 /// The level of a worker that runs no user code.
 pub(crate) const NO_LEVEL: u8 = u8::MAX;
 
-/// The primary level of a worker that has none: it is prompt.
-const NO_PRIMARY: u8 = u8::MAX;
+/// The seat of a worker without a primary level: it is prompt.
+const PROMPT: u8 = u8::MAX;
+
+/// Added to the rank of its primary level: it waits for that.
+const WAITS: u8 = 64;
 
 /// See the module's text.
 pub(crate) struct Worker {
@@ -54,8 +57,8 @@ struct Shown {
     holder: AtomicPtr<Stack>,
     /// What it runs is a poll of a task: it will soon be back. Written by the holder.
     brief: AtomicBool,
-    /// The rank of its primary level, or [`NO_PRIMARY`]; written when a round begins.
-    primary: AtomicU8,
+    /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the centre.
+    seat: AtomicU8,
     /// When its round began, in ticks; 0 if none has.
     seated_at: AtomicU64,
     /// When more urgent work first asked for this worker, in ticks; 0 if none does.
@@ -85,7 +88,7 @@ impl Worker {
                 level: AtomicU8::new(NO_LEVEL),
                 holder: AtomicPtr::new(ptr::null_mut()),
                 brief: AtomicBool::new(true),
-                primary: AtomicU8::new(NO_PRIMARY),
+                seat: AtomicU8::new(PROMPT),
                 seated_at: AtomicU64::new(0),
                 wanted_since: AtomicU64::new(0),
             }),
@@ -108,15 +111,21 @@ impl Worker {
     /// Which levels it is drawn to.
     #[inline]
     pub(crate) fn seat(&self) -> Seat {
-        match self.shown.primary.load(Ordering::Relaxed) {
-            NO_PRIMARY => Seat::PROMPT,
+        match self.shown.seat.load(Ordering::Relaxed) {
+            PROMPT => Seat::PROMPT,
+            waits @ WAITS.. => Seat::at(waits - WAITS, Otherwise::Wait),
             primary => Seat::at(primary, Otherwise::Donate),
         }
     }
 
-    /// Its next round has the level of this rank as its primary one.
-    pub(crate) fn set_primary(&self, primary: u8) {
-        self.shown.primary.store(primary, Ordering::Relaxed);
+    /// It has another seat from now on. Only the centre does this.
+    pub(crate) fn set_seat(&self, seat: Seat) {
+        let waits = match seat.otherwise() {
+            Otherwise::Donate => 0,
+            Otherwise::Wait => WAITS,
+        };
+        let seat = seat.primary().map_or(PROMPT, |primary| primary + waits);
+        self.shown.seat.store(seat, Ordering::Relaxed);
     }
 
     /// The holder announces which level it serves.

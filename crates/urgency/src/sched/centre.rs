@@ -1,0 +1,283 @@
+//! The centre: gives each worker its seat, if the schedule between levels is not simply prompt.
+//!
+//! A worker's *seat* (`urgency_policy::level::Seat`) says what it serves when it is free, and for what it is
+//! alerted when it is busy. Under prompt, the default, every seat is the prompt one and nothing here runs. Otherwise
+//! the centre holds the schedule (`urgency_policy::level::Schedule`), under one lock, and asks it
+//!
+//! - **in rounds** (fairly prompt, winner takes all): for each worker by itself, when its round is over;
+//! - **in quanta** (adaptive): for all workers at once, with what each level used;
+//! - **once** (fixed shares).
+//!
+//! Seats that *wait* for their level instead of donating have rules of their own: `waiting.rs`.
+//!
+//! # Protocol
+//!
+//! 1. The relief timer is armed while work waits and no worker is idle that would serve it, which is the only time
+//!    in which any level is owed anything. So rounds and quanta end where it expires ([`Shared::end_periods`]).
+//!    Under quanta it is also armed while one worker runs and another is idle: the idle one may be of more use at
+//!    another level. An idle runtime does not tick.
+//! 2. Each expiry, 1 ms apart, ends the rounds that have lasted as long as the schedule says (5 ms by default). A round is
+//!    charged as long as it was, and the next level drawn. A schedule with quanta has the timer expire where a quantum ends.
+//!    Quanta lie on a grid that goes on while nothing expires: who comes after a silence waits for a part of a quantum.
+//! 3. A worker whose new seat draws it elsewhere is alerted (PREEMPT), and abandons its stack at its next
+//!    scheduling point. For a relief period nobody takes it from there ([`Shared::is_settled`]): a taken stack is in no
+//!    pool until it checks in, and the next round may be its level's. If it comes to none by the next expiry, relief
+//!    takes the worker from its stack, as from any that does not check in; the worker serves by its seat.
+//!    Only a thread that has *run* since, and still has not checked in, is demoted: the others come to their scheduling
+//!    point when the kernel lets them, and until then their level lacks them.
+//! 4. A worker that is idle when its round ends has taken nothing from anybody. Its next round is drawn
+//!    when it is busy at an expiry, and the one before is not charged.
+//! 5. What a level used in a quantum is what its workers' own counters say, and the time since each busy worker's
+//!    current span began. After a silence it is scaled to one quantum.
+//!
+//! A seat is a hint for those who alert: whoever decides for a worker reads it again.
+
+use super::{
+    attention::PREEMPT,
+    shared::{RELIEF_PERIOD, Shared},
+    worker::{NO_LEVEL, Worker},
+};
+use crate::os::clock;
+use std::{
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering, fence},
+    },
+    time::Duration,
+};
+use urgency_policy::level::{Criterion, LevelPolicy, Period, Schedule, Seat, Use};
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(crate) struct Centre {
+    state: Mutex<State>,
+    /// Seats are not all prompt.
+    is_on: AtomicBool,
+    /// Some seat may wait.
+    waits: AtomicBool,
+    /// The length of a quantum in ticks; 0 without quanta.
+    quantum: AtomicU64,
+    /// When the current quantum ends, in ticks.
+    quantum_end: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    schedule: Schedule,
+    /// When the quantum began, in ticks.
+    began: u64,
+    /// How long each level had run by then, in ticks.
+    ran: Vec<u64>,
+}
+
+impl Centre {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics under this lock")
+    }
+
+    /// Whether seats are not all prompt.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Whether a seat may wait for its level while others have work.
+    #[inline]
+    pub(crate) fn waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    /// Whether the schedule has quanta.
+    pub(crate) fn has_quanta(&self) -> bool {
+        self.quantum.load(Ordering::Relaxed) != 0
+    }
+
+    /// After what time the relief timer is to expire.
+    pub(crate) fn until_expiry(&self) -> Duration {
+        let quantum = self.quantum.load(Ordering::Relaxed);
+        if quantum == 0 {
+            return RELIEF_PERIOD;
+        }
+        let (now, end) = (clock::now(), self.quantum_end.load(Ordering::Relaxed));
+        let left = if end > now {
+            end - now
+        } else {
+            let left = quantum - (now - end) % quantum;
+            self.quantum_end.store(now + left, Ordering::Relaxed);
+            left
+        };
+        RELIEF_PERIOD.min(clock::to_duration(left))
+    }
+}
+
+impl Shared {
+    /// From now on this schedule holds, which fits the runtime.
+    pub(crate) fn set_schedule(&self, schedule: Schedule) {
+        let mut state = self.centre.lock();
+        let now = clock::now();
+        let period = schedule.period();
+        let quantum = match period {
+            Period::AllWorkers(nanos) => clock::ticks(nanos as f64).max(1),
+            Period::Never | Period::EachWorker(_) => 0,
+        };
+        let ran = (0..self.pools.len()).map(|level| self.run_ticks(level as u8, now));
+        *state = State {
+            schedule,
+            began: now,
+            ran: ran.collect(),
+        };
+        let centre = &self.centre;
+        centre.quantum.store(quantum, Ordering::Relaxed);
+        centre.quantum_end.store(now + quantum, Ordering::Relaxed);
+        let waits = !state.schedule.is_work_conserving();
+        centre.waits.store(waits, Ordering::Relaxed);
+        let is_on = !matches!(state.schedule, Schedule::Prompt);
+        centre.is_on.store(is_on, Ordering::Relaxed);
+        let (count, levels) = (self.workers.len(), self.ready.levels());
+        for worker in &self.workers {
+            // Rounds begin at an expiry.
+            let seat = match period {
+                Period::EachWorker(_) => Seat::PROMPT,
+                _ => state.schedule.seat(worker.id, count, levels),
+            };
+            worker.set_seat(seat);
+            worker.seated_at().store(0, Ordering::Relaxed);
+        }
+        drop(state);
+        self.reseated();
+    }
+
+    /// From the next round on, this criterion holds.
+    pub(crate) fn set_criterion(&self, criterion: Criterion) {
+        if let Schedule::FairlyPrompt(rounds) = &mut self.centre.lock().schedule {
+            return rounds.change(criterion);
+        }
+        self.set_schedule(criterion.into());
+    }
+
+    /// Seats were written. Whoever is busy where its seat does not keep it is alerted, and who is idle
+    /// where it would now serve is started.
+    fn reseated(&self) {
+        fence(Ordering::SeqCst);
+        let levels = self.ready.levels_after_writes();
+        for worker in &self.workers {
+            self.alert_if_drawn(worker, levels);
+        }
+        if levels != 0 {
+            self.start_idle();
+        }
+    }
+
+    fn alert_if_drawn(&self, worker: &Worker, levels: u64) {
+        let serves = worker.level();
+        if serves != NO_LEVEL
+            && worker.seat().abandon_for(levels, serves).is_some()
+            && let Some(stack) = self.holder(worker)
+        {
+            stack.attention.request(PREEMPT);
+        }
+    }
+
+    /// Whether a worker's round has lasted long enough for its stack to have noticed.
+    pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
+        let seated_at = worker.seated_at().load(Ordering::Relaxed);
+        seated_at == 0
+            || clock::now() - seated_at > clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
+    }
+
+    /// The relief timer expired: steps 2 and 3 of the module's text. Comes before anybody can arm it again.
+    pub(crate) fn end_periods(&self) {
+        if !self.centre.is_on() {
+            return;
+        }
+        let mut state = self.centre.lock();
+        match state.schedule.period() {
+            Period::Never => {}
+            Period::EachWorker(length) => self.end_rounds(&mut state, length),
+            Period::AllWorkers(length) => self.end_quantum(&mut state, length),
+        }
+    }
+
+    fn end_rounds(&self, state: &mut State, length: u64) {
+        let levels = self.ready.levels_after_writes();
+        if levels == 0 {
+            return;
+        }
+        let now = clock::now();
+        // An expiry is late rather than early: a round that ends before the middle of the next period is over.
+        let due = clock::ticks(length as f64 - (length as f64 / 2.0).min(500_000.0));
+        for worker in &self.workers {
+            if worker.level() == NO_LEVEL {
+                worker.seated_at().store(0, Ordering::Relaxed);
+                continue;
+            }
+            let seated_at = worker.seated_at().load(Ordering::Relaxed);
+            let lasted = now.saturating_sub(seated_at);
+            if seated_at != 0 && lasted < due {
+                continue;
+            }
+            if seated_at != 0 {
+                let nanos = clock::to_duration(lasted).as_nanos();
+                let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
+                state.schedule.charge(worker.seat(), nanos);
+            }
+            let count = self.workers.len();
+            worker.set_seat(state.schedule.seat(worker.id, count, levels));
+            worker.seated_at().store(now, Ordering::Relaxed);
+            self.alert_if_drawn(worker, levels);
+        }
+    }
+
+    fn end_quantum(&self, state: &mut State, length: u64) {
+        let now = clock::now();
+        let quantum = self.centre.quantum.load(Ordering::Relaxed);
+        let end = self.centre.quantum_end.load(Ordering::Relaxed);
+        // As in `end_rounds`.
+        if now + quantum / 8 < end {
+            return;
+        }
+        let next = end + quantum * (now.saturating_sub(end) / quantum + 1);
+        self.centre.quantum_end.store(next, Ordering::Relaxed);
+        let lasted = now.saturating_sub(state.began).max(1);
+        state.began = now;
+        let used: Vec<Use> = (0..self.pools.len())
+            .map(|at| {
+                let level = at as u8;
+                let ran = self.run_ticks(level, now);
+                let busy = ran.saturating_sub(std::mem::replace(&mut state.ran[at], ran));
+                Use {
+                    busy: (busy as f64 / lasted as f64 * length as f64) as u64,
+                    has_work: self.is_queued(level)
+                        || self.workers.iter().any(|worker| worker.level() == level),
+                }
+            })
+            .collect();
+        let mut seats: Vec<Seat> = self.workers.iter().map(|worker| worker.seat()).collect();
+        state.schedule.reallocate(&used, &mut seats);
+        for (worker, seat) in self.workers.iter().zip(seats) {
+            if worker.seat() != seat {
+                worker.set_seat(seat);
+                worker.seated_at().store(now, Ordering::Relaxed);
+            }
+        }
+        fence(Ordering::SeqCst);
+        let levels = self.ready.levels_after_writes();
+        for worker in &self.workers {
+            self.alert_if_drawn(worker, levels);
+        }
+        self.show_jobs_to_idle();
+    }
+
+    /// How long a level has run on all workers together, in ticks.
+    fn run_ticks(&self, level: u8, now: u64) -> u64 {
+        let of = |worker: &Worker| {
+            let open = if worker.level() == level {
+                now.saturating_sub(worker.since())
+            } else {
+                0
+            };
+            worker.at(level).running.get() + open
+        };
+        self.workers.iter().map(|worker| of(worker)).sum()
+    }
+}

@@ -1,0 +1,299 @@
+//! Schedules between levels other than prompt and fair rounds: who serves what, by count; nothing is lost; nothing ticks.
+
+mod common;
+#[path = "common/program.rs"]
+mod program;
+
+use common::{ends, fib, quiet};
+use program::{LEVELS, run_random};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+use urgency::{
+    BuildError, LevelId, Runtime,
+    policy::{
+        Adaptive, Criterion, FixedShares, Otherwise, Parameters, Rounds, Schedule, ScheduleError,
+        WinnerTakeAll,
+    },
+    time, yield_now,
+};
+
+urgency::levels! { Two: Upper > Lower }
+urgency::levels! { Four: L0 > L1 > L2 > L3 }
+
+fn stages(workers: &[usize]) -> Schedule {
+    FixedShares::of_workers(workers, Otherwise::Wait).into()
+}
+
+fn adaptive(levels: usize) -> Schedule {
+    Adaptive::new(levels, Parameters::default()).unwrap().into()
+}
+
+fn two(workers: usize, schedule: impl Into<Schedule>) -> Runtime {
+    let builder = Runtime::builder().workers(workers).levels::<Two>();
+    builder.schedule(schedule).build().unwrap()
+}
+
+/// How often each worker ran anything at each level.
+fn runs(runtime: &Runtime) -> Vec<Vec<u64>> {
+    let workers = runtime.stats().workers;
+    let of = |l: &urgency::WorkerLevelStats| l.tasks + l.closures + l.jobs;
+    let by_level = |w: &urgency::WorkerStats| w.levels.iter().map(of).collect();
+    workers.iter().map(by_level).collect()
+}
+
+/// Work at a level until the flag is set; its turns are counted.
+fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Arc<AtomicU64> {
+    let (stop, turns) = (stop.clone(), Arc::new(AtomicU64::new(0)));
+    let its = turns.clone();
+    let work = move || {
+        while !stop.load(Relaxed) {
+            fib(10);
+            its.fetch_add(1, Relaxed);
+        }
+    };
+    runtime.spawn_fn_at(level, work).detach();
+    turns
+}
+
+fn reaches(turns: &AtomicU64, more: u64) {
+    let before = turns.load(Relaxed);
+    while turns.load(Relaxed) < before + more {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_worker_of_a_stage_runs_nothing_of_another_and_every_stage_goes_on() {
+    ends(|| {
+        let runtime = two(3, stages(&[1, 2]));
+        // Tasks that hop from stage to stage, with forks, timers and waits.
+        let hops: Vec<_> = (0..50u64)
+            .map(|n| {
+                runtime.spawn_at(Lower, async move {
+                    yield_now().await;
+                    let up = urgency::spawn_at(Upper, async move {
+                        time::sleep(Duration::from_micros(n)).await;
+                        fib(12) + n
+                    });
+                    let fine = up.await.unwrap();
+                    urgency::spawn_fn_at(Lower, move || fine + fib(15)).await
+                })
+            })
+            .collect();
+        for (n, hop) in hops.into_iter().enumerate() {
+            assert_eq!(hop.get().unwrap().unwrap(), 144 + n as u64 + 610);
+        }
+        let runs = runs(&runtime);
+        assert_eq!(runs[0][1], 0, "{runs:?}");
+        assert_eq!((runs[1][0], runs[2][0]), (0, 0), "{runs:?}");
+        assert!(
+            runs[0][0] >= 50 && runs[1][1] + runs[2][1] >= 100,
+            "{runs:?}"
+        );
+    });
+}
+
+#[test]
+fn a_stage_whose_worker_is_kept_busy_delays_no_other_stage() {
+    ends(|| {
+        let runtime = two(2, stages(&[1, 1]));
+        let stop = Arc::new(AtomicBool::new(false));
+        let above = endless(&runtime, Upper, &stop);
+        let below = endless(&runtime, Lower, &stop);
+        let beside = endless(&runtime, Lower, &stop);
+        // Under prompt scheduling with two workers, the last two would be one worker's, too; here so is the first.
+        for turns in [&above, &below, &above] {
+            reaches(turns, 100);
+        }
+        assert_eq!(runs(&runtime)[0][1] + runs(&runtime)[1][0], 0);
+        assert_eq!(
+            beside.load(Relaxed),
+            0,
+            "nothing takes turns within a level"
+        );
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn workers_that_donate_serve_what_is_there() {
+    ends(|| {
+        let donating = FixedShares::of_workers(&[2, 0], Otherwise::Donate);
+        let runtime = two(2, donating);
+        assert_eq!(runtime.spawn_fn_at(Lower, || fib(18)).get().unwrap(), 2584);
+        let runs = runs(&runtime);
+        assert!(runs[0][1] + runs[1][1] > 0);
+    });
+}
+
+#[test]
+fn adaptive_gives_a_level_that_uses_its_workers_all_that_nobody_else_uses() {
+    ends(|| {
+        let runtime = two(2, adaptive(2));
+        // Both workers once belonged to the upper level.
+        for _ in 0..20 {
+            runtime.spawn_fn_at(Upper, || fib(12)).get().unwrap();
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        // The second is queued behind the first until a worker moves.
+        let below = [
+            endless(&runtime, Lower, &stop),
+            endless(&runtime, Lower, &stop),
+        ];
+        reaches(&below[0], 100);
+        reaches(&below[1], 100);
+        // And one moves back.
+        let above = endless(&runtime, Upper, &stop);
+        reaches(&above, 100);
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn under_adaptive_a_lone_computation_gets_thieves() {
+    ends(|| {
+        let runtime = two(2, adaptive(2));
+        for _ in 0..20 {
+            runtime.spawn_fn_at(Upper, || fib(12)).get().unwrap();
+        }
+        // Nothing but its forked jobs says that it could use a second worker.
+        let stop = Arc::new(AtomicBool::new(false));
+        let turns = endless(&runtime, Lower, &stop);
+        while runtime.stats().total().steals == 0 {
+            reaches(&turns, 1);
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn the_winner_takes_all_but_only_when_a_round_begins() {
+    ends(|| {
+        let runtime = two(1, WinnerTakeAll::default());
+        let stop = Arc::new(AtomicBool::new(false));
+        let below = endless(&runtime, Lower, &stop);
+        reaches(&below, 10);
+        let above = endless(&runtime, Upper, &stop);
+        reaches(&above, 100);
+        let turns = below.load(Relaxed);
+        reaches(&above, 1000);
+        assert!(below.load(Relaxed) <= turns + 1, "the loser got a round");
+        stop.store(true, Relaxed);
+        reaches(&below, 0);
+    });
+}
+
+#[test]
+fn a_schedule_can_be_exchanged_while_the_runtime_runs() {
+    ends(|| {
+        let runtime = two(2, Schedule::Prompt);
+        let stop = Arc::new(AtomicBool::new(false));
+        let above = [
+            endless(&runtime, Upper, &stop),
+            endless(&runtime, Upper, &stop),
+        ];
+        reaches(&above[0], 10);
+        reaches(&above[1], 10);
+        let below = endless(&runtime, Lower, &stop);
+        runtime.set_schedule(stages(&[1, 1])).unwrap();
+        reaches(&below, 100);
+        let half = Criterion::from_shares(&[0.5, 0.5]).unwrap();
+        runtime.set_fairness(half).unwrap();
+        reaches(&below, 100);
+        runtime.set_schedule(Schedule::Prompt).unwrap();
+        reaches(&above[0], 100);
+        reaches(&above[1], 100);
+        assert!(runtime.set_schedule(stages(&[1, 2])).is_err());
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn schedules_that_do_not_fit_are_named() {
+    let build = |workers, schedule: Schedule| {
+        let builder = Runtime::builder().workers(workers).levels::<Two>();
+        builder.schedule(schedule).build().map(drop)
+    };
+    let wrong = |error| Err(BuildError::Schedule(error));
+    assert_eq!(
+        build(2, stages(&[1, 2])),
+        wrong(ScheduleError::Workers {
+            schedule: 3,
+            workers: 2
+        })
+    );
+    assert_eq!(
+        build(2, stages(&[2, 0])),
+        wrong(ScheduleError::Unserved { rank: 1 })
+    );
+    assert_eq!(
+        build(2, adaptive(3)),
+        wrong(ScheduleError::Levels {
+            schedule: 3,
+            levels: 2
+        })
+    );
+    let halves = Criterion::from_shares(&[0.5, 0.5]).unwrap();
+    let waits = FixedShares::new(&halves, Otherwise::Wait);
+    assert_eq!(
+        build(1, waits.into()),
+        wrong(ScheduleError::Unserved { rank: 1 }),
+        "one worker cannot be of two stages"
+    );
+}
+
+/// Each schedule for four levels.
+fn all_schedules(workers: usize) -> Vec<(&'static str, Schedule)> {
+    let even = Criterion::from_shares(&[0.25; 4]).unwrap();
+    let uneven = Criterion::from_shares(&[0.5, 0.0, 0.4, 0.1]).unwrap();
+    let hasty = Parameters {
+        quantum: 200_000,
+        utilisation: 0.5,
+        growth: 1.5,
+        initial: 2,
+    };
+    let short = Rounds::new(even.clone()).with_length(1_000_000);
+    let mut all: Vec<(_, Schedule)> = vec![
+        ("prompt", Schedule::Prompt),
+        ("fair", uneven.into()),
+        ("short independent rounds", short.independent(7).into()),
+        ("adaptive", adaptive(4)),
+        ("hasty", Adaptive::new(4, hasty).unwrap().into()),
+        ("donate", FixedShares::new(&even, Otherwise::Donate).into()),
+    ];
+    if workers >= 4 {
+        all.push(("stages", FixedShares::new(&even, Otherwise::Wait).into()));
+    }
+    all
+}
+
+#[test]
+fn under_every_schedule_random_programs_give_their_serial_results() {
+    quiet();
+    assert_eq!(LEVELS, 4);
+    let (rounds, workers) = if cfg!(debug_assertions) {
+        (1, vec![2, 5])
+    } else {
+        (20, vec![1, 2, 5])
+    };
+    for seed in 0..rounds {
+        for &workers in &workers {
+            for (name, schedule) in all_schedules(workers) {
+                let runtime = Runtime::builder()
+                    .workers(workers)
+                    .levels::<Four>()
+                    .schedule(schedule)
+                    .build()
+                    .unwrap();
+                println!("{name}, {workers} workers, seed {seed}");
+                ends(move || run_random(runtime, seed, 60));
+            }
+        }
+    }
+}
