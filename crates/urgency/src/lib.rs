@@ -217,5 +217,5 @@ pub use {
     task::{Handle, Shared, WaitError, WaitErrorKind},
     urgency_levels::levels,
     urgency_policy::level::{Criterion, CriterionError},
-    yield_now::{YieldNow, yield_now},
+    yield_now::{YieldNow, yield_far, yield_now},
 };

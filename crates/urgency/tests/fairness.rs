@@ -184,7 +184,7 @@ fn a_criterion_for_another_number_of_levels_is_rejected() {
     let error = built.unwrap_err();
     assert_eq!(
         error,
-        BuildError::Schedule(ScheduleError::Levels {
+        BuildError::Schedule(ScheduleError::LevelCount {
             schedule: 2,
             levels: 3
         })

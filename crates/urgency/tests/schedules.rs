@@ -223,7 +223,7 @@ fn schedules_that_do_not_fit_are_named() {
     let wrong = |error| Err(BuildError::Schedule(error));
     assert_eq!(
         build(2, stages(&[1, 2])),
-        wrong(ScheduleError::Workers {
+        wrong(ScheduleError::WorkerCount {
             schedule: 3,
             workers: 2
         })
@@ -234,7 +234,7 @@ fn schedules_that_do_not_fit_are_named() {
     );
     assert_eq!(
         build(2, adaptive(3)),
-        wrong(ScheduleError::Levels {
+        wrong(ScheduleError::LevelCount {
             schedule: 3,
             levels: 2
         })

@@ -53,7 +53,7 @@ impl Default for Parameters {
 #[non_exhaustive]
 pub enum AdaptiveError {
     /// The number of levels is not between 1 and 64.
-    Levels(usize),
+    LevelCount(usize),
     /// The quantum is zero.
     Quantum,
     /// The utilisation bound is not between 0 and 1.
@@ -67,7 +67,7 @@ pub enum AdaptiveError {
 impl fmt::Display for AdaptiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Levels(given) => write!(
+            Self::LevelCount(given) => write!(
                 f,
                 "an adaptive schedule of {given} levels was asked for; it can have 1 to {MAX_LEVELS}"
             ),
@@ -129,7 +129,7 @@ impl Adaptive {
     /// If a number is out of its range.
     pub fn new(levels: usize, parameters: Parameters) -> Result<Self, AdaptiveError> {
         if levels == 0 || levels > MAX_LEVELS {
-            return Err(AdaptiveError::Levels(levels));
+            return Err(AdaptiveError::LevelCount(levels));
         }
         if parameters.quantum == 0 {
             return Err(AdaptiveError::Quantum);
@@ -302,7 +302,7 @@ mod tests {
         let usual = Parameters::default();
         assert_eq!(
             Adaptive::new(0, usual).unwrap_err(),
-            AdaptiveError::Levels(0)
+            AdaptiveError::LevelCount(0)
         );
         assert_eq!(
             with(Parameters {

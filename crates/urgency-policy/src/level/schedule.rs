@@ -52,14 +52,14 @@ impl From<Criterion> for Schedule {
 #[non_exhaustive]
 pub enum ScheduleError {
     /// It is for another number of levels.
-    Levels {
+    LevelCount {
         /// How many it is for.
         schedule: usize,
         /// How many there are.
         levels: usize,
     },
     /// It names another number of workers.
-    Workers {
+    WorkerCount {
         /// How many it names.
         schedule: usize,
         /// How many there are.
@@ -75,12 +75,12 @@ pub enum ScheduleError {
 impl fmt::Display for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Levels { schedule, levels } => write!(
+            Self::LevelCount { schedule, levels } => write!(
                 f,
                 "a schedule for {schedule} levels was given to {levels} level(s): it needs one entry for each \
                  level, the most urgent first"
             ),
-            Self::Workers { schedule, workers } => write!(
+            Self::WorkerCount { schedule, workers } => write!(
                 f,
                 "a schedule names {schedule} workers, and there are {workers}: name each worker once"
             ),
@@ -121,14 +121,14 @@ impl Schedule {
             Schedule::Fixed(fixed) => fixed.levels(),
         };
         if schedule != levels {
-            return Err(ScheduleError::Levels { schedule, levels });
+            return Err(ScheduleError::LevelCount { schedule, levels });
         }
         let Schedule::Fixed(fixed) = self else {
             return Ok(());
         };
         match fixed.workers() {
             Some(named) if named != workers => {
-                return Err(ScheduleError::Workers {
+                return Err(ScheduleError::WorkerCount {
                     schedule: named,
                     workers,
                 });
@@ -229,7 +229,7 @@ mod tests {
         );
         assert_eq!(
             Schedule::from(WinnerTakeAll::default()).check(3, 1),
-            Err(ScheduleError::Levels {
+            Err(ScheduleError::LevelCount {
                 schedule: 2,
                 levels: 3
             })

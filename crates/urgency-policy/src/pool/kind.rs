@@ -1,8 +1,8 @@
 //! The pool policies by name, and one type for all of them.
 
 use super::{
-    Aging, Amount, Arrival, Asking, Chooser, Left, Order, Overflow, Pick, Place, Plan, PoolPolicy,
-    Proactive, Queues, Sharing, Shed, Sight, Source, Victims,
+    Aging, Amount, Arrival, Asking, Chooser, Left, Order, Overflow, Pick, Place, Plan, PlanError,
+    PoolPolicy, Proactive, Queues, Sharing, Shed, Sight, Source, Victims,
 };
 use crate::dice::Dice;
 use core::{fmt, str::FromStr};
@@ -180,6 +180,18 @@ impl Kind {
                 Policy::Proactive(Proactive::new(me, workers, owner, thief, dice))
             }
             Kind::Queues(plan) => Policy::Queues(Queues::new(me, workers, plan, dice)),
+        }
+    }
+
+    /// Whether its numbers are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// If one is not.
+    pub fn check(self) -> Result<(), PlanError> {
+        match self {
+            Kind::Queues(plan) => plan.check(),
+            Kind::Aging | Kind::Proactive { .. } => Ok(()),
         }
     }
 

@@ -37,7 +37,7 @@ pub use aging::Aging;
 pub use kind::{Kind, KindError, Policy};
 pub use order::{End, Order, Picker};
 pub use proactive::{Pick, Proactive};
-pub use queues::{Overflow, Plan, Queues};
+pub use queues::{Overflow, Plan, PlanError, Queues};
 pub use sharing::{Amount, Asking, Sharing, Victims, deal};
 
 /// What became ready, or stealable.

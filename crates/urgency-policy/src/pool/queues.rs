@@ -19,6 +19,7 @@ use super::{
     Source, Victims,
 };
 use crate::dice::Dice;
+use core::fmt;
 
 /// After so many failed looks in a row a thief takes from anybody.
 const RESCUE: u32 = 8;
@@ -34,6 +35,54 @@ pub enum Overflow {
     /// mechanism's.)
     Shared(usize),
 }
+
+/// The most shared queues: a [`Sight`] has a bit for each.
+const MOST_SHARED: usize = u64::BITS as usize;
+
+/// Which number of a [`Plan`] is out of its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A queue holds no entry.
+    Capacity,
+    /// The number of shared queues is not between 1 and 64.
+    SharedQueues(usize),
+    /// A probability is above 100 percent.
+    Percent(u8),
+    /// A queue is to be reversed after every 0 takings.
+    Every,
+    /// A thief has no neighbours.
+    Reach,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity => write!(
+                f,
+                "a queue with a capacity of 0 entries was asked for; it must hold at least 1"
+            ),
+            Self::SharedQueues(given) => write!(
+                f,
+                "{given} shared queues were asked for; there can be 1 to {MOST_SHARED}"
+            ),
+            Self::Percent(given) => write!(
+                f,
+                "the newest entry is to be taken with {given} percent; it is a probability, 0 to 100"
+            ),
+            Self::Every => write!(
+                f,
+                "a queue is to be reversed after every 0 takings; it must be at least 1: `Order::Oldest` takes the oldest always"
+            ),
+            Self::Reach => write!(
+                f,
+                "thieves are to look at their next 0 neighbours; it must be at least 1"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for PlanError {}
 
 /// What distinguishes these schedulers. The text at the top of the file says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,6 +150,35 @@ impl Plan {
             capacity,
             overflow,
             ..self
+        }
+    }
+
+    /// Whether its numbers are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// If one is not.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if self.capacity == 0 {
+            return Err(PlanError::Capacity);
+        }
+        match self.overflow {
+            Overflow::Shared(queues) if !(1..=MOST_SHARED).contains(&queues) => {
+                return Err(PlanError::SharedQueues(queues));
+            }
+            _ => {}
+        }
+        match self.order {
+            Order::Mix { newest } if newest > 100 => return Err(PlanError::Percent(newest)),
+            Order::Reverse { every: 0 } => return Err(PlanError::Every),
+            _ => {}
+        }
+        match self.sharing {
+            Sharing::Steal {
+                victims: Victims::Neighbours(0),
+                ..
+            } => Err(PlanError::Reach),
+            _ => Ok(()),
         }
     }
 
@@ -410,6 +488,21 @@ mod tests {
         let mut slot = policy(Plan::FIFO.in_order(Order::Slot { most: 3 }));
         assert_eq!(slot.place(Arrival::Yielded, 0), Place::Worker(5));
         assert_eq!(slot.place(Arrival::Task, 0), Place::Slot);
+    }
+
+    #[test]
+    fn numbers_out_of_their_range_are_named() {
+        let mix = |newest| Plan::FIFO.in_order(Order::Mix { newest }).check();
+        assert_eq!((mix(100), mix(101)), (Ok(()), Err(PlanError::Percent(101))));
+        let bounded = |capacity, overflow| Plan::FIFO.bounded(capacity, overflow).check();
+        assert_eq!(bounded(0, Overflow::Grow), Err(PlanError::Capacity));
+        assert_eq!(
+            bounded(1, Overflow::Shared(65)),
+            Err(PlanError::SharedQueues(65))
+        );
+        for (name, kind, _) in super::super::Kind::NAMED {
+            assert_eq!(kind.check(), Ok(()), "{name}");
+        }
     }
 
     #[test]

@@ -8,7 +8,10 @@ use crate::{
     sched::{shared::Shared, thread_options::ThreadOptions},
 };
 use std::{fmt, sync::Arc, thread};
-use urgency_policy::level::{Criterion, Schedule, ScheduleError};
+use urgency_policy::{
+    level::{Criterion, Schedule, ScheduleError},
+    pool::{Kind, PlanError},
+};
 
 /// The most workers that a runtime can have.
 pub const MAX_WORKERS: usize = 1024;
@@ -25,6 +28,8 @@ pub struct Builder {
     levels: LevelTable,
     real_time: bool,
     schedule: Schedule,
+    pool: Kind,
+    pools: Vec<(LevelId, Kind)>,
     capacities: Vec<(LevelId, u32)>,
     on_panic: PanicPolicy,
 }
@@ -43,7 +48,7 @@ pub enum BuildError {
         /// The least that this number of workers needs.
         least: usize,
     },
-    /// A level that was given a capacity does not exist.
+    /// A level that was given a capacity or a pool policy does not exist.
     NoSuchLevel {
         /// The level.
         level: LevelId,
@@ -52,6 +57,8 @@ pub enum BuildError {
     },
     /// There is a global runtime already.
     GlobalExists,
+    /// A number of a pool policy is out of its range.
+    Pool(PlanError),
     /// The schedule between levels does not fit the runtime's levels and workers.
     Schedule(ScheduleError),
 }
@@ -70,9 +77,10 @@ impl fmt::Display for BuildError {
                  least {least}"
             ),
             BuildError::Schedule(error) => error.fmt(f),
+            BuildError::Pool(error) => error.fmt(f),
             BuildError::NoSuchLevel { level, levels } => write!(
                 f,
-                "level {level} was given a capacity, but the runtime has {levels} level(s): name one of them, or call \
+                "level {level} was given a capacity or a pool policy, but the runtime has {levels} level(s): name one of them, or call \
                  `levels::<..>()`"
             ),
             BuildError::GlobalExists => write!(
@@ -85,6 +93,12 @@ impl fmt::Display for BuildError {
 }
 
 impl std::error::Error for BuildError {}
+
+impl From<PlanError> for BuildError {
+    fn from(error: PlanError) -> Self {
+        BuildError::Pool(error)
+    }
+}
 
 impl From<ScheduleError> for BuildError {
     fn from(error: ScheduleError) -> Self {
@@ -100,6 +114,8 @@ impl Builder {
             levels: LevelTable::of::<OneLevel>(),
             real_time: false,
             schedule: Schedule::Prompt,
+            pool: Kind::Aging,
+            pools: Vec::new(),
             capacities: Vec::new(),
             on_panic: PanicPolicy::propagate(),
         }
@@ -216,6 +232,43 @@ impl Builder {
         self
     }
 
+    /// In which order the ready contexts of a level come, for all levels; see [`policy`](crate::policy) for the choice. The default is
+    /// [`Kind::Aging`]: as they became ready, over all workers. Any order but that has a queue for each worker.
+    ///
+    /// ```
+    /// use urgency::{Runtime, policy::{Kind, Order, Plan}};
+    ///
+    /// let by_name = Runtime::builder().pool("slot".parse()?).build()?;
+    /// let by_plan = Runtime::builder()
+    ///     .pool(Kind::Queues(Plan::FIFO.in_order(Order::Mix { newest: 20 })))
+    ///     .build()?;
+    /// assert_eq!(by_plan.spawn(async { 42 }).get()?, 42);
+    /// # drop(by_name);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pool(mut self, kind: Kind) -> Self {
+        self.pool = kind;
+        self
+    }
+
+    /// As [`Builder::pool`], for one level.
+    pub fn pool_at(mut self, level: impl Into<LevelId>, kind: Kind) -> Self {
+        self.pools.push((level.into(), kind));
+        self
+    }
+
+    /// The kind of pool of each level, by rank.
+    fn pool_kinds(&self) -> Result<Vec<Kind>, BuildError> {
+        let levels = self.levels.len();
+        let mut kinds = vec![self.pool; levels];
+        for &(level, kind) in &self.pools {
+            let known = kinds.get_mut(usize::from(level.rank()));
+            *known.ok_or(BuildError::NoSuchLevel { level, levels })? = kind;
+        }
+        kinds.iter().try_for_each(|kind| kind.check())?;
+        Ok(kinds)
+    }
+
     /// Puts the thread that waits for events into the real-time class while it waits, and while it polls
     /// the tasks that the events were for. Closures and forked jobs never run there. It needs a permission
     /// (`CAP_SYS_NICE` or an `RLIMIT_RTPRIO`); without it nothing happens, and `Stats::real_time` says so.
@@ -269,6 +322,7 @@ impl Builder {
             threads,
             self.real_time,
             (capacities, self.on_panic.clone()),
+            &self.pool_kinds()?,
         );
         if !matches!(self.schedule, Schedule::Prompt) {
             shared.set_schedule(self.schedule.clone());

@@ -60,6 +60,8 @@ pub(crate) const PREEMPT: u32 = 1;
 pub(crate) const SHARE: u32 = 2;
 /// Show that you are alive: relief takes the worker if this bit survives one relief period.
 pub(crate) const CHECK_IN: u32 = 4;
+/// By the stack itself: the queue that it fills is full, and it gives its turn to others.
+pub(crate) const FULL: u32 = 8;
 
 /// What `enter` found.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]

@@ -14,6 +14,7 @@ use super::{
     StolenJob, Work,
     attention::SHARE,
     pool::Entry,
+    queues::Queues,
     shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
@@ -29,7 +30,10 @@ use std::{
     ptr::{self, NonNull},
     sync::{Arc, atomic::Ordering},
 };
-use urgency_policy::level::{LevelPolicy, Prompt};
+use urgency_policy::{
+    level::{LevelPolicy, Prompt},
+    pool::Arrival,
+};
 
 /// A worker looks into the rings of all workers once in this time, in nanoseconds, and takes a task that has waited
 /// for so much longer than its own. Each look takes half a dozen cache lines from their owners: at every 16th
@@ -99,13 +103,16 @@ impl Shared {
     /// the rings of others.
     #[inline]
     fn next_at(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
+        let pool = &self.pools[usize::from(level)];
+        if let Some(queues) = pool.queues() {
+            return self.next_in_queues(worker, level, queues);
+        }
         if worker.next_turn().is_multiple_of(LOOK_AROUND)
             && worker.is_look_around_due(clock::ticks(AGE_GAP))
             && let Some(task) = self.oldest_in_rings(me, level, clock::ticks(AGE_GAP))
         {
             return Some(Work::Task(task));
         }
-        let pool = &self.pools[usize::from(level)];
         let has_ring = me.level() == level;
         if has_ring
             && pool.is_younger_than(me.ring.oldest())
@@ -122,6 +129,18 @@ impl Shared {
             return Some(Work::Task(task));
         }
         self.oldest_in_rings(me, level, 0).map(Work::Task)
+    }
+
+    /// As [`Shared::next_at`], under another policy than aging.
+    #[cold]
+    fn next_in_queues(&self, worker: &Worker, level: u8, queues: &Queues) -> Option<Work> {
+        worker.next_turn();
+        loop {
+            let (entry, mugged) = queues.pop(worker.id, || self.ready.announce(level))?;
+            if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
+                return Some(work);
+            }
+        }
     }
 
     /// Takes from the ring with the oldest head, of those at `level`, if it is older than the pool, and on
@@ -470,7 +489,7 @@ impl Shared {
     pub(crate) fn share_all(&self, me: &Stack) {
         self.flush_ring(me);
         if me.deque.bottom() != 0 && me.deque.publish(true) {
-            self.insert_deque(me);
+            self.insert_deque_as(me, Arrival::Suspended);
         }
     }
 }

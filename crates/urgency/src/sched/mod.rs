@@ -10,6 +10,7 @@
 //! - [`hand_off`]: how a worker goes to another thread; spare threads;
 //! - [`centre`]: rounds, quanta and fixed shares, if the runtime is not simply prompt;
 //! - [`waiting`]: seats that wait for their level;
+//! - [`queues`]: other orders within a level than aging, and [`arrival`]: what goes there;
 //! - [`personal`]: jobs for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, events that take a worker over, relief;
@@ -57,6 +58,8 @@ mod loop_modules {
 pub(crate) use loop_modules::{StolenJob, Work};
 
 #[cfg(not(urgency_loom))]
+pub(crate) mod arrival;
+#[cfg(not(urgency_loom))]
 pub(crate) mod centre;
 #[cfg(not(urgency_loom))]
 pub(crate) mod find;
@@ -68,6 +71,8 @@ pub(crate) mod personal;
 pub(crate) mod poll;
 #[cfg(not(urgency_loom))]
 pub(crate) mod pool;
+#[cfg(not(urgency_loom))]
+pub(crate) mod queues;
 #[cfg(not(urgency_loom))]
 pub(crate) mod run;
 #[cfg(not(urgency_loom))]

@@ -9,17 +9,21 @@
 //! and not a set of stealing queues. The queue itself is `crossbeam`'s segmented queue: fetch-and-add
 //! style positions in a list of blocks, as in the paper, without an epoch scheme.
 //!
+//! That is the default, *aging*. Under another policy the level has the queues of `queues.rs` instead, and neither these two
+//! nor rings; the default pays one branch for the choice.
+//!
 //! An entry is a hint, and may be stale: a task that another entry already ran (it was boosted), a
 //! stack claimed by somebody else, a deque that is empty by now. Whoever pops it finds out by a claim
 //! (`TaskRef::run`, `Suspension::claim`, `Deque::steal`) and looks further.
 
-use super::{StolenJob, stack::Stack};
+use super::{StolenJob, queues::Queues, stack::Stack};
 use crate::{chaos, os::clock, task::TaskRef};
 use crossbeam_queue::SegQueue;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
+use urgency_policy::pool::{Arrival, Kind};
 
 /// A ready context.
 #[derive(Debug)]
@@ -41,15 +45,26 @@ pub(crate) struct Pool {
     regular: SegQueue<Entry>,
     /// When the task that was popped last had become ready, in ticks; at first, when the pool was made.
     given: AtomicU64,
+    /// Where entries are under another policy.
+    queues: Option<Box<Queues>>,
 }
 
 impl Pool {
-    pub(crate) fn new() -> Self {
+    /// The pool of a level.
+    pub(crate) fn new(kind: Kind, level: usize, workers: usize) -> Self {
+        let is_aging = kind == Kind::Aging;
         Pool {
             mugging: SegQueue::new(),
             regular: SegQueue::new(),
             given: AtomicU64::new(clock::now()),
+            queues: (!is_aging).then(|| Box::new(Queues::new(kind, level, workers))),
         }
+    }
+
+    /// The queues of another policy than aging.
+    #[inline]
+    pub(crate) fn queues(&self) -> Option<&Queues> {
+        self.queues.as_deref()
     }
 
     /// An abandoned stack.
@@ -84,6 +99,9 @@ impl Pool {
 
     /// When the oldest entry became ready at the earliest, in ticks; never, if there is none.
     pub(crate) fn oldest(&self) -> u64 {
+        if let Some(queues) = &self.queues {
+            return queues.oldest();
+        }
         if self.is_empty() {
             u64::MAX
         } else {
@@ -93,6 +111,15 @@ impl Pool {
 
     /// Takes the tasks out, and leaves the rest.
     pub(crate) fn drain_tasks(&self, mut take: impl FnMut(TaskRef)) {
+        if let Some(queues) = &self.queues {
+            for entry in queues.drain() {
+                match entry {
+                    Entry::Task(task) => take(task),
+                    other => drop(queues.push(None, Arrival::Resumable, other)),
+                }
+            }
+            return;
+        }
         for _ in 0..self.regular.len() {
             match self.regular.pop() {
                 Some(Entry::Task(task)) => take(task),
@@ -113,11 +140,17 @@ impl Pool {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
+        if let Some(queues) = &self.queues {
+            return queues.is_empty();
+        }
         self.mugging.is_empty() && self.regular.is_empty()
     }
 
     /// How many entries there are.
     pub(crate) fn len(&self) -> usize {
+        if let Some(queues) = &self.queues {
+            return queues.len();
+        }
         self.mugging.len() + self.regular.len()
     }
 }

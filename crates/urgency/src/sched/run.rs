@@ -12,7 +12,7 @@
 
 use super::{
     StolenJob, Work,
-    attention::{Entered, PREEMPT, SHARE},
+    attention::{Entered, FULL, PREEMPT, SHARE},
     find::on_steal,
     shared::Shared,
     stack::Stack,
@@ -159,6 +159,9 @@ pub(crate) fn check_cold(me: &Stack) {
         shared.share(me, published);
     }
     shared.give_way(me);
+    if requests & FULL != 0 {
+        shared.wait_for_room(me);
+    }
     shared.go(me, me.level());
 }
 

@@ -53,7 +53,10 @@ use std::{
     },
     time::Duration,
 };
-use urgency_policy::level::LevelPolicy;
+use urgency_policy::{
+    level::LevelPolicy,
+    pool::{Arrival, Kind},
+};
 
 /// A worker that was asked for attention and has not checked in for this long loses its worker.
 /// It is the cost of a few dozen hand-offs, and far below what a person notices.
@@ -99,13 +102,16 @@ impl Shared {
         threads: ThreadOptions,
         real_time: bool,
         (capacities, on_panic): (Capacities, PanicPolicy),
+        pools: &[Kind],
     ) -> Arc<Self> {
         clock::calibrate();
         let count = levels.len();
         let shared = Arc::new_cyclic(|myself| Shared {
             ready: Ready::new(),
             idle: Idle::new(workers),
-            pools: (0..count).map(|_| Pool::new()).collect(),
+            pools: (0..count)
+                .map(|level| Pool::new(pools[level], level, workers))
+                .collect(),
             workers: (0..workers)
                 .map(|id| CachePadded::new(Worker::new(id, count)))
                 .collect(),
@@ -179,6 +185,9 @@ impl Shared {
     #[inline]
     pub(crate) fn insert_task(&self, task: TaskRef) {
         let level = task.level();
+        if self.pools[usize::from(level)].queues().is_some() {
+            return self.insert_task_into_queues(task);
+        }
         let Some(task) = super::run::push_to_ring(self, task) else {
             if self.rings_are_light && super::run::defer_wake_up(self) {
                 self.inserted_lightly(level);
@@ -195,7 +204,20 @@ impl Shared {
             });
             return;
         };
-        self.pools[usize::from(level)].push(Entry::Task(task));
+        self.put(level, Arrival::Task, Entry::Task(task));
+    }
+
+    /// Puts an entry into the pool of its level.
+    #[inline]
+    pub(crate) fn put(&self, level: u8, arrival: Arrival, entry: Entry) {
+        let pool = &self.pools[usize::from(level)];
+        match (pool.queues(), entry) {
+            (None, Entry::Stack(stack)) if arrival == Arrival::Abandoned => {
+                pool.push_mugging(stack);
+            }
+            (None, entry) => pool.push(entry),
+            (Some(queues), entry) => self.put_into_queues(queues, level, arrival, entry),
+        }
         self.inserted(level);
     }
 
@@ -211,8 +233,7 @@ impl Shared {
     fn flush_ring_cold(&self, stack: &Stack) {
         while let Some(task) = super::find::pop_ring(stack) {
             let level = task.level();
-            self.pools[usize::from(level)].push(Entry::Task(task));
-            self.inserted(level);
+            self.put(level, Arrival::Task, Entry::Task(task));
         }
     }
 
@@ -265,32 +286,33 @@ impl Shared {
     /// Puts a resumable stack at the tail of its level's pool.
     pub(crate) fn insert_resumable(&self, stack: Arc<Stack>) {
         let level = stack.level();
-        self.pools[usize::from(level)].push(Entry::Stack(stack));
-        self.inserted(level);
+        self.put(level, Arrival::Resumable, Entry::Stack(stack));
     }
 
     /// Puts an abandoned stack into its level's mugging queue.
     pub(crate) fn insert_abandoned(&self, stack: Arc<Stack>) {
         let level = stack.level();
-        self.pools[usize::from(level)].push_mugging(stack);
-        self.inserted(level);
+        self.put(level, Arrival::Abandoned, Entry::Stack(stack));
     }
 
     /// A stolen job goes back: no thread could be had for it.
     pub(crate) fn insert_job(&self, job: super::StolenJob) {
         let level = job.level;
-        self.pools[usize::from(level)].push(Entry::Job(job));
-        self.inserted(level);
+        self.put(level, Arrival::Task, Entry::Job(job));
     }
 
     /// The deque of `stack` has public jobs: it must be in the pool of their level. An entry from the time
     /// when the stack ran something at another level is left where it is, and is stale.
     pub(crate) fn insert_deque(&self, stack: &Stack) {
+        self.insert_deque_as(stack, Arrival::PublicJobs);
+    }
+
+    /// As [`Shared::insert_deque`], of a stack that is about to wait if that is what arrives.
+    pub(crate) fn insert_deque_as(&self, stack: &Stack, arrival: Arrival) {
         let level = stack.level();
         if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
             chaos::delay();
-            self.pools[usize::from(level)].push(Entry::Deque(stack.arc()));
-            self.inserted(level);
+            self.put(level, arrival, Entry::Deque(stack.arc()));
         }
     }
 

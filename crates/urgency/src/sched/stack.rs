@@ -201,6 +201,12 @@ impl Stack {
         unsafe { &*worker }
     }
 
+    /// The worker that this stack holds, or held last; it may never have held one.
+    pub(crate) fn last_worker(&self) -> Option<&Worker> {
+        // SAFETY: as in `worker`.
+        unsafe { self.worker.load(Ordering::Relaxed).as_ref() }
+    }
+
     /// This stack holds `worker` from now on. Called inside the scheduler.
     pub(crate) fn hold(&self, worker: &Worker) {
         self.worker

@@ -1,0 +1,77 @@
+//! What becomes ready at a level with another pool policy than aging: at which worker, and as what.
+//!
+//! The policies distinguish arrivals that are alike under aging: a new closure, a task that was woken, one that yields, near or far. All
+//! of it is found out here, so that the default path does not ask.
+//!
+//! - An entry becomes ready *at the worker* that the calling stack holds. A thread of the runtime that comes from the poller counts
+//!   as the worker that it held last; a thread from outside as none.
+//! - A task that is inserted by its own poll *yields*.
+
+use super::{attention::FULL, pool::Entry, queues::Queues, shared::Shared, stack::Stack};
+use crate::task::TaskRef;
+use std::cell::Cell;
+use urgency_policy::pool::Arrival;
+
+thread_local! {
+    /// The poll on this thread yields until something else has happened.
+    static FAR: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The poll on the calling thread is about to yield, in the far form.
+pub(crate) fn yields_far() {
+    FAR.set(true);
+}
+
+impl Shared {
+    /// A task became ready whose level has queues.
+    #[cold]
+    pub(crate) fn insert_task_into_queues(&self, task: TaskRef) {
+        let level = task.level();
+        let yields =
+            Stack::with_current(|me| me.is_some_and(|me| me.task() == Some(task.as_raw())));
+        let arrival = if yields {
+            if FAR.take() {
+                Arrival::YieldedFar
+            } else {
+                Arrival::Yielded
+            }
+        } else if task.is_closure() {
+            Arrival::Root
+        } else {
+            Arrival::Task
+        };
+        self.put(level, arrival, Entry::Task(task));
+    }
+
+    /// Puts an entry into the queues of a level.
+    #[cold]
+    pub(crate) fn put_into_queues(
+        &self,
+        queues: &Queues,
+        level: u8,
+        arrival: Arrival,
+        entry: Entry,
+    ) {
+        Stack::with_current(|me| {
+            let me = me.filter(|me| std::ptr::eq(me.runtime(), self));
+            let at = me.and_then(Stack::last_worker).map(|worker| worker.id);
+            let is_full = queues.push(at, arrival, entry);
+            if is_full
+                && matches!(arrival, Arrival::Task | Arrival::Root)
+                && let Some(me) = me
+                && me.level() == level
+            {
+                me.attention.request(FULL);
+            }
+        });
+    }
+
+    /// The stack filled a bounded queue: others go first until there is room.
+    #[cold]
+    pub(crate) fn wait_for_room(&self, me: &Stack) {
+        let Some(queues) = self.pools[usize::from(me.level())].queues() else {
+            return;
+        };
+        while queues.is_full(me.worker().id) && self.give_turn(me) {}
+    }
+}

@@ -1,0 +1,410 @@
+//! The pool of one level under another policy than aging: a queue for each worker, and shared ones.
+//!
+//! The policy code (`urgency_policy::pool`: [`Proactive`](urgency_policy::pool::Proactive), [`Queues`](urgency_policy::pool::Queues)) says
+//! where an entry goes and where a worker looks; here are the queues that it talks about, each with a lock of its own. Every worker
+//! has its own value of the policy, under the lock of its queue. Simple first: this is for the choice of an order, and for comparisons;
+//! the default does not come here.
+//!
+//! What stands in a worker's queue are *entries*: tasks, resumable stacks, and deques with public jobs. A deque gives its oldest job,
+//! and comes back if it has more, so that public jobs are always in some queue. (The policies' own question what becomes of it,
+//! `after_steal`, is for mechanisms whose deques stand where they are.)
+//!
+//! # Rules
+//!
+//! 1. *One lock at a time.* What is on its way from one queue to another is in no queue. `len` counts what is in one.
+//! 2. *Whoever puts an entry down announces the level afterwards*, an inserter as well as a thief that comes back with half of a queue: a
+//!    worker that looks while the entry is on its way finds nothing and may clear the level's bit.
+//! 3. *Greedy.* A policy may send a worker to a queue that has nothing, leave small queues alone, or not let it steal at
+//!    all (dealing). After [`LOOKS`] looks, or when the policy says that there is nowhere to look, the worker
+//!    takes the oldest entry of any queue that has one. So no worker sleeps while the level has an entry, whatever the policy,
+//!    and nothing is left behind a long run.
+//! 4. *Depth.* Depth-ordered banks need an entry's depth in the DAG. It is one more than that of what the worker ran last when
+//!    this became ready at that worker, and 0 from outside.
+//! 5. *Full.* A bounded queue whose spawners wait takes the entry all the same, and the stack of the spawner is asked to give its turn
+//!    to others until there is room (`Shared::wait_for_room`). What is made ready from outside of the
+//!    runtime, and at another level than the spawner's, does not wait.
+
+use super::pool::Entry;
+use crate::os::clock;
+use crossbeam_queue::SegQueue;
+use crossbeam_utils::CachePadded;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+use urgency_policy::{
+    dice::Dice,
+    pool::{
+        Amount, Arrival, Chooser, End, Kind, Order, Overflow, Place, Policy, PoolPolicy, Queue,
+        Shed, Sight, Source, deal,
+    },
+};
+
+/// How many looks of a worker may fail before it takes what it finds.
+const LOOKS: u32 = 16;
+
+/// A worker with entries asks every so many takings whether it should give some away.
+const SHED_EVERY: u32 = 16;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    kind: Kind,
+    locals: Box<[CachePadded<Mutex<Local>>]>,
+    shared: Box<[Mutex<VecDeque<Waiting>>]>,
+    /// Which of the shared queues have an entry.
+    occupied: AtomicU64,
+    adverts: SegQueue<usize>,
+    /// How many entries are in a queue, but for those that are just being taken or put.
+    len: AtomicIsize,
+    /// Where the next entry from outside goes.
+    next: AtomicUsize,
+}
+
+/// An entry that waits.
+#[derive(Debug)]
+struct Waiting {
+    entry: Entry,
+    was_abandoned: bool,
+    since: u64,
+    depth: u32,
+}
+
+/// What is a worker's own.
+#[derive(Debug)]
+struct Local {
+    policy: Policy,
+    /// The oldest first; in banks by depth.
+    queue: VecDeque<Waiting>,
+    slot: Option<Waiting>,
+    is_bank: bool,
+    asked_by: Option<usize>,
+    has_advertised: bool,
+    takings: u32,
+    /// Of what the worker runs.
+    depth: u32,
+}
+
+impl Local {
+    fn put(&mut self, waiting: Waiting) {
+        if self.is_bank {
+            let place = self.queue.partition_point(|w| w.depth <= waiting.depth);
+            self.queue.insert(place, waiting);
+        } else {
+            self.queue.push_back(waiting);
+        }
+    }
+
+    fn take(&mut self, end: End) -> Option<Waiting> {
+        match end {
+            End::Slot => self.slot.take(),
+            End::Oldest => self.queue.pop_front(),
+            // Banks are sorted: the deepest is the last.
+            End::Newest | End::Deepest => self.queue.pop_back(),
+        }
+    }
+
+    fn take_any(&mut self) -> Option<Waiting> {
+        self.queue.pop_front().or_else(|| self.slot.take())
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Waiting> {
+        self.queue.iter().chain(&self.slot)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under a queue's lock")
+}
+
+/// What a look of a worker at its own queue gave.
+enum Look {
+    Found(Waiting, Shed),
+    Elsewhere(Source),
+}
+
+impl Queues {
+    pub(crate) fn new(kind: Kind, level: usize, workers: usize) -> Self {
+        let dice = Dice::new(level as u64);
+        let is_bank = matches!(kind, Kind::Queues(plan) if plan.order == Order::Deepest);
+        let local = |me| Local {
+            policy: kind.policy(me, workers, &dice),
+            queue: VecDeque::new(),
+            slot: None,
+            is_bank,
+            asked_by: None,
+            has_advertised: false,
+            takings: 0,
+            depth: 0,
+        };
+        Queues {
+            kind,
+            locals: (0..workers)
+                .map(|me| CachePadded::new(Mutex::new(local(me))))
+                .collect(),
+            shared: (0..kind.shared_queues())
+                .map(|_| Mutex::default())
+                .collect(),
+            occupied: AtomicU64::new(0),
+            adverts: SegQueue::new(),
+            len: AtomicIsize::new(0),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    fn local(&self, worker: usize) -> MutexGuard<'_, Local> {
+        locked(&self.locals[worker])
+    }
+
+    /// An entry became ready at worker `at`, or outside. Whether the queue is full, and its spawner waits. The
+    /// caller announces the level.
+    #[must_use]
+    pub(crate) fn push(&self, at: Option<usize>, arrival: Arrival, entry: Entry) -> bool {
+        let home =
+            at.unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed) % self.locals.len());
+        let since = match &entry {
+            Entry::Task(task) => task.ready_since(),
+            _ => clock::now(),
+        };
+        let mut local = self.local(home);
+        let waiting = Waiting {
+            entry,
+            was_abandoned: arrival == Arrival::Abandoned,
+            since,
+            depth: at.map_or(0, |_| local.depth + 1),
+        };
+        let own = local.queue.len();
+        let place = local.policy.place(arrival, own);
+        match place {
+            Place::Slot => {
+                if let Some(last) = local.slot.replace(waiting) {
+                    local.put(last);
+                }
+            }
+            Place::Worker(worker) if worker != home => {
+                drop(local);
+                self.local(worker).put(waiting);
+            }
+            Place::Tail(Queue::Shared(number)) => {
+                drop(local);
+                self.put_shared(number, waiting);
+            }
+            Place::Worker(_) | Place::Full | Place::Tail(_) | Place::Dropped => local.put(waiting),
+        }
+        self.len.fetch_add(1, Ordering::SeqCst);
+        place == Place::Full
+    }
+
+    fn put_shared(&self, number: usize, waiting: Waiting) {
+        let mut queue = locked(&self.shared[number]);
+        queue.push_back(waiting);
+        self.occupied.fetch_or(1 << number, Ordering::SeqCst);
+    }
+
+    fn take_shared(&self, number: usize) -> Option<Waiting> {
+        let mut queue = locked(&self.shared[number]);
+        let taken = queue.pop_front();
+        if queue.is_empty() {
+            self.occupied.fetch_and(!(1 << number), Ordering::SeqCst);
+        }
+        taken
+    }
+
+    /// The next entry for worker `me`, and whether it is a stack that was abandoned. `announce` is called after an entry came from
+    /// one queue into another.
+    pub(crate) fn pop(&self, me: usize, announce: impl Fn()) -> Option<(Entry, bool)> {
+        let mut failed = 0;
+        let found = loop {
+            if self.is_empty() {
+                return None;
+            }
+            if failed == LOOKS {
+                break self.sweep(me);
+            }
+            let found = match self.look(me, failed) {
+                Look::Found(waiting, shed) => {
+                    self.shed(me, shed, &announce);
+                    Some(waiting)
+                }
+                Look::Elsewhere(Source::Head(Queue::Shared(number))) => self.take_shared(number),
+                Look::Elsewhere(Source::Steal {
+                    victim,
+                    amount,
+                    least,
+                }) => self.steal(me, victim, amount, least, &announce),
+                Look::Elsewhere(Source::Advert { amount }) => {
+                    self.adverts.pop().and_then(|victim| {
+                        self.local(victim).has_advertised = false;
+                        self.steal(me, victim, amount, 1, &announce)
+                    })
+                }
+                Look::Elsewhere(_) => break self.sweep(me),
+            };
+            if found.is_some() {
+                break found;
+            }
+            failed += 1;
+        }?;
+        self.len.fetch_sub(1, Ordering::SeqCst);
+        if failed > 0 {
+            self.local(me).depth = found.depth;
+        }
+        Some((found.entry, found.was_abandoned))
+    }
+
+    fn look(&self, me: usize, failed: u32) -> Look {
+        let mut local = self.local(me);
+        let local = &mut *local;
+        let sight = Sight {
+            shared: self.occupied.load(Ordering::SeqCst),
+            adverts: !self.adverts.is_empty(),
+            own: local.queue.len(),
+            slot: local.slot.is_some(),
+            asked_by: local.asked_by.take(),
+            failed,
+            ..Sight::default()
+        };
+        let source = local.policy.take_from(sight);
+        let taken = match source {
+            Source::Own(end) => local.take(end),
+            Source::OwnDeque => {
+                let nth = local.policy.choose(sight.own, Chooser::Owner);
+                local.queue.remove(nth)
+            }
+            elsewhere => return Look::Elsewhere(elsewhere),
+        };
+        let Some(taken) = taken else {
+            return Look::Elsewhere(Source::Nowhere);
+        };
+        local.depth = taken.depth;
+        local.takings = local.takings.wrapping_add(1);
+        let shed = if local.takings.is_multiple_of(SHED_EVERY) {
+            local.policy.shed(local.queue.len())
+        } else {
+            Shed::Keep
+        };
+        Look::Found(taken, shed)
+    }
+
+    fn steal(
+        &self,
+        me: usize,
+        victim: usize,
+        amount: Amount,
+        least: usize,
+        announce: impl Fn(),
+    ) -> Option<Waiting> {
+        let there = self.local(victim).queue.len();
+        if there < least.max(1) {
+            return None;
+        }
+        if amount == Amount::One {
+            let nth = self.local(me).policy.choose(there, Chooser::Thief);
+            let mut local = self.local(victim);
+            let last = local.queue.len().checked_sub(1)?;
+            return local.queue.remove(nth.min(last));
+        }
+        let mut taken: VecDeque<Waiting> = {
+            let mut local = self.local(victim);
+            let many = amount.of(local.queue.len());
+            local.queue.drain(..many).collect()
+        };
+        let first = taken.pop_front();
+        self.move_to(me, taken, announce);
+        first
+    }
+
+    /// Puts down what was taken out of another queue.
+    fn move_to(&self, worker: usize, taken: VecDeque<Waiting>, announce: impl Fn()) {
+        if taken.is_empty() {
+            return;
+        }
+        let many = taken.len() as isize;
+        self.len.fetch_sub(many, Ordering::SeqCst);
+        {
+            let mut local = self.local(worker);
+            taken.into_iter().for_each(|waiting| local.put(waiting));
+        }
+        self.len.fetch_add(many, Ordering::SeqCst);
+        announce();
+    }
+
+    /// What a busy worker gives away.
+    fn shed(&self, me: usize, shed: Shed, announce: impl Fn()) {
+        match shed {
+            Shed::Keep => {}
+            Shed::Ask(other) => self.local(other).asked_by = Some(me),
+            Shed::Advertise => {
+                if !std::mem::replace(&mut self.local(me).has_advertised, true) {
+                    self.adverts.push(me);
+                }
+            }
+            Shed::Deal(other) => {
+                if !self.local(other).queue.is_empty() {
+                    return;
+                }
+                let dealt = {
+                    let mut local = self.local(me);
+                    let depths: Vec<u32> = local.queue.iter().map(|w| w.depth).collect();
+                    local.queue.drain(..deal(&depths)).collect()
+                };
+                self.move_to(other, dealt, announce);
+            }
+        }
+    }
+
+    /// Rule 3.
+    fn sweep(&self, me: usize) -> Option<Waiting> {
+        let workers = self.locals.len();
+        let mut others = (0..workers).map(|step| (me + step) % workers);
+        let from_shared = || (0..self.shared.len()).find_map(|number| self.take_shared(number));
+        others
+            .find_map(|worker| self.local(worker).take_any())
+            .or_else(from_shared)
+    }
+
+    /// Whether a spawner at worker `me` is to wait.
+    pub(crate) fn is_full(&self, me: usize) -> bool {
+        match self.kind {
+            Kind::Queues(plan) if plan.overflow == Overflow::Wait => {
+                self.local(me).queue.len() > plan.capacity
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len.load(Ordering::SeqCst) <= 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::try_from(self.len.load(Ordering::SeqCst)).unwrap_or(0)
+    }
+
+    /// When the oldest entry became ready, in ticks; never, if there is none.
+    pub(crate) fn oldest(&self) -> u64 {
+        let own = |local: &CachePadded<Mutex<Local>>| {
+            locked(local).waiting().map(|waiting| waiting.since).min()
+        };
+        let shared = |queue: &Mutex<VecDeque<Waiting>>| {
+            locked(queue).iter().map(|waiting| waiting.since).min()
+        };
+        let own = self.locals.iter().filter_map(own);
+        own.chain(self.shared.iter().filter_map(shared))
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+
+    /// Takes all entries out.
+    pub(crate) fn drain(&self) -> Vec<Entry> {
+        let mut all: Vec<Entry> = Vec::new();
+        while let Some(waiting) = self.sweep(0) {
+            self.len.fetch_sub(1, Ordering::SeqCst);
+            all.push(waiting.entry);
+        }
+        all
+    }
+}

@@ -1,0 +1,239 @@
+//! Orders within a level other than aging: which order, nothing lost, nothing left behind, yields that come to their end.
+
+mod common;
+#[path = "common/program.rs"]
+mod program;
+
+use common::{ends, fib, quiet};
+use program::run_random;
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicUsize, Ordering::*},
+};
+use urgency::{
+    BuildError, Runtime,
+    policy::{Adaptive, Criterion, Kind, Order, Overflow, Parameters, Plan, PlanError, Schedule},
+    yield_far, yield_now,
+};
+
+urgency::levels! { Two: Upper > Lower }
+urgency::levels! { Four: L0 > L1 > L2 > L3 }
+
+fn with(kind: Kind, workers: usize) -> Runtime {
+    let builder = Runtime::builder().workers(workers);
+    builder.pool(kind).build().unwrap()
+}
+
+fn named(name: &str) -> Kind {
+    name.parse().unwrap()
+}
+
+/// In which order one worker runs the tasks 0..n that a closure spawned before it ended.
+fn order(kind: Kind, n: usize) -> Vec<usize> {
+    loop {
+        let runtime = with(kind, 1);
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let theirs = ran.clone();
+        let spawner = runtime.spawn_fn(move || {
+            let spawn = |i| {
+                let ran = theirs.clone();
+                urgency::spawn(async move { ran.lock().unwrap().push(i) })
+            };
+            (0..n).map(spawn).collect::<Vec<_>>()
+        });
+        for handle in spawner.get().unwrap() {
+            handle.get().unwrap();
+        }
+        // If the spawner was relieved, its tasks ran while it still spawned.
+        if runtime.stats().total().reliefs == 0 {
+            return Arc::into_inner(ran).unwrap().into_inner().unwrap();
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
+fn each_order_is_the_one_that_its_name_says() {
+    ends(|| {
+        assert_eq!(order(Kind::Aging, 6), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(order(named("fifo"), 6), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(order(named("lifo"), 6), [5, 4, 3, 2, 1, 0]);
+        assert_eq!(order(named("parsimonious"), 6), [5, 4, 3, 2, 1, 0]);
+        assert_eq!(order(named("proactive-newest"), 6), [5, 4, 3, 2, 1, 0]);
+        assert_eq!(order(named("slot"), 6), [5, 0, 1, 2, 3, 4]);
+        let thirds = Kind::Queues(Plan::FIFO.in_order(Order::Reverse { every: 3 }));
+        // The closure was the first of three, and its result wakes nobody of the runtime.
+        assert_eq!(order(thirds, 6), [5, 4, 0, 1, 2, 3]);
+        let mut small = Plan::FIFO.in_order(Order::Newest);
+        small = small.bounded(2, Overflow::Shared(1));
+        assert_eq!(order(Kind::Queues(small), 6), [1, 0, 2, 3, 4, 5]);
+    });
+}
+
+/// Children of a closure that spins without a scheduling point, on the other worker, whatever their queue.
+#[test]
+fn under_every_kind_nothing_is_left_behind_a_long_run() {
+    ends(|| {
+        for (name, kind, _) in Kind::NAMED {
+            println!("{name}");
+            let runtime = with(kind, 2);
+            let spinner = runtime.spawn_fn(|| {
+                let ran = Arc::new(AtomicUsize::new(0));
+                for _ in 0..3 {
+                    let ran = ran.clone();
+                    urgency::spawn(async move { ran.fetch_add(1, Relaxed) }).detach();
+                }
+                while ran.load(Relaxed) < 3 {
+                    std::hint::spin_loop();
+                }
+            });
+            spinner.get().unwrap();
+        }
+    });
+}
+
+#[test]
+fn under_every_kind_a_spinning_task_gets_out_of_the_way_by_a_far_yield() {
+    ends(|| {
+        for (name, kind, _) in Kind::NAMED {
+            println!("{name}");
+            let runtime = with(kind, 1);
+            let flag = Arc::new(AtomicBool::new(false));
+            let theirs = flag.clone();
+            let spinner = runtime.spawn(async move {
+                let mut yields = 0;
+                while !theirs.load(Relaxed) {
+                    yield_far().await;
+                    yields += 1;
+                }
+                yields
+            });
+            let setter = runtime.spawn(async move {
+                yield_now().await;
+                flag.store(true, Relaxed);
+            });
+            setter.get().unwrap();
+            spinner.get().unwrap();
+        }
+    });
+}
+
+#[test]
+fn two_tasks_that_wake_each_other_in_the_slot_do_not_keep_a_third_from_running() {
+    ends(|| {
+        let runtime = with(named("slot"), 1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (there, here) = (urgency::sync::Notify::new(), urgency::sync::Notify::new());
+        let both = Arc::new((there, here));
+        let ends = [true, false].map(|first| {
+            let (both, stop) = (both.clone(), stop.clone());
+            runtime.spawn(async move {
+                let (mine, other) = if first {
+                    (&both.0, &both.1)
+                } else {
+                    (&both.1, &both.0)
+                };
+                while !stop.load(Relaxed) {
+                    other.notify_one();
+                    mine.notified().await;
+                }
+                other.notify_one();
+            })
+        });
+        let stopped = stop.clone();
+        let third = runtime.spawn(async move { stopped.store(true, Relaxed) });
+        third.get().unwrap();
+        for end in ends {
+            end.get().unwrap();
+        }
+    });
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves the spawner")]
+fn a_bounded_queue_makes_its_spawner_wait_and_all_is_run() {
+    ends(|| {
+        let plan = Plan::FIFO.bounded(8, Overflow::Wait);
+        let runtime = Arc::new(with(Kind::Queues(plan), 1));
+        let inner = runtime.clone();
+        let ran = Arc::new(AtomicUsize::new(0));
+        let theirs = ran.clone();
+        let spawner = runtime.spawn_fn(move || {
+            let mut most = 0;
+            for _ in 0..200 {
+                let ran = theirs.clone();
+                urgency::spawn(async move { ran.fetch_add(1, Relaxed) }).detach();
+                most = most.max(inner.stats().levels[0].queued);
+            }
+            most
+        });
+        let most = spawner.get().unwrap();
+        assert!(most <= 9, "{most} were queued");
+        while ran.load(Relaxed) < 200 {
+            std::thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn levels_have_kinds_of_their_own() {
+    ends(|| {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .levels::<Two>()
+            .pool(named("lifo"))
+            .pool_at(Upper, Kind::Aging)
+            .build()
+            .unwrap();
+        let sum: u64 = (0..50u64)
+            .map(|n| {
+                let above = runtime.spawn_at(Upper, async move { fib(10) + n });
+                let below = runtime.spawn_fn_at(Lower, move || fib(12) + n);
+                above.get().unwrap() + below.get().unwrap()
+            })
+            .sum();
+        assert_eq!(sum, 50 * (55 + 144) + 2 * 1225);
+    });
+}
+
+#[test]
+fn a_number_out_of_its_range_is_named() {
+    let build = |kind| Runtime::builder().pool(kind).build().map(drop);
+    let mix = Kind::Queues(Plan::FIFO.in_order(Order::Mix { newest: 120 }));
+    assert_eq!(build(mix), Err(BuildError::Pool(PlanError::Percent(120))));
+    let none = Kind::Queues(Plan::FIFO.bounded(8, Overflow::Shared(0)));
+    let error = build(none).unwrap_err();
+    assert!(error.to_string().contains("1 to 64"), "{error}");
+    let level = urgency::LevelId::new(3).unwrap();
+    let built = Runtime::builder().pool_at(level, Kind::Aging).build();
+    assert_eq!(
+        built.map(drop),
+        Err(BuildError::NoSuchLevel { level, levels: 1 })
+    );
+}
+
+#[test]
+fn under_every_kind_random_programs_give_their_serial_results() {
+    quiet();
+    let even = Criterion::from_shares(&[0.25; 4]).unwrap();
+    let schedules: [Schedule; 3] = [
+        Schedule::Prompt,
+        even.into(),
+        Adaptive::new(4, Parameters::default()).unwrap().into(),
+    ];
+    let rounds = if cfg!(debug_assertions) { 1 } else { 10 };
+    for seed in 0..rounds {
+        for (number, (name, kind, _)) in Kind::NAMED.into_iter().enumerate() {
+            let workers = 1 + (number + seed) % 4;
+            let runtime = Runtime::builder()
+                .workers(workers)
+                .levels::<Four>()
+                .pool(kind)
+                .schedule(schedules[number % 3].clone())
+                .build()
+                .unwrap();
+            println!("{name}, {workers} workers, seed {seed}");
+            ends(move || run_random(runtime, seed as u64, 60));
+        }
+    }
+}
