@@ -99,6 +99,23 @@ impl Shared {
         }
     }
 
+    /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
+    #[inline]
+    pub(crate) fn next_in_own_ring(&self, me: &Stack, worker: &Worker) -> Option<TaskRef> {
+        let level = worker.seat().serve(self.ready.levels())?;
+        if level != me.level()
+            || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
+            || self.has_personal(me, worker)
+            || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
+        {
+            return None;
+        }
+        let task = pop_ring(me)?;
+        worker.next_turn();
+        self.wake_next();
+        Some(task)
+    }
+
     /// The next work of one level: the pool's mugging queue, then the older one of pool and own ring, then
     /// the rings of others.
     #[inline]

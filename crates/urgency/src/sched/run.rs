@@ -198,6 +198,15 @@ impl Shared {
             if handed.is_none() && self.give_back(me, worker) {
                 return;
             }
+            if handed.is_none()
+                && !started
+                && let Some(task) = self.next_in_own_ring(me, worker)
+            {
+                if self.run_task(me, worker, task) {
+                    continue;
+                }
+                return;
+            }
             let Some(work) = handed.take().or_else(|| self.find(me, worker)) else {
                 return;
             };
