@@ -56,6 +56,22 @@ fn a_session_of_the_text_protocol_is_answered_as_by_memcached() {
 }
 
 #[test]
+fn what_was_flushed_gives_its_memory_back_though_nobody_asks_for_it() {
+    let running = Running::new();
+    let mut client = running.client();
+    for key in 0..500 {
+        client.ask(format!("set {key} 0 0 2\r\nab\r\n"), "STORED\r\n");
+    }
+    assert_eq!(client.stat("curr_items"), 500);
+    client.ask("flush_all\r\n", "OK\r\n");
+    client.ask("set new 0 0 2\r\nab\r\n", "STORED\r\n");
+    while client.stat("curr_items") > 1 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    client.ask("get new\r\n", "VALUE new 0 2\r\nab\r\nEND\r\n");
+}
+
+#[test]
 fn a_version_that_has_changed_is_not_overwritten() {
     let running = Running::new();
     let (mut one, mut other) = (running.client(), running.client());

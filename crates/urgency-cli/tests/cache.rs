@@ -132,6 +132,43 @@ fn clients_wait_while_there_is_no_descriptor_and_are_served_when_there_is() {
 }
 
 #[test]
+fn ten_thousand_connections_are_served_and_one_more_client_is_not_disturbed() {
+    // Where fewer descriptors are allowed there are fewer connections.
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let hard = line.unwrap().split_whitespace().nth(4).unwrap();
+    let connections = hard
+        .parse()
+        .map_or(10_000, |hard: u32| (hard - 200).min(10_000));
+    let running = Running::start("", &format!("-c {}", connections + 10));
+    let server = format!("127.0.0.1:{}", running.port);
+    let mut load = Command::new(env!("CARGO_BIN_EXE_urgency"))
+        .args([
+            "load", "cache", &server, "--quiet", "-d", "2", "--keys", "1000",
+        ])
+        .args(["--rate", "300", "-c", &connections.to_string()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut client = running.connect();
+    while load.try_wait().unwrap().is_none() {
+        ask(&mut client, "mn\r\n", "MN\r\n");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // It fails if a request is not answered, or with another value than that which was stored.
+    let output = load.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = running.end();
+    let count = said.split_once(" connections, ").unwrap().0;
+    let count: u32 = count.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(count > connections, "{said}");
+    assert!(said.contains(" 0 left"), "{said}");
+}
+
+#[test]
 fn an_option_without_a_meaning_says_so_and_one_whose_loss_is_a_danger_is_refused() {
     let running = Running::start("", "");
     let port = running.port.to_string();

@@ -274,6 +274,10 @@ impl<'s> Session<'s> {
             self.now
         };
         self.server.store.flush_all(at, self.now);
+        if at <= self.now {
+            // Nothing finds the items any more; the crawler gives their memory back.
+            self.server.crawl_now();
+        }
         true
     }
 }

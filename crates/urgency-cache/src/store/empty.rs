@@ -16,7 +16,7 @@
 
 use super::header::SPLIT;
 use super::heap::{Heap, Ref};
-use super::shard::{COLD, HOT, Shard, TEMP, WARM};
+use super::shard::Shard;
 
 /// Blocks that a write into a starved shard empties.
 const FEED: u64 = 8;
@@ -25,15 +25,10 @@ const TRIES: u32 = 3;
 
 impl Shard {
     /// Closes the page of the item that would be evicted next. `false` if there is no page.
-    pub fn close_coldest(&mut self) -> bool {
-        let page = [COLD, HOT, WARM, TEMP]
-            .map(|segment| self.lru.lists[segment].tail)
-            .into_iter()
-            .find(|r| *r != 0)
-            .map(Heap::page_number)
-            .or_else(|| {
-                (0..self.heap.page_end()).find(|page| self.heap.live_units(*page).is_some())
-            });
+    pub fn close_coldest(&mut self, now: u32) -> bool {
+        let page = self.victim(now).map(Heap::page_number).or_else(|| {
+            (0..self.heap.page_end()).find(|page| self.heap.live_units(*page).is_some())
+        });
         if let Some(page) = page {
             self.heap.close(page);
         }
@@ -126,7 +121,7 @@ impl Shard {
     /// Empties a whole page at once and gives it back. `false` if there is none to spare.
     pub fn surrender(&mut self, now: u32) -> bool {
         let pages = self.heap.page_count();
-        if pages < 2 || !self.rules.evict || !self.close_coldest() {
+        if pages < 2 || !self.rules.evict || !self.close_coldest(now) {
             return false;
         }
         self.empty_some(now, u64::MAX);
@@ -138,7 +133,7 @@ impl Shard {
     #[cold]
     pub fn feed_table(&mut self, now: u32) {
         self.heap.keep_grants(true);
-        if self.heap.closing().is_none() && (!self.rules.evict || !self.close_coldest()) {
+        if self.heap.closing().is_none() && (!self.rules.evict || !self.close_coldest(now)) {
             self.stop_feeding();
             return;
         }

@@ -22,7 +22,7 @@ use super::table::NoRoom;
 const TRIES: u32 = 4;
 /// Evictions in the hope of a hole for the first block, before its neighbours are evicted.
 const DIG_AFTER: u32 = 8;
-/// Active items at the tail of cold that are spared in a row.
+/// Active items at the tail that are spared in a row.
 const SPARED: u32 = 5;
 /// Units of a piece that is worth having if there is any choice.
 const PIECE_UNITS: u32 = 64;
@@ -101,7 +101,7 @@ impl Shard {
             if self.heap.add_page() {
                 continue;
             }
-            if tries >= DIG_AFTER && self.dig(least) {
+            if tries >= DIG_AFTER && self.dig(least, now) {
                 continue;
             }
             if !self.evict_one(now) {
@@ -112,15 +112,11 @@ impl Shard {
     }
 
     /// Evicts the item at the tail and then its neighbours in memory, until there is a hole of `least` units.
-    fn dig(&mut self, least: u32) -> bool {
+    fn dig(&mut self, least: u32, now: u32) -> bool {
         if !self.rules.evict {
             return false;
         }
-        let Some(victim) = [COLD, HOT, WARM, TEMP]
-            .map(|segment| self.lru.lists[segment].tail)
-            .into_iter()
-            .find(|r| *r != 0)
-        else {
+        let Some(victim) = self.victim(now) else {
             return false;
         };
         self.count.evictions += 1;
@@ -163,27 +159,29 @@ impl Shard {
         if !self.rules.evict {
             return self.reclaim_one(now);
         }
+        let victim = self.victim(now);
+        victim.map(|r| self.evict(r, now)).is_some()
+    }
+
+    /// The item to be evicted next. A few active ones at the tail get their second chance on the way, whichever
+    /// segment it is: the upkeep may not have been there yet.
+    pub(super) fn victim(&mut self, now: u32) -> Option<Ref> {
         for _ in 0..SPARED {
-            let tail = self.lru.lists[COLD].tail;
-            if tail == 0 {
-                break;
+            let tail = self.oldest()?;
+            let header = self.heap.header(tail);
+            let (active, segment) = (header.marks() & ACTIVE != 0, header.segment());
+            if !active || segment == TEMP || self.is_dead(tail, now) {
+                return Some(tail);
             }
-            if !self.is_dead(tail, now) && self.heap.header(tail).marks() & ACTIVE != 0 {
-                self.relink(tail, WARM);
-                self.count.moves_to_warm += 1;
-                continue;
-            }
-            self.evict(tail, now);
-            return true;
+            self.keep_warm(tail, segment);
         }
-        for segment in [COLD, HOT, WARM, TEMP] {
-            let tail = self.lru.lists[segment].tail;
-            if tail != 0 {
-                self.evict(tail, now);
-                return true;
-            }
-        }
-        false
+        self.oldest()
+    }
+
+    /// The tail of the first segment that has one, in the order in which they are evicted from.
+    fn oldest(&self) -> Option<Ref> {
+        let tails = [COLD, HOT, WARM, TEMP].map(|segment| self.lru.lists[segment].tail);
+        tails.into_iter().find(|r| *r != 0)
     }
 
     fn reclaim_one(&mut self, now: u32) -> bool {
@@ -261,10 +259,15 @@ impl Shard {
             self.relink(tail, COLD);
             self.count.moves_to_cold += 1;
         } else {
-            self.relink(tail, WARM);
-            let same = segment == WARM;
-            self.count.moves_within_lru += u64::from(same);
-            self.count.moves_to_warm += u64::from(!same);
+            self.keep_warm(tail, segment);
         }
+    }
+
+    /// Moves an active item of a segment to the head of warm.
+    fn keep_warm(&mut self, r: Ref, segment: usize) {
+        self.relink(r, WARM);
+        let same = segment == WARM;
+        self.count.moves_within_lru += u64::from(same);
+        self.count.moves_to_warm += u64::from(!same);
     }
 }

@@ -146,7 +146,7 @@ impl Store {
         while work < budget {
             let mut shard = self.shards[number].0.lock();
             let pages = shard.heap.page_count();
-            if shard.heap.closing().is_none() && !shard.close_coldest() {
+            if shard.heap.closing().is_none() && !shard.close_coldest(now) {
                 return Done { work, more: false };
             }
             work += shard.empty_some(now, HOLD).max(1);

@@ -194,6 +194,31 @@ fn what_is_read_twice_survives_a_scan_and_what_is_read_once_does_not() {
 }
 
 #[test]
+fn what_is_read_twice_survives_when_pages_go_to_large_items() {
+    // A large item takes pages from the other shard, without looking at its order first.
+    for (len, large) in [
+        (2000, 300_000),
+        (20_000, 300_000),
+        (40_000, 200_000),
+        (66_560, 66_560),
+    ] {
+        for _ in 0..3 {
+            let store = small(6 << 20, 2);
+            set(&store, b"canary", &vec![1; len], 0, 2);
+            let mut small = 0u32;
+            while store.stats(2).allocated < (6 << 20) - 200_000 {
+                set(&store, &small.to_le_bytes(), &vec![7; len], 0, 2);
+                small += 1;
+            }
+            (0..2).for_each(|_| assert!(value(&store, b"canary", 2).is_some()));
+            write(&store, 1_000_000..1_000_006, large, 0);
+            let stats = store.stats(2);
+            assert!(value(&store, b"canary", 2).is_some(), "{len}: {stats:?}");
+        }
+    }
+}
+
+#[test]
 fn short_lived_items_are_not_evicted_while_others_are_there() {
     let limits = Limits {
         memory: 1 << 20,

@@ -64,6 +64,9 @@ pub fn bind(options: &Options) -> Result<Bound, String> {
             // Again, for the length of the queue.
             let listened = rustix::net::listen(&listener, options.backlog);
             named("TCP", listened.map_err(io::Error::from))?;
+            // Connections inherit it: one whose other end is gone without a word is closed some day.
+            let asked = rustix::net::sockopt::set_socket_keepalive(&listener, true);
+            named("TCP", asked.map_err(io::Error::from))?;
             bound.sockets.tcp.push(listener);
         }
         if let Some(port) = port(options.udp_port) {

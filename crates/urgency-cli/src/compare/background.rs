@@ -4,8 +4,8 @@
 //! crawler is asked to look through everything again and again. In the second run the same keys are written again, at the same rate, and nothing grows or crawls. What differs is the background work.
 
 use super::process::{command, statistics};
-use super::rows::{Latencies, median, turns};
-use super::{Bar, Contender, Error, Options, Serving, check, files, highest};
+use super::rows::{Latencies, Titled as _, median, take_turns};
+use super::{Bar, Contender, Error, Options, Serving, Verdict, check, files, highest};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -33,7 +33,7 @@ struct Row {
 }
 
 /// Measures this part.
-pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
+pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let per_s = highest::of_memcached(options)? * SHARE;
     let contenders = [Contender::Urgency, Contender::Memcached];
     let contenders: Vec<_> = contenders
@@ -41,10 +41,10 @@ pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
         .filter(|c| options.admits(*c))
         .collect();
     let mut rows = Vec::new();
-    for (round, contender) in turns(options, &contenders) {
+    let failures = take_turns(options.rounds, &contenders, |round, contender| {
         rows.push(one(options, contender, round, per_s)?);
-        files::save(options, "background", &rows)?;
-    }
+        files::save(options, "background", &rows)
+    });
     println!(
         "\nWhile the table grows and the crawler runs, {per_s:.0} requests/s beside {:.0} writes/s:",
         per_s * WRITES
@@ -84,7 +84,10 @@ pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
         .all(|row| row.doublings >= 1.0 && row.crawls > 0);
     let ratio = median(ours.iter().map(|row| row.with.p99 / row.without.p99));
     let what = "p99 with the table growing and the crawler running, over that without";
-    Ok(vec![Bar::at_most(BAR, what, ratio.filter(|_| grew))])
+    Ok(Verdict {
+        bars: vec![Bar::at_most(BAR, what, ratio.filter(|_| grew))],
+        failures,
+    })
 }
 
 fn one(options: &Options, contender: Contender, round: u32, per_s: f64) -> Result<Row, Error> {

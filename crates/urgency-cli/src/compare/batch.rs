@@ -4,8 +4,10 @@
 //! job that was started with `nice -n 19` is measured for comparison; it has no bar.
 
 use super::process::Process;
-use super::rows::{Latencies, median, turns};
-use super::{Bar, Contender, Error, Options, Serving, Spec, check, files, highest, threads};
+use super::rows::{Latencies, Titled, median, take_turns};
+use super::{
+    Bar, Contender, Error, Options, Serving, Spec, Verdict, check, files, highest, threads,
+};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use urgency_load::{Arrivals, Pace, Timing};
@@ -23,7 +25,7 @@ const PAIRS: [Pair; 3] = [Pair::Urgency, Pair::Memcached, Pair::MemcachedNiced];
 /// The load as a share of memcached's highest rate.
 const SHARE: f64 = 0.3;
 
-impl Pair {
+impl Titled for Pair {
     fn title(self) -> &'static str {
         match self {
             Pair::Urgency => "Urgency, batch at a lower level",
@@ -42,7 +44,7 @@ struct Row {
 }
 
 /// Measures this part.
-pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
+pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let per_s = highest::of_memcached(options)? * SHARE;
     let admitted = |pair: &Pair| match pair {
         Pair::Urgency => options.admits(Contender::Urgency),
@@ -50,10 +52,10 @@ pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
     };
     let pairs: Vec<_> = PAIRS.into_iter().filter(admitted).collect();
     let mut rows = Vec::new();
-    for (round, pair) in turns(options, &pairs) {
+    let failures = take_turns(options.rounds, &pairs, |round, pair| {
         rows.push(one(options, pair, round, per_s)?);
-        files::save(options, "batch", &rows)?;
-    }
+        files::save(options, "batch", &rows)
+    });
     println!("\nBeside a parallel batch job, {per_s:.0} requests/s:");
     println!("{:36}{}  batch units/s", "", Latencies::HEADING);
     for pair in pairs {
@@ -73,7 +75,10 @@ pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
     let in_round = |round| Some(p99(Pair::Urgency, round)? / p99(Pair::Memcached, round)?);
     let ratio = median((0..options.rounds).filter_map(in_round));
     let what = "p99 beside a batch job, ours over memcached's with a batch process";
-    Ok(vec![Bar::at_most(1.0 / 3.0, what, ratio)])
+    Ok(Verdict {
+        bars: vec![Bar::at_most(1.0 / 3.0, what, ratio)],
+        failures,
+    })
 }
 
 fn one(options: &Options, pair: Pair, round: u32, per_s: f64) -> Result<Row, Error> {

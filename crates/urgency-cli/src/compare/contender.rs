@@ -1,5 +1,6 @@
 //! The servers that are compared, each as a command line.
 
+use super::rows::Titled;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -17,30 +18,29 @@ pub enum Contender {
     Tokio,
 }
 
-/// Megabytes of each cache: more than the load fills, so that nothing is evicted and every get finds its value.
-const MEGABYTES: &str = "1024";
-
-impl Contender {
-    /// All of them.
-    pub const ALL: [Contender; 3] = [Contender::Urgency, Contender::Memcached, Contender::Tokio];
-
-    /// As it is called in tables.
-    pub fn title(self) -> &'static str {
+impl Titled for Contender {
+    fn title(self) -> &'static str {
         match self {
             Contender::Urgency => "Urgency",
             Contender::Memcached => "memcached",
             Contender::Tokio => "Tokio",
         }
     }
+}
 
-    /// The command that starts it on a port of 127.0.0.1, with so many worker threads.
+impl Contender {
+    /// All of them.
+    pub const ALL: [Contender; 3] = [Contender::Urgency, Contender::Memcached, Contender::Tokio];
+
+    /// The command that starts it on a port of 127.0.0.1, with so many worker threads and so many megabytes.
     ///
     /// # Errors
     ///
     /// If this program does not know its own path, or if `urgency-bench`, which has the server on Tokio, is not beside it.
-    pub fn command(self, port: u16, threads: usize) -> io::Result<Command> {
+    pub fn command(self, port: u16, threads: usize, megabytes: u64) -> io::Result<Command> {
         let (port, threads) = (port.to_string(), threads.to_string());
-        let common = ["-p", &port, "-t", &threads, "-m", MEGABYTES, "-c", "20000"];
+        let megabytes = megabytes.to_string();
+        let common = ["-p", &port, "-t", &threads, "-m", &megabytes, "-c", "20000"];
         let this = std::env::current_exe()?;
         let mut command = match self {
             Contender::Urgency => {

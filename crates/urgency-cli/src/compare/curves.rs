@@ -3,8 +3,8 @@
 //!
 //! The rates are shares of memcached's highest rate. A server that is far beyond its limit is not asked for more.
 
-use super::rows::{Latencies, median, turns};
-use super::{Bar, Contender, Error, Options, Serving, check, files, highest, picture};
+use super::rows::{Latencies, Titled as _, median, take_turns};
+use super::{Bar, Contender, Error, Options, Serving, Verdict, check, files, highest, picture};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use urgency_load::{Arrivals, Pace, Timing};
@@ -40,12 +40,12 @@ pub struct Point {
 }
 
 /// Measures this part.
-pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
+pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let base = highest::of_memcached(options)?;
     let wanted = Contender::ALL.into_iter().filter(|c| options.admits(*c));
     let wanted: Vec<_> = wanted.collect();
     let mut points = Vec::new();
-    for (round, contender) in turns(options, &wanted) {
+    let failures = take_turns(options.rounds, &wanted, |round, contender| {
         let embedded = contender == Contender::Urgency;
         let mut serving = match embedded {
             // The same server, in a process that can be asked for its runtime's accounts.
@@ -60,9 +60,8 @@ pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
                 break;
             }
         }
-        files::save(options, "curves", &points)?;
-        eprintln!("round {round}, {}: done", contender.title());
-    }
+        files::save(options, "curves", &points)
+    });
     print(&points, &wanted, base);
     files::write(options.picture.clone(), &picture::draw(&points)?)?;
     println!("picture: {}", options.picture.display());
@@ -76,7 +75,10 @@ pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
         |round| Some(p99(Contender::Urgency, round)? / p99(Contender::Memcached, round)?);
     let ratio = median((0..options.rounds).filter_map(in_round));
     let what = "p99 at 80 % of memcached's highest rate, ours over memcached's";
-    Ok(vec![Bar::at_most(1.0, what, ratio)])
+    Ok(Verdict {
+        bars: vec![Bar::at_most(1.0, what, ratio)],
+        failures,
+    })
 }
 
 fn one(

@@ -1,7 +1,7 @@
 //! The highest rate of each server at which 95 % of the requests are answered within 10 ms.
 
-use super::rows::{median, turns};
-use super::{Bar, Contender, Error, Options, Serving, check, files};
+use super::rows::{Titled as _, median, take_turns};
+use super::{Bar, Contender, Error, Options, Serving, Verdict, check, files};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use urgency_load::search::{Quality, Search};
@@ -20,30 +20,31 @@ struct Row {
 const PART: &str = "highest";
 
 /// Measures this part.
-pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
+pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let wanted = Contender::ALL.into_iter().filter(|c| options.admits(*c));
     let wanted: Vec<_> = wanted.collect();
     let mut rows = Vec::new();
-    for (round, contender) in turns(options, &wanted) {
+    let failures = take_turns(options.rounds, &wanted, |round, contender| {
         let row = one(options, contender, round)?;
         eprintln!(
-            "round {round}, {}: {:.0}/s (closed loop {:.0}/s)",
-            contender.title(),
-            row.highest_per_s,
-            row.closed_loop_per_s
+            "{:.0}/s (closed loop {:.0}/s)",
+            row.highest_per_s, row.closed_loop_per_s
         );
         rows.push(row);
-        files::save(options, PART, &rows)?;
-    }
+        files::save(options, PART, &rows)
+    });
     println!(
         "\nHighest rate with p95 < 10 ms, medians of {} rounds:",
         options.rounds
     );
     println!("{:12} {:>12} {:>14}", "", "requests/s", "closed loop/s");
     for contender in wanted {
-        let of = |field: fn(&Row) -> f64| median(of(&rows, contender).map(field)).unwrap_or(0.0);
+        let of = |field: fn(&Row) -> f64| {
+            let middle = median(of(&rows, contender).map(field));
+            middle.map_or("failed".to_owned(), |middle| format!("{middle:.0}"))
+        };
         println!(
-            "{:12} {:12.0} {:14.0}",
+            "{:12} {:>12} {:>14}",
             contender.title(),
             of(|row| row.highest_per_s),
             of(|row| row.closed_loop_per_s)
@@ -55,7 +56,10 @@ pub fn measure(options: &Options) -> Result<Vec<Bar>, Error> {
     };
     let ratio = median(of(&rows, Contender::Urgency).filter_map(in_round));
     let what = "highest rate at the 10 ms quality of service, ours over memcached's";
-    Ok(vec![Bar::at_least(1.0, what, ratio)])
+    Ok(Verdict {
+        bars: vec![Bar::at_least(1.0, what, ratio)],
+        failures,
+    })
 }
 
 /// memcached's highest rate, measured now or before: the scale of the other parts.

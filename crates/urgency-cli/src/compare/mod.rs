@@ -7,7 +7,7 @@
 //! The parts: `highest` (the search for the highest rate at which 95 % of the requests are answered within 10 ms, the quality of service of the
 //! Prompt I-Cilk paper, section 5), `curves` (its figures 1 and 3: latencies against the offered rate; and figure 6: running and waste), `batch` (the same load beside a
 //! parallel batch job: at a lower level of the cache's own runtime, against a process of its own beside memcached), `background` (while the table grows and the crawler
-//! runs). Each part saves its rows as JSON and ends with its bars.
+//! runs), `memory` (what an item costs beyond its key and its value). Each part saves its rows as JSON and ends with its bars.
 
 mod background;
 mod batch;
@@ -17,6 +17,7 @@ mod embedded;
 mod error;
 mod files;
 mod highest;
+mod memory;
 mod options;
 mod picture;
 mod process;
@@ -29,6 +30,7 @@ pub use options::Options;
 use contender::Contender;
 use options::Part;
 use process::Process;
+use rows::Titled as _;
 use std::process::ExitCode;
 use urgency_load::{Client, Outcome};
 
@@ -79,16 +81,46 @@ impl Bar {
     }
 }
 
-/// Runs the comparison.
+/// A contender that could not be measured in a round.
+#[derive(Debug)]
+pub struct Failure {
+    title: &'static str,
+    round: u32,
+    error: Error,
+}
+
+impl Failure {
+    fn say(&self) -> String {
+        let Failure {
+            title,
+            round,
+            error,
+        } = self;
+        format!("FAILED  {title}, round {round}: {error}")
+    }
+}
+
+/// What a part ends with.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    bars: Vec<Bar>,
+    failures: Vec<Failure>,
+}
+
+/// Runs the comparison. It fails if a contender could not be measured, and with `--check` if a bar is missed.
 pub fn run(options: &Options) -> ExitCode {
     match execute(&options.resolved()) {
-        Ok(bars) => {
+        Ok(verdict) => {
             println!("\nBars:");
-            for bar in &bars {
+            for line in verdict.failures.iter().map(Failure::say) {
+                println!("{line}");
+            }
+            for bar in &verdict.bars {
                 println!("{}", bar.say());
             }
             let judged = options.check && !options.quick;
-            match judged && !bars.iter().all(Bar::is_kept) {
+            let missed = judged && !verdict.bars.iter().all(Bar::is_kept);
+            match missed || !verdict.failures.is_empty() {
                 true => ExitCode::FAILURE,
                 false => ExitCode::SUCCESS,
             }
@@ -100,7 +132,7 @@ pub fn run(options: &Options) -> ExitCode {
     }
 }
 
-fn execute(options: &Options) -> Result<Vec<Bar>, Error> {
+fn execute(options: &Options) -> Result<Verdict, Error> {
     // Servers inherit this; the client's threads bind themselves.
     options.servers_on().bind().map_err(Error::Bind)?;
     println!(
@@ -110,26 +142,45 @@ fn execute(options: &Options) -> Result<Vec<Bar>, Error> {
         options.client_on(),
         options.connections
     );
-    let mut bars = Vec::new();
+    let mut verdict = Verdict::default();
     for (part, measure) in [
         (
             Part::Highest,
-            highest::measure as fn(&Options) -> Result<Vec<Bar>, Error>,
+            highest::measure as fn(&Options) -> Result<Verdict, Error>,
         ),
         (Part::Curves, curves::measure),
         (Part::Batch, batch::measure),
         (Part::Background, background::measure),
+        (Part::Memory, memory::measure),
     ] {
         if options.wants(part) {
-            bars.extend(measure(options)?);
+            let part = measure(options)?;
+            verdict.bars.extend(part.bars);
+            verdict.failures.extend(part.failures);
         }
     }
-    Ok(bars)
+    Ok(verdict)
 }
 
 /// Worker threads of each server.
 fn threads(options: &Options) -> usize {
     options.servers_on().numbers().len()
+}
+
+/// Megabytes of each cache: more than the load fills, so that nothing is evicted and every get finds its value.
+const MEGABYTES: u64 = 1024;
+
+/// Starts a contender from its command line, and waits until it accepts.
+fn start(options: &Options, contender: Contender, megabytes: u64) -> Result<(Process, u16), Error> {
+    let port = process::free_port();
+    let command = contender.command(port, threads(options), megabytes);
+    let mut command = command.map_err(|cause| Error::Start {
+        title: contender.title().to_owned(),
+        cause,
+    })?;
+    let mut process = Process::start(contender.title(), &mut command, false)?;
+    process.wait_for(port)?;
+    Ok((process, port))
 }
 
 /// A server with its keys filled, and the client of it.
@@ -142,13 +193,7 @@ struct Serving {
 impl Serving {
     /// Starts a contender from its command line.
     fn start(options: &Options, contender: Contender) -> Result<Self, Error> {
-        let port = process::free_port();
-        let command = contender.command(port, threads(options));
-        let mut command = command.map_err(|cause| Error::Start {
-            title: contender.title().to_owned(),
-            cause,
-        })?;
-        let process = Process::start(contender.title(), &mut command, false)?;
+        let (process, port) = start(options, contender, MEGABYTES)?;
         Serving::fill(options, process, port)
     }
 
@@ -160,12 +205,12 @@ impl Serving {
             threads: threads(options),
             batch,
         };
-        let process = spec.start("Urgency", 0)?;
+        let mut process = spec.start("Urgency", 0)?;
+        process.wait_for(port)?;
         Serving::fill(options, process, port)
     }
 
-    fn fill(options: &Options, mut process: Process, port: u16) -> Result<Self, Error> {
-        process.wait_for(port)?;
+    fn fill(options: &Options, process: Process, port: u16) -> Result<Self, Error> {
         let mut client = Client::connect(options.load(port))?;
         client.fill(&mut |_| ())?;
         Ok(Serving {

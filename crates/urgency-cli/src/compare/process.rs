@@ -84,6 +84,15 @@ impl Process {
             * TICK
     }
 
+    /// Bytes of memory that it has in use: the pages that the kernel has given it.
+    pub fn resident_bytes(&self) -> f64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        kib.unwrap_or(0.0) * 1024.0
+    }
+
     /// Asks a process that talks for its accounts.
     pub fn ask(&mut self) -> Result<Account, Error> {
         let title = &self.title;
