@@ -4,8 +4,9 @@
 //! crawler is asked to look through everything again and again. In the second run the same keys are written again, at the same rate, and nothing grows or crawls. What differs is the background work.
 
 use super::process::{command, statistics};
-use super::rows::{Latencies, Titled as _, median, take_turns};
-use super::{Bar, Contender, Error, Options, Serving, Verdict, check, files, highest};
+use super::rows::{Latencies, median};
+use super::turns::{Titled as _, Turns, take};
+use super::{Bar, Contender, Error, Options, Serving, Verdict, check, highest};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -40,11 +41,9 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         .into_iter()
         .filter(|c| options.admits(*c))
         .collect();
-    let mut rows = Vec::new();
-    let failures = take_turns(options.rounds, &contenders, |round, contender| {
-        rows.push(one(options, contender, round, per_s)?);
-        files::save(options, "background", &rows)
-    });
+    let Turns { rows, failures } = take(options, "background", &contenders, |round, contender| {
+        Ok(vec![one(options, contender, round, per_s)?])
+    })?;
     println!(
         "\nWhile the table grows and the crawler runs, {per_s:.0} requests/s beside {:.0} writes/s:",
         per_s * WRITES

@@ -4,10 +4,9 @@
 //! job that was started with `nice -n 19` is measured for comparison; it has no bar.
 
 use super::process::Process;
-use super::rows::{Latencies, Titled, median, take_turns};
-use super::{
-    Bar, Contender, Error, Options, Serving, Spec, Verdict, check, files, highest, threads,
-};
+use super::rows::{Latencies, median};
+use super::turns::{Titled, Turns, take};
+use super::{Bar, Contender, Error, Options, Serving, Spec, Verdict, check, highest, threads};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use urgency_load::{Arrivals, Pace, Timing};
@@ -51,11 +50,9 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         Pair::Memcached | Pair::MemcachedNiced => options.admits(Contender::Memcached),
     };
     let pairs: Vec<_> = PAIRS.into_iter().filter(admitted).collect();
-    let mut rows = Vec::new();
-    let failures = take_turns(options.rounds, &pairs, |round, pair| {
-        rows.push(one(options, pair, round, per_s)?);
-        files::save(options, "batch", &rows)
-    });
+    let Turns { rows, failures } = take(options, "batch", &pairs, |round, pair| {
+        Ok(vec![one(options, pair, round, per_s)?])
+    })?;
     println!("\nBeside a parallel batch job, {per_s:.0} requests/s:");
     println!("{:36}{}  batch units/s", "", Latencies::HEADING);
     for pair in pairs {

@@ -1,6 +1,6 @@
 //! The servers that are compared, each as a command line.
 
-use super::rows::Titled;
+use super::turns::Titled;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::io;

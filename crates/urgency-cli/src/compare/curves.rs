@@ -3,7 +3,8 @@
 //!
 //! The rates are shares of memcached's highest rate. A server that is far beyond its limit is not asked for more.
 
-use super::rows::{Latencies, Titled as _, median, take_turns};
+use super::rows::{Latencies, median};
+use super::turns::{Titled as _, Turns, take};
 use super::{Bar, Contender, Error, Options, Serving, Verdict, check, files, highest, picture};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -44,8 +45,8 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let base = highest::of_memcached(options)?;
     let wanted = Contender::ALL.into_iter().filter(|c| options.admits(*c));
     let wanted: Vec<_> = wanted.collect();
-    let mut points = Vec::new();
-    let failures = take_turns(options.rounds, &wanted, |round, contender| {
+    let turns = take(options, "curves", &wanted, |round, contender| {
+        let mut points = Vec::new();
         let embedded = contender == Contender::Urgency;
         let mut serving = match embedded {
             // The same server, in a process that can be asked for its runtime's accounts.
@@ -60,8 +61,12 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
                 break;
             }
         }
-        files::save(options, "curves", &points)
-    });
+        Ok(points)
+    })?;
+    let Turns {
+        rows: points,
+        failures,
+    } = turns;
     print(&points, &wanted, base);
     files::write(options.picture.clone(), &picture::draw(&points)?)?;
     println!("picture: {}", options.picture.display());

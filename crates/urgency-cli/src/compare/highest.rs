@@ -1,6 +1,7 @@
 //! The highest rate of each server at which 95 % of the requests are answered within 10 ms.
 
-use super::rows::{Titled as _, median, take_turns};
+use super::rows::median;
+use super::turns::{Titled as _, Turns, take};
 use super::{Bar, Contender, Error, Options, Serving, Verdict, check, files};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,16 +24,14 @@ const PART: &str = "highest";
 pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let wanted = Contender::ALL.into_iter().filter(|c| options.admits(*c));
     let wanted: Vec<_> = wanted.collect();
-    let mut rows = Vec::new();
-    let failures = take_turns(options.rounds, &wanted, |round, contender| {
+    let Turns { rows, failures } = take(options, PART, &wanted, |round, contender| {
         let row = one(options, contender, round)?;
         eprintln!(
             "{:.0}/s (closed loop {:.0}/s)",
             row.highest_per_s, row.closed_loop_per_s
         );
-        rows.push(row);
-        files::save(options, PART, &rows)
-    });
+        Ok(vec![row])
+    })?;
     println!(
         "\nHighest rate with p95 < 10 ms, medians of {} rounds:",
         options.rounds

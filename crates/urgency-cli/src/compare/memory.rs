@@ -5,8 +5,9 @@
 //! threads' memory come on top. Ours is about everything.
 
 use super::process::{Process, statistics};
-use super::rows::{Titled as _, median, take_turns};
-use super::{Contender, Error, MEGABYTES, Options, Verdict, files, start};
+use super::rows::median;
+use super::turns::{Titled as _, Turns, take};
+use super::{Contender, Error, MEGABYTES, Options, Verdict, start};
 use serde::{Deserialize, Serialize};
 use urgency_load::{Client, Popularity, Waiting};
 
@@ -21,7 +22,6 @@ const SMALL: u64 = 64;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Row {
     contender: Contender,
-    round: u32,
     /// Bytes of each value.
     value: u64,
     items: u64,
@@ -38,13 +38,16 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let contenders = [Contender::Urgency, Contender::Memcached];
     let contenders = contenders.into_iter().filter(|c| options.admits(*c));
     let contenders: Vec<_> = contenders.collect();
-    let mut rows: Vec<Row> = Vec::new();
-    let failures = take_turns(1, &contenders, |round, contender| {
-        for value in VALUES {
-            rows.push(one(options, contender, round, value)?);
-        }
-        files::save(options, "memory", &rows)
-    });
+    // The account of memory does not vary, and does not mind who else runs.
+    let once = Options {
+        rounds: 1,
+        retries: 0,
+        ..options.clone()
+    };
+    let Turns { rows, failures } = take(&once, "memory", &contenders, |_, contender| {
+        let each = VALUES.into_iter();
+        each.map(|value| one(options, contender, value)).collect()
+    })?;
     println!("\nMemory, keys of {KEY} bytes:");
     println!(
         "{:>6} {:12} {:>8} {:>24} {:>20} {:>14}",
@@ -76,7 +79,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     })
 }
 
-fn one(options: &Options, contender: Contender, round: u32, value: u64) -> Result<Row, Error> {
+fn one(options: &Options, contender: Contender, value: u64) -> Result<Row, Error> {
     let most = if options.quick { 20_000 } else { 1_000_000 };
     let items = (FILLED / (KEY + value)).min(most);
     let (process, before, _) = filled(options, contender, MEGABYTES, (items, value))?;
@@ -85,7 +88,6 @@ fn one(options: &Options, contender: Contender, round: u32, value: u64) -> Resul
     let (process, _, stay) = filled(options, contender, SMALL, (items, value))?;
     Ok(Row {
         contender,
-        round,
         value,
         items,
         overhead: each - (KEY + value) as f64,

@@ -22,6 +22,7 @@ mod options;
 mod picture;
 mod process;
 mod rows;
+mod turns;
 
 pub use embedded::{Spec, main as embedded};
 pub use error::Error;
@@ -30,8 +31,8 @@ pub use options::Options;
 use contender::Contender;
 use options::Part;
 use process::Process;
-use rows::Titled as _;
 use std::process::ExitCode;
+use turns::Titled as _;
 use urgency_load::{Client, Outcome};
 
 /// A limit that was compared with what was measured.

@@ -24,6 +24,10 @@ pub struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub rounds: u32,
 
+    /// How often a turn is repeated during which other processes used the processors.
+    #[arg(long, default_value_t = 3)]
+    pub retries: u32,
+
     /// Small and short: shows that everything works, and measures nothing.
     #[arg(long)]
     pub quick: bool,

@@ -3,7 +3,8 @@
 use super::Error;
 use super::contender::Contender;
 use super::curves::{Point, at};
-use super::rows::{Latencies, Titled as _};
+use super::rows::Latencies;
+use super::turns::Titled as _;
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (1100, 800);

@@ -1,50 +1,7 @@
-//! What the parts share: rounds in shuffled order, contenders that fail, medians, and a latency as a row of a table.
+//! What the parts' tables share: medians, and a latency as a row.
 
-use super::{Error, Failure};
 use serde::{Deserialize, Serialize};
 use urgency_load::Outcome;
-
-/// Who takes turns.
-pub trait Titled: Copy {
-    /// As it is called in tables.
-    fn title(self) -> &'static str;
-}
-
-/// Each of `contenders` once in every round, in an order shuffled afresh: slow drifts of the machine hit all alike.
-fn turns<C: Copy>(rounds: u32, contenders: &[C]) -> Vec<(u32, C)> {
-    let mut random = fastrand::Rng::with_seed(u64::from(rounds));
-    let mut turns = Vec::new();
-    for round in 0..rounds {
-        let mut order = contenders.to_vec();
-        random.shuffle(&mut order);
-        turns.extend(order.into_iter().map(|contender| (round, contender)));
-    }
-    turns
-}
-
-/// Gives each contender its turns. One that fails is noted, and the others go on: its failure is a result, too.
-pub fn take_turns<C: Titled>(
-    rounds: u32,
-    contenders: &[C],
-    mut turn: impl FnMut(u32, C) -> Result<(), Error>,
-) -> Vec<Failure> {
-    let mut failures = Vec::new();
-    for (round, contender) in turns(rounds, contenders) {
-        let title = contender.title();
-        match turn(round, contender) {
-            Ok(()) => eprintln!("round {round}, {title}: done"),
-            Err(error) => {
-                eprintln!("round {round}, {title}: FAILED: {error}");
-                failures.push(Failure {
-                    title,
-                    round,
-                    error,
-                });
-            }
-        }
-    }
-    failures
-}
 
 /// The middle one, or the mean of the two in the middle; none of nothing.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -125,29 +82,6 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Titled for &'static str {
-        fn title(self) -> &'static str {
-            self
-        }
-    }
-
-    #[test]
-    fn who_fails_is_noted_and_the_others_take_their_turns() {
-        let mut turns = Vec::new();
-        let failures = take_turns(2, &["a", "b"], |round, who| {
-            turns.push((round, who));
-            match who {
-                "a" => Err(Error::Silent { title: who.into() }),
-                _ => Ok(()),
-            }
-        });
-        turns.sort_unstable();
-        assert_eq!(turns, [(0, "a"), (0, "b"), (1, "a"), (1, "b")]);
-        let failed: Vec<_> = failures.iter().map(|f| (f.title, f.round)).collect();
-        assert_eq!(failed, [("a", 0), ("a", 1)]);
-        assert!(failures[0].say().contains("a does not answer"));
-    }
 
     #[test]
     fn the_median_of_an_even_count_is_between_the_middle_two() {
