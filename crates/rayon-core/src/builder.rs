@@ -144,15 +144,21 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
             return Err(ErrorKind::InPoolAlready.into());
         }
         let brought = S::IS_CUSTOM || self.use_current_thread;
+        let eager = self.start_handler.is_some()
+            || self.exit_handler.is_some()
+            || self.stack_size.is_some();
+        if !brought
+            && !eager
+            && let Some(host) = Registry::place_for(workers)
+        {
+            return Ok(Registry::placed(host, self.panic_handler.take()));
+        }
         let names = Arc::new(Mutex::new(Vec::new()));
         let registry = Registry::new(RuntimeParts {
             builder: self.runtime(workers, brought, names.clone()),
             panic_handler: self.panic_handler.clone(),
         })?;
         // One after the other, as in rayon: if one fails, those before it have run, and end with the runtime.
-        let eager = self.start_handler.is_some()
-            || self.exit_handler.is_some()
-            || self.stack_size.is_some();
         for index in 0..workers {
             let name = self.thread_name.as_mut().map(|name| name(index));
             if brought {

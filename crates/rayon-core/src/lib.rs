@@ -22,7 +22,8 @@
 //! | `broadcast` | one job for each worker |
 //!
 //! Calls inside an Urgency task stay where they are: on that task's runtime, at its level. So a parallel iterator in
-//! a background task is background work. [`urgency::pool_at`] makes a [`ThreadPool`] of one level of a runtime.
+//! a background task is background work. [`urgency::pool_at`] makes a [`ThreadPool`] of one level of a runtime, and
+//! [`urgency::place_pools`] places the pools of crates that make their own.
 //!
 //! # What differs from rayon
 //!

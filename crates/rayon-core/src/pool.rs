@@ -46,7 +46,7 @@ impl ThreadPool {
         OP: FnOnce() -> R + Send,
         R: Send,
     {
-        self.registry.host.run(|_| op())
+        self.registry.with_here(|here| here.host.run(|_| op()))
     }
 
     /// [`broadcast`](crate::broadcast()) on this pool.
@@ -59,7 +59,7 @@ impl ThreadPool {
         OP: Fn(BroadcastContext<'_>) -> R + Sync,
         R: Send,
     {
-        broadcast_in(&self.registry, op)
+        self.registry.with_here(|here| broadcast_in(here, op))
     }
 
     /// How many threads of this pool run at a time.
@@ -105,7 +105,7 @@ impl ThreadPool {
         OP: FnOnce(&Scope<'scope>) -> R + Send,
         R: Send,
     {
-        self.install(|| in_scope(&self.registry.host, op))
+        self.install(|| crate::scope(op))
     }
 
     /// [`scope_fifo`](crate::scope_fifo) on this pool.
@@ -118,7 +118,7 @@ impl ThreadPool {
         OP: FnOnce(&ScopeFifo<'scope>) -> R + Send,
         R: Send,
     {
-        self.install(|| in_scope_fifo(&self.registry.host, op))
+        self.install(|| crate::scope_fifo(op))
     }
 
     /// A scope whose closures run on this pool, and whose body runs on the calling thread.
@@ -130,7 +130,7 @@ impl ThreadPool {
     where
         OP: FnOnce(&Scope<'scope>) -> R,
     {
-        in_scope(&self.registry.host, op)
+        self.registry.with_here(|here| in_scope(&here.host, op))
     }
 
     /// As [`ThreadPool::in_place_scope`], with closures that begin in the order in which they were spawned.
@@ -142,7 +142,8 @@ impl ThreadPool {
     where
         OP: FnOnce(&ScopeFifo<'scope>) -> R,
     {
-        in_scope_fifo(&self.registry.host, op)
+        self.registry
+            .with_here(|here| in_scope_fifo(&here.host, op))
     }
 
     /// [`spawn`](crate::spawn()) on this pool.
@@ -150,7 +151,7 @@ impl ThreadPool {
     where
         OP: FnOnce() + Send + 'static,
     {
-        spawn_in(self.registry.clone(), op);
+        self.registry.with_here(|here| spawn_in(here.clone(), op));
     }
 
     /// [`spawn_fifo`](crate::spawn_fifo) on this pool.
@@ -158,7 +159,8 @@ impl ThreadPool {
     where
         OP: FnOnce() + Send + 'static,
     {
-        spawn_fifo_in(self.registry.clone(), op);
+        self.registry
+            .with_here(|here| spawn_fifo_in(here.clone(), op));
     }
 
     /// [`spawn_broadcast`](crate::spawn_broadcast) on this pool.
@@ -166,7 +168,7 @@ impl ThreadPool {
     where
         OP: Fn(BroadcastContext<'_>) + Send + Sync + 'static,
     {
-        spawn_broadcast_in(&self.registry, op);
+        self.registry.with_here(|here| spawn_broadcast_in(here, op));
     }
 
     /// [`yield_now`], if the calling thread is in this pool.

@@ -3,6 +3,9 @@
 //! Whoever needs the pool to live holds its registry: the [`ThreadPool`](crate::ThreadPool), and every job spawned
 //! without a scope. When the last is gone, the pool's runtime ends, and with it its threads.
 //!
+//! A pool may also be *placed* ([`urgency::place_pools`](crate::urgency::place_pools)): it is a level of the program's runtime for calls from
+//! outside, and calls from that runtime's own code stay at the level of that code.
+//!
 //! The registry of the calling code is what its runtime was given by [`Registry::new`]. A runtime that belongs to
 //! the program, not to a pool, has none; there one is made for the moment, without handlers.
 
@@ -15,7 +18,7 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     process::abort,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 use urgency::{Runtime, embed::Host};
 
@@ -25,11 +28,16 @@ pub(crate) type PanicHandler = dyn Fn(Box<dyn Any + Send>) + Send + Sync;
 pub(crate) struct Registry {
     pub(crate) host: Host,
     panic_handler: Option<Arc<PanicHandler>>,
+    /// Whether calls of code on the host's runtime stay at the level of that code.
+    follows: bool,
     /// `None` if the runtime is the program's.
     _runtime: Option<Runtime>,
 }
 
 static GLOBAL: OnceLock<Arc<Registry>> = OnceLock::new();
+
+/// Where pools are placed that are built from now on.
+static PLACE: Mutex<Option<Host>> = Mutex::new(None);
 
 impl Registry {
     /// Builds a pool's runtime.
@@ -39,6 +47,7 @@ impl Registry {
         let registry = Arc::new(Registry {
             host,
             panic_handler: parts.panic_handler,
+            follows: false,
             _runtime: Some(runtime),
         });
         let attached: Weak<Registry> = Arc::downgrade(&registry);
@@ -51,14 +60,48 @@ impl Registry {
         Arc::new(Registry {
             host,
             panic_handler: None,
+            follows: false,
             _runtime: None,
         })
+    }
+
+    /// A placed pool.
+    pub(crate) fn placed(host: Host, panic_handler: Option<Arc<PanicHandler>>) -> Arc<Registry> {
+        Arc::new(Registry {
+            host,
+            panic_handler,
+            follows: true,
+            _runtime: None,
+        })
+    }
+
+    /// Where a pool of so many workers is placed, if pools are. One of fewer than the runtime has is not: it may be there to bound something.
+    pub(crate) fn place_for(workers: usize) -> Option<Host> {
+        let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
+        place.clone().filter(|host| host.workers() <= workers)
+    }
+
+    /// Pools are placed here from now on.
+    pub(crate) fn set_place(host: Host) {
+        *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
+    }
+
+    /// Calls `f` with the registry that a call of the calling code means: this one, or if that follows the caller, his level of it.
+    pub(crate) fn with_here<R>(self: &Arc<Self>, f: impl FnOnce(&Arc<Registry>) -> R) -> R {
+        if !self.follows || !self.host.is_here() || self.host.is_at_home() {
+            return f(self);
+        }
+        let host = Host::current().expect("the calling code is on a stack");
+        f(&Registry::placed(host, self.panic_handler.clone()))
     }
 
     /// The global registry, which is made here if nothing made it before.
     pub(crate) fn global() -> &'static Arc<Registry> {
         GLOBAL.get_or_init(|| {
             let workers = crate::builder::default_num_threads();
+            if let Some(host) = Registry::place_for(workers) {
+                return Registry::placed(host, None);
+            }
             let builder = Runtime::builder().workers(workers);
             // If the program has made it already, it has decided the number of workers.
             let runtime = builder.build_global().unwrap_or_else(|_| Runtime::global());

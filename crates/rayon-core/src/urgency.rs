@@ -32,3 +32,36 @@ use urgency::{LevelId, Runtime, embed::Host};
 pub fn pool_at(runtime: &Runtime, level: impl Into<LevelId>) -> ThreadPool {
     ThreadPool::of(Registry::of_host(Host::of_at(runtime, level)))
 }
+
+/// Places pools on `runtime`: those that are built from now on by [`ThreadPoolBuilder`](crate::ThreadPoolBuilder), in crates that make a pool of their own
+/// for instance (polars does), and the global one if it is not in use yet. It holds until the next call.
+///
+/// A placed pool has the runtime's workers. What code of the runtime does in it stays at the level of that code; what comes from
+/// outside runs at `level`. So one such crate can be used by urgent and by background work at the same time.
+///
+/// Pools that are there to bound something keep threads of their own: those of fewer threads than `runtime` has workers, and those
+/// with a stack size, with start or exit handlers, or with threads that the program makes.
+///
+/// # Panics
+///
+/// If the runtime has no such level.
+///
+/// # Examples
+///
+/// ```
+/// use rayon_core::{ThreadPoolBuilder, urgency::place_pools};
+///
+/// urgency::levels! { App: Interactive > Batch }
+/// let runtime = urgency::Runtime::builder().workers(2).levels::<App>().build()?;
+/// place_pools(&runtime, Batch);
+/// // Somewhere in a crate that knows nothing of it:
+/// let pool = ThreadPoolBuilder::new().num_threads(2).build()?;
+/// assert_eq!(pool.install(urgency::current_level), Batch.into());
+/// let inside = runtime.run_at(Interactive, || pool.install(urgency::current_level));
+/// assert_eq!(inside, Interactive.into());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[track_caller]
+pub fn place_pools(runtime: &Runtime, level: impl Into<LevelId>) {
+    Registry::set_place(Host::of_at(runtime, level));
+}
