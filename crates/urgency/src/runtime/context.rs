@@ -138,13 +138,13 @@ pub(crate) fn waiting_level() -> u8 {
 }
 
 /// How many bits of a task's name come from its address.
-const NAME_BITS: u32 = 29;
+const NAME_BITS: u32 = 28;
 
 fn name_of(header: NonNull<task::Header>) -> u64 {
     (header.addr().get() as u64 >> 4) & ((1 << NAME_BITS) - 1)
 }
 
-/// A name for the task whose code is running, in 61 bits: the number of its slot in the table of live tasks, and a part of its
+/// A name for the task whose code is running, in 60 bits: the number of its slot in the table of live tasks, and a part of its
 /// address. 0 if it is no task.
 #[inline]
 pub(crate) fn own_name() -> u64 {
@@ -155,6 +155,11 @@ pub(crate) fn own_name() -> u64 {
             name_of(header) << 32 | u64::from(task.live_slot())
         })
     })
+}
+
+/// Whether code of the calling code's runtime may run at the same time: on another worker, or on a plain thread.
+pub(crate) fn others_run() -> bool {
+    Stack::with_current(|me| me.is_none_or(|me| me.runtime().workers.len() > 1))
 }
 
 /// The task whose code is running, if its runtime has several levels.

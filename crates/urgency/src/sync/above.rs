@@ -9,13 +9,14 @@
 //!   of those of its own level.
 //! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds it while it lives; 0 if it
 //!   is no task. `own_task()`: that task, if its runtime has several levels.
+//! - `others_run()`: whether somebody may run at the same time who holds what the calling code wants.
 //! - `lowered(task)`: the task gave back what it inherited; if it is the calling one, its stack gives way.
 //!
 //! The models need none of it.
 
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
-    runtime::{own_name, own_task, task_named, waiting_level as level},
+    runtime::{others_run, own_name, own_task, task_named, waiting_level as level},
     sched::run::{lowered, may_go_on},
     spawn::scheduling_point as check,
 };
@@ -34,6 +35,10 @@ mod stand_in {
         true
     }
 
+    pub(crate) fn others_run() -> bool {
+        false
+    }
+
     pub(crate) fn own_name() -> u64 {
         0
     }
@@ -49,7 +54,9 @@ mod stand_in {
     pub(crate) fn lowered(_task: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
-pub(super) use stand_in::{check, level, lowered, may_go_on, own_name, own_task, task_named};
+pub(super) use stand_in::{
+    check, level, lowered, may_go_on, others_run, own_name, own_task, task_named,
+};
 
 use std::task::{Context, Poll};
 

@@ -5,10 +5,15 @@
 //! message leaves, and a receiver that wanted it has *lagged*: sending never waits, so one slow receiver does not hold up the
 //! others. Whoever wants backpressure uses an [`mpsc`](super::mpsc) for each receiver.
 //!
-//! A message is shared until it is received: the clone is made without the lock, and the last receiver gets the message itself. A receiver
-//! takes several messages out at a time; they count as received.
+//! A message is shared until it is received (portions.rs): the clone is made without the lock, and the last receiver gets the message
+//! itself. A receiver takes several messages out at a time; they count as received.
 
-use super::{above, error::SendError, notify::Notify};
+use super::{
+    above,
+    error::SendError,
+    notify::Notify,
+    portions::{Portion, Portions},
+};
 use std::{
     collections::VecDeque,
     error::Error,
@@ -27,17 +32,12 @@ struct Channel<T> {
 }
 
 struct State<T> {
-    messages: VecDeque<Slot<T>>,
+    /// Each in portions for those who want it still.
+    messages: VecDeque<Portions<T>>,
     /// The number of the first of `messages`.
     first: u64,
     senders: usize,
     receivers: usize,
-}
-
-struct Slot<T> {
-    message: Arc<T>,
-    /// How many receivers want it.
-    wanted: usize,
 }
 
 impl<T> State<T> {
@@ -46,12 +46,12 @@ impl<T> State<T> {
         self.first + self.messages.len() as u64
     }
 
-    /// What nobody wants any more, from the front, to be dropped without the lock.
-    fn pop_unwanted(&mut self) -> Vec<Slot<T>> {
-        let unwanted = |slot: &&Slot<T>| slot.wanted == 0;
-        let count = self.messages.iter().take_while(unwanted).count();
-        self.first += count as u64;
-        self.messages.drain(..count).collect()
+    /// Removes what nobody wants any more. It is freed by who has its last portion.
+    fn pop_unwanted(&mut self) {
+        while self.messages.front().is_some_and(|m| m.count() == 0) {
+            self.messages.pop_front();
+            self.first += 1;
+        }
     }
 }
 
@@ -74,33 +74,32 @@ impl<T> Channel<T> {
     }
 
     /// Takes up to [`BATCH`] messages from the number `next` on for one receiver, which goes on to the next. Returns the first.
-    fn take(&self, next: &mut u64, batch: &mut VecDeque<Arc<T>>) -> Result<Arc<T>, TryRecvError> {
+    fn take(
+        &self,
+        next: &mut u64,
+        batch: &mut VecDeque<Portion<T>>,
+    ) -> Result<Portion<T>, TryRecvError> {
         if let Some(message) = batch.pop_front() {
             return Ok(message);
         }
-        let unwanted = {
-            let mut state = self.lock();
-            if *next < state.first {
-                let missed = state.first - *next;
-                *next = state.first;
-                return Err(TryRecvError::Lagged(missed));
-            }
-            let place = (*next - state.first) as usize;
-            let end = state.messages.len().min(place + BATCH);
-            if place >= end {
-                return Err(match state.senders {
-                    0 => TryRecvError::Closed,
-                    _ => TryRecvError::Empty,
-                });
-            }
-            *next += (end - place) as u64;
-            for slot in state.messages.range_mut(place..end) {
-                slot.wanted -= 1;
-                batch.push_back(slot.message.clone());
-            }
-            state.pop_unwanted()
-        };
-        drop(unwanted);
+        let mut state = self.lock();
+        if *next < state.first {
+            let missed = state.first - *next;
+            *next = state.first;
+            return Err(TryRecvError::Lagged(missed));
+        }
+        let place = (*next - state.first) as usize;
+        let end = state.messages.len().min(place + BATCH);
+        if place >= end {
+            return Err(match state.senders {
+                0 => TryRecvError::Closed,
+                _ => TryRecvError::Empty,
+            });
+        }
+        *next += (end - place) as u64;
+        let messages = state.messages.range_mut(place..end);
+        batch.extend(messages.map(Portions::take));
+        state.pop_unwanted();
         Ok(batch.pop_front().expect("there was one"))
     }
 }
@@ -169,8 +168,7 @@ impl<T> Sender<T> {
             _oldest = state.messages.pop_front();
             state.first += 1;
         }
-        let message = Arc::new(message);
-        state.messages.push_back(Slot { message, wanted });
+        state.messages.push_back(Portions::new(message, wanted));
         drop(state);
         self.channel.changed.notify_all();
         Ok(wanted)
@@ -232,7 +230,7 @@ pub struct Receiver<T> {
     /// The number of the next message that it wants.
     next: u64,
     /// Messages that it took out, but did not give yet.
-    batch: VecDeque<Arc<T>>,
+    batch: VecDeque<Portion<T>>,
 }
 
 impl<T> Receiver<T> {
@@ -263,7 +261,7 @@ impl<T: Clone> Receiver<T> {
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         above::check();
         let taken = self.channel.take(&mut self.next, &mut self.batch);
-        taken.map(Arc::unwrap_or_clone)
+        taken.map(Portion::into_value)
     }
 
     /// Waits for the next message.
@@ -283,10 +281,13 @@ impl<T: Clone> Receiver<T> {
             next,
             batch,
         } = self;
+        if let Some(message) = batch.pop_front() {
+            return Ok(message.into_value());
+        }
         loop {
             let changed = channel.changed.notified();
             match channel.take(next, batch) {
-                Ok(message) => return Ok(Arc::unwrap_or_clone(message)),
+                Ok(message) => return Ok(message.into_value()),
                 Err(TryRecvError::Lagged(missed)) => return Err(RecvError::Lagged(missed)),
                 Err(TryRecvError::Closed) => return Err(RecvError::Closed),
                 Err(TryRecvError::Empty) => changed.await,
@@ -306,17 +307,13 @@ impl<T: Clone> Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        let unwanted = {
-            let mut state = self.channel.lock();
-            state.receivers -= 1;
-            let from = self.next.saturating_sub(state.first) as usize;
-            state
-                .messages
-                .range_mut(from..)
-                .for_each(|slot| slot.wanted -= 1);
-            state.pop_unwanted()
-        };
-        drop(unwanted);
+        let mut state = self.channel.lock();
+        state.receivers -= 1;
+        let from = self.next.saturating_sub(state.first) as usize;
+        let unwanted = state.messages.range_mut(from..).map(Portions::take);
+        self.batch.extend(unwanted);
+        state.pop_unwanted();
+        // The portions are given back without the lock: the drop of a message is anybody's code.
     }
 }
 

@@ -3,7 +3,7 @@
 //! A thread that sleeps when nobody will wake it is a deadlock, which loom reports; so each model that ends shows that no wake-up
 //! was lost. Data that a primitive guards is a loom cell, so that an access which the primitive did not order is reported, too.
 
-use super::{Notify, Semaphore, lists::Key, mpsc, oneshot, raw::RawMutex};
+use super::{Notify, Semaphore, lists::Key, mpsc, oneshot, portions::Portions, raw::RawMutex};
 use crate::task::Guarded;
 use loom::{
     sync::{Arc, Condvar, Mutex},
@@ -271,5 +271,35 @@ fn a_sender_that_waits_for_a_receiver_that_goes_gets_its_message_back() {
         let thread = thread::spawn(move || drop(receiver));
         assert!(block_on(sender.send(1)).is_err());
         thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_oneshot_that_both_sides_leave_at_once_is_freed_once() {
+    for closes in [true, false] {
+        model(move || {
+            let (sender, mut receiver) = oneshot::channel();
+            let thread = thread::spawn(move || sender.send(Arc::new(7)).is_ok());
+            let early =
+                std::pin::Pin::new(&mut receiver).poll(&mut Context::from_waker(Waker::noop()));
+            if closes {
+                receiver.close();
+            }
+            drop((receiver, early));
+            thread.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_value_in_portions_is_freed_once() {
+    model(|| {
+        let mut portions = Portions::new(Arc::new(7), 3);
+        let (one, two) = (portions.take(), portions.take());
+        let first = thread::spawn(move || *one.into_value());
+        let second = thread::spawn(move || drop(two));
+        drop(portions);
+        assert_eq!(first.join().unwrap(), 7);
+        second.join().unwrap();
     });
 }

@@ -43,6 +43,7 @@
 //! | `inherit.rs`, `overtaken.rs` | its holder's inherited level; tasks that wait for themselves |
 //! | `rwlock.rs`, `once_cell.rs` | semaphores with data |
 //! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
+//! | `portions.rs` | a broadcast message and who still wants it |
 //! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
 //! | `above.rs` | what is needed of the floors above |
 
@@ -68,6 +69,8 @@ pub mod mpsc;
 mod notify;
 pub mod oneshot;
 mod overtaken;
+#[cfg_attr(urgency_loom, allow(dead_code, reason = "used in a model only"))]
+mod portions;
 mod queue;
 mod raw;
 mod semaphore;

@@ -2,13 +2,15 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, `LOCKED` says locked, `KNOWN` that the holder is known to [`Inheritance`], above them is the *name* of the task that holds
-//! the lock; 0 if it is no task. It is there so that a waiter finds out for whom it waits, at no cost for those who do not.
+//! Bit 0 is the queue's, `LOCKED` says locked, `KNOWN` that the holder is known to [`Inheritance`], `PASSED` that the lock was granted to a
+//! waiter that did not come for it yet, above them is the *name* of the task that holds the lock; 0 if it is no task. It is there so that a waiter finds out for whom it waits, at no cost for those who do not.
 //!
 //! # Protocol
 //!
 //! 1. *Lock*: one compare-and-swap, if it is free. It is never free while somebody waits.
-//! 2. Otherwise enter the queue, and let the holder inherit (inherit.rs).
+//! 2. If nobody waits and the holder may be running, look again for a moment: a short critical section is over before a place in the queue is
+//!    taken. Who does that has no place yet, and as soon as somebody has, no newcomer gets the lock before him; so the order
+//!    of arrival holds among those who queue. Otherwise enter the queue, and let the holder inherit (inherit.rs).
 //! 3. *Unlock*: one compare-and-swap, if nobody waits and the holder is not known. Otherwise the lock is granted to the waiter
 //!    whose turn it is, and stays locked all the time; then the old holder gives back what it inherited.
 //! 4. *Drop of a waiter*: if the lock was granted to it, unlock.
@@ -34,6 +36,7 @@ use super::{
 };
 use crate::task::{Lock, TaskRef};
 use std::{
+    hint,
     panic::Location,
     sync::{Arc, OnceLock},
     task::{Context, Poll},
@@ -41,7 +44,11 @@ use std::{
 
 const LOCKED: u64 = 2;
 const KNOWN: u64 = 4;
-const SHIFT: u32 = 3;
+const PASSED: u64 = 8;
+const SHIFT: u32 = 4;
+
+/// How often a newcomer looks again before it queues: a few hundred nanoseconds, which is what queueing costs.
+const LOOKS: u32 = 16;
 
 /// See the module's text.
 pub(super) struct RawMutex {
@@ -94,12 +101,31 @@ impl RawMutex {
     ) -> Poll<()> {
         if key.is_none() {
             std::task::ready!(above::begin(cx));
-            if self.try_lock() {
+            if self.try_lock() || self.try_for_a_moment() {
                 return Poll::Ready(());
             }
             return self.enter(key, cx, caller);
         }
         self.poll_waiting(key, cx, caller)
+    }
+
+    /// Step 2, before the queue.
+    #[cold]
+    fn try_for_a_moment(&self) -> bool {
+        if !above::others_run() {
+            return false;
+        }
+        for _ in 0..LOOKS {
+            let word = self.queue.word();
+            if word & (QUEUED | PASSED) != 0 {
+                return false;
+            }
+            if word & LOCKED == 0 && self.try_lock() {
+                return true;
+            }
+            hint::spin_loop();
+        }
+        false
     }
 
     /// Step 2.
@@ -129,6 +155,7 @@ impl RawMutex {
         };
         if let Some(place) = Self::unclaimed(&queue, word, name) {
             queue.revoke(place, waiter, waker);
+            queue.change(|word| word & !PASSED);
             self.note_contention(&queue);
             drop(queue);
             self.waited(own.as_ref());
@@ -180,6 +207,9 @@ impl RawMutex {
                 queue.revoke(place, waiter, waker);
             }
             overtook = true;
+        }
+        if granted.is_some() || overtook {
+            queue.change(|word| word & !PASSED);
         }
         drop(queue);
         drop(unused);
@@ -236,7 +266,7 @@ impl RawMutex {
             let name = waiter.name;
             let (waiter, waker) = queue.grant(name).expect("it is the first");
             wakers.push(waker);
-            word = LOCKED | name << SHIFT;
+            word = LOCKED | PASSED | name << SHIFT;
             next = waiter.task;
         }
         let others = queue.first_level();

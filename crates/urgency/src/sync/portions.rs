@@ -1,0 +1,146 @@
+//! A value for several receivers, each of which owns a *portion* of it.
+//!
+//! An `Arc` counts each time it is handed on. Here all portions are counted when the value is made, and handing one on is a move: a
+//! receiver's whole cost is one locked instruction when it is done, and none if it is the last, which gets the value itself.
+//!
+//! # Rules
+//!
+//! 1. `left` is the sum of the portions that exist, those in [`Portions`] included.
+//! 2. Whoever gives portions back makes `left` smaller by their number; who makes it zero frees the value.
+//! 3. Who has the only portion may move the value out: nobody is left who could make another.
+
+use crate::facade::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release, fence};
+use std::{mem, ptr::NonNull};
+
+struct Shared<T> {
+    left: AtomicUsize,
+    value: T,
+}
+
+/// Some portions of a value.
+pub(super) struct Portions<T> {
+    of: NonNull<Shared<T>>,
+    count: usize,
+}
+
+/// One portion of a value.
+pub(super) struct Portion<T>(NonNull<Shared<T>>);
+
+// SAFETY: as for an `Arc`: the value is read by several threads, and moved to or dropped by any of them.
+unsafe impl<T: Send + Sync> Send for Portions<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Portions<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Send for Portion<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Portion<T> {}
+
+/// Gives `count` portions back.
+///
+/// # Safety
+/// The caller has them, and does not use them again.
+unsafe fn give_back<T>(of: NonNull<Shared<T>>, count: usize) {
+    // SAFETY: the portions keep it alive.
+    if unsafe { of.as_ref() }.left.fetch_sub(count, Release) == count {
+        fence(Acquire);
+        // SAFETY: made from a box, and no portion is left (rule 2).
+        drop(unsafe { Box::from_raw(of.as_ptr()) });
+    }
+}
+
+impl<T> Portions<T> {
+    /// `value` in `count` portions, of which there must be one at least.
+    pub(super) fn new(value: T, count: usize) -> Self {
+        assert!(count > 0, "nobody would free it");
+        let shared = Box::new(Shared {
+            left: AtomicUsize::new(count),
+            value,
+        });
+        Portions {
+            of: NonNull::from(Box::leak(shared)),
+            count,
+        }
+    }
+
+    /// How many are left here.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Takes one.
+    pub(super) fn take(&mut self) -> Portion<T> {
+        self.count = self.count.checked_sub(1).expect("a portion is left");
+        Portion(self.of)
+    }
+}
+
+impl<T> Drop for Portions<T> {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            // SAFETY: they are here.
+            unsafe { give_back(self.of, self.count) };
+        }
+    }
+}
+
+impl<T: Clone> Portion<T> {
+    /// The value, or a clone if others have portions of it.
+    pub(super) fn into_value(self) -> T {
+        // SAFETY: the portion keeps it alive.
+        let shared = unsafe { self.0.as_ref() };
+        if shared.left.load(Acquire) != 1 {
+            return shared.value.clone();
+        }
+        let of = self.0;
+        mem::forget(self);
+        // SAFETY: made from a box, and the only portion is ours (rule 3).
+        unsafe { Box::from_raw(of.as_ptr()) }.value
+    }
+}
+
+impl<T> Drop for Portion<T> {
+    fn drop(&mut self) {
+        // SAFETY: it is the one that this is.
+        unsafe { give_back(self.0, 1) };
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_value_is_freed_with_its_last_portion_wherever_that_is() {
+        for order in 0..3 {
+            let value = Arc::new(());
+            let mut portions = Portions::new(value.clone(), 3);
+            let mut parts = vec![Some(portions.take()), Some(portions.take())];
+            assert_eq!(portions.count(), 1);
+            parts.rotate_left(order % 2);
+            if order == 2 {
+                drop(portions);
+                assert_eq!(Arc::strong_count(&value), 2);
+                parts.clear();
+            } else {
+                let cloned = parts[0].take().unwrap().into_value();
+                drop(parts);
+                assert_eq!(Arc::strong_count(&value), 3);
+                drop((cloned, portions));
+            }
+            assert_eq!(Arc::strong_count(&value), 1);
+        }
+    }
+
+    #[test]
+    fn who_has_the_only_portion_gets_the_value_itself() {
+        let value = Arc::new(());
+        let mut portions = Portions::new(value.clone(), 2);
+        let (first, last) = (portions.take(), portions.take());
+        let cloned = first.into_value();
+        assert_eq!(Arc::strong_count(&value), 3);
+        let moved = last.into_value();
+        assert_eq!(Arc::strong_count(&value), 3);
+        drop((cloned, moved));
+    }
+}
