@@ -203,3 +203,70 @@ fn borrowed_data_is_written_by_both_sides() {
     double(&mut numbers);
     assert!(numbers.iter().enumerate().all(|(i, n)| *n == 2 * i as u32));
 }
+
+#[test]
+fn a_sync_of_a_scope_inside_a_join_runs_each_closure_once() {
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let (children, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        runtime.run(|| {
+            for _ in 0..100 {
+                scope(|s| {
+                    s.spawn(|| children.fetch_add(1, Relaxed));
+                    join(
+                        || {
+                            s.spawn(|| children.fetch_add(1, Relaxed));
+                            s.sync();
+                        },
+                        || others.fetch_add(1, Relaxed),
+                    );
+                    s.sync();
+                });
+            }
+        });
+        assert_eq!((children.into_inner(), others.into_inner()), (200, 100));
+    }
+}
+
+#[test]
+fn a_sync_of_an_outer_scope_leaves_the_children_of_an_inner_one_to_that() {
+    for workers in [1, 2] {
+        let done = AtomicUsize::new(0);
+        runtime(workers).run(|| {
+            scope(|outer| {
+                outer.spawn(|| done.fetch_add(1, Relaxed));
+                let mut seen = 0;
+                scope(|inner| {
+                    outer.sync();
+                    inner.spawn(|| seen = 7);
+                    outer.sync();
+                });
+                assert_eq!(seen, 7);
+            });
+        });
+        assert_eq!(done.into_inner(), 1);
+    }
+}
+
+#[test]
+fn a_countdown_waited_for_inside_a_join_ends_and_leaves_the_join_its_job() {
+    use urgency::embed::{Countdown, Host};
+    for workers in [1, 2] {
+        let (done, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        runtime(workers).run(|| {
+            let host = Host::current().unwrap();
+            for _ in 0..20 {
+                let ended = Countdown::new(1);
+                // SAFETY: waited for below.
+                unsafe {
+                    host.spawn_unchecked(|| {
+                        done.fetch_add(1, Relaxed);
+                        Countdown::one_ended(&ended);
+                    });
+                }
+                join(|| ended.wait(), || others.fetch_add(1, Relaxed));
+            }
+        });
+        assert_eq!((done.into_inner(), others.into_inner()), (20, 20));
+    }
+}

@@ -451,3 +451,86 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
         );
     });
 }
+
+/// Runs `f` on a second worker, while the calling code waits for that in a job of a `join`.
+fn stolen<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    let started = AtomicBool::new(false);
+    let wait = || {
+        while !started.load(SeqCst) {
+            std::hint::spin_loop();
+        }
+    };
+    let f = || {
+        started.store(true, SeqCst);
+        f()
+    };
+    urgency::join(wait, f).1
+}
+
+#[test]
+fn stolen_jobs_have_the_deadline_and_the_locals_of_the_code_that_forked_them() {
+    static NAME: Local<&str> = Local::new();
+    let name = || NAME.get().as_deref().copied();
+    ends(move || {
+        let runtime = runtime(2);
+        let at = Instant::now() + Duration::from_secs(3600);
+        let seen = runtime.block_on(NAME.with("outer", async {
+            with_deadline(at, async {
+                let inside = AtomicBool::new(false);
+                // Stolen while the code that forked it is in another frame already.
+                let wait = || {
+                    while !inside.load(SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                };
+                let (_, (found, until, spawned)) = urgency::join(
+                    || NAME.with_blocking("inner", wait),
+                    || {
+                        inside.store(true, SeqCst);
+                        let spawned = urgency::spawn(async { NAME.get() });
+                        (name(), deadline(), spawned.get().unwrap())
+                    },
+                );
+                assert_eq!((found, until), (Some("outer"), Some(at)));
+                assert_eq!(spawned.as_deref(), Some(&"outer"));
+                let inner = NAME.with_blocking("inner", || stolen(|| (name(), stolen(name))));
+                (inner, stolen(name))
+            })
+            .await
+        }));
+        let inner = (Some("inner"), Some("inner"));
+        assert_eq!(seen, Ok((inner, Some("outer"))));
+        assert_eq!(runtime.run(|| stolen(name)), None);
+        let outside = NAME.with_blocking("outside", || runtime.run(|| stolen(name)));
+        assert_eq!(outside, Some("outside"));
+    });
+}
+
+#[test]
+fn a_child_of_a_scope_has_the_locals_of_the_code_that_spawned_it_wherever_it_runs() {
+    static NAME: Local<&str> = Local::new();
+    let name = || NAME.get().as_deref().copied();
+    for workers in [1, 2] {
+        let runtime = runtime(workers);
+        let seen = std::sync::Mutex::new(Vec::new());
+        runtime.run(|| {
+            urgency::scope(|scope| {
+                let note = |expected| seen.lock().unwrap().push((expected, name()));
+                for _ in 0..100 {
+                    scope.spawn(move || note(None));
+                    NAME.with_blocking("inner", || {
+                        scope.spawn(move || note(Some("inner")));
+                    });
+                }
+                NAME.with_blocking("around", || {
+                    scope.spawn(move || note(Some("around")));
+                    scope.sync();
+                    urgency::join(|| (), || note(Some("around")));
+                });
+            });
+        });
+        let seen = seen.into_inner().unwrap();
+        assert_eq!(seen.len(), 202);
+        assert!(seen.iter().all(|(expected, found)| expected == found));
+    }
+}

@@ -49,6 +49,8 @@ pub struct Countdown {
     waiter: Waiter,
     /// Where the waiting stack's deque began.
     base: usize,
+    /// The innermost scope there, as an identity.
+    scope: *const (),
 }
 
 enum Waiter {
@@ -62,6 +64,11 @@ enum Sleeper {
     Stack(Arc<Stack>),
     Thread(Thread),
 }
+
+// SAFETY: the scope is compared only, the waiter is `Sync`, and the rest is plain or atomic.
+unsafe impl Send for Countdown {}
+// SAFETY: as above.
+unsafe impl Sync for Countdown {}
 
 // SAFETY: the pointer is used as a reference to a stack, which is `Sync`.
 unsafe impl Send for Waiter {}
@@ -106,6 +113,7 @@ impl Countdown {
             left: AtomicUsize::new(count),
             waiter: Waiter::here(),
             base: Stack::with_current(|me| me.map_or(0, |me| me.deque.bottom())),
+            scope: Stack::with_current(|me| me.map_or(ptr::null(), Stack::innermost_scope)),
         }
     }
 
@@ -141,8 +149,8 @@ impl Countdown {
         }
     }
 
-    /// Waits until the count is zero. A stack first runs what lies on its deque since the countdown was made, and
-    /// suspends then; nothing else runs on top of it.
+    /// Waits until the count is zero. A stack first runs what lies on its deque since the countdown was made (unless a `join` or a scope that
+    /// began since then is not over), and suspends then; nothing else runs on top of it.
     ///
     /// # Panics
     ///
@@ -172,7 +180,11 @@ impl Countdown {
 
     fn wait_on(&self, me: &Stack) {
         check(me);
-        run::run_pushed_above(me, self.base);
+        // What began after the countdown was made, and is not over, relies on the indices of its jobs: others run them then.
+        if ptr::eq(me.innermost_scope(), self.scope) && me.deque.is_boxed_above(self.base) {
+            me.frames.lower(self.base);
+            run::run_pushed_above(me, self.base);
+        }
         let shared = me.runtime();
         while self.left.load(Ordering::Acquire) != 0 {
             shared.come_in(me);

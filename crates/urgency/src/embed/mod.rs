@@ -23,6 +23,7 @@ pub use countdown::Countdown;
 use crate::{
     LevelId, Runtime,
     fork::join_told as join_told_on,
+    life::{inherited, inheriting},
     runtime::rank_on,
     sched::{StolenJob, find::on_steal, run, shared::Shared, stack::Stack},
 };
@@ -162,11 +163,11 @@ impl Host {
     ///
     /// What `f` borrows lives until it has run; a [`Countdown`] tells.
     pub unsafe fn spawn_unchecked<F: FnOnce() + Send>(&self, f: F) {
-        let job = boxed::boxed(f);
+        let job = boxed::boxed(inheriting(f));
         Stack::with_current(|me| match me {
             Some(me) if self.is_of(me) && me.level() == self.level => {
                 // SAFETY: `me` is the calling thread's stack; the job is a box that is freed by its run.
-                unsafe { me.deque.push(job) };
+                unsafe { me.deque.push_boxed(job) };
                 me.deque.make_room();
                 run::check(me);
             }
@@ -207,6 +208,7 @@ impl Host {
         StolenJob {
             job,
             level: self.level,
+            inherited: inherited(),
         }
     }
 

@@ -30,6 +30,9 @@
 //! A job found stolen resets the deque to that index: everything below was stolen before it, and
 //! jobs pushed while waiting for it start there.
 //!
+//! A slot's lowest bit says that the job is *its own box* (a child of a scope), and not in the frame of a `join`. Whoever runs jobs in
+//! the midst of a computation looks at it first, since a `join` that has not ended takes its job back by its index.
+//!
 //! The array is bounded only by memory; growing takes the lock, so thieves need no reclamation
 //! scheme. Rejected: a linked list through the frames (0.1 ns slower, and halving needs indices); a
 //! lock-free steal (a thief's cost is dominated by cache misses anyway, and the lock lets growth and
@@ -53,6 +56,14 @@ type Slot = AtomicPtr<Job>;
 const INITIAL_SLOTS: usize = 256;
 #[cfg(urgency_loom)]
 const INITIAL_SLOTS: usize = 4;
+
+/// In a slot: the job is a box of its own.
+const BOXED: usize = 1;
+
+fn of_slot(slot: &Slot) -> *const Job {
+    slot.load(Ordering::Relaxed)
+        .map_addr(|address| address & !BOXED)
+}
 
 /// How the owner's pop ended.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -147,6 +158,28 @@ impl Deque {
         index
     }
 
+    /// As [`Deque::push`], for a job that is a box of its own.
+    ///
+    /// # Safety
+    /// As [`Deque::push`].
+    #[inline(always)]
+    pub(crate) unsafe fn push_boxed(&self, job: *const Job) {
+        // SAFETY: by the caller's promise. Who reads the slot removes the bit.
+        unsafe { self.push(job.map_addr(|address| address | BOXED)) };
+    }
+
+    /// Whether all jobs from `base` on are boxes of their own: no `join` that was called since then is unfinished. Meaningful for the
+    /// owner.
+    #[cold]
+    pub(crate) fn is_boxed_above(&self, base: usize) -> bool {
+        let slots = self.slots.load(Ordering::Relaxed);
+        (base..self.bottom()).all(|index| {
+            // SAFETY: the index was pushed, so it is in the array, which only the owner replaces.
+            let slot = unsafe { &*slots.add(index) };
+            slot.load(Ordering::Relaxed).addr() & BOXED != 0
+        })
+    }
+
     /// Grows the array if the last push took its last slot.
     #[inline]
     pub(crate) fn make_room(&self) {
@@ -193,7 +226,7 @@ impl Deque {
     pub(crate) unsafe fn popped_job(&self, index: usize) -> *const Job {
         let slots = self.slots.load(Ordering::Relaxed);
         // SAFETY: the index was pushed, so it is in the array.
-        unsafe { &*slots.add(index) }.load(Ordering::Relaxed)
+        of_slot(unsafe { &*slots.add(index) })
     }
 
     #[cold]
@@ -249,13 +282,13 @@ impl Deque {
     }
 
     /// A thief takes the oldest public job, if `admit` (asked when there is one) allows it. `on_steal`
-    /// runs under the lock, before the owner can learn that the job is gone. With `raise`, a thief
+    /// runs under the lock with the job and its index, before the owner can learn that the job is gone. With `raise`, a thief
     /// that finds only private jobs makes the oldest half public itself.
     pub(crate) fn steal(
         &self,
         raise: bool,
         admit: impl FnOnce() -> bool,
-        on_steal: impl FnOnce(*const Job),
+        on_steal: impl FnOnce(*const Job, usize),
     ) -> Stolen {
         if !raise && chaos::one_in(4) {
             return Stolen::Contended;
@@ -281,9 +314,9 @@ impl Deque {
         if !admit() {
             return Stolen::Empty;
         }
-        let job = buffer[top].load(Ordering::Relaxed).cast_const();
+        let job = of_slot(&buffer[top]);
         self.public.top.store(top + 1, Ordering::Relaxed);
-        on_steal(job);
+        on_steal(job, top);
         Stolen::Job(job, top + 1 < split)
     }
 
@@ -391,7 +424,7 @@ mod loom_models {
         }
 
         fn steal(&self, raise: bool) {
-            if let Stolen::Job(job, _) = self.deque.steal(raise, || true, |_| ()) {
+            if let Stolen::Job(job, _) = self.deque.steal(raise, || true, |_, _| ()) {
                 self.take(job);
             }
         }

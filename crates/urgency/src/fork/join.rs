@@ -19,7 +19,6 @@ use crate::{
     sched::{
         StolenJob,
         attention::SHARE,
-        find::on_steal,
         run::{self, check},
         stack::Stack,
     },
@@ -217,7 +216,7 @@ where
         check(me);
         if let Some(leap) = steal_back(me, job, turns) {
             let base = me.deque.bottom();
-            run::run_stolen(me, &leap);
+            run::run_stolen(me, leap);
             run::run_pushed_above(me, base);
             since = clock::now();
             turns = 0;
@@ -259,19 +258,20 @@ where
     // deque's lock, so the thief cannot have gone on to anything else.
     let admit = || !latch.is_done();
     let raise = turns > TURNS_BEFORE_RAISE;
-    match thief.deque.steal(raise, admit, on_steal) {
-        Stolen::Job(job, _) => {
+    match thief.steal(raise, admit) {
+        (Stolen::Job(job, _), inherited) => {
             let worker = me.worker();
             worker.at(me.level()).leaps.add(1);
             Some(StolenJob {
                 job,
                 level: me.level(),
+                inherited,
             })
         }
-        Stolen::OnlyPrivate => {
+        (Stolen::OnlyPrivate, _) => {
             thief.attention.request(SHARE);
             None
         }
-        Stolen::Empty | Stolen::Contended => None,
+        (Stolen::Empty | Stolen::Contended, _) => None,
     }
 }

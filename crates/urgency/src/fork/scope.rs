@@ -14,13 +14,18 @@
 //! 1. `owner` is the stack that opened the scope; only it looks at `base`.
 //! 2. `remote` never becomes zero while a counted child can still spawn: a child is counted before its
 //!    parent ends.
-//! 3. Whoever makes `remote` zero wakes the owner and does not touch the scope afterwards: the
+//! 3. The stack runs children only when the scope ends, or in a `sync` while nothing that began inside the scope is unfinished: an inner
+//!    scope and a `join` rely on the indices of their jobs. (The deque's tags and the stack's innermost scope tell.)
+//! 4. Whoever makes `remote` zero wakes the owner and does not touch the scope afterwards: the
 //!    decrement that shows zero is its last access.
 
 use super::job::{Job, Kind, Payload};
-use crate::sched::{
-    run::{self, check},
-    stack::Stack,
+use crate::{
+    life::inheriting,
+    sched::{
+        run::{self, check},
+        stack::Stack,
+    },
 };
 use std::{
     cell::Cell,
@@ -120,8 +125,10 @@ where
         scope: PhantomData,
         env: PhantomData,
     };
+    let outer = me.enter_scope((&raw const scope).cast());
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
     scope.wait(me);
+    me.enter_scope(outer);
     match result {
         Err(panic) => resume_unwind(panic),
         Ok(result) => {
@@ -177,16 +184,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if counted {
             self.remote.fetch_add(1, Ordering::Relaxed);
         }
-        let child: Box<Child<F, T>> = Box::new(Child {
-            job: Job::new(&Child::<F, T>::KIND),
-            scope: ptr::from_ref(self).cast::<Scope<'static, 'static>>(),
-            counted: Cell::new(counted),
-            closure: child,
-            result: PhantomData,
-        });
+        let child = Child::boxed(self, counted, inheriting(child));
         // SAFETY: `me` is the calling thread's stack; the box lives until it has run, which is before
         // the scope ends: it is in the owner's deque above `base`, or counted.
-        unsafe { me.deque.push(Box::into_raw(child).cast::<Job>()) };
+        unsafe { me.deque.push_boxed(child) };
         me.deque.make_room();
         check(me);
     }
@@ -194,7 +195,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits until all children that were spawned so far have ended.
     ///
     /// Called by a child, or on another thread than the one that opened the scope, it would wait for the
-    /// caller itself and therefore does nothing.
+    /// caller itself and therefore does nothing. Nor does it where something that began inside the scope is not over: in a closure of
+    /// a `join`, or in an inner scope.
     ///
     /// # Panics
     ///
@@ -215,9 +217,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// ```
     pub fn sync(&'scope self) {
         let me = Stack::current_ptr();
-        if ptr::eq(me, self.owner.as_ptr()) && self.nested.get() == 0 {
-            // SAFETY: it is the calling thread's stack, which it keeps while it is bound.
-            self.wait(unsafe { &*me });
+        if !ptr::eq(me, self.owner.as_ptr()) || self.nested.get() != 0 {
+            return;
+        }
+        // SAFETY: it is the calling thread's stack, which it keeps while it is bound.
+        let me = unsafe { &*me };
+        if ptr::eq(me.innermost_scope(), ptr::from_ref(self).cast())
+            && me.deque.is_boxed_above(self.base)
+        {
+            me.frames.lower(self.base);
+            self.wait(me);
             self.resume_panic();
         }
     }
@@ -309,6 +318,17 @@ struct Child<F, T> {
 }
 
 impl<F: FnOnce() -> T + Send, T> Child<F, T> {
+    fn boxed(scope: &Scope<'_, '_>, counted: bool, closure: F) -> *const Job {
+        let child = Box::new(Child::<F, T> {
+            job: Job::new(&Self::KIND),
+            scope: ptr::from_ref(scope).cast::<Scope<'static, 'static>>(),
+            counted: Cell::new(counted),
+            closure,
+            result: PhantomData,
+        });
+        Box::into_raw(child).cast::<Job>().cast_const()
+    }
+
     const KIND: Kind = Kind {
         execute: Self::execute,
         stolen: Self::stolen,

@@ -4,18 +4,18 @@
 //! poll, and a closure for the time of its run. Spawning looks there: if there is nothing, which is one load, nothing is
 //! different; else the task is wrapped. A stack never changes its thread, so a closure that waits, or is abandoned, keeps its own.
 //!
-//! A job forked by `join` or `scope` that another stack steals does not see what its parent has.
+//! A job that another stack steals has what the code that forked it had, at no cost for the fork (frames.rs).
 //!
 //! *The deadline of a child*: a task that was spawned under a deadline and is still there at that time is cancelled, as by its handle. (Its
 //! output has no room for an error.) The timer is set when it first has to wait. A closure is not cut off once it has started.
 
 use super::local::Values;
 use crate::{
-    sched::run,
+    sched::{run, stack::Stack},
     time::{Sleep, Timeout, sleep_until},
 };
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     future::Future,
     mem,
     pin::Pin,
@@ -33,21 +33,69 @@ pub(crate) struct Inherited {
 
 thread_local! {
     static HERE: RefCell<Option<Arc<Inherited>>> = const { RefCell::new(None) };
+    /// Whether there is anything.
+    static ANY: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What the calling code has, if it has anything.
 #[inline]
 pub(crate) fn inherited() -> Option<Arc<Inherited>> {
+    if !ANY.get() {
+        return None;
+    }
     HERE.try_with(|here| here.borrow().clone()).ok().flatten()
 }
 
+/// `f` as code that has what the calling code has, wherever it runs.
+#[inline]
+pub(crate) fn inheriting<R>(f: impl FnOnce() -> R) -> impl FnOnce() -> R {
+    let inherited = inherited();
+    move || run_as(inherited, f)
+}
+
+/// Runs `f` as code that has exactly this.
+#[inline]
+pub(crate) fn run_as<R>(what: Option<Arc<Inherited>>, f: impl FnOnce() -> R) -> R {
+    if what.is_none() && !ANY.get() {
+        return f();
+    }
+    run_inside(what, f)
+}
+
+/// As [`run_as`], where it makes a difference.
+#[cold]
+fn run_inside<R>(what: Option<Arc<Inherited>>, f: impl FnOnce() -> R) -> R {
+    let entered = Stack::with_current(|me| {
+        me.is_some_and(|me| {
+            me.frames.enter(me.deque.bottom(), what.clone());
+            true
+        })
+    });
+    let _before = Before {
+        here: replace(what),
+        entered,
+    };
+    f()
+}
+
+fn replace(what: Option<Arc<Inherited>>) -> Option<Arc<Inherited>> {
+    ANY.set(what.is_some());
+    HERE.try_with(|here| here.replace(what)).ok().flatten()
+}
+
 /// Puts back what was there before.
-struct Before(Option<Arc<Inherited>>);
+struct Before {
+    here: Option<Arc<Inherited>>,
+    /// The stack has a frame more.
+    entered: bool,
+}
 
 impl Drop for Before {
     fn drop(&mut self) {
-        let before = mem::take(&mut self.0);
-        let gone = HERE.try_with(|here| here.replace(before));
+        let gone = replace(mem::take(&mut self.here));
+        if self.entered {
+            Stack::with_current(|me| me.expect("a stack's code ends there").frames.leave());
+        }
         drop(gone);
     }
 }
@@ -55,9 +103,7 @@ impl Drop for Before {
 impl Inherited {
     /// Runs `f` as code that has this.
     pub(crate) fn run<R>(self: &Arc<Self>, f: impl FnOnce() -> R) -> R {
-        let before = HERE.try_with(|here| here.replace(Some(self.clone())));
-        let _before = Before(before.ok().flatten());
-        f()
+        run_inside(Some(self.clone()), f)
     }
 
     /// `future`, as a task that inherits this.

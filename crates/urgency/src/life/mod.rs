@@ -19,6 +19,7 @@
 //! The test `a_wave_of_cancellations_under_overload_makes_room_at_once` counts it; `bench`'s `cancel-wave` measures it.
 
 mod admission;
+mod frames;
 mod inherited;
 mod local;
 mod panic_policy;
@@ -33,4 +34,5 @@ pub use scope::{TaskScope, task_scope};
 pub use token::{CancelGuard, CancelToken, Cancelled};
 
 pub(crate) use admission::Capacities;
-pub(crate) use inherited::inherited;
+pub(crate) use frames::Frames;
+pub(crate) use inherited::{Inherited, inherited, inheriting, run_as};

@@ -232,13 +232,18 @@ impl Shared {
         // Asked under the deque's lock: while a job lies there, its level is the stack's. The entry may be of
         // a time when the stack ran something else.
         let admit = || stack.level() == level;
-        match stack.deque.steal(false, admit, on_steal) {
+        let (stolen, inherited) = stack.steal(false, admit);
+        match stolen {
             Stolen::Job(job, more) => {
                 if more {
                     self.insert_deque(stack);
                 }
                 worker.at(level).steals.add(1);
-                Some(Work::Job(StolenJob { job, level }))
+                Some(Work::Job(StolenJob {
+                    job,
+                    level,
+                    inherited,
+                }))
             }
             Stolen::Contended | Stolen::Empty => {
                 // Its owner or another thief is at it, or its jobs are of another level. Public jobs must
@@ -462,7 +467,7 @@ impl Shared {
             level = stack.level();
             true
         };
-        let Stolen::Job(job, more) = stack.deque.steal(raise, admit, on_steal) else {
+        let (Stolen::Job(job, more), inherited) = stack.steal(raise, admit) else {
             return None;
         };
         if more {
@@ -476,7 +481,11 @@ impl Shared {
             }
         }
         worker.at(level).steals.add(1);
-        Some(Work::Job(StolenJob { job, level }))
+        Some(Work::Job(StolenJob {
+            job,
+            level,
+            inherited,
+        }))
     }
 
     /// A job that its owner does not publish: it sits in a long leaf.

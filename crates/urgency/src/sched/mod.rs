@@ -29,7 +29,7 @@ pub(crate) mod suspension;
 
 #[cfg(not(urgency_loom))]
 mod loop_modules {
-    use crate::{fork::job::Job, sched::stack::Stack, task::TaskRef};
+    use crate::{fork::job::Job, life::Inherited, sched::stack::Stack, task::TaskRef};
     use std::sync::Arc;
 
     /// A piece of work that a worker found.
@@ -48,6 +48,8 @@ mod loop_modules {
     pub(crate) struct StolenJob {
         pub(crate) job: *const Job,
         pub(crate) level: u8,
+        /// What the code that forked it had.
+        pub(crate) inherited: Option<Arc<Inherited>>,
     }
 
     // SAFETY: whoever took a job out of a deque owns the right to run it, on any thread: `join` and

@@ -13,7 +13,6 @@
 use super::{
     StolenJob, Work,
     attention::{Entered, FULL, PREEMPT, SHARE},
-    find::on_steal,
     shared::Shared,
     stack::Stack,
     worker::Worker,
@@ -21,6 +20,7 @@ use super::{
 use crate::{
     chaos,
     fork::deque::{Popped, Stolen},
+    life::run_as,
     os::clock,
     task::{Ran, TaskRef},
 };
@@ -418,14 +418,14 @@ impl Shared {
         worker.at(stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
-        run_stolen(me, &stolen);
+        run_stolen(me, stolen);
         run_pushed_above(me, 0);
         self.finish(me)
     }
 }
 
 /// Runs a job that the calling stack stole.
-pub(crate) fn run_stolen(me: &Stack, stolen: &StolenJob) {
+pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) {
     let job = stolen.job;
     // SAFETY: a stolen job is alive until it has run; nobody else runs it.
     unsafe {
@@ -434,10 +434,10 @@ pub(crate) fn run_stolen(me: &Stack, stolen: &StolenJob) {
             .store(std::ptr::from_ref(me).cast_mut(), Ordering::Release)
     };
     // SAFETY: as above. `kind` is read before the call that may end the job's life.
-    unsafe {
+    run_as(stolen.inherited, || unsafe {
         let execute = (*job).kind.execute;
         execute(job);
-    }
+    });
 }
 
 /// Runs the jobs that the calling stack pushed above `base` and nobody stole, youngest first.
@@ -467,12 +467,16 @@ pub(crate) fn run_pushed_above(me: &Stack, base: usize) {
 /// be the right-hand side of a `join` further out.
 pub(crate) fn run_own_oldest(me: &Stack) -> bool {
     check(me);
-    let Stolen::Job(job, _) = me.deque.steal(true, || true, on_steal) else {
+    let (Stolen::Job(job, _), inherited) = me.steal(true, || true) else {
         return false;
     };
     let base = me.deque.bottom();
-    let level = me.level();
-    run_stolen(me, &StolenJob { job, level });
+    let stolen = StolenJob {
+        job,
+        level: me.level(),
+        inherited,
+    };
+    run_stolen(me, stolen);
     run_pushed_above(me, base);
     true
 }

@@ -12,7 +12,15 @@ use super::{
     attention::Attention, mailbox::Mailbox, ring::Ring, shared::Shared, suspension::Suspension,
     worker::Worker,
 };
-use crate::{fork::deque::Deque, os::clock, task::Header};
+use crate::{
+    fork::{
+        deque::{Deque, Stolen},
+        job::Job,
+    },
+    life::{Frames, Inherited},
+    os::clock,
+    task::Header,
+};
 use std::{
     cell::Cell,
     ptr::{self, NonNull},
@@ -39,6 +47,10 @@ thread_local! {
 pub(crate) struct Stack {
     pub(crate) attention: Attention,
     pub(crate) deque: Deque,
+    /// What the code had that forked the jobs there.
+    pub(crate) frames: Frames,
+    /// The innermost scope that is open here, as an identity. The stack's own.
+    scope: AtomicPtr<()>,
     level: AtomicU8,
     /// The levels whose pools hold an entry for this deque, a bit for each.
     pub(crate) queued: AtomicU64,
@@ -86,6 +98,8 @@ impl Stack {
             level: AtomicU8::new(0),
             queued: AtomicU64::new(0),
             deque: Deque::new(),
+            frames: Frames::default(),
+            scope: AtomicPtr::new(ptr::null_mut()),
             worker: AtomicPtr::new(ptr::null_mut()),
             ring: Ring::new(),
             suspension: Suspension::new(),
@@ -189,6 +203,33 @@ impl Stack {
         // SAFETY: whoever runs on this stack keeps the runtime alive: a runtime thread holds an `Arc`
         // for its whole life, a guest borrows one while it is bound.
         unsafe { &*self.shared.as_ptr() }
+    }
+
+    /// As [`Deque::steal`], with what the thief inherits.
+    pub(crate) fn steal(
+        &self,
+        raise: bool,
+        admit: impl FnOnce() -> bool,
+    ) -> (Stolen, Option<Arc<Inherited>>) {
+        let mut inherited = None;
+        let on_steal = |job: *const Job, index| {
+            super::find::on_steal(job);
+            inherited = self.frames.at(index);
+        };
+        let stolen = self.deque.steal(raise, admit, on_steal);
+        (stolen, inherited)
+    }
+
+    /// A scope is opened, or over. Returns the one that was innermost.
+    #[inline]
+    pub(crate) fn enter_scope(&self, scope: *const ()) -> *const () {
+        let outer = self.scope.load(Ordering::Relaxed);
+        self.scope.store(scope.cast_mut(), Ordering::Relaxed);
+        outer
+    }
+
+    pub(crate) fn innermost_scope(&self) -> *const () {
+        self.scope.load(Ordering::Relaxed)
     }
 
     /// The worker that this stack holds. Only for the stack itself, or for who took its worker.

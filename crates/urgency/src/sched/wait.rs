@@ -18,7 +18,7 @@ use super::{
     stack::{Delivery, Stack},
     worker::Worker,
 };
-use crate::os;
+use crate::{life::run_as, os};
 use std::sync::{Arc, atomic::Ordering};
 
 impl Shared {
@@ -66,14 +66,17 @@ impl Shared {
             Work::Task(next) => {
                 self.go(me, next.level());
                 me.set_task(Some(next.as_raw()));
-                let ran = next.run();
-                me.set_task(task);
-                run::run_pushed_above(me, base);
+                let ran = run_as(None, || {
+                    let ran = next.run();
+                    me.set_task(task);
+                    run::run_pushed_above(me, base);
+                    ran
+                });
                 self.count_cancelled(ran);
             }
             Work::Job(job) => {
                 self.go(me, job.level);
-                run::run_stolen(me, &job);
+                run::run_stolen(me, job);
                 run::run_pushed_above(me, base);
             }
             Work::Resume(_) => unreachable!("a stack has its own thread"),
@@ -227,6 +230,7 @@ impl Shared {
                 self.await_worker(&me);
             }
         }
+        me.frames.enter_guest();
         self.go(&me, level);
         me
     }
@@ -234,6 +238,7 @@ impl Shared {
     /// The plain thread leaves; its worker goes on without it.
     pub(crate) fn leave_guest(&self, me: Arc<Stack>) {
         debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
+        me.frames.leave_guest();
         if self.finish(&me) {
             self.release_and_look(&me, me.worker());
             self.rouse_resting();
