@@ -17,8 +17,16 @@
 //! or a spawner, which stands before it in the list. `edges` are all other dependencies; `"sync": true` at
 //! a step says that whoever ends the last awaited thread goes on with it. `"yields"` is `"near"` or `"far"`.
 //! Spawned threads come before the rest of their spawner in serial order.
+//!
+//! A recording of the runtime (`Runtime::recording`) has more: when each thread was `finished`, and `recorded`, which says with how many
+//! workers, under what schedule, until when, and what scheduling cost. [`recorded`] makes a [`Report`] of it, so that the bounds are checked
+//! on what really happened.
 
-use crate::dag::{Builder, Dag, DagError, NONE, Yields};
+use crate::{
+    Machine, Report, Response,
+    bounds::{self, Check},
+    dag::{Builder, Dag, DagError, NONE, Yields},
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -31,6 +39,20 @@ struct Trace {
     threads: Vec<ThreadTrace>,
     #[serde(default)]
     edges: Vec<EdgeTrace>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recorded: Option<RecordedTrace>,
+}
+
+/// Times in nanoseconds.
+#[derive(Serialize, Deserialize, Clone, Copy)]
+#[serde(deny_unknown_fields)]
+struct RecordedTrace {
+    workers: usize,
+    /// Whether the schedule was prompt.
+    prompt: bool,
+    makespan: u64,
+    scheduling: u64,
+    searching: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -41,6 +63,8 @@ struct ThreadTrace {
     release: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     spawned_by: Option<Place>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    finished: Option<u64>,
     steps: Vec<Step>,
 }
 
@@ -131,10 +155,88 @@ impl std::error::Error for TraceError {}
 ///
 /// If the text is not of the format, or says something that is no DAG.
 pub fn read(text: &str) -> Result<Dag, TraceError> {
+    build(&parse(text)?).map(|(dag, _)| dag)
+}
+
+/// What a recording says of its own run.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// What happened. Only what a recording knows is there: workers, makespan, work, scheduling, searching, responses.
+    pub report: Report,
+    /// Brent's bound, and for a prompt schedule Theorem 1 for the thread that comes nearest to it.
+    pub checks: Vec<Check>,
+}
+
+/// What was recorded of the run itself, if the text is a recording.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn recorded(text: &str) -> Result<Option<Recorded>, TraceError> {
+    let trace = parse(text)?;
+    let Some(run) = trace.recorded else {
+        return Ok(None);
+    };
+    let (dag, made) = build(&trace)?;
+    let mut responses: Vec<Response> = (0..).zip(dag.threads()).map(unfinished).collect();
+    // A thread that was spawned is ready when its spawner's step has ended, of which only its own end is known: its
+    // response begins with the recorded ancestor's release.
+    for (number, thread) in trace.threads.iter().enumerate() {
+        let ready = match (thread.release, thread.spawned_by) {
+            (Some(release), _) => release,
+            (None, Some(by)) => responses[made[by.thread as usize] as usize].ready,
+            (None, None) => 0,
+        };
+        let response = &mut responses[made[number] as usize];
+        response.ready = ready;
+        response.done = thread.finished.unwrap_or(ready).max(ready);
+    }
+    let mut report = Report {
+        workers: run.workers,
+        makespan: run.makespan,
+        work: dag.total_work(),
+        scheduling: run.scheduling,
+        searching: run.searching,
+        responses,
+        ..Report::default()
+    };
+    report.summarise(dag.levels());
+    let machine = Machine {
+        workers: run.workers,
+        ..Machine::default()
+    };
+    let mut checks = vec![bounds::brent(&dag, &machine, &report)];
+    if run.prompt {
+        checks.extend(bounds::prompt_responses(
+            &dag,
+            &machine,
+            &report,
+            |thread| report.responses[thread as usize].root,
+        ));
+    }
+    Ok(Some(Recorded { report, checks }))
+}
+
+fn unfinished((thread, info): (u32, &crate::dag::ThreadInfo)) -> Response {
+    Response {
+        thread,
+        level: info.level,
+        ready: 0,
+        done: 0,
+        root: info.release.is_some(),
+    }
+}
+
+fn parse(text: &str) -> Result<Trace, TraceError> {
     let trace: Trace = serde_json::from_str(text).map_err(TraceError::Json)?;
     if trace.format != FORMAT {
         return Err(TraceError::Format(trace.format));
     }
+    Ok(trace)
+}
+
+/// The computation, and the number in it of each thread of the trace.
+fn build(trace: &Trace) -> Result<(Dag, Vec<u32>), TraceError> {
     let threads = &trace.threads;
     let mut children: Vec<Vec<(u32, u32)>> = vec![Vec::new(); threads.len()];
     for (number, thread) in threads.iter().enumerate() {
@@ -198,7 +300,8 @@ pub fn read(text: &str) -> Result<Dag, TraceError> {
         };
         dag.edge(vertex(edge.from)?, vertex(edge.to)?, edge.latency);
     }
-    dag.build().map_err(TraceError::Dag)
+    let dag = dag.build().map_err(TraceError::Dag)?;
+    Ok((dag, made))
 }
 
 /// Writes a computation. Threads keep their order if spawners come before what they spawn, as the generators and
@@ -231,6 +334,7 @@ pub fn write(dag: &Dag) -> String {
             level: info.level,
             release: info.release,
             spawned_by: None,
+            finished: None,
             steps,
         });
     }
@@ -257,6 +361,7 @@ pub fn write(dag: &Dag) -> String {
         format: FORMAT.to_owned(),
         threads,
         edges,
+        recorded: None,
     };
     serde_json::to_string(&trace).expect("numbers and names are JSON")
 }

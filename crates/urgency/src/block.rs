@@ -1,6 +1,9 @@
 //! Waiting in synchronous code: `block_on` for any future, `blocking` for calls that block the thread.
 
-use crate::sched::stack::Stack;
+use crate::{
+    record::{self, Waits},
+    sched::stack::Stack,
+};
 use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -38,6 +41,11 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 
 fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
     let waker = Waker::from(me.arc());
+    let (waits, waker) = if record::is_on() {
+        record::waits(waker)
+    } else {
+        (Waits::NEVER, waker)
+    };
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
@@ -47,7 +55,7 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
         }
         let shared = me.runtime();
         shared.come_in(me);
-        shared.suspend(me);
+        waits.during(|| shared.suspend(me));
         shared.go(me, me.level());
     }
 }

@@ -192,6 +192,8 @@ pub mod par;
 #[cfg(not(urgency_loom))]
 pub mod policy;
 #[cfg(not(urgency_loom))]
+mod record;
+#[cfg(not(urgency_loom))]
 mod runtime;
 mod sched;
 #[cfg(not(urgency_loom))]
@@ -211,6 +213,7 @@ pub use {
     block::{block_on, blocking},
     fork::{Scope, join, scope},
     level::LevelId,
+    record::Recording,
     runtime::{BuildError, Builder, MAX_WORKERS, Runtime},
     sched::shutdown::{Report, Shutdown},
     spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},

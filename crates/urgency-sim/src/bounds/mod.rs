@@ -25,7 +25,11 @@ mod response;
 
 pub use response::{fair_response, fair_response_alone, prompt_response, sample};
 
-use crate::{dag::Dag, machine::Machine, report::Report};
+use crate::{
+    dag::{Dag, Thread},
+    machine::Machine,
+    report::Report,
+};
 use serde::Serialize;
 use urgency_policy::pool::Kind;
 
@@ -158,6 +162,22 @@ pub fn expectations(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Che
     worst.into_iter().flatten().collect()
 }
 
+/// Theorem 1 for the sampled thread that comes nearest to it, of those that are asked for. `None` if the schedule is not prompt.
+pub fn prompt_responses(
+    dag: &Dag,
+    machine: &Machine,
+    report: &Report,
+    which: impl Fn(Thread) -> bool,
+) -> Option<Check> {
+    let mut threads: Vec<Thread> = (0..dag.threads().len() as Thread).collect();
+    threads.retain(|&thread| which(thread));
+    let most = threads.len().div_ceil(8).max(1);
+    let sampled: Vec<Thread> = threads.into_iter().step_by(most).collect();
+    response::worst(&sampled, |thread| {
+        prompt_response(dag, machine, report, thread)
+    })
+}
+
 /// All checks that make sense for a schedule, those of responses for the sampled threads: of the first run, and of
 /// all runs (with different seeds) for expectations.
 pub fn all(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
@@ -170,9 +190,7 @@ pub fn all(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
         steal_attempts(dag, machine, report),
         deviations(dag, machine, report),
     ];
-    checks.extend(response::worst(&sample(dag, 8), |thread| {
-        prompt_response(dag, machine, report, thread)
-    }));
+    checks.extend(prompt_responses(dag, machine, report, |_| true));
     checks.extend(expectations(dag, machine, reports));
     checks
 }

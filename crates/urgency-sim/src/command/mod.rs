@@ -52,6 +52,9 @@ fn perform(options: &Options) -> Result<(), Stop> {
         write(path, &trace::write(&dag))?;
     }
     print!("{}", table::computation(&dag));
+    if let Some(recorded) = options.recorded()? {
+        print!("{}", table::recorded(&recorded));
+    }
     if options.compare {
         return compare(options, &dag, &machine);
     }

@@ -163,11 +163,24 @@ impl Shape {
 }
 
 impl Options {
+    fn trace_text(&self) -> Result<Option<String>, Stop> {
+        let read = |path: &PathBuf| {
+            std::fs::read_to_string(path)
+                .map_err(|cause| failed(format!("{} cannot be read: {cause}", path.display())))
+        };
+        self.trace.as_ref().map(read).transpose()
+    }
+
+    /// What a trace says of the run that it was recorded from.
+    pub(super) fn recorded(&self) -> Result<Option<trace::Recorded>, Stop> {
+        match self.trace_text()? {
+            Some(text) => trace::recorded(&text).map_err(wrong),
+            None => Ok(None),
+        }
+    }
+
     pub(super) fn dag(&self) -> Result<Dag, Stop> {
-        if let Some(path) = &self.trace {
-            let text = std::fs::read_to_string(path);
-            let text = text
-                .map_err(|cause| failed(format!("{} cannot be read: {cause}", path.display())))?;
+        if let Some(text) = self.trace_text()? {
             return trace::read(&text).map_err(wrong);
         }
         let (size, work, seed) = (self.size.max(1), self.work, self.seed);

@@ -1,6 +1,6 @@
 //! Tables as text.
 
-use crate::{Report, bounds::Check, dag::Dag};
+use crate::{Report, bounds::Check, dag::Dag, trace::Recorded};
 use std::fmt::Write;
 
 /// Nanoseconds in a unit that makes them short.
@@ -24,6 +24,18 @@ pub(super) fn computation(dag: &Dag) -> String {
         time(work),
         time(span),
         work / span
+    )
+}
+
+/// What happened in the run that was recorded.
+pub(super) fn recorded(recorded: &Recorded) -> String {
+    let report = &recorded.report;
+    format!(
+        "recorded on {} workers: time {}, utilisation {:.1} %{}\nsimulated:\n",
+        report.workers,
+        time(report.makespan as f64),
+        report.utilisation() * 100.0,
+        checks(&recorded.checks)
     )
 }
 

@@ -11,6 +11,7 @@
 
 use super::local::Values;
 use crate::{
+    record::Strand,
     sched::{run, stack::Stack},
     time::{Sleep, Timeout, sleep_until},
 };
@@ -29,6 +30,8 @@ use std::{
 pub(crate) struct Inherited {
     pub(super) deadline: Option<Instant>,
     pub(super) values: Values,
+    /// The recorded thread whose code this is; see `record`.
+    pub(crate) strand: Option<Arc<Strand>>,
 }
 
 thread_local! {
@@ -106,6 +109,14 @@ impl Inherited {
         run_inside(Some(self.clone()), f)
     }
 
+    /// Runs `f`, the closure of a task that inherits this.
+    pub(crate) fn run_closure<R>(self: &Arc<Self>, f: impl FnOnce() -> R) -> R {
+        match &self.strand {
+            None => self.run(f),
+            Some(strand) => strand.run(|| self.run(f)),
+        }
+    }
+
     /// `future`, as a task that inherits this.
     pub(crate) fn carry<F: Future>(self: Arc<Self>, future: F) -> Carried<F> {
         Carried {
@@ -150,6 +161,15 @@ impl<F: Future> Future for Carried<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match self.future.inherited.strand.clone() {
+            None => self.poll_plain(cx),
+            Some(strand) => strand.poll(cx, |cx| self.poll_plain(cx)),
+        }
+    }
+}
+
+impl<F: Future> Carried<F> {
+    fn poll_plain(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         // SAFETY: as in `Within`; `limit` is Unpin.
         let (future, limit) = unsafe {
             let this = self.get_unchecked_mut();

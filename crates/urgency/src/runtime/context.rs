@@ -5,7 +5,7 @@ use crate::{
     LevelId,
     io::driver::Driver,
     level::WrongOrder,
-    life::inherited,
+    record,
     sched::{run, shared::Shared, stack::Stack},
     task::{self, Handle, TaskId, TaskRef, WaitError, WaitErrorKind},
 };
@@ -58,9 +58,14 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let (task, handle) = match inherited() {
+    let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new(future, shared.clone(), level),
-        Some(inherited) => task::new(inherited.carry(future), shared.clone(), level),
+        Some(inherited) => {
+            let strand = inherited.strand.clone();
+            let made = task::new(inherited.carry(future), shared.clone(), level);
+            record::named(strand, &made.0);
+            made
+        }
     };
     shared.admit(task);
     handle
@@ -71,9 +76,15 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let (task, handle) = match inherited() {
+    let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new_fn(closure, shared.clone(), level),
-        Some(inherited) => task::new_fn(move || inherited.run(closure), shared.clone(), level),
+        Some(inherited) => {
+            let strand = inherited.strand.clone();
+            let run = move || inherited.run_closure(closure);
+            let made = task::new_fn(run, shared.clone(), level);
+            record::named(strand, &made.0);
+            made
+        }
     };
     shared.admit(task);
     handle
@@ -212,6 +223,14 @@ pub(crate) fn waiting_for(awaited: &TaskRef) {
             task.begin_wait(awaited);
         }
     });
+}
+
+/// The calling code has the result of another task.
+#[inline]
+pub(crate) fn took(awaited: &TaskRef) {
+    if record::is_on() {
+        record::took(awaited);
+    }
 }
 
 /// The current task ended its wait for another.

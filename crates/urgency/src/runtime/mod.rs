@@ -10,13 +10,14 @@ mod context;
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{
     as_stack, check_order, current, current_level, driver, level_on, may_wait, others_run,
-    own_name, own_task, rank_on, spawn_fn_on, spawn_on, task_named, waited_for, waiting_for,
+    own_name, own_task, rank_on, spawn_fn_on, spawn_on, task_named, took, waited_for, waiting_for,
     waiting_level,
 };
 
 use crate::{
     LevelId,
     account::Stats,
+    record::Recording,
     sched::{
         shared::Shared,
         shutdown::{Report, Shutdown},
@@ -160,6 +161,12 @@ impl Runtime {
         schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
         self.shared.set_schedule(schedule);
         Ok(())
+    }
+
+    /// What was recorded so far, if the runtime records; see [`Builder::record`].
+    pub fn recording(&self) -> Option<Recording> {
+        let recorder = self.shared.recorder.get();
+        recorder.map(|recorder| recorder.recording(&self.shared))
     }
 
     /// What the runtime did so far: a snapshot of its accounting.

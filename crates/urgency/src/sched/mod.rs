@@ -26,6 +26,8 @@ pub(crate) mod mailbox;
 pub(crate) mod ready;
 pub(crate) mod ring;
 pub(crate) mod suspension;
+#[cfg(all(test, urgency_loom))]
+mod waiting_loom;
 
 #[cfg(not(urgency_loom))]
 mod loop_modules {

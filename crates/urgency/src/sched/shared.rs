@@ -78,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) overrunning: super::poll::Overrunning,
     pub(crate) lookout: super::lookout::Lookout,
     pub(crate) centre: super::centre::Centre,
+    /// Set when the runtime is built, if it records.
+    pub(crate) recorder: OnceLock<crate::record::Recorder>,
     driver: OnceLock<Arc<Driver>>,
     /// Whether an entry in a ring needs no barrier; see the module's text.
     pub(crate) rings_are_light: bool,
@@ -123,6 +125,7 @@ impl Shared {
             overrunning: super::poll::Overrunning::default(),
             lookout: super::lookout::Lookout::new(),
             centre: super::centre::Centre::default(),
+            recorder: OnceLock::new(),
             driver: OnceLock::new(),
             rings_are_light: count == 1 && fence::heavy(),
             pollers: AtomicUsize::new(0),

@@ -8,13 +8,15 @@
 //!   task is running, they go on to its `begin_wait` and `end_wait` (boost.rs); with a single level
 //!   there is nothing to boost, and they may do nothing.
 //!
+//! - `took(task)`: the calling code has its result; for recordings.
+//!
 //! The models need none of it, so that this floor can be checked by itself.
 
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     LevelId,
     level::NamedLevel,
-    runtime::{current_level, may_wait, waited_for, waiting_for},
+    runtime::{current_level, may_wait, took, waited_for, waiting_for},
 };
 
 #[cfg(urgency_loom)]
@@ -49,6 +51,10 @@ mod stand_in {
     pub(crate) fn waiting_for(_awaited: &TaskRef) {}
 
     pub(crate) fn waited_for(_awaited: &TaskRef) {}
+
+    pub(crate) fn took(_awaited: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
-pub(super) use stand_in::{LevelId, NamedLevel, current_level, may_wait, waited_for, waiting_for};
+pub(super) use stand_in::{
+    LevelId, NamedLevel, current_level, may_wait, took, waited_for, waiting_for,
+};

@@ -239,6 +239,7 @@ impl<T: 'static> Handle<T> {
         if waited {
             above::waited_for(&self.task);
         }
+        above::took(&self.task);
         match self.take_outcome() {
             Some(Outcome::Finished(result)) => Ok(result),
             Some(Outcome::Panicked(payload)) => resume_unwind(payload.0),
