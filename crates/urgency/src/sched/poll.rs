@@ -19,7 +19,7 @@
 //! When it expires and work still waits, every stack that could serve it gets a CHECK_IN request; one that
 //! has not answered by the next expiry loses its worker to the thread in the poller, unless the kernel has
 //! only given its processor to another process. A stack whose worker was taken and that still has not checked
-//! in at an expiry has its jobs made public, and is *demoted* if it runs: its thread goes to the kernel's idle
+//! in at an expiry has its jobs made public, and is *demoted* if it has run for half a period since: its thread goes to the kernel's idle
 //! class until its next scheduling point, or until nothing waits any more, and for some periods at a time:
 //! beside other processes a thread in that class hardly runs, and it may hold a lock. Nothing expires while
 //! nothing waits.
@@ -296,7 +296,8 @@ impl Shared {
         }
         self.flush_ring(stack);
         let stack = stack.arc();
-        if self.centre.is_on() {
+        if only_if == 0 {
+            // Nobody has asked it yet: it did nothing wrong, and may not even run.
             let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
             stack.asked_at.store(ran, Ordering::Relaxed);
         }
@@ -355,9 +356,6 @@ impl Shared {
             if !stack.attention.is_taken() {
                 return false;
             }
-            if self.centre.is_on() && !is_overrunning(stack, stack.tid.load(Ordering::Relaxed)) {
-                return true;
-            }
             // It may not come back for long; what it forked must not wait for it.
             if stack.deque.raise_all() {
                 self.insert_deque(stack);
@@ -366,6 +364,9 @@ impl Shared {
                 return true;
             }
             let tid = stack.tid.load(Ordering::Relaxed);
+            if !is_overrunning(stack, tid) {
+                return true;
+            }
             // A thread that blocks takes no processor from anybody, and may wake up holding a lock that
             // others wait for.
             if os::thread::is_blocked(tid) || !os::thread::demote(tid) {
