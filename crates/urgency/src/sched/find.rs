@@ -1,32 +1,20 @@
-//! How a worker finds its next work, and what it does when there is none.
+//! How a worker finds its next work.
 //!
-//! 1. The level policy picks a level from the bitfield, the pool gives its oldest entry; stale entries
-//!    are dropped on the way; a pool found empty has its bit cleared (with the second look).
-//! 2. Nothing ready: the worker becomes a *searcher*. It asks every running stack to share jobs, looks at
-//!    the poller without waiting, and keeps looking for a while (see `Patience`). At most one searcher
-//!    spins: a second one would only take the caches from the first.
-//! 3. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
-//!    for the deques. A stack that did not answer sits in a long leaf: the worker comes back and takes
-//!    from it what is private (`Deque::steal` with `raise`). So no job stays hidden while a worker sleeps,
-//!    and every running stack keeps its SHARE request: the next job that is forked wakes a worker.
+//! The level policy picks a level from the bitfield, the pool gives its oldest entry; stale entries
+//! are dropped on the way; a pool found empty has its bit cleared (with the second look). If nothing is ready, the
+//! worker searches (`search.rs`).
 
 use super::{
-    StolenJob, Work,
-    attention::SHARE,
-    pool::Entry,
-    queues::Queues,
-    shared::Shared,
-    stack::Stack,
-    worker::{NO_LEVEL, Worker},
+    StolenJob, Work, attention::SHARE, pool::Entry, queues::Queues, shared::Shared, stack::Stack,
+    worker::Worker,
 };
 use crate::{
     chaos,
-    fork::{deque::Stolen, fence, job::Job},
+    fork::{deque::Stolen, job::Job},
     os::clock,
     task::TaskRef,
 };
 use std::{
-    hint,
     ptr::{self, NonNull},
     sync::{Arc, atomic::Ordering},
 };
@@ -42,12 +30,6 @@ pub(crate) const AGE_GAP: f64 = 50_000.0;
 
 /// Every so many turns a worker asks whether that time has passed.
 const LOOK_AROUND: u32 = 64;
-
-/// A turn of the search loop that took this long, in nanoseconds: another thread wanted the processor.
-const PREEMPTED: f64 = 5_000.0;
-
-/// How many turns of the search loop pass between two rounds of requests.
-const TURNS_PER_ROUND: u32 = 64;
 
 /// What became of a level's bit.
 enum Cleared {
@@ -269,99 +251,6 @@ impl Shared {
         self.find_cold(me, worker)
     }
 
-    #[cold]
-    fn find_cold(&self, me: &Stack, worker: &Worker) -> Option<Work> {
-        worker.counters.scheduling.add(worker.lap());
-        worker.set_level(NO_LEVEL);
-        let mut raise = false;
-        loop {
-            if self.centre.waits() {
-                // Tasks of a level that the seat does not serve.
-                self.flush_ring(me);
-            }
-            self.idle.start_search();
-            let found = self.search(me, worker, raise);
-            let ticks = worker.lap();
-            worker.counters.searching.add(ticks);
-            if found.is_some() {
-                self.idle.stop_search();
-                self.threads.patience.learn(ticks);
-                self.wake_next();
-                self.watch_the_rest();
-                return found;
-            }
-            // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
-            self.release(worker);
-            self.idle.stop_search();
-            if !self.is_anything_left(me, worker) && !self.has_personal(me, worker) {
-                return None;
-            }
-            raise = true;
-            let claimed = if self.centre.waits() {
-                // Another one may have another seat.
-                self.idle.claim_exactly(worker.id).then_some(worker.id)
-            } else {
-                self.idle.claim(worker.id)
-            };
-            let Some(id) = claimed else {
-                // Whoever took it may have taken it for something else than what insertions left to this
-                // searcher.
-                self.arm_relief();
-                return None;
-            };
-            if id != worker.id {
-                // Somebody started our worker already; what we got instead is as good.
-                self.start(&self.workers[id]);
-                return None;
-            }
-            // Somebody may have had it meanwhile. A stack that runs and is not its worker's holder is asked for
-            // nothing, and what is in its ring is lost.
-            me.hold(worker);
-        }
-    }
-
-    /// While a worker searched, insertions left everything to it, the relief timer included; it took one
-    /// entry. A worker that was started took one, too: it is the next in a chain of wake-ups that such a
-    /// searcher began, and if no worker is idle, the last.
-    pub(crate) fn watch_the_rest(&self) {
-        if self.centre.waits() {
-            self.watch_queued();
-            self.arm_for_quantum();
-        } else if !self.idle.any() {
-            self.watch_queued();
-        }
-    }
-
-    /// Arms the relief timer if anything is queued.
-    pub(crate) fn watch_queued(&self) {
-        if !self.threads.relief_armed() && self.most_urgent_queued().is_some() {
-            self.arm_relief();
-        }
-    }
-
-    /// The look after a release: whoever made work ready before it saw no idle worker. Looks for hidden
-    /// jobs as well, behind a barrier: an owner that forked before it could see our request shows its job
-    /// to this look, one that forks later sees the request.
-    pub(crate) fn is_anything_left(&self, me: &Stack, worker: &Worker) -> bool {
-        if self.centre.waits() {
-            return self.is_anything_left_to(me, worker);
-        }
-        if self.ready.levels_after_writes() != 0 {
-            if self.most_urgent_offered().is_some() {
-                return true;
-            }
-            // What a poll woke is still its owner's, unless that poll is long.
-            self.watch_queued();
-        }
-        if self.running_besides(me).next().is_none() {
-            return false;
-        }
-        self.ask_for_jobs(me, worker);
-        fence::heavy();
-        self.running_besides(me)
-            .any(|stack| !stack.deque.seems_empty())
-    }
-
     /// There may be more work than the caller took: a woken worker wakes the next.
     #[inline]
     pub(crate) fn wake_next(&self) {
@@ -394,107 +283,6 @@ impl Shared {
         None
     }
 
-    /// Step 2 of the module's text; with `raise`, hidden jobs first.
-    fn search(&self, me: &Stack, worker: &Worker, raise: bool) -> Option<Work> {
-        if raise && let Some(work) = self.steal_hidden(me, worker) {
-            return Some(work);
-        }
-        self.ask_for_jobs(me, worker);
-        self.look();
-        let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
-        let end = clock::now()
-            + if spins {
-                chaos::patience(self.threads.patience.ticks())
-            } else {
-                0
-            };
-        let mut turn = 0u32;
-        let mut now = clock::now();
-        loop {
-            if self.ready.levels() != 0
-                && let Some(work) = self.next_ready(me, worker)
-            {
-                return Some(work);
-            }
-            if let Some(job) = self.personal_job(me, worker) {
-                return Some(Work::Job(job));
-            }
-            if let Some(work) = self.steal_published(me, worker) {
-                return Some(work);
-            }
-            // Somebody who clears the level's bit hides it for a moment, in which he may lose his processor.
-            // Nobody else looks into this ring once the worker is released and has another holder.
-            if let Some(task) = pop_ring(me) {
-                return Some(Work::Task(task));
-            }
-            turn += 1;
-            if turn.is_multiple_of(TURNS_PER_ROUND) {
-                self.ask_for_jobs(me, worker);
-                self.look();
-                now = clock::now();
-            }
-            let before = std::mem::replace(&mut now, clock::now());
-            if now - before > clock::ticks(PREEMPTED) {
-                self.threads.patience.lose();
-                return None;
-            }
-            if now >= end {
-                return None;
-            }
-            hint::spin_loop();
-        }
-    }
-
-    /// A job that a running stack has just published: its entry in the pool follows, but a searcher need
-    /// not wait for it.
-    fn steal_published(&self, me: &Stack, worker: &Worker) -> Option<Work> {
-        self.running_besides(me)
-            .filter(|stack| serves(worker, stack) && stack.deque.seems_public())
-            .find_map(|stack| self.steal_from_running(worker, stack, false))
-    }
-
-    /// The stacks that run user code, other than `me`.
-    pub(crate) fn running_besides<'a>(&'a self, me: &'a Stack) -> impl Iterator<Item = &'a Stack> {
-        let busy = self.workers.iter().filter(|w| w.level() != NO_LEVEL);
-        let stacks = busy.filter_map(|w| self.holder(w));
-        stacks.filter(move |stack| !ptr::eq(*stack, me))
-    }
-
-    fn steal_from_running(&self, worker: &Worker, stack: &Stack, raise: bool) -> Option<Work> {
-        let mut level = NO_LEVEL;
-        // As in `steal_from_pool`.
-        let admit = || {
-            level = stack.level();
-            true
-        };
-        let (Stolen::Job(job, more), inherited) = stack.steal(raise, admit) else {
-            return None;
-        };
-        if more {
-            self.insert_deque(stack);
-        }
-        if raise {
-            worker.at(level).raises.add(1);
-            // Only half was raised, and its owner will not say that there is more.
-            if !stack.deque.seems_empty() && self.idle.any() {
-                self.start_idle_for(1 << level);
-            }
-        }
-        worker.at(level).steals.add(1);
-        Some(Work::Job(StolenJob {
-            job,
-            level,
-            inherited,
-        }))
-    }
-
-    /// A job that its owner does not publish: it sits in a long leaf.
-    fn steal_hidden(&self, me: &Stack, worker: &Worker) -> Option<Work> {
-        self.running_besides(me)
-            .filter(|stack| serves(worker, stack) && !stack.deque.seems_empty())
-            .find_map(|stack| self.steal_from_running(worker, stack, true))
-    }
-
     /// The scheduling point's answer to hunger. `published`: jobs were made public already.
     pub(crate) fn share(&self, me: &Stack, published: bool) {
         let published = published || me.deque.publish(false);
@@ -519,12 +307,6 @@ impl Shared {
         }
     }
 }
-
-/// Whether the worker would steal from this stack.
-fn serves(worker: &Worker, stack: &Stack) -> bool {
-    worker.seat().serves_any(1 << stack.level())
-}
-
 /// Takes the oldest task out of a stack's ring.
 #[inline]
 pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {

@@ -80,6 +80,8 @@ pub(crate) mod queues;
 #[cfg(not(urgency_loom))]
 pub(crate) mod run;
 #[cfg(not(urgency_loom))]
+mod search;
+#[cfg(not(urgency_loom))]
 pub(crate) mod shared;
 #[cfg(not(urgency_loom))]
 pub(crate) mod shutdown;

@@ -3,12 +3,15 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::{
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
     process::{Command, Stdio},
-    sync::mpsc,
+    sync::{Arc, Mutex, mpsc},
+    task::{Poll, Waker},
     thread,
     time::{Duration, Instant},
 };
-use urgency::{Runtime, join};
+use urgency::{Runtime, join, time};
 
 /// Far above anything that a passing test needs, on a crowded machine in a debug build; in seconds, and to be
 /// set by the environment.
@@ -117,4 +120,55 @@ pub fn quiet() {
             }
         }));
     });
+}
+
+/// The text of the panic of `f`, which must panic.
+pub fn panics<R>(f: impl FnOnce() -> R) -> String {
+    quiet();
+    let Err(panic) = catch_unwind(AssertUnwindSafe(f)) else {
+        panic!("it does not panic");
+    };
+    let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .expect("a text")
+}
+
+/// Jobs, tasks, closures and timers go on.
+pub fn still_works(runtime: &Runtime) {
+    assert_eq!(runtime.run(|| fib(12)), 144);
+    assert_eq!(runtime.spawn(async { 1 }).get().unwrap(), 1);
+    assert_eq!(runtime.spawn_fn(|| fib(3)).get().unwrap(), 2);
+    let slept = runtime.spawn(async {
+        time::sleep(Duration::from_millis(1)).await;
+        2
+    });
+    assert_eq!(slept.get().unwrap(), 2);
+}
+
+/// Ends the future that was made with it.
+pub type Tell<T> = Box<dyn FnOnce(T) + Send>;
+
+/// A future, and what ends it.
+pub fn one_shot<T: Send + 'static>() -> (Tell<T>, impl Future<Output = T> + Send) {
+    let slot = Arc::new(Mutex::new((None::<T>, None::<Waker>)));
+    let theirs = slot.clone();
+    let tell = move |value| {
+        let waker = {
+            let mut slot = theirs.lock().unwrap();
+            slot.0 = Some(value);
+            slot.1.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    };
+    let wait = poll_fn(move |cx| {
+        let mut slot = slot.lock().unwrap();
+        match slot.0.take() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                slot.1 = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    });
+    (Box::new(tell), wait)
 }

@@ -1,0 +1,270 @@
+//! Limits of threads and descriptors: what is refused is reported, and the rest goes on.
+
+mod common;
+
+use common::{ends, fib, in_child, is_child, one_shot, runtime, still_works};
+use rustix::{
+    process::{Resource, Rlimit, Uid, setrlimit},
+    thread::set_thread_res_uid,
+};
+use std::{
+    cell::RefCell,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::mpsc,
+    time::Duration,
+};
+use urgency::{Runtime, block_on, spawn, spawn_fn, time};
+
+/// More closures wait than there can be threads, but each waits for something that runs elsewhere.
+#[test]
+fn stacks_that_wait_at_the_thread_limit_go_on_when_they_are_woken() {
+    ends(|| {
+        let runtime = Runtime::builder()
+            .workers(2)
+            .thread_limit(6)
+            .build()
+            .unwrap();
+        let (tell, told): (Vec<_>, Vec<_>) = (0..30).map(|_| one_shot()).unzip();
+        let waiting: Vec<_> = told
+            .into_iter()
+            .map(|told| runtime.spawn_fn(move || block_on(told)))
+            .collect();
+        while runtime.stats().threads_refused == 0 {
+            std::thread::yield_now();
+        }
+        assert!(runtime.stats().threads <= 6);
+        for (i, tell) in tell.into_iter().enumerate() {
+            tell(i);
+        }
+        for (i, handle) in waiting.into_iter().enumerate() {
+            assert_eq!(handle.get().unwrap(), i);
+        }
+        assert!(runtime.stats().threads_peak <= 6);
+        still_works(&runtime);
+    });
+}
+
+/// All threads wait for tasks that are queued, and no thread is left to run them: the waits fail.
+#[test]
+fn stacks_that_wait_at_the_thread_limit_for_queued_work_do_not_hang() {
+    ends(|| {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .thread_limit(3)
+            .build()
+            .unwrap();
+        let closures: Vec<_> = (0..10u32)
+            .map(|i| runtime.spawn_fn(move || spawn(async move { i }).get().unwrap()))
+            .collect();
+        for (i, handle) in closures.into_iter().enumerate() {
+            match catch_unwind(AssertUnwindSafe(|| handle.get())) {
+                Ok(result) => assert_eq!(result.unwrap(), i as u32),
+                Err(panic) => {
+                    let text = panic.downcast_ref::<String>().unwrap();
+                    assert!(text.contains("thread"), "{text}");
+                }
+            }
+        }
+        assert!(runtime.stats().threads_refused > 0);
+        still_works(&runtime);
+    });
+}
+
+#[test]
+fn a_fork_join_computation_at_the_thread_limit_ends() {
+    ends(|| {
+        let runtime = Runtime::builder()
+            .workers(4)
+            .thread_limit(6)
+            .build()
+            .unwrap();
+        let handles: Vec<_> = (0..20).map(|_| runtime.spawn_fn(|| fib(16))).collect();
+        assert!(
+            handles
+                .into_iter()
+                .all(|handle| handle.get().unwrap() == 987)
+        );
+    });
+}
+
+/// The user's own limit of threads, as the calling thread sees it. `false`: not possible here.
+fn limit_threads(limit: u64) -> bool {
+    // Root is not limited: become a user that nobody else is. Only this thread, and those it makes.
+    let nobody = Uid::from_raw(3_456_789);
+    if set_thread_res_uid(nobody, nobody, nobody).is_err() {
+        println!("skipped: the test may not change its user");
+        return false;
+    }
+    let limit = Rlimit {
+        current: Some(limit),
+        maximum: Some(limit),
+    };
+    setrlimit(Resource::Nproc, limit).unwrap();
+    true
+}
+
+fn nproc_case(name: &str, limit: u64, body: fn()) {
+    if !is_child() {
+        return in_child(name);
+    }
+    // The watchdog's threads exist before the limit.
+    ends(move || {
+        if limit_threads(limit) {
+            body();
+        }
+    });
+}
+
+#[test]
+fn a_system_that_refuses_more_threads_is_survived() {
+    nproc_case("a_system_that_refuses_more_threads_is_survived", 6, || {
+        let runtime = runtime(2);
+        let (tell, told): (Vec<_>, Vec<_>) = (0..30).map(|_| one_shot()).unzip();
+        let waiting: Vec<_> = told
+            .into_iter()
+            .map(|told| runtime.spawn_fn(move || block_on(told)))
+            .collect();
+        while runtime.stats().threads_refused == 0 {
+            std::thread::yield_now();
+        }
+        for (i, tell) in tell.into_iter().enumerate() {
+            tell(i);
+        }
+        for (i, handle) in waiting.into_iter().enumerate() {
+            assert_eq!(handle.get().unwrap(), i);
+        }
+        assert_eq!(runtime.run(|| fib(15)), 610);
+    });
+}
+
+#[test]
+fn a_system_that_refuses_every_thread_still_lets_a_plain_thread_compute() {
+    nproc_case(
+        "a_system_that_refuses_every_thread_still_lets_a_plain_thread_compute",
+        1,
+        || {
+            let runtime = runtime(2);
+            assert!(
+                std::thread::Builder::new().spawn(|| ()).is_err(),
+                "the limit holds"
+            );
+            assert_eq!(runtime.run(|| fib(15)), 610);
+            assert!(!runtime.stats().can_demote, "the probe needs a thread");
+            drop(runtime);
+        },
+    );
+}
+
+#[test]
+fn waiting_for_a_task_where_every_thread_is_refused_does_not_hang() {
+    nproc_case(
+        "waiting_for_a_task_where_every_thread_is_refused_does_not_hang",
+        1,
+        || {
+            let runtime = runtime(1);
+            let waits = || runtime.block_on(async { spawn(async { 3 }).await });
+            if let Ok(result) = catch_unwind(AssertUnwindSafe(waits)) {
+                assert_eq!(result.unwrap(), 3);
+            }
+            let waits = || runtime.spawn(async { 4 }).get();
+            if let Ok(Ok(result)) = catch_unwind(AssertUnwindSafe(waits)) {
+                assert_eq!(result, 4);
+            }
+        },
+    );
+}
+
+/// Takes all descriptors that are left, and returns them.
+fn no_more_descriptors() -> Vec<std::fs::File> {
+    let limit = Rlimit {
+        current: Some(200),
+        maximum: Some(200),
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect()
+}
+
+/// The CPU time of this process, in clock ticks of 10 ms.
+fn cpu_time() -> u64 {
+    // Opened before the limit.
+    thread_local! { static STAT: RefCell<Option<std::fs::File>> = const { RefCell::new(None) } }
+    STAT.with_borrow_mut(|file| {
+        use std::io::{Read, Seek};
+        let file = file.get_or_insert_with(|| std::fs::File::open("/proc/self/stat").unwrap());
+        let mut text = String::new();
+        file.rewind().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        let fields: Vec<_> = text[text.rfind(')').unwrap()..]
+            .split_whitespace()
+            .collect();
+        fields[12].parse::<u64>().unwrap() + fields[13].parse::<u64>().unwrap()
+    })
+}
+
+#[test]
+fn without_descriptors_compute_goes_on_and_io_is_an_error() {
+    if !is_child() {
+        return in_child("without_descriptors_compute_goes_on_and_io_is_an_error");
+    }
+    ends(|| {
+        cpu_time();
+        let _all = no_more_descriptors();
+        let runtime = runtime(2);
+        assert_eq!(runtime.run(|| fib(15)), 610);
+        let handles: Vec<_> = (0..50)
+            .map(|i| runtime.spawn(async move { spawn_fn(move || fib(i % 10)).await.unwrap() }))
+            .collect();
+        for handle in handles {
+            handle.get().unwrap();
+        }
+        let bound =
+            runtime.spawn(async { urgency::net::TcpListener::bind("127.0.0.1:0").is_err() });
+        assert!(bound.get().unwrap(), "no descriptor, no listener");
+        let slept = runtime.spawn(async { time::sleep(Duration::from_millis(1)).await });
+        // A timer needs descriptors: a panic that says so, or it is served in another way.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| slept.get().unwrap())) {
+            assert!(panic.downcast_ref::<String>().is_some());
+        }
+        assert_eq!(runtime.run(|| fib(15)), 610);
+        // And nothing spins afterwards, waiting for a poller that cannot be.
+        let before = cpu_time();
+        std::thread::sleep(Duration::from_millis(500));
+        let spent = cpu_time() - before;
+        assert!(spent < 25, "{spent} of 50 ticks of an idle process");
+    });
+}
+
+#[test]
+fn a_listener_out_of_descriptors_gives_an_error_and_goes_on() {
+    if !is_child() {
+        return in_child("a_listener_out_of_descriptors_gives_an_error_and_goes_on");
+    }
+    ends(|| {
+        let runtime = runtime(2);
+        let (tell, told) = mpsc::channel();
+        let (tell_refused, refused) = mpsc::channel();
+        let server = runtime.spawn(async move {
+            // The driver has its descriptors before they become scarce.
+            time::sleep(Duration::from_millis(1)).await;
+            let listener = urgency::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let mut refused = 0;
+            while let Err(error) = listener.accept().await {
+                assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
+                refused += 1;
+                tell_refused.send(()).unwrap();
+                time::sleep(Duration::from_millis(1)).await;
+            }
+            refused
+        });
+        let address = told.recv().unwrap();
+        let mut all = no_more_descriptors();
+        all.pop();
+        let client = std::net::TcpStream::connect(address).unwrap();
+        // The client took the last descriptor, so the server gets none.
+        refused.recv().unwrap();
+        drop(all);
+        assert!(server.get().unwrap() >= 1);
+        drop(client);
+    });
+}
