@@ -103,7 +103,12 @@ fn a_runtime_that_was_relieved_wakes_no_thread_afterwards() {
         || {
             let runtime = runtime(1);
             let (tell, told) = std::sync::mpsc::channel();
-            let blocked = runtime.spawn_fn(move || told.recv().unwrap());
+            let (start, started) = std::sync::mpsc::channel();
+            let blocked = runtime.spawn_fn(move || {
+                start.send(()).unwrap();
+                told.recv().unwrap();
+            });
+            started.recv().unwrap();
             runtime
                 .spawn(async move { tell.send(()).unwrap() })
                 .get()
