@@ -112,9 +112,9 @@ fn a_stage_whose_worker_is_kept_busy_delays_no_other_stage() {
             reaches(turns, 100);
         }
         assert_eq!(runs(&runtime)[0][1] + runs(&runtime)[1][0], 0);
-        assert_eq!(
-            beside.load(Relaxed),
-            0,
+        // Chaos relieves whoever it likes.
+        assert!(
+            cfg!(urgency_chaos) || beside.load(Relaxed) == 0,
             "nothing takes turns within a level"
         );
         stop.store(true, Relaxed);

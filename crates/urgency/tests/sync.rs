@@ -341,14 +341,18 @@ fn a_task_that_never_has_to_wait_lets_its_equals_run() {
         let runtime = runtime(1);
         let (places, done) = (Semaphore::new(1), Arc::new(AtomicBool::new(false)));
         let theirs = done.clone();
+        let (start, started) = std::sync::mpsc::channel();
         let greedy = runtime.spawn(async move {
             let mut rounds = 0u64;
             while !theirs.load(SeqCst) {
                 drop(places.acquire().await.unwrap());
                 rounds += 1;
+                let _ = start.send(());
             }
             rounds
         });
+        started.recv().unwrap();
+        drop(started);
         let other = runtime.spawn(async move { done.store(true, SeqCst) });
         all(vec![other]);
         assert!(greedy.get().unwrap() > 0);
