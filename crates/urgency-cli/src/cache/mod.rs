@@ -84,13 +84,20 @@ fn serve(options: &Options, extended: &Extended) -> Result<(), Box<dyn Error>> {
     process::prepare(options)?;
     let signals = Signals::listen()?;
     let runtime = {
-        let builder = Runtime::builder().levels::<CacheLevels>();
+        let builder = Runtime::builder()
+            .levels::<CacheLevels>()
+            .real_time_polling(options.real_time_polling);
         match options.threads {
             Some(threads) => builder.workers(threads),
             None => builder,
         }
         .build()?
     };
+    if options.real_time_polling && !runtime.stats().real_time {
+        eprintln!(
+            "urgency cache: --real-time-polling is not permitted: give CAP_SYS_NICE, or an RLIMIT_RTPRIO above 0 (ulimit -r); requests are waited for in the usual class"
+        );
+    }
     let store = Store::new(&limits(options, extended))?;
     let bound = runtime.run(|| sockets::bind(options))?;
     // Privileges are needed until the sockets are bound, and by no thread afterwards.

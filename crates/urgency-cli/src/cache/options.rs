@@ -146,6 +146,9 @@ pub struct Options {
     #[arg(short = 'Z', help_heading = REFUSED)]
     pub encrypt: bool,
 
+    /// Wait for requests in the real-time class (needs CAP_SYS_NICE or RLIMIT_RTPRIO): prompt beside other busy processes
+    #[arg(long)]
+    pub real_time_polling: bool,
     /// For tests: the command `debugtime`
     #[arg(long, hide = true)]
     pub debug_commands: bool,

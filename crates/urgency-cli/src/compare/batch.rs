@@ -1,7 +1,7 @@
 //! The load beside a parallel batch job: at a lower level of the cache's own runtime, against memcached with the same job as a process of its own on the same processors.
 //!
-//! The job computes the same for all. Who answers fast by starving the job would show in its units per second, so these are printed beside the latencies. memcached beside a
-//! job that was started with `nice -n 19` is measured for comparison; it has no bar.
+//! The job computes the same for all. Who answers fast by starving the job would show in its units per second, so these are printed beside the latencies. Both servers
+//! are measured with real-time scheduling, too, which needs a privilege, and memcached beside a job that was started with `nice -n 19`. None of these has a bar.
 
 use super::process::Process;
 use super::rows::{Latencies, median};
@@ -16,11 +16,19 @@ use urgency_load::{Arrivals, Pace, Timing};
 #[serde(rename_all = "kebab-case")]
 enum Pair {
     Urgency,
+    UrgencyRealTime,
     Memcached,
     MemcachedNiced,
+    MemcachedRealTime,
 }
 
-const PAIRS: [Pair; 3] = [Pair::Urgency, Pair::Memcached, Pair::MemcachedNiced];
+const PAIRS: [Pair; 5] = [
+    Pair::Urgency,
+    Pair::UrgencyRealTime,
+    Pair::Memcached,
+    Pair::MemcachedNiced,
+    Pair::MemcachedRealTime,
+];
 /// The load as a share of memcached's highest rate.
 const SHARE: f64 = 0.3;
 
@@ -29,7 +37,9 @@ impl Titled for Pair {
         match self {
             Pair::Urgency => "Urgency, batch at a lower level",
             Pair::Memcached => "memcached + batch process",
+            Pair::UrgencyRealTime => "Urgency, batch, real-time polling",
             Pair::MemcachedNiced => "memcached + batch process, nice 19",
+            Pair::MemcachedRealTime => "memcached, SCHED_RR + batch process",
         }
     }
 }
@@ -46,8 +56,10 @@ struct Row {
 pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let per_s = highest::of_memcached(options)? * SHARE;
     let admitted = |pair: &Pair| match pair {
-        Pair::Urgency => options.admits(Contender::Urgency),
-        Pair::Memcached | Pair::MemcachedNiced => options.admits(Contender::Memcached),
+        Pair::Urgency | Pair::UrgencyRealTime => options.admits(Contender::Urgency),
+        Pair::Memcached | Pair::MemcachedNiced | Pair::MemcachedRealTime => {
+            options.admits(Contender::Memcached)
+        }
     };
     let pairs: Vec<_> = PAIRS.into_iter().filter(admitted).collect();
     let Turns { rows, failures } = take(options, "batch", &pairs, |round, pair| {
@@ -80,12 +92,16 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
 
 fn one(options: &Options, pair: Pair, round: u32, per_s: f64) -> Result<Row, Error> {
     let mut serving = match pair {
-        Pair::Urgency => Serving::start_embedded(options, true)?,
+        Pair::Urgency => Serving::start_embedded(options, true, false)?,
+        Pair::UrgencyRealTime => Serving::start_embedded(options, true, true)?,
         Pair::Memcached | Pair::MemcachedNiced => Serving::start(options, Contender::Memcached)?,
+        Pair::MemcachedRealTime => {
+            Serving::start_after(options, Contender::Memcached, &["chrt", "-r", "1"])?
+        }
     };
     let mut job = match pair {
-        Pair::Urgency => None,
-        Pair::Memcached | Pair::MemcachedNiced => Some(start_job(options, pair)?),
+        Pair::Urgency | Pair::UrgencyRealTime => None,
+        _ => Some(start_job(options, pair)?),
     };
     let timing = Timing {
         grace: Duration::from_secs(1),
@@ -114,6 +130,7 @@ fn start_job(options: &Options, pair: Pair) -> Result<Process, Error> {
         port: None,
         threads: threads(options),
         batch: true,
+        real_time: false,
     };
     let niceness = if pair == Pair::MemcachedNiced { 19 } else { 0 };
     let mut job = spec.start("the batch job", niceness)?;

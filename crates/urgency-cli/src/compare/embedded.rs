@@ -41,6 +41,8 @@ pub struct Spec {
     pub threads: usize,
     /// Whether there is a batch job.
     pub batch: bool,
+    /// Whether the thread in the poller is to be real-time, if that is permitted.
+    pub real_time: bool,
 }
 
 /// What the process says when it is asked: names and numbers; times in seconds.
@@ -61,23 +63,23 @@ impl Join for OnUrgency {
 
 impl Spec {
     /// Starts the process with this niceness.
-    pub fn start(&self, title: &str, niceness: u32) -> Result<Process, Error> {
+    pub fn start(&self, title: &str, niceness: i32) -> Result<Process, Error> {
         let start = |cause| Error::Start {
             title: title.to_owned(),
             cause,
         };
         let spec = serde_json::to_string(self).expect("numbers can be JSON");
-        let mut command = Command::new("nice");
-        command.args(["-n", &niceness.to_string()]);
-        command.arg(std::env::current_exe().map_err(start)?);
+        let mut command = Command::new(std::env::current_exe().map_err(start)?);
         command.args(["compare-child", &spec]);
-        Process::start(title, &mut command, true)
+        Process::start(title, &command, niceness, true)
     }
 }
 
 /// The process.
 pub fn main(spec: &Spec) -> Result<(), Box<dyn std::error::Error>> {
-    let builder = Runtime::builder().levels::<CacheAndBatch>();
+    let builder = Runtime::builder()
+        .levels::<CacheAndBatch>()
+        .real_time_polling(spec.real_time);
     let runtime = builder.workers(spec.threads).build()?;
     if let Some(port) = spec.port {
         serve(&runtime, port, spec.threads)?;

@@ -103,7 +103,7 @@ fn filled(
     megabytes: u64,
     (items, value): (u64, u64),
 ) -> Result<(Process, f64, f64), Error> {
-    let (process, port) = start(options, contender, megabytes)?;
+    let (process, port) = start(options, contender, megabytes, &[])?;
     let mut load = options.load(port);
     load.connections = 4;
     load.threads = 1;

@@ -31,7 +31,7 @@ pub use options::Options;
 use contender::Contender;
 use options::Part;
 use process::Process;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use turns::Titled as _;
 use urgency_load::{Client, Outcome};
 
@@ -171,15 +171,26 @@ fn threads(options: &Options) -> usize {
 /// Megabytes of each cache: more than the load fills, so that nothing is evicted and every get finds its value.
 const MEGABYTES: u64 = 1024;
 
-/// Starts a contender from its command line, and waits until it accepts.
-fn start(options: &Options, contender: Contender, megabytes: u64) -> Result<(Process, u16), Error> {
+/// Starts a contender from its command line, after the words `before`, and waits until it accepts.
+fn start(
+    options: &Options,
+    contender: Contender,
+    megabytes: u64,
+    before: &[&str],
+) -> Result<(Process, u16), Error> {
     let port = process::free_port();
     let command = contender.command(port, threads(options), megabytes);
     let mut command = command.map_err(|cause| Error::Start {
         title: contender.title().to_owned(),
         cause,
     })?;
-    let mut process = Process::start(contender.title(), &mut command, false)?;
+    if let Some((program, arguments)) = before.split_first() {
+        let mut outer = Command::new(program);
+        outer.args(arguments).arg(command.get_program());
+        outer.args(command.get_args());
+        command = outer;
+    }
+    let mut process = Process::start(contender.title(), &command, 0, false)?;
     process.wait_for(port)?;
     Ok((process, port))
 }
@@ -194,17 +205,27 @@ struct Serving {
 impl Serving {
     /// Starts a contender from its command line.
     fn start(options: &Options, contender: Contender) -> Result<Self, Error> {
-        let (process, port) = start(options, contender, MEGABYTES)?;
+        Serving::start_after(options, contender, &[])
+    }
+
+    /// As [`start`](Serving::start), with words before the command: how it is to be scheduled.
+    fn start_after(
+        options: &Options,
+        contender: Contender,
+        before: &[&str],
+    ) -> Result<Self, Error> {
+        let (process, port) = start(options, contender, MEGABYTES, before)?;
         Serving::fill(options, process, port)
     }
 
     /// Starts the cache inside a process of [`embedded`].
-    fn start_embedded(options: &Options, batch: bool) -> Result<Self, Error> {
+    fn start_embedded(options: &Options, batch: bool, real_time: bool) -> Result<Self, Error> {
         let port = process::free_port();
         let spec = Spec {
             port: Some(port),
             threads: threads(options),
             batch,
+            real_time,
         };
         let mut process = spec.start("Urgency", 0)?;
         process.wait_for(port)?;

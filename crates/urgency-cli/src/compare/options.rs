@@ -4,6 +4,7 @@ use super::contender::Contender;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use urgency_load::class::{Class, Cpus};
+use urgency_load::search::Quality;
 use urgency_load::{Load, Waiting};
 
 /// Measures `urgency cache` beside memcached: same machine, same client, same processors for each server.
@@ -35,6 +36,10 @@ pub struct Options {
     /// Exit with status 1 if a bar is missed or could not be measured.
     #[arg(long)]
     pub check: bool,
+
+    /// The quality of service of the part `highest`, as in "p95<10ms" or "p99<1ms". The other parts go by the default one.
+    #[arg(long, default_value = "p95<10ms")]
+    pub quality: Quality,
 
     /// Connections.
     #[arg(long, short, value_name = "N", default_value_t = 600)]
@@ -129,12 +134,7 @@ impl Options {
         } else {
             Waiting::Spin
         };
-        // A spinning thread of niceness -20 would take nearly all of what this session's group of processes gets from the kernel, and the servers on the
-        // other processors are in that group: beside a compiler elsewhere on the machine memcached answered 12 requests per second.
-        load.class = match load.waiting {
-            Waiting::Spin => Class::Normal,
-            Waiting::Sleep => Class::RealTime,
-        };
+        load.class = Class::RealTime;
         load.cpus = Some(cpus.clone());
         load
     }
