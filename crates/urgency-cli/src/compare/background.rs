@@ -14,7 +14,7 @@ use std::time::Duration;
 use urgency_load::{Arrivals, Client, Load, Outcome, Pace, Popularity, Timing};
 
 /// The load as a share of memcached's highest rate.
-const SHARE: f64 = 0.25;
+const SHARE: f64 = 0.15;
 /// Writes of the second client as a share of that.
 const WRITES: f64 = 1.0;
 /// The most that the background work may change the p99, as a ratio.
