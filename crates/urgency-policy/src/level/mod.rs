@@ -24,6 +24,7 @@
 //! | fixed shares, [`FixedShares`] | once | waits, or donates |
 
 mod adaptive;
+mod advance;
 mod criterion;
 mod fixed;
 mod prompt;
@@ -32,6 +33,7 @@ mod schedule;
 mod seat;
 mod winner;
 
+pub use advance::Advance;
 pub use adaptive::{Adaptive, AdaptiveError, Parameters, Use};
 pub use criterion::{Criterion, CriterionError, SCALE};
 pub use fixed::FixedShares;

@@ -24,10 +24,12 @@
 //! owed anything for them later. That is the paper's principle; a level that comes back from idling would
 //! otherwise shut the others out.
 //!
+//! A level that has used little of its share need not wait for its rounds: [`Advance`].
+//!
 //! [`Rounds::independent`] draws as the paper does, for comparison: its shares deviate by the square root
 //! of the number of draws.
 
-use super::{Criterion, Otherwise, SCALE, Seat};
+use super::{Advance, Criterion, Otherwise, SCALE, Seat};
 use crate::dice::Dice;
 use alloc::{vec, vec::Vec};
 
@@ -52,6 +54,7 @@ pub struct Rounds {
     credit: Vec<i64>,
     length: u64,
     independent: Option<Dice>,
+    advance: Advance,
 }
 
 impl Rounds {
@@ -59,6 +62,7 @@ impl Rounds {
     pub fn new(criterion: Criterion) -> Self {
         Rounds {
             credit: vec![0; criterion.parts().len()],
+            advance: Advance::new(criterion.parts().len(), ROUND_NANOS),
             criterion,
             length: ROUND_NANOS,
             independent: None,
@@ -69,6 +73,7 @@ impl Rounds {
     #[must_use]
     pub fn with_length(mut self, nanos: u64) -> Self {
         self.length = nanos.max(1);
+        self.advance = Advance::new(self.credit.len(), self.length);
         self
     }
 
@@ -93,6 +98,7 @@ impl Rounds {
     pub fn change(&mut self, criterion: Criterion) {
         self.credit.clear();
         self.credit.resize(criterion.parts().len(), 0);
+        self.advance.reset(criterion.parts().len());
         self.criterion = criterion;
     }
 
@@ -133,6 +139,25 @@ impl Rounds {
         if let Some(credit) = self.credit.get_mut(usize::from(primary)) {
             // Whatever the divisions lost is the level's own, so that rule 2 holds.
             *credit -= excess - rest;
+        }
+    }
+
+    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as a bitfield: see
+    /// [`Advance`].
+    pub fn settle(&mut self, ran: &[u64]) -> u64 {
+        self.advance.settle(&self.criterion, ran)
+    }
+
+    /// A level that is ahead ran for `nanos` in a round of the level of rank `primary`, which lasts so much longer for it: it is
+    /// moved from the one's account to the other's.
+    pub fn advance(&mut self, ahead: u8, primary: u8, nanos: u64) {
+        let nanos = nanos.min(self.length.saturating_mul(4));
+        let parts = u128::from(nanos) * u128::from(SCALE) / u128::from(self.length);
+        let parts = i64::try_from(parts).expect("at most four rounds");
+        let (ahead, primary) = (usize::from(ahead), usize::from(primary));
+        if ahead < self.credit.len() && primary < self.credit.len() {
+            self.credit[ahead] -= parts;
+            self.credit[primary] += parts;
         }
     }
 

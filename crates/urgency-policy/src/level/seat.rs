@@ -10,6 +10,7 @@
 //!   Or it *waits*: the worker belongs to the level, as in I-Cilk's two-level scheduler and in staged
 //!   programs.
 //! - A worker without a primary level is prompt.
+//! - A level that is *ahead* ([`Advance`](super::Advance)) comes before a less urgent primary level.
 //!
 //! A worker that waits never takes work of another level, but one that was moved goes on with what it
 //! runs until its new level has work. (I-Cilk suspends at once and steals in vain. To stay is kinder to that
@@ -44,6 +45,8 @@ const NONE: u8 = u64::BITS as u8;
 pub struct Seat {
     primary: u8,
     otherwise: Otherwise,
+    /// The levels that are ahead; of interest are those above the primary one.
+    ahead: u64,
 }
 
 impl Seat {
@@ -51,6 +54,7 @@ impl Seat {
     pub const PROMPT: Seat = Seat {
         primary: NONE,
         otherwise: Otherwise::Donate,
+        ahead: 0,
     };
 
     /// The seat with the level of this rank as its primary.
@@ -60,7 +64,39 @@ impl Seat {
     /// If `primary` is not below 64.
     pub const fn at(primary: u8, otherwise: Otherwise) -> Self {
         assert!(primary < NONE, "a rank is below 64");
-        Seat { primary, otherwise }
+        Seat {
+            primary,
+            otherwise,
+            ahead: 0,
+        }
+    }
+
+    /// The same seat while these levels are ahead. Only those that are more urgent than the primary one count.
+    ///
+    /// ```
+    /// use urgency_policy::level::{LevelPolicy, Otherwise, Seat};
+    ///
+    /// let mut seat = Seat::at(2, Otherwise::Donate).with_ahead(0b001);
+    /// assert_eq!(seat.abandon_for(0b111, 2), Some(0), "it has used little of its share");
+    /// assert_eq!(seat.abandon_for(0b110, 0), None, "and is not driven away");
+    /// assert_eq!(seat.abandon_for(0b110, 2), None, "level 1 is not ahead");
+    /// ```
+    #[must_use]
+    #[inline]
+    pub const fn with_ahead(self, levels: u64) -> Self {
+        let above = match self.primary {
+            NONE => 0,
+            primary => (1 << primary) - 1,
+        };
+        Seat {
+            ahead: levels & above,
+            ..self
+        }
+    }
+
+    /// Whether the level of this rank comes before the primary one.
+    pub fn is_ahead(self, rank: u8) -> bool {
+        self.ahead.checked_shr(u32::from(rank)).is_some_and(|bits| bits & 1 == 1)
     }
 
     /// The rank of its primary level, if it has one.
@@ -100,6 +136,9 @@ impl Default for Seat {
 impl LevelPolicy for Seat {
     #[inline(always)]
     fn serve(&mut self, with_work: u64) -> Option<u8> {
+        if with_work & self.ahead != 0 {
+            return super::Prompt.serve(with_work & self.ahead);
+        }
         // For the prompt seat the shift has no result, and the rest is `Prompt`.
         let own = with_work.checked_shr(u32::from(self.primary));
         if own.is_some_and(|bits| bits & 1 == 1) {
@@ -113,7 +152,10 @@ impl LevelPolicy for Seat {
 
     #[inline(always)]
     fn abandon_for(&mut self, with_work: u64, current: u8) -> Option<u8> {
-        if self.primary == current {
+        if let Some(ahead) = super::Prompt.abandon_for(with_work & self.ahead, current) {
+            return Some(ahead);
+        }
+        if self.primary == current || self.is_ahead(current) {
             return None;
         }
         let own = with_work.checked_shr(u32::from(self.primary));
