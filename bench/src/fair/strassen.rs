@@ -4,10 +4,12 @@
 
 use super::kernel::Kernel;
 use crate::matmul::{matrix, quarters, quarters_mut, serial};
-use urgency::join;
+use urgency::{join, par};
 
 /// From this many rows down the usual product takes over.
 const BASE: usize = 64;
+/// Entries that are added without a scheduling point.
+const GRAIN: usize = 1 << 12;
 
 /// The factors and the product.
 pub struct Strassen {
@@ -59,8 +61,20 @@ fn sum((first, factor, second): (&[f64], f64, &[f64])) -> Vec<f64> {
     if factor == 0.0 {
         return first.to_vec();
     }
-    let sums = first.iter().zip(second).map(|(x, y)| x + factor * y);
-    sums.collect()
+    let mut sums = vec![0.0; first.len()];
+    fill(&mut sums, |at| first[at] + factor * second[at]);
+    sums
+}
+
+/// Computes each entry, in parallel.
+fn fill(entries: &mut [f64], entry: impl Fn(usize) -> f64 + Sync) {
+    let mut parts: Vec<_> = entries.chunks_mut(GRAIN).enumerate().collect();
+    par::for_each(&mut parts[..], |(index, part)| {
+        let from = *index * GRAIN;
+        for (offset, place) in part.iter_mut().enumerate() {
+            *place = entry(from + offset);
+        }
+    });
 }
 
 fn compute_all(products: &mut [Product<'_>]) {
@@ -97,16 +111,8 @@ fn multiply(c: &mut [f64], a: &[f64], b: &[f64]) {
     compute_all(&mut products);
     let [p1, p2, p3, p4, p5, p6, p7] = products.map(|product| product.product);
     let [c0, c1, c2, c3] = quarters_mut(c);
-    for (i, c) in c0.iter_mut().enumerate() {
-        *c = p1[i] + p4[i] - p5[i] + p7[i];
-    }
-    for (i, c) in c1.iter_mut().enumerate() {
-        *c = p3[i] + p5[i];
-    }
-    for (i, c) in c2.iter_mut().enumerate() {
-        *c = p2[i] + p4[i];
-    }
-    for (i, c) in c3.iter_mut().enumerate() {
-        *c = p1[i] - p2[i] + p3[i] + p6[i];
-    }
+    fill(c0, |i| p1[i] + p4[i] - p5[i] + p7[i]);
+    fill(c1, |i| p3[i] + p5[i]);
+    fill(c2, |i| p2[i] + p4[i]);
+    fill(c3, |i| p1[i] - p2[i] + p3[i] + p6[i]);
 }

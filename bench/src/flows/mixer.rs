@@ -188,7 +188,7 @@ impl Tasks for Ours {
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {
-        urgency::yield_now()
+        urgency::yield_far()
     }
 
     fn sleep_until(at: Instant) -> impl Future<Output = ()> + Send {
@@ -197,7 +197,7 @@ impl Tasks for Ours {
 }
 
 #[cfg(feature = "ours")]
-fn on_ours(config: Config, policy: &str) -> Sample {
+fn on_ours(config: Config, policy: urgency::policy::Kind) -> Sample {
     let runtime = super::ours::runtime(config.workers, policy);
     let sample = run::<Ours>(config, |start| {
         runtime.spawn(async move { start() }).detach();
@@ -209,7 +209,7 @@ fn on_ours(config: Config, policy: &str) -> Sample {
 pub fn experiment(scale: Scale, workers: usize) -> Experiment {
     let config = Config {
         conferences: scale.pick(300 * workers, 10),
-        frames: scale.pick(200, 5),
+        frames: scale.pick(100, 5),
         workers,
     };
     let experiment = Experiment::new(
@@ -225,10 +225,8 @@ pub fn experiment(scale: Scale, workers: usize) -> Experiment {
     )
     .contender("tokio", move || on_tokio(config));
     #[cfg(feature = "ours")]
-    let experiment = super::ours::POLICIES
-        .iter()
-        .fold(experiment, |all, &(name, _)| {
-            all.contender(name, move || on_ours(config, name))
-        });
+    let experiment = super::ours::policies().fold(experiment, |all, (name, policy)| {
+        all.contender(name, move || on_ours(config, policy))
+    });
     experiment
 }

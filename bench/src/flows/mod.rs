@@ -126,8 +126,8 @@ fn flow_experiment<F: Flow>(
     .contender("tokio", move || tokio::run(flow(), workers))
     .contender("rayon", move || rayon::run(flow(), workers));
     #[cfg(feature = "ours")]
-    let experiment = ours::POLICIES.iter().fold(experiment, |all, &(name, _)| {
-        all.contender(name, move || ours::run(flow(), workers, name))
+    let experiment = ours::policies().fold(experiment, |all, (name, policy)| {
+        all.contender(name, move || ours::run(flow(), workers, policy))
     });
     experiment
 }

@@ -1,21 +1,24 @@
-//! Urgency, by policy within a level.
+//! Urgency, by policy within a level: `ours` is the default, aging; the others have the names of `urgency::policy::Kind`. Feeders yield far: under
+//! an order that takes the newest first, a task that yields near would come next.
 
 use super::{Executor, Fed, Flow};
 use crate::engines::ours::with_stats;
 use crate::harness::Sample;
-use urgency::{Builder, Runtime};
+use urgency::Runtime;
+use urgency::policy::Kind;
 
-/// A policy's name, and how a runtime gets it.
-type Policy = (&'static str, fn(Builder) -> Builder);
+/// The contenders' names with their policies.
+pub fn policies() -> impl Iterator<Item = (&'static str, Kind)> {
+    let others = Kind::NAMED.iter().map(|&(name, kind, _)| (name, kind));
+    let others = others.filter(|(_, kind)| *kind != Kind::Aging);
+    std::iter::once(("ours", Kind::Aging)).chain(others)
+}
 
-/// All policies.
-pub const POLICIES: &[Policy] = &[("ours", |builder| builder)];
-
-/// A runtime of so many workers with the policy of this name.
-pub fn runtime(workers: usize, policy: &str) -> Runtime {
-    let named = POLICIES.iter().find(|(name, _)| *name == policy);
-    let (_, chosen) = named.expect("contenders are made from this table");
-    chosen(Runtime::builder().workers(workers))
+/// A runtime of so many workers with this policy.
+pub fn runtime(workers: usize, policy: Kind) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .pool(policy)
         .build()
         .expect("threads can be started")
 }
@@ -32,7 +35,7 @@ impl Executor for Ours {
     fn feed(&self, mut feed: impl FnMut(&Self) -> Fed + Send + 'static) {
         let feeder = async move {
             while feed(&Ours) == Fed::Full {
-                urgency::yield_now().await;
+                urgency::yield_far().await;
             }
         };
         urgency::spawn(feeder).detach();
@@ -40,7 +43,7 @@ impl Executor for Ours {
 }
 
 /// One sample.
-pub fn run<F: Flow>(flow: F, workers: usize, policy: &str) -> Sample {
+pub fn run<F: Flow>(flow: F, workers: usize, policy: Kind) -> Sample {
     let runtime = runtime(workers, policy);
     let sample = super::run(flow, |start| {
         runtime.spawn(async move { start(&Ours) }).detach();

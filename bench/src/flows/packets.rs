@@ -28,19 +28,19 @@ struct Variant {
 /// The three of them.
 pub fn experiments(scale: Scale, workers: usize) -> [Experiment; 3] {
     let general = Variant {
-        packets: scale.pick(1_000_000, 5000),
+        packets: scale.pick(400_000, 5000),
         feeders: 1,
         links: 0,
         heavy: false,
     };
     let chain = Variant {
-        packets: scale.pick(200_000, 2000),
+        packets: scale.pick(100_000, 2000),
         feeders: 10,
         links: 10,
         heavy: false,
     };
     let bimodal = Variant {
-        packets: scale.pick(100_000, 1000),
+        packets: scale.pick(20_000, 1000),
         feeders: 10,
         links: 3,
         heavy: true,

@@ -175,6 +175,54 @@ fn the_criterion_can_be_changed_while_the_runtime_runs() {
 }
 
 #[test]
+fn all_workers_serve_the_level_of_their_round_though_its_jobs_are_private_and_others_have_work() {
+    ends(|| {
+        for expected in [[0.0, 0.0, 1.0], [0.0, 0.7, 0.3]] {
+            let runtime = runtime(2, &expected);
+            let stop = Arc::new(AtomicBool::new(false));
+            for level in [LevelId::from(Query), LevelId::from(Batch)] {
+                let stop = stop.clone();
+                let forks = move || {
+                    while !stop.load(Relaxed) {
+                        fib(27);
+                    }
+                };
+                runtime.spawn_fn_at(level, forks).detach();
+            }
+            assert_shares(&runtime, &expected);
+            stop.store(true, Relaxed);
+        }
+    });
+}
+
+#[test]
+fn a_level_that_uses_little_of_its_share_does_not_wait_for_the_rounds_of_others() {
+    ends(|| {
+        let runtime = runtime(1, &[0.3, 0.0, 0.7]);
+        let stop = Arc::new(AtomicBool::new(false));
+        let turns = counted(&runtime, Batch, &stop);
+        let mut shares = Vec::new();
+        for _ in 0..3 {
+            let (first, mut waited) = (turns.load(Relaxed), 0);
+            for _ in 0..300 {
+                thread::sleep(Duration::from_micros(500));
+                let asked = turns.load(Relaxed);
+                runtime.spawn_at(Interactive, async {}).get().unwrap();
+                waited += turns.load(Relaxed) - asked;
+            }
+            // In rounds alone most of the time would pass in waiting.
+            let share = waited as f64 / (turns.load(Relaxed) - first) as f64;
+            if share < 0.4 {
+                stop.store(true, Relaxed);
+                return;
+            }
+            shares.push(share);
+        }
+        panic!("{shares:.2?} of the others' turns passed while a request waited");
+    });
+}
+
+#[test]
 fn a_criterion_for_another_number_of_levels_is_rejected() {
     let criterion = Criterion::from_shares(&[0.5, 0.5]).unwrap();
     let built = Runtime::builder()

@@ -8,13 +8,13 @@
 //!
 //! 1. Each level has a *balance*: time that it was entitled to and has not used. It grows by the level's share of what
 //!    ran, whoever ran it, and shrinks by what the level ran itself, donated time included.
-//! 2. It is never more than two rounds, nor less than minus two. So nobody saves up: a level that idles for a minute may
+//! 2. It begins with two rounds, which is the most it can have; the least is minus two. So nobody saves up: a level that idles for a minute may
 //!    then have a round and a half in advance (rule 3), and one that was donated much is soon where all begin.
 //! 3. A level is *ahead* from when its balance is above a round and a half, until it is down to half a round. Levels
 //!    that use their whole share never come there: they swing around their balance by one round, as draws do, and are held below by rule 5.
 //! 4. While a level is ahead, it comes before the primary level of every seat that is less urgent ([`Seat`](super::Seat)).
 //!    What it runs in a round of another level is moved from its account to that level's
-//!    ([`Rounds::advance`](super::Rounds::advance)), so the others' shares stay what they are.
+//!    ([`Rounds::move_time`](super::Rounds::move_time)), so the others' shares stay what they are.
 //! 5. The balance grows by 15/16 of the share. A level that uses more than that sinks to the bottom, wherever the swings
 //!    took it.
 //!
@@ -22,7 +22,7 @@
 //! the level of their round only.
 
 use super::{Criterion, SCALE};
-use alloc::{vec, vec::Vec};
+use alloc::vec::Vec;
 
 /// The accounts of all levels. The text at the top of the file says more.
 ///
@@ -30,11 +30,11 @@ use alloc::{vec, vec::Vec};
 /// use urgency_policy::level::{Advance, Criterion};
 ///
 /// let criterion = Criterion::from_shares(&[0.5, 0.5])?;
-/// let mut advance = Advance::new(2, 5_000_000);
+/// let mut advance = Advance::new(&criterion, 5_000_000);
 /// // The first level does nothing for 20 ms, and is ahead. The second has what it is owed and more.
 /// assert_eq!(advance.settle(&criterion, &[0, 20_000_000]), 0b01);
-/// // Then it uses 8 ms at once, and comes after the others' rounds again.
-/// assert_eq!(advance.settle(&criterion, &[8_000_000, 0]), 0b00);
+/// // Then it uses 16 ms at once, and is as any other.
+/// assert_eq!(advance.settle(&criterion, &[16_000_000, 0]), 0b00);
 /// # Ok::<(), urgency_policy::level::CriterionError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -47,13 +47,15 @@ pub struct Advance {
 }
 
 impl Advance {
-    /// Accounts for so many levels, with rounds of this length in nanoseconds.
-    pub fn new(levels: usize, round: u64) -> Self {
-        Advance {
-            balance: vec![0; levels],
-            round: i64::try_from(round).unwrap_or(i64::MAX / 4),
+    /// Accounts for the levels of this criterion, with rounds of this length in nanoseconds.
+    pub fn new(criterion: &Criterion, round: u64) -> Self {
+        let mut advance = Advance {
+            balance: Vec::new(),
+            round: i64::try_from(round).unwrap_or(i64::MAX).min(i64::MAX / 4),
             ahead: 0,
-        }
+        };
+        advance.reset(criterion);
+        advance
     }
 
     /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as a bitfield.
@@ -75,10 +77,10 @@ impl Advance {
         self.ahead
     }
 
-    /// All accounts are empty, and nobody is ahead.
-    pub fn reset(&mut self, levels: usize) {
-        self.balance.clear();
-        self.balance.resize(levels, 0);
+    /// Starts over.
+    pub fn reset(&mut self, criterion: &Criterion) {
+        let first = |&parts: &u32| if parts > 0 { 2 * self.round } else { 0 };
+        self.balance = criterion.parts().iter().map(first).collect();
         self.ahead = 0;
     }
 }
@@ -94,7 +96,7 @@ mod tests {
         #[test]
         fn a_level_without_a_share_is_never_ahead(ran in proptest::collection::vec((0u64..9_000_000, 0u64..9_000_000), 1..300)) {
             let criterion = Criterion::from_shares(&[0.0, 1.0]).unwrap();
-            let mut advance = Advance::new(2, ROUND);
+            let mut advance = Advance::new(&criterion, ROUND);
             for (above, below) in ran {
                 prop_assert_eq!(advance.settle(&criterion, &[above, below]) & 1, 0);
             }
@@ -104,7 +106,7 @@ mod tests {
         fn a_level_that_uses_its_share_in_rounds_is_not_ahead_after_the_first_of_them(share in 0.1f64..0.9) {
             let criterion = Criterion::from_shares(&[share, 1.0 - share]).unwrap();
             let mut rounds = super::super::Rounds::new(criterion.clone());
-            let mut advance = Advance::new(2, ROUND);
+            let mut advance = Advance::new(&criterion, ROUND);
             let mut ahead = 0;
             for round in 0..2000 {
                 let mut ran = [0; 2];
@@ -120,7 +122,7 @@ mod tests {
         #[test]
         fn what_a_level_gets_in_a_burst_is_at_most_two_rounds(idle in 1u64..1000, share in 0.01f64..0.99) {
             let criterion = Criterion::from_shares(&[share, 1.0 - share]).unwrap();
-            let mut advance = Advance::new(2, ROUND);
+            let mut advance = Advance::new(&criterion, ROUND);
             for _ in 0..idle {
                 advance.settle(&criterion, &[0, 1_000_000]);
             }
@@ -136,7 +138,7 @@ mod tests {
     #[test]
     fn a_level_that_uses_a_little_stays_ahead() {
         let criterion = Criterion::from_shares(&[0.05, 0.45, 0.5]).unwrap();
-        let mut advance = Advance::new(3, ROUND);
+        let mut advance = Advance::new(&criterion, ROUND);
         let mut behind = 0;
         for tick in 0..5000 {
             // 2 % of the time, in pieces of 200 microseconds.

@@ -33,8 +33,8 @@ mod schedule;
 mod seat;
 mod winner;
 
-pub use advance::Advance;
 pub use adaptive::{Adaptive, AdaptiveError, Parameters, Use};
+pub use advance::Advance;
 pub use criterion::{Criterion, CriterionError, SCALE};
 pub use fixed::FixedShares;
 pub use prompt::Prompt;

@@ -15,7 +15,7 @@
 //!    each level's share to its credit, and takes a whole round from the level that is drawn.
 //! 2. Credits sum to zero between draws.
 //! 3. A round that lasted longer or shorter than the others is charged as it was
-//!    ([`Rounds::charge`]). So shares hold for time, not only for counts, whatever delays the end of a
+//!    ([`Rounds::charge`]), and what another level took of it to that one ([`Rounds::move_time`]). So shares hold for time, not only for counts, whatever delays the end of a
 //!    round.
 //! 4. A change of the criterion starts over: what was owed under the old one is forgotten, less than one
 //!    round for each level.
@@ -62,7 +62,7 @@ impl Rounds {
     pub fn new(criterion: Criterion) -> Self {
         Rounds {
             credit: vec![0; criterion.parts().len()],
-            advance: Advance::new(criterion.parts().len(), ROUND_NANOS),
+            advance: Advance::new(&criterion, ROUND_NANOS),
             criterion,
             length: ROUND_NANOS,
             independent: None,
@@ -73,7 +73,7 @@ impl Rounds {
     #[must_use]
     pub fn with_length(mut self, nanos: u64) -> Self {
         self.length = nanos.max(1);
-        self.advance = Advance::new(self.credit.len(), self.length);
+        self.advance = Advance::new(&self.criterion, self.length);
         self
     }
 
@@ -98,7 +98,7 @@ impl Rounds {
     pub fn change(&mut self, criterion: Criterion) {
         self.credit.clear();
         self.credit.resize(criterion.parts().len(), 0);
-        self.advance.reset(criterion.parts().len());
+        self.advance.reset(&criterion);
         self.criterion = criterion;
     }
 
@@ -148,15 +148,21 @@ impl Rounds {
         self.advance.settle(&self.criterion, ran)
     }
 
-    /// A level that is ahead ran for `nanos` in a round of the level of rank `primary`, which lasts so much longer for it: it is
-    /// moved from the one's account to the other's.
-    pub fn advance(&mut self, ahead: u8, primary: u8, nanos: u64) {
+    /// Another level ran for `nanos` in a round of the level of rank `primary`, which had work: since it is ahead, or since the
+    /// worker was late. The time is moved from the one's account to the other's, but nobody's debt grows beyond 16
+    /// rounds: who could not run then is not to have the workers to itself later.
+    pub fn move_time(&mut self, ran: u8, primary: u8, nanos: u64) {
         let nanos = nanos.min(self.length.saturating_mul(4));
         let parts = u128::from(nanos) * u128::from(SCALE) / u128::from(self.length);
         let parts = i64::try_from(parts).expect("at most four rounds");
-        let (ahead, primary) = (usize::from(ahead), usize::from(primary));
-        if ahead < self.credit.len() && primary < self.credit.len() {
-            self.credit[ahead] -= parts;
+        let (ran, primary) = (usize::from(ran), usize::from(primary));
+        let most = 16 * i64::from(SCALE);
+        if ran < self.credit.len()
+            && primary < self.credit.len()
+            && self.credit[ran] > -most
+            && self.credit[primary] < most
+        {
+            self.credit[ran] -= parts;
             self.credit[primary] += parts;
         }
     }
@@ -269,6 +275,24 @@ mod tests {
                 prop_assert!(time as f64 - due <= 8000.0, "level {rank}: {time} of {due}");
             }
             prop_assert_eq!(rounds.owed().iter().sum::<i64>(), 0);
+        }
+
+        #[test]
+        fn time_that_another_level_took_of_a_round_comes_back(
+            share in 0.2f64..0.8,
+            taken in proptest::collection::vec(0u64..200, 2000..2500),
+        ) {
+            let mut rounds = Rounds::new(Criterion::from_shares(&[share, 1.0 - share]).unwrap()).with_length(1000);
+            let mut above = 0;
+            for &taken in &taken {
+                let primary = rounds.draw();
+                above += if primary == 0 { 1000 } else { taken };
+                if primary == 1 {
+                    rounds.move_time(0, 1, taken);
+                }
+            }
+            let due = share * 1000.0 * taken.len() as f64;
+            prop_assert!((above as f64 - due).abs() <= 8000.0, "{above} of {due}");
         }
 
         #[test]

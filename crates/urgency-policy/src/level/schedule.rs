@@ -173,6 +173,22 @@ impl Schedule {
         }
     }
 
+    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as a bitfield, for
+    /// [`Seat::with_ahead`]; see [`Advance`](super::Advance). None are under a schedule without shares.
+    pub fn settle(&mut self, ran: &[u64]) -> u64 {
+        match self {
+            Schedule::FairlyPrompt(rounds) => rounds.settle(ran),
+            _ => 0,
+        }
+    }
+
+    /// The level of rank `ran` ran for so many nanoseconds in a round of the level of rank `primary`, which had work.
+    pub fn move_time(&mut self, ran: u8, primary: u8, nanos: u64) {
+        if let Schedule::FairlyPrompt(rounds) = self {
+            rounds.move_time(ran, primary, nanos);
+        }
+    }
+
     /// A quantum is over; `used` says by rank what each level did in it. Nothing happens under a schedule
     /// without quanta.
     pub fn reallocate(&mut self, used: &[Use], seats: &mut [Seat]) {

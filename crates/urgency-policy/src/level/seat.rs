@@ -96,7 +96,9 @@ impl Seat {
 
     /// Whether the level of this rank comes before the primary one.
     pub fn is_ahead(self, rank: u8) -> bool {
-        self.ahead.checked_shr(u32::from(rank)).is_some_and(|bits| bits & 1 == 1)
+        self.ahead
+            .checked_shr(u32::from(rank))
+            .is_some_and(|bits| bits & 1 == 1)
     }
 
     /// The rank of its primary level, if it has one.

@@ -195,8 +195,9 @@ impl Builder {
     }
 
     /// Shares the workers between the levels: each level is entitled to its part of their time, in rounds of
-    /// 5 ms, and what a level does not use goes to the most urgent one that has work. Without this, urgent work
-    /// goes first without limit. See [`Criterion`] for shares and tolerated stretches, and
+    /// 5 ms, and what a level does not use goes to the most urgent one that has work. A level that has used little of its share
+    /// need not wait for a round of its own: it comes first, for up to a round and a half of time at once. Without a
+    /// criterion urgent work goes first without limit. See [`Criterion`] for shares and tolerated stretches, and
     /// [`Runtime::set_fairness`] for a change while the runtime runs. (Fairness in Responsive Parallelism, section 3.)
     ///
     /// ```

@@ -8,26 +8,25 @@
 //! - **in quanta** (adaptive): for all workers at once, with what each level used;
 //! - **once** (fixed shares).
 //!
-//! Seats that *wait* for their level instead of donating have rules of their own: `waiting.rs`.
+//! Seats that *wait* for their level instead of donating have rules of their own: `waiting.rs`. So have rounds: `rounds.rs`.
 //!
 //! # Protocol
 //!
 //! 1. The relief timer is armed while work waits and no worker is idle that would serve it, which is the only time
 //!    in which any level is owed anything. So rounds and quanta end where it expires ([`Shared::end_periods`]).
 //!    Under quanta it is also armed while one worker runs and another is idle: the idle one may be of more use at
-//!    another level. An idle runtime does not tick.
-//! 2. Each expiry, 1 ms apart, ends the rounds that have lasted as long as the schedule says (5 ms by default). A round is
-//!    charged as long as it was, and the next level drawn. A schedule with quanta has the timer expire where a quantum ends.
+//!    another level; in rounds, while two workers run different levels: the one may owe the other time, though all work
+//!    that waits is in their deques. An idle runtime does not tick.
+//! 2. Each expiry, 1 ms apart, ends the rounds that have lasted as long as the schedule says (5 ms by default). A schedule
+//!    with quanta has the timer expire where a quantum ends.
 //!    Quanta lie on a grid that goes on while nothing expires: who comes after a silence waits for a part of a quantum.
 //! 3. A worker whose new seat draws it elsewhere is alerted (PREEMPT), and abandons its stack at its next
-//!    scheduling point. For a relief period nobody takes it from there ([`Shared::is_settled`]): a taken stack is in no
+//!    scheduling point. For a relief period nobody takes it from there (`is_settled` in `rounds.rs`): a taken stack is in no
 //!    pool until it checks in, and the next round may be its level's. If it comes to none by the next expiry, relief
 //!    takes the worker from its stack, as from any that does not check in; the worker serves by its seat.
 //!    Only a thread that has *run* since, and still has not checked in, is demoted: the others come to their scheduling
 //!    point when the kernel lets them, and until then their level lacks them.
-//! 4. A worker that is idle when its round ends has taken nothing from anybody. Its next round is drawn
-//!    when it is busy at an expiry, and the one before is not charged.
-//! 5. What a level used in a quantum is what its workers' own counters say, and the time since each busy worker's
+//! 4. What a level used in a quantum is what its workers' own counters say, and the time since each busy worker's
 //!    current span began. After a silence it is scaled to one quantum.
 //!
 //! A seat is a hint for those who alert: whoever decides for a worker reads it again.
@@ -59,15 +58,23 @@ pub(crate) struct Centre {
     quantum: AtomicU64,
     /// When the current quantum ends, in ticks.
     quantum_end: AtomicU64,
+    /// There are rounds.
+    pub(super) has_rounds: AtomicBool,
+    /// The levels that donors miss; see `rounds.rs`.
+    pub(super) missed: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    schedule: Schedule,
+pub(super) struct State {
+    pub(super) schedule: Schedule,
     /// When the quantum began, in ticks.
     began: u64,
     /// How long each level had run by then, in ticks.
     ran: Vec<u64>,
+    /// In rounds: how long each worker had run each level at the last expiry, in ticks.
+    pub(super) ran_by: Vec<u64>,
+    /// In rounds: how long each worker has run in its own, in nanoseconds.
+    pub(super) round_ran: Vec<u64>,
 }
 
 impl Centre {
@@ -125,8 +132,12 @@ impl Shared {
             schedule,
             began: now,
             ran: ran.collect(),
+            ran_by: Vec::new(),
+            round_ran: Vec::new(),
         };
         let centre = &self.centre;
+        let has_rounds = matches!(period, Period::EachWorker(_));
+        centre.has_rounds.store(has_rounds, Ordering::Relaxed);
         centre.quantum.store(quantum, Ordering::Relaxed);
         centre.quantum_end.store(now + quantum, Ordering::Relaxed);
         let waits = !state.schedule.is_work_conserving();
@@ -168,7 +179,7 @@ impl Shared {
         }
     }
 
-    fn alert_if_drawn(&self, worker: &Worker, levels: u64) {
+    pub(super) fn alert_if_drawn(&self, worker: &Worker, levels: u64) {
         let serves = worker.level();
         if serves != NO_LEVEL
             && worker.seat().abandon_for(levels, serves).is_some()
@@ -176,13 +187,6 @@ impl Shared {
         {
             stack.attention.request(PREEMPT);
         }
-    }
-
-    /// Whether a worker's round has lasted long enough for its stack to have noticed.
-    pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
-        let seated_at = worker.seated_at().load(Ordering::Relaxed);
-        seated_at == 0
-            || clock::now() - seated_at > clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
     }
 
     /// The relief timer expired: steps 2 and 3 of the module's text. Comes before anybody can arm it again.
@@ -195,36 +199,6 @@ impl Shared {
             Period::Never => {}
             Period::EachWorker(length) => self.end_rounds(&mut state, length),
             Period::AllWorkers(length) => self.end_quantum(&mut state, length),
-        }
-    }
-
-    fn end_rounds(&self, state: &mut State, length: u64) {
-        let levels = self.ready.levels_after_writes();
-        if levels == 0 {
-            return;
-        }
-        let now = clock::now();
-        // An expiry is late rather than early: a round that ends before the middle of the next period is over.
-        let due = clock::ticks(length as f64 - (length as f64 / 2.0).min(500_000.0));
-        for worker in &self.workers {
-            if worker.level() == NO_LEVEL {
-                worker.seated_at().store(0, Ordering::Relaxed);
-                continue;
-            }
-            let seated_at = worker.seated_at().load(Ordering::Relaxed);
-            let lasted = now.saturating_sub(seated_at);
-            if seated_at != 0 && lasted < due {
-                continue;
-            }
-            if seated_at != 0 {
-                let nanos = clock::to_duration(lasted).as_nanos();
-                let nanos = u64::try_from(nanos).unwrap_or(u64::MAX);
-                state.schedule.charge(worker.seat(), nanos);
-            }
-            let count = self.workers.len();
-            worker.set_seat(state.schedule.seat(worker.id, count, levels));
-            worker.seated_at().store(now, Ordering::Relaxed);
-            self.alert_if_drawn(worker, levels);
         }
     }
 
@@ -270,14 +244,7 @@ impl Shared {
 
     /// How long a level has run on all workers together, in ticks.
     fn run_ticks(&self, level: u8, now: u64) -> u64 {
-        let of = |worker: &Worker| {
-            let open = if worker.level() == level {
-                now.saturating_sub(worker.since())
-            } else {
-                0
-            };
-            worker.at(level).running.get() + open
-        };
+        let of = |worker: &Worker| worker.run_ticks(level, now);
         self.workers.iter().map(|worker| of(worker)).sum()
     }
 }

@@ -50,6 +50,7 @@ impl Shared {
                 if hidden {
                     self.show_hidden();
                 }
+                self.miss_primary(worker, level);
                 return Some(work);
             }
             match self.clear(level) {
@@ -272,6 +273,17 @@ impl Shared {
         self.most_urgent_of(|level| self.is_offered(level))
     }
 
+    /// The levels at which anything is ready.
+    pub(crate) fn levels_queued(&self) -> u64 {
+        let (mut levels, mut queued) = (self.ready.levels_after_writes(), 0);
+        while levels != 0 {
+            let level = levels.trailing_zeros() as u8;
+            queued |= u64::from(self.is_queued(level)) << level;
+            levels &= levels - 1;
+        }
+        queued
+    }
+
     fn most_urgent_of(&self, has_work: impl Fn(u8) -> bool) -> Option<u8> {
         let mut levels = self.ready.levels_after_writes();
         while let Some(level) = Prompt.serve(levels) {
@@ -293,6 +305,7 @@ impl Shared {
             return;
         }
         if published {
+            self.no_longer_missed(me);
             self.insert_deque(me);
         } else {
             me.attention.request(SHARE);

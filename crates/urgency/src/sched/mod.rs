@@ -78,6 +78,8 @@ pub(crate) mod pool;
 #[cfg(not(urgency_loom))]
 pub(crate) mod queues;
 #[cfg(not(urgency_loom))]
+pub(crate) mod rounds;
+#[cfg(not(urgency_loom))]
 pub(crate) mod run;
 #[cfg(not(urgency_loom))]
 mod search;

@@ -313,6 +313,7 @@ impl Shared {
             self.arm_relief();
             return Some(worker);
         }
+        self.arm_for_rounds();
         let level = self.most_urgent_queued();
         self.demote_overrunning(level.is_some());
         self.end_demotions(level.is_some());

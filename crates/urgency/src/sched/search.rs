@@ -89,6 +89,7 @@ impl Shared {
             self.arm_for_quantum();
         } else if !self.idle.any() {
             self.watch_queued();
+            self.arm_for_rounds();
         }
     }
 

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{life::run_as, os};
 use std::sync::{Arc, atomic::Ordering};
+use urgency_policy::level::LevelPolicy;
 
 impl Shared {
     /// The stack waits until somebody wakes it. Called inside the scheduler with a worker held;
@@ -141,8 +142,10 @@ impl Shared {
         let level = lender.level();
         let is_drawn = || {
             // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
-            self.most_urgent_queued()
-                .is_some_and(|queued| worker.seat().is_drawn_by(queued, level))
+            worker
+                .seat()
+                .abandon_for(self.levels_queued(), level)
+                .is_some()
         };
         if is_drawn() || {
             // Down and up again costs more than a look.

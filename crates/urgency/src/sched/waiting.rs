@@ -175,7 +175,7 @@ impl Shared {
     #[inline]
     pub(crate) fn is_anybody_hungry(&self, level: u8) -> bool {
         if self.idle.searchers() == 0 && !self.idle.any() {
-            return false;
+            return self.is_missed(level);
         }
         !self.centre.waits() || self.is_hungry_for(level)
     }

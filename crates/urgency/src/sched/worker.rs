@@ -59,6 +59,8 @@ struct Shown {
     brief: AtomicBool,
     /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the centre.
     seat: AtomicU8,
+    /// The levels that are ahead, as a bitfield; written by the centre.
+    ahead: AtomicU64,
     /// When its round began, in ticks; 0 if none has.
     seated_at: AtomicU64,
     /// When more urgent work first asked for this worker, in ticks; 0 if none does.
@@ -89,6 +91,7 @@ impl Worker {
                 holder: AtomicPtr::new(ptr::null_mut()),
                 brief: AtomicBool::new(true),
                 seat: AtomicU8::new(PROMPT),
+                ahead: AtomicU64::new(0),
                 seated_at: AtomicU64::new(0),
                 wanted_since: AtomicU64::new(0),
             }),
@@ -114,8 +117,16 @@ impl Worker {
         match self.shown.seat.load(Ordering::Relaxed) {
             PROMPT => Seat::PROMPT,
             waits @ WAITS.. => Seat::at(waits - WAITS, Otherwise::Wait),
-            primary => Seat::at(primary, Otherwise::Donate),
+            primary => {
+                let ahead = self.shown.ahead.load(Ordering::Relaxed);
+                Seat::at(primary, Otherwise::Donate).with_ahead(ahead)
+            }
         }
+    }
+
+    /// These levels come before its primary level, if they are more urgent. Only the centre does this.
+    pub(crate) fn set_ahead(&self, levels: u64) {
+        self.shown.ahead.store(levels, Ordering::Relaxed);
     }
 
     /// It has another seat from now on. Only the centre does this.
@@ -227,6 +238,16 @@ impl Worker {
     #[inline]
     pub(crate) fn at(&self, level: u8) -> &LevelCounters {
         &self.by_level[usize::from(level)]
+    }
+
+    /// How long it has run a level until `now`, in ticks.
+    pub(crate) fn run_ticks(&self, level: u8, now: u64) -> u64 {
+        let open = if self.level() == level {
+            now.saturating_sub(self.since())
+        } else {
+            0
+        };
+        self.at(level).running.get() + open
     }
 
     /// Ends the current span and returns its length in ticks.

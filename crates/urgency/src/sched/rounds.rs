@@ -1,0 +1,169 @@
+//! Rounds: their ends, what is charged, advances, and the jobs that a donor misses.
+//!
+//! 1. **The end of a round.** At the first expiry of the relief timer after its length (`centre.rs`). It is charged what the worker *ran*
+//!    in it, and the next seat drawn. So neither a late expiry nor the time until a thread has woken up is at the expense of the round's level.
+//!    A worker that is idle then has taken nothing from anybody: its next round is
+//!    drawn when it is busy at an expiry, and the one before is not charged.
+//! 2. **What others ran in it.** At each expiry: what a worker ran of another level than its round's is charged to that level if the round's has work
+//!    in a pool, or this worker serves it by now, so that it was no donation. The worker was late, or the other level is ahead.
+//!    *Ahead* (`urgency_policy::level::Advance`) is who has used little of its share. It becomes part of every seat, and comes before the primary
+//!    level. All accounts are kept by the workers' own counters of running time.
+//! 3. **Missed jobs.** Forked jobs are private until somebody is hungry, and a worker that donates is not: it has other work. So the
+//!    level of its round would never get a second worker. Therefore a worker that donates while another one runs
+//!    its primary level *misses* that level: the centre has a bit for it, those stacks get SHARE, and the first that has a job to
+//!    publish puts it into the pool, which alerts the donor. It is asked for whenever a worker takes work of another level
+//!    ([`Shared::miss_primary`]) and at each expiry. A bit that nobody misses any more costs one insertion.
+//! 4. **Nothing queued.** While two workers run different levels, each with its jobs to itself, the one may have more than its share;
+//!    so the timer is armed then, too ([`Shared::arm_for_rounds`]).
+
+use super::{
+    attention::{PREEMPT, SHARE},
+    centre::State,
+    shared::{RELIEF_PERIOD, Shared},
+    stack::Stack,
+    worker::{NO_LEVEL, Worker},
+};
+use crate::os::clock;
+use std::sync::atomic::Ordering;
+
+impl Shared {
+    /// Whether the stack of a worker may lose it to an event: not for a moment after its seat drew it elsewhere, and
+    /// it has not noticed yet. A taken stack is in no pool until it checks in.
+    pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
+        let seated_at = worker.seated_at().load(Ordering::Relaxed);
+        seated_at == 0
+            || clock::now() - seated_at > clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
+            || self
+                .holder(worker)
+                .is_none_or(|stack| !stack.attention.is_pending(PREEMPT))
+    }
+
+    /// The relief timer expired.
+    pub(super) fn end_rounds(&self, state: &mut State, length: u64) {
+        let levels = self.ready.levels_after_writes();
+        if levels == 0 && !self.are_levels_mixed() {
+            return;
+        }
+        let now = clock::now();
+        let ahead = self.settle(state, levels, now);
+        // An expiry is late rather than early: a round that ends before the middle of the next period is over.
+        let due = clock::ticks(length as f64 - (length as f64 / 2.0).min(500_000.0));
+        for worker in &self.workers {
+            worker.set_ahead(ahead);
+            if worker.level() == NO_LEVEL {
+                worker.seated_at().store(0, Ordering::Relaxed);
+                state.round_ran[worker.id] = 0;
+                continue;
+            }
+            let seated_at = worker.seated_at().load(Ordering::Relaxed);
+            let lasted = now.saturating_sub(seated_at);
+            if seated_at == 0 || lasted >= due {
+                let ran = std::mem::take(&mut state.round_ran[worker.id]);
+                if seated_at != 0 {
+                    state.schedule.charge(worker.seat(), ran);
+                }
+                let count = self.workers.len();
+                worker.set_seat(state.schedule.seat(worker.id, count, levels));
+                worker.seated_at().store(now, Ordering::Relaxed);
+            }
+            self.alert_if_drawn(worker, levels);
+            self.miss_primary(worker, worker.level());
+        }
+    }
+
+    /// Settles the accounts of all levels. Returns which are ahead.
+    fn settle(&self, state: &mut State, levels: u64, now: u64) -> u64 {
+        let count = self.pools.len();
+        let is_first = state.ran_by.is_empty();
+        state.ran_by.resize(count * self.workers.len(), 0);
+        state.round_ran.resize(self.workers.len(), 0);
+        let mut ran = vec![0; count];
+        let running = self.levels_running();
+        for (worker, before) in self.workers.iter().zip(state.ran_by.chunks_mut(count)) {
+            let seat = worker.seat();
+            let serves = 1u64.checked_shl(u32::from(worker.level())).unwrap_or(0);
+            for (level, before) in (0u8..).zip(before) {
+                let by_now = worker.run_ticks(level, now);
+                let ran_now = nanos(by_now.saturating_sub(std::mem::replace(before, by_now)));
+                if is_first || ran_now == 0 {
+                    continue;
+                }
+                ran[usize::from(level)] += ran_now;
+                state.round_ran[worker.id] += ran_now;
+                let Some(primary) = seat.primary().filter(|primary| *primary != level) else {
+                    continue;
+                };
+                let with_work = if seat.is_ahead(level) {
+                    levels | running
+                } else {
+                    levels | serves
+                };
+                if with_work >> primary & 1 == 1 {
+                    state.schedule.move_time(level, primary, ran_now);
+                }
+            }
+        }
+        state.schedule.settle(&ran)
+    }
+
+    /// The levels that run now.
+    fn levels_running(&self) -> u64 {
+        let busy = self.workers.iter().map(|worker| worker.level());
+        busy.filter(|level| *level != NO_LEVEL)
+            .fold(0, |levels, level| levels | 1 << level)
+    }
+
+    fn are_levels_mixed(&self) -> bool {
+        self.levels_running().count_ones() > 1
+    }
+
+    /// Rule 4 of the module's text.
+    pub(crate) fn arm_for_rounds(&self) {
+        if self.centre.has_rounds.load(Ordering::Relaxed) && self.are_levels_mixed() {
+            self.arm_relief();
+        }
+    }
+
+    /// The worker is about to serve `level`, or does. If it donates, and its primary level runs elsewhere: rule 3.
+    #[inline]
+    pub(crate) fn miss_primary(&self, worker: &Worker, level: u8) {
+        if let Some(primary) = worker.seat().primary()
+            && primary != level
+        {
+            self.miss(primary);
+        }
+    }
+
+    #[cold]
+    fn miss(&self, level: u8) {
+        if !self.centre.has_rounds.load(Ordering::Relaxed) || self.ready.levels() >> level & 1 == 1
+        {
+            return;
+        }
+        for worker in self.workers.iter().filter(|w| w.level() == level) {
+            if let Some(stack) = self.holder(worker) {
+                self.centre.missed.fetch_or(1 << level, Ordering::SeqCst);
+                stack.attention.request(SHARE);
+            }
+        }
+    }
+
+    /// Whether a donor misses jobs of this level.
+    #[inline]
+    pub(crate) fn is_missed(&self, level: u8) -> bool {
+        self.centre.missed.load(Ordering::Relaxed) >> level & 1 == 1
+    }
+
+    /// The stack has put its deque into the pool.
+    #[inline]
+    pub(crate) fn no_longer_missed(&self, me: &Stack) {
+        if self.is_missed(me.level()) {
+            let others = !(1 << me.level());
+            self.centre.missed.fetch_and(others, Ordering::SeqCst);
+        }
+    }
+}
+
+fn nanos(ticks: u64) -> u64 {
+    u64::try_from(clock::to_duration(ticks).as_nanos()).unwrap_or(u64::MAX)
+}
