@@ -117,6 +117,17 @@ impl Shared {
         stack.deliver(Delivery::Worker(worker));
     }
 
+    /// As [`Shared::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is free for the other.
+    /// Not if it came from the poller: then it has preempted somebody there, who goes on. (Nor to a stack that
+    /// resumes: its caches are where it was, and requests beside compute had a p50 a quarter higher.)
+    pub(crate) fn hand_over(&self, me: &Stack, worker: &Worker, stack: &Stack) {
+        if me.is_urgent() {
+            self.deliver(worker, stack);
+        } else {
+            stack.deliver_here(Delivery::Worker(worker));
+        }
+    }
+
     /// Hands `worker`, with `work` for it, to a spare thread. Gives the work back if there is none
     /// and none can be made.
     pub(crate) fn hand_to_spare(&self, worker: &Worker, work: Work) -> Result<(), Work> {

@@ -18,7 +18,7 @@ use crate::{
         job::Job,
     },
     life::{Frames, Inherited},
-    os::clock,
+    os::{self, clock, thread::Processors},
     task::Header,
 };
 use std::{
@@ -74,6 +74,10 @@ pub(crate) struct Stack {
     cpu: AtomicI32,
     /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
     urgent: AtomicBool,
+    /// Where the thread may run, if a hand-off called it to its giver's processor. Written by whoever has the
+    /// right to deliver.
+    home: Mutex<Option<Processors>>,
+    called: AtomicBool,
     /// Whether relief demoted the thread.
     pub(crate) demoted: AtomicBool,
     /// The number of a thread that the embedder brought, and one; else zero.
@@ -111,6 +115,8 @@ impl Stack {
             asked_at: AtomicU64::new(0),
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
+            home: Mutex::new(None),
+            called: AtomicBool::new(false),
             demoted: AtomicBool::new(false),
             number: AtomicUsize::new(0),
             shared,
@@ -267,6 +273,11 @@ impl Stack {
         self.cpu.load(Ordering::Relaxed)
     }
 
+    /// Whether the thread came from the poller, and has run nothing since that may be long.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent.load(Ordering::Relaxed)
+    }
+
     /// The calling thread, this stack's, is to run soon when the kernel wakes it, or as any other: by short
     /// slices, or in the real-time class if the program asked for it and may.
     #[inline]
@@ -333,9 +344,29 @@ impl Stack {
         self.mailbox.deliver(item, thread);
     }
 
+    /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
+    pub(crate) fn deliver_here(&self, delivery: Delivery) {
+        if let Some(home) = os::thread::call_here(self.tid.load(Ordering::Relaxed)) {
+            *self.lock_home() = Some(home);
+            self.called.store(true, Ordering::Relaxed);
+        }
+        self.deliver(delivery);
+    }
+
+    fn lock_home(&self) -> std::sync::MutexGuard<'_, Option<Processors>> {
+        self.home.lock().expect("nothing panics under this lock")
+    }
+
     /// Parks the calling thread, which is this stack's, until a delivery comes.
     pub(crate) fn receive(&self) -> Delivery {
         let item = self.mailbox.receive();
+        // Ordered by the mailbox.
+        if self.called.load(Ordering::Relaxed) {
+            self.called.store(false, Ordering::Relaxed);
+            if let Some(home) = self.lock_home().take() {
+                os::thread::send_home(&home);
+            }
+        }
         if ptr::eq(item, look_token()) {
             Delivery::Look
         } else {

@@ -119,7 +119,7 @@ impl Shared {
                 worker.at(level).abandonments.add(1);
                 worker.at(level).hand_offs.add(1);
                 worker.hand(Some(work));
-                self.deliver(worker, &spare);
+                self.hand_over(me, worker, &spare);
             }
         }
         self.await_worker(me);
