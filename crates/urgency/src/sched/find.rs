@@ -104,7 +104,9 @@ impl Shared {
     #[inline]
     fn next_at(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
         let pool = &self.pools[usize::from(level)];
-        if let Some(queues) = pool.queues() {
+        if self.has_queues(level)
+            && let Some(queues) = pool.queues()
+        {
             return self.next_in_queues(worker, level, queues);
         }
         if worker.next_turn().is_multiple_of(LOOK_AROUND)

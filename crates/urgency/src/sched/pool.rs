@@ -19,6 +19,7 @@
 use super::{StolenJob, queues::Queues, stack::Stack};
 use crate::{chaos, os::clock, task::TaskRef};
 use crossbeam_queue::SegQueue;
+use crossbeam_utils::CachePadded;
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
@@ -44,8 +45,8 @@ pub(crate) struct Pool {
     mugging: SegQueue<Arc<Stack>>,
     regular: SegQueue<Entry>,
     /// When the task that was popped last had become ready, in ticks; at first, when the pool was made.
-    given: AtomicU64,
-    /// Where entries are under another policy.
+    given: CachePadded<AtomicU64>,
+    /// Where entries are under another policy. On a cache line that is never written: everybody reads it.
     queues: Option<Box<Queues>>,
 }
 
@@ -56,7 +57,7 @@ impl Pool {
         Pool {
             mugging: SegQueue::new(),
             regular: SegQueue::new(),
-            given: AtomicU64::new(clock::now()),
+            given: CachePadded::new(AtomicU64::new(clock::now())),
             queues: (!is_aging).then(|| Box::new(Queues::new(kind, level, workers))),
         }
     }

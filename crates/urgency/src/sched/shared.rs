@@ -83,6 +83,8 @@ pub(crate) struct Shared {
     driver: OnceLock<Arc<Driver>>,
     /// Whether an entry in a ring needs no barrier; see the module's text.
     pub(crate) rings_are_light: bool,
+    /// The levels with another policy than aging.
+    with_queues: u64,
     /// How many threads are in the poller.
     pub(crate) pollers: AtomicUsize,
     /// How many workers were left for a thread in the poller to start.
@@ -128,6 +130,9 @@ impl Shared {
             recorder: OnceLock::new(),
             driver: OnceLock::new(),
             rings_are_light: count == 1 && fence::heavy(),
+            with_queues: (0..count).fold(0, |levels, level| {
+                levels | u64::from(pools[level] != Kind::Aging) << level
+            }),
             pollers: AtomicUsize::new(0),
             unstarted: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
@@ -188,7 +193,7 @@ impl Shared {
     #[inline]
     pub(crate) fn insert_task(&self, task: TaskRef) {
         let level = task.level();
-        if self.pools[usize::from(level)].queues().is_some() {
+        if self.has_queues(level) {
             return self.insert_task_into_queues(task);
         }
         let Some(task) = super::run::push_to_ring(self, task) else {
@@ -207,7 +212,14 @@ impl Shared {
             });
             return;
         };
-        self.put(level, Arrival::Task, Entry::Task(task));
+        self.pools[usize::from(level)].push(Entry::Task(task));
+        self.inserted(level);
+    }
+
+    /// Whether a level has another policy than aging.
+    #[inline]
+    pub(crate) fn has_queues(&self, level: u8) -> bool {
+        self.with_queues >> level & 1 != 0
     }
 
     /// Puts an entry into the pool of its level.
@@ -416,12 +428,21 @@ impl Shared {
 
     /// Starts an idle worker for what is ready if there is one, else sees to it that the busy ones check in.
     pub(crate) fn start_idle(&self) {
-        self.start_idle_for(self.ready.levels());
+        let claimed = if self.centre.waits() {
+            self.claim_for(self.ready.levels())
+        } else {
+            self.claim_idle()
+        };
+        self.start_claimed(claimed);
     }
 
     /// As [`Shared::start_idle`], for something at these levels that is in no pool.
     pub(crate) fn start_idle_for(&self, levels: u64) {
-        match self.claim_for(levels) {
+        self.start_claimed(self.claim_for(levels));
+    }
+
+    fn start_claimed(&self, claimed: Option<&Worker>) {
+        match claimed {
             Some(worker) => self.start(worker),
             None => self.arm_relief(),
         }
