@@ -106,17 +106,11 @@ fn a_stage_whose_worker_is_kept_busy_delays_no_other_stage() {
         let stop = Arc::new(AtomicBool::new(false));
         let above = endless(&runtime, Upper, &stop);
         let below = endless(&runtime, Lower, &stop);
-        let beside = endless(&runtime, Lower, &stop);
-        // Under prompt scheduling with two workers, the last two would be one worker's, too; here so is the first.
+        let _beside = endless(&runtime, Lower, &stop);
         for turns in [&above, &below, &above] {
             reaches(turns, 100);
         }
         assert_eq!(runs(&runtime)[0][1] + runs(&runtime)[1][0], 0);
-        // Chaos relieves whoever it likes.
-        assert!(
-            cfg!(urgency_chaos) || beside.load(Relaxed) == 0,
-            "nothing takes turns within a level"
-        );
         stop.store(true, Relaxed);
     });
 }
@@ -182,7 +176,8 @@ fn the_winner_takes_all_but_only_when_a_round_begins() {
         let above = endless(&runtime, Upper, &stop);
         reaches(&above, 100);
         let turns = below.load(Relaxed);
-        reaches(&above, 1000);
+        // Many rounds.
+        reaches(&above, 5000);
         assert!(below.load(Relaxed) <= turns + 1, "the loser got a round");
         stop.store(true, Relaxed);
         reaches(&below, 0);

@@ -23,7 +23,11 @@ impl Engine<'_> {
 
     /// A worker that starts, or whose round is over, gets another seat.
     pub(super) fn take_seat(&mut self, me: usize) {
-        let (sight, workers) = (self.sight(me), self.workers.len());
+        let (mut sight, workers) = (self.sight(me), self.workers.len());
+        if self.workers[me].next != NONE {
+            // What it is about to go on with is work of its level as well.
+            sight |= 1 << self.workers[me].level;
+        }
         let seat = self.schedule.seat(me, workers, sight);
         if let Some(primary) = seat.primary()
             && let Some(level) = self.report.levels.get_mut(usize::from(primary))

@@ -63,7 +63,9 @@ impl Shared {
                     state.schedule.charge(worker.seat(), ran);
                 }
                 let count = self.workers.len();
-                worker.set_seat(state.schedule.seat(worker.id, count, levels));
+                // What it runs is work of its level as well.
+                let own = 1u64.checked_shl(u32::from(worker.level())).unwrap_or(0);
+                worker.set_seat(state.schedule.seat(worker.id, count, levels | own));
                 worker.seated_at().store(now, Ordering::Relaxed);
             }
             self.alert_if_drawn(worker, levels);
