@@ -292,14 +292,54 @@ fn random_lock_nests_over_levels_end_and_leave_every_task_at_its_own_level() {
 }
 
 #[test]
-fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() {
+fn a_level_inherited_by_one_lock_does_not_hide_what_another_is_waited_for() {
+    ends(|| {
+        let runtime = with_levels(2);
+        let locks: [Arc<Mutex<()>>; 2] = Default::default();
+        let [one, two] = locks.clone();
+        let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+        let (told, awaits) = (holds.clone(), go.clone());
+        let low = runtime.spawn_at(Low, async move {
+            let (first, second) = (one.lock().await, two.lock().await);
+            told.store(true, SeqCst);
+            awaits.notified().await;
+            drop(first);
+            let between = current_level();
+            drop(second);
+            (between, current_level())
+        });
+        until(|| holds.load(SeqCst));
+        let queued = Arc::new(AtomicBool::new(false));
+        let waiters = locks.map(|lock| {
+            let told = queued.clone();
+            let waiter = runtime.spawn_at(High, async move {
+                let mut lock = Box::pin(lock.lock());
+                select! {
+                    _guard = &mut lock => unreachable!("it is held"),
+                    () = async { told.store(true, SeqCst) } => {}
+                }
+                drop(lock.await);
+            });
+            until(|| queued.swap(false, SeqCst));
+            waiter
+        });
+        go.notify_one();
+        let levels: (LevelId, LevelId) = (High.into(), Low.into());
+        assert_eq!(low.get().unwrap(), levels);
+        for waiter in waiters {
+            waiter.get().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_lock_offered_to_a_future_that_is_not_polled_can_be_had_by_its_own_task() {
     ends(|| {
         for runtime in [with_levels(1), common::runtime(1)] {
             let mutex = Arc::new(Mutex::new(Vec::new()));
             let held = mutex.try_lock().unwrap();
             let (theirs, queued) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
             let told = queued.clone();
-            let before = futures_locks();
             let task = runtime.spawn(async move {
                 let mut first = Box::pin(theirs.lock());
                 select! {
@@ -314,10 +354,92 @@ fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() 
             drop(held);
             task.get().unwrap();
             assert_eq!(*mutex.try_lock().unwrap(), [2, 1]);
+        }
+    });
+}
+
+#[test]
+fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() {
+    ends(|| {
+        for runtime in [with_levels(1), common::runtime(1)] {
+            let mutex = Arc::new(Mutex::new(Vec::new()));
+            let held = mutex.try_lock().unwrap();
+            let theirs = mutex.clone();
+            let steps: [Arc<AtomicBool>; 4] = Default::default();
+            let [queued, again, came, released] = steps.clone();
+            let before = futures_locks();
+            let task = runtime.spawn(async move {
+                let mut first = Box::pin(theirs.lock());
+                let reached = |step: &AtomicBool| step.store(true, SeqCst);
+                select! {
+                    _guard = &mut first => unreachable!("it is held"),
+                    () = async { reached(&queued) } => {}
+                }
+                urgency::blocking(|| until(|| again.load(SeqCst)));
+                // It comes for what it was offered, and finds it taken: the next release is for it.
+                select! {
+                    _guard = &mut first => unreachable!("it is held"),
+                    () = async { reached(&came) } => {}
+                }
+                urgency::blocking(|| until(|| released.load(SeqCst)));
+                // `first` has the lock, and is not polled.
+                theirs.lock().await.push(2);
+                first.await.push(1);
+            });
+            let [queued, again, came, released] = steps;
+            until(|| queued.load(SeqCst));
+            drop(held);
+            let held = mutex.try_lock().expect("it is only offered");
+            again.store(true, SeqCst);
+            until(|| came.load(SeqCst));
+            drop(held);
+            assert!(mutex.try_lock().is_err(), "it was handed over");
+            released.store(true, SeqCst);
+            task.get().unwrap();
+            assert_eq!(*mutex.try_lock().unwrap(), [2, 1]);
             let after = futures_locks();
             assert!(after.averted > before.averted);
             assert!(after.last.unwrap().file().ends_with("inheritance.rs"));
         }
+    });
+}
+
+#[test]
+fn a_waiter_is_overtaken_only_until_it_has_come() {
+    ends(|| {
+        let runtime = common::runtime(1);
+        let mutex = Arc::new(Mutex::new(0));
+        let held = mutex.try_lock().unwrap();
+        let theirs = mutex.clone();
+        let (queued, go) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (told, awaits) = (queued.clone(), go.clone());
+        let waiter = runtime.spawn(async move {
+            let mut lock = Box::pin(theirs.lock());
+            for _ in 0..2 {
+                select! {
+                    _guard = &mut lock => unreachable!("it is held"),
+                    () = async { told.store(true, SeqCst) } => {}
+                }
+                urgency::blocking(|| until(|| awaits.swap(false, SeqCst)));
+            }
+            *lock.await += 1;
+        });
+        until(|| queued.swap(false, SeqCst));
+        drop(held);
+        for _ in 0..100 {
+            drop(mutex.try_lock().expect("the waiter has not come yet"));
+        }
+        let held = mutex.try_lock().unwrap();
+        go.store(true, SeqCst);
+        until(|| queued.load(SeqCst));
+        drop(held);
+        assert!(mutex.try_lock().is_err(), "it has come, so it is its turn");
+        go.store(true, SeqCst);
+        waiter.get().unwrap();
+        assert_eq!(*mutex.try_lock().unwrap(), 1);
     });
 }
 

@@ -83,12 +83,15 @@ fn a_lock_is_handed_to_more_urgent_levels_first_and_to_equals_in_order() {
 }
 
 #[test]
-fn who_waits_is_not_overtaken_by_who_comes() {
+fn who_has_come_for_a_lock_is_not_overtaken_by_who_comes_later() {
     let mutex = Mutex::new(());
     let held = mutex.try_lock().unwrap();
     let mut first = pin!(mutex.lock());
     assert!(poll(first.as_mut()).is_pending());
     drop(held);
+    let overtakes = mutex.try_lock().expect("the waiter has not come yet");
+    assert!(poll(first.as_mut()).is_pending());
+    drop(overtakes);
     assert!(mutex.is_locked(), "it was handed over");
     assert!(mutex.try_lock().is_err());
     let mut second = pin!(mutex.lock());

@@ -240,11 +240,19 @@ impl TryFrom<std::net::TcpListener> for TcpListener {
     }
 }
 
-/// The connections of a listener; see [`TcpListener::incoming`].
-#[derive(Clone, Copy, Debug)]
-pub struct Incoming<'a> {
-    listener: &'a TcpListener,
+/// The connections of a listener; see [`TcpListener::incoming`]. With the feature `stream` it is a `Stream`.
+#[derive(Debug)]
+pub struct Incoming<'a, L = TcpListener> {
+    pub(super) listener: &'a L,
 }
+
+impl<L> Clone for Incoming<'_, L> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<L> Copy for Incoming<'_, L> {}
 
 impl Incoming<'_> {
     /// The next connection. It never ends.

@@ -1,7 +1,7 @@
 //! Unix sockets: listeners and streams.
 
 use super::{
-    ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, WriteHalf,
+    Incoming, ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, WriteHalf,
     accept::{AcceptOperation, Accepted, Acceptor},
     split,
     stream::{ReadOperation, Stream, WriteOperation, impl_stream},
@@ -144,9 +144,33 @@ impl UnixListener {
         self.acceptor.poll_accept(cx)
     }
 
+    /// All connections, one after the other.
+    pub fn incoming(&self) -> Incoming<'_, UnixListener> {
+        Incoming { listener: self }
+    }
+
     /// The blocking forms, for closures.
     pub fn blocking(&self) -> Blocking<'_, Self> {
         Blocking::new(self)
+    }
+}
+
+impl Incoming<'_, UnixListener> {
+    /// The next connection. It never ends.
+    ///
+    /// # Errors
+    /// As [`UnixListener::accept`].
+    pub async fn next(&mut self) -> io::Result<UnixStream> {
+        self.listener.accept().await
+    }
+}
+
+#[cfg(feature = "stream")]
+impl futures_core::Stream for Incoming<'_, UnixListener> {
+    type Item = io::Result<UnixStream>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.listener.poll_accept(cx).map(Some)
     }
 }
 

@@ -9,10 +9,11 @@
 //! after all of them were released.
 //!
 //! 1. *Enter*: a waiter has noted that it waits, has read its level, and is in the queue. The holder, whose name is in the word, is looked up in
-//!    the table of live tasks, and inherits the level if it is less urgent. From then on the word says `KNOWN`: the release must come
+//!    the table of live tasks, and inherits the level if it is less urgent by itself (it may inherit as much by another lock now). From then on the word says `KNOWN`: the release must come
 //!    here.
 //! 2. *A waiter is raised* while it waits: the holder inherits, and the queue is sorted anew before the next hand-over.
-//! 3. *Pass on*: at a release, under the queue's lock, the holder is exchanged for the waiter that gets the lock. If others wait, the new
+//! 3. *Pass on*: at a release, under the queue's lock, the holder is exchanged for the waiter that gets the lock, or for nobody, if it is offered; and
+//!    when a waiter comes for what it was offered, for that. If others wait, the new
 //!    holder inherits the level of the most urgent of them, in case it is itself only boosted, and stops being that. The
 //!    old one gives back what it inherited *after* the new one was woken: the hand-over comes before the demotion.
 //!
@@ -75,7 +76,7 @@ impl Inheritance {
             holder.task = above::task_named(name);
         }
         let task = holder.task.as_ref();
-        let heir = task.filter(|task| task.level() > level && task.inherit(self.id(), level));
+        let heir = task.filter(|task| task.own_level() > level && task.inherit(self.id(), level));
         (heir.cloned(), holder.task.is_some())
     }
 
@@ -116,7 +117,7 @@ impl Lock for Inheritance {
         self.raised.store(true, Ordering::Release);
         let holder = self.lock();
         let task = holder.task.as_ref().filter(|_| holder.contended);
-        let heir = task.filter(|task| task.level() > level && task.inherit(self.id(), level));
+        let heir = task.filter(|task| task.own_level() > level && task.inherit(self.id(), level));
         heir.cloned()
     }
 }

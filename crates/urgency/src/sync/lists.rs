@@ -204,6 +204,18 @@ impl<N, G> Lists<N, G> {
         }
     }
 
+    /// The waker of the waiter whose turn it is, to be woken, and its level. It goes on waiting; until it is polled again it has no waker.
+    pub(super) fn wake_first(&mut self) -> Option<(Waker, u8)> {
+        let list = self.lists.iter().find(|list| list.first != NONE)?;
+        match &mut self.slots[list.first as usize].state {
+            State::Waiting(_, waker) => {
+                let waker = std::mem::replace(waker, Waker::noop().clone());
+                Some((waker, list.level))
+            }
+            _ => unreachable!("only waiting slots are in a list"),
+        }
+    }
+
     /// Hands a copy of `grant` to everybody, in their order.
     pub(super) fn grant_all(&mut self, grant: G, wakers: &mut Wakers)
     where

@@ -23,7 +23,7 @@
 //! # What holds for all of them
 //!
 //! - *Order.* Who waits is served in the order of arrival within a level, and more urgent levels first. What is released while
-//!   somebody waits is handed to whoever's turn it is, so nobody barges in. A less urgent waiter can starve
+//!   somebody waits is handed to whoever's turn it is, so nobody barges in (but see [`Mutex`]: until a woken waiter has come to a worker). A less urgent waiter can starve
 //!   if more urgent ones never stop coming, as everywhere else in this runtime. A plain thread queues as the most
 //!   urgent level.
 //! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place in a channel that had

@@ -15,6 +15,8 @@
 //!    needed ([`Locked::claim`]). So a release before that step is seen by it, and one after that step
 //!    finds the bit: no wake-up is lost.
 //! 4. `QUEUED` is cleared when the lock is released and nobody waits.
+//! 5. A primitive may allow changes in spite of rule 2, for words that say so (the mutex, raw.rs): they are made by
+//!    [`change_any`](WaitQueue::change_any), and the lock's holder makes each change by a compare-and-swap in any case.
 //!
 //! # Named races
 //!
@@ -26,8 +28,8 @@
 //! dropped at the same time, and each release against a first waiter.
 //!
 //! Rejected: the lock alone, without a word. An uncontended mutex would cost four locked instructions
-//! instead of two, and could not be looked at. Rejected: waking without handing over. A woken waiter would
-//! compete with newcomers, which is faster when many wait, and no longer FIFO.
+//! instead of two, and could not be looked at. Rejected: waking without handing over, always. A woken waiter would
+//! compete with newcomers, which is faster when many wait, and no longer FIFO. The mutex does it once for each waiter.
 
 use super::lists::{Key, Left, Lists, Wakers};
 use crate::facade::{
@@ -91,6 +93,21 @@ impl<N, G> WaitQueue<N, G> {
         }
     }
 
+    /// Rule 5: changes the word, whoever waits, unless `change` refuses. Returns as [`update`](Self::update).
+    #[inline]
+    pub(super) fn change_any(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
+        let mut word = self.word.load(Acquire);
+        loop {
+            let Some(new) = change(word) else {
+                return Err(word);
+            };
+            match self.word.compare_exchange_weak(word, new, AcqRel, Acquire) {
+                Ok(_) => return Ok(word),
+                Err(now) => word = now,
+            }
+        }
+    }
+
     pub(super) fn lock(&self) -> Locked<'_, N, G> {
         // No code of others runs under this lock, and nothing in it panics but for a failed allocation,
         // before anything was changed.
@@ -132,7 +149,7 @@ impl<N, G> Locked<'_, N, G> {
         }
     }
 
-    /// The word. It stays so while `QUEUED` is set.
+    /// The word. It stays so while `QUEUED` is set, but for rule 5.
     pub(super) fn word(&self) -> u64 {
         self.word.load(Acquire)
     }
@@ -177,6 +194,11 @@ impl<N, G> Locked<'_, N, G> {
     /// See [`Lists::grant`].
     pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
         self.lists.grant(grant)
+    }
+
+    /// See [`Lists::wake_first`].
+    pub(super) fn wake_first(&mut self) -> Option<(Waker, u8)> {
+        self.lists.wake_first()
     }
 
     /// See [`Lists::grant_all`].
