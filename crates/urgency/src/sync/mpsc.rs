@@ -478,13 +478,16 @@ impl<T> Receiver<T> {
     }
 }
 
+/// Messages are never pinned.
+impl<T> Unpin for Receiver<T> {}
+
 /// The messages, until all senders are gone or the channel is closed.
 #[cfg(feature = "stream")]
 impl<T> futures_core::Stream for Receiver<T> {
     type Item = T;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        self.poll_recv(cx)
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.get_mut().poll_recv(cx)
     }
 }
 
