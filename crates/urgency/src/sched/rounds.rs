@@ -119,9 +119,15 @@ impl Shared {
         self.levels_running().count_ones() > 1
     }
 
-    /// Rule 4 of the module's text.
+    /// Rule 4 of the module's text. A worker between two pieces of work, the caller perhaps, shows no level: it may be the one
+    /// that mixes them, and the next expiry will tell.
     pub(crate) fn arm_for_rounds(&self) {
-        if self.centre.has_rounds.load(Ordering::Relaxed) && self.are_levels_mixed() {
+        if !self.centre.has_rounds.load(Ordering::Relaxed) {
+            return;
+        }
+        let is_between =
+            |worker: &Worker| worker.level() == NO_LEVEL && !self.idle.contains(worker.id);
+        if self.are_levels_mixed() || self.workers.iter().any(|worker| is_between(worker)) {
             self.arm_relief();
         }
     }
