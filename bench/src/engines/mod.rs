@@ -6,8 +6,18 @@ pub mod ours;
 pub mod rayon;
 pub mod tokio;
 
+use crate::harness::{Experiment, Scale};
+
 /// Numbers of workers that fork-join experiments are run with. The bars are about a machine of two processors.
 pub const WORKERS: [usize; 2] = [1, 2];
+
+/// One experiment per number of workers.
+pub fn by_workers(
+    scale: Scale,
+    experiment: impl Fn(Scale, usize) -> Experiment,
+) -> Vec<Experiment> {
+    WORKERS.map(|workers| experiment(scale, workers)).into()
+}
 
 /// Fork-join in its smallest form, for experiments whose program is the same for all runtimes but for the call itself.
 pub trait Join: Sync {

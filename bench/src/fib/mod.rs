@@ -6,7 +6,7 @@ pub mod ours;
 pub mod rayon;
 mod serial;
 
-use crate::engines::WORKERS;
+use crate::engines::by_workers;
 use crate::harness::{Bar, Experiment, Sample, Scale, timing};
 
 /// What to compute, with how many workers.
@@ -39,10 +39,7 @@ pub fn value(n: u32) -> u64 {
 
 /// One experiment per number of workers.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    WORKERS
-        .iter()
-        .map(|&workers| experiment(scale, workers))
-        .collect()
+    by_workers(scale, experiment)
 }
 
 fn experiment(scale: Scale, workers: usize) -> Experiment {

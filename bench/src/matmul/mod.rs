@@ -12,7 +12,7 @@ mod ours;
 mod rayon;
 pub mod serial;
 
-use crate::engines::WORKERS;
+use crate::engines::by_workers;
 use crate::harness::{Bar, Experiment, Sample, Scale, machine, timing};
 pub use matrix::{BLOCK, multiply_block, quarters, quarters_mut};
 use std::time::Instant;
@@ -52,10 +52,7 @@ impl Config {
 
 /// One experiment per number of workers.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    WORKERS
-        .iter()
-        .map(|&workers| experiment(scale, workers))
-        .collect()
+    by_workers(scale, experiment)
 }
 
 fn experiment(scale: Scale, workers: usize) -> Experiment {

@@ -7,7 +7,7 @@ mod ours;
 mod rayon;
 mod serial;
 
-use crate::engines::WORKERS;
+use crate::engines::by_workers;
 use crate::harness::{Bar, Experiment, Sample, Scale, timing};
 use std::ops::Range;
 
@@ -73,10 +73,7 @@ impl Board {
 
 /// One experiment per number of workers.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    WORKERS
-        .iter()
-        .map(|&workers| experiment(scale, workers))
-        .collect()
+    by_workers(scale, experiment)
 }
 
 fn experiment(scale: Scale, workers: usize) -> Experiment {

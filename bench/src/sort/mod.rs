@@ -9,7 +9,7 @@ mod ours;
 mod rayon;
 mod serial;
 
-use crate::engines::WORKERS;
+use crate::engines::by_workers;
 use crate::harness::{Bar, Experiment, Sample, Scale, machine, timing};
 use std::time::Instant;
 
@@ -88,10 +88,7 @@ pub fn split_merge<'a>(a: &'a [u64], b: &'a [u64], out: &'a mut [u64]) -> (Merge
 
 /// One experiment per number of workers.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    WORKERS
-        .iter()
-        .map(|&workers| experiment(scale, workers))
-        .collect()
+    by_workers(scale, experiment)
 }
 
 fn experiment(scale: Scale, workers: usize) -> Experiment {

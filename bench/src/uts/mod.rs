@@ -11,7 +11,7 @@ mod rayon;
 pub mod serial;
 mod tree;
 
-use crate::engines::WORKERS;
+use crate::engines::by_workers;
 use crate::harness::{Bar, Experiment, Sample, Scale, timing};
 pub use tree::Node;
 
@@ -38,10 +38,7 @@ impl Config {
 
 /// One experiment per number of workers.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    WORKERS
-        .iter()
-        .map(|&workers| experiment(scale, workers))
-        .collect()
+    by_workers(scale, experiment)
 }
 
 fn experiment(scale: Scale, workers: usize) -> Experiment {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::ends;
+use common::{ends, with_levels};
 use std::{
     pin::pin,
     sync::{
@@ -17,11 +17,6 @@ use urgency::{
 };
 
 urgency::levels! { App: High > Middle > Low }
-
-fn with_levels(workers: usize) -> Runtime {
-    let builder = Runtime::builder().workers(workers).levels::<App>();
-    builder.build().unwrap()
-}
 
 /// Middle work that is always ready, and counts its steps.
 #[derive(Clone, Default)]
@@ -95,7 +90,7 @@ fn urgent<T: Send + 'static>(
 #[test]
 fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end() {
     ends(|| {
-        let (runtime, crowd) = (with_levels(1), Crowd::default());
+        let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());
         let (mutex, holds) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
         let (theirs, told, awaited) = (mutex.clone(), holds.clone(), crowd.awaited.clone());
         let low = runtime.spawn_at(Low, async move {
@@ -126,7 +121,7 @@ fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end() 
 #[test]
 fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_closure_and_its_end() {
     ends(|| {
-        let (runtime, crowd) = (with_levels(1), Crowd::default());
+        let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());
         let (mutex, holds) = (Arc::new(Mutex::new(0)), Arc::new(AtomicBool::new(false)));
         let (theirs, told, awaited) = (mutex.clone(), holds.clone(), crowd.awaited.clone());
         let low = runtime.spawn_fn_at(Low, move || {
@@ -152,7 +147,7 @@ fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_closure_and_its_end
 #[test]
 fn a_chain_of_locks_is_boosted_through_and_the_raised_waiter_goes_first() {
     ends(|| {
-        let (runtime, crowd) = (with_levels(1), Crowd::default());
+        let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());
         let (one, two) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(Vec::new())));
         let (holds, waits) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         // B holds `two`; M waits for it, and after M waits A, which holds `one`.
@@ -204,7 +199,7 @@ fn a_chain_of_locks_is_boosted_through_and_the_raised_waiter_goes_first() {
 #[test]
 fn a_boost_that_comes_while_a_level_is_inherited_outlasts_it() {
     ends(|| {
-        let runtime = with_levels(2);
+        let runtime = with_levels::<App>(2);
         let mutex = Arc::new(Mutex::new(()));
         let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (theirs, told, awaits) = (mutex.clone(), holds.clone(), go.clone());
@@ -229,7 +224,7 @@ fn a_boost_that_comes_while_a_level_is_inherited_outlasts_it() {
 #[test]
 fn an_urgent_waiter_that_is_dropped_raises_nobody_for_good() {
     ends(|| {
-        let runtime = with_levels(2);
+        let runtime = with_levels::<App>(2);
         let mutex = Arc::new(Mutex::new(()));
         let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (theirs, told, awaits) = (mutex.clone(), holds.clone(), go.clone());
@@ -253,7 +248,7 @@ fn an_urgent_waiter_that_is_dropped_raises_nobody_for_good() {
 #[test]
 fn random_lock_nests_over_levels_end_and_leave_every_task_at_its_own_level() {
     ends(|| {
-        let runtime = with_levels(2);
+        let runtime = with_levels::<App>(2);
         let locks: Arc<Vec<_>> = Arc::new((0..4).map(Mutex::new).collect());
         let tasks: Vec<_> = (0..24)
             .map(|seed| {
@@ -294,7 +289,7 @@ fn random_lock_nests_over_levels_end_and_leave_every_task_at_its_own_level() {
 #[test]
 fn a_level_inherited_by_one_lock_does_not_hide_what_another_is_waited_for() {
     ends(|| {
-        let runtime = with_levels(2);
+        let runtime = with_levels::<App>(2);
         let locks: [Arc<Mutex<()>>; 2] = Default::default();
         let [one, two] = locks.clone();
         let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
@@ -335,7 +330,7 @@ fn a_level_inherited_by_one_lock_does_not_hide_what_another_is_waited_for() {
 #[test]
 fn a_lock_offered_to_a_future_that_is_not_polled_can_be_had_by_its_own_task() {
     ends(|| {
-        for runtime in [with_levels(1), common::runtime(1)] {
+        for runtime in [with_levels::<App>(1), common::runtime(1)] {
             let mutex = Arc::new(Mutex::new(Vec::new()));
             let held = mutex.try_lock().unwrap();
             let (theirs, queued) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
@@ -361,7 +356,7 @@ fn a_lock_offered_to_a_future_that_is_not_polled_can_be_had_by_its_own_task() {
 #[test]
 fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() {
     ends(|| {
-        for runtime in [with_levels(1), common::runtime(1)] {
+        for runtime in [with_levels::<App>(1), common::runtime(1)] {
             let mutex = Arc::new(Mutex::new(Vec::new()));
             let held = mutex.try_lock().unwrap();
             let theirs = mutex.clone();

@@ -95,15 +95,17 @@ fn block_on_inside_a_blocking_pool_waits_without_a_worker() {
     }
 }
 
-/// With as few threads as a runtime can have: stacks that wait run other work on top of themselves.
+/// As few threads as a runtime can have.
+fn least() -> Runtime {
+    let builder = Runtime::builder().workers(1).thread_limit(3);
+    builder.build().unwrap()
+}
+
+/// Stacks that wait run other work on top of themselves.
 #[test]
 fn block_on_inside_a_blocking_pool_ends_with_the_least_number_of_threads() {
     ends(|| {
-        let least = Runtime::builder()
-            .workers(1)
-            .thread_limit(3)
-            .build()
-            .unwrap();
+        let least = least();
         assert_eq!(least.spawn_fn(|| depth(50)).get().unwrap(), 50);
         assert_ne!(least.stats().threads_refused, 0);
     });
@@ -113,11 +115,7 @@ fn block_on_inside_a_blocking_pool_ends_with_the_least_number_of_threads() {
 #[test]
 fn block_on_inside_a_blocking_pool_ends_when_the_awaited_work_comes_last() {
     ends(|| {
-        let least = Runtime::builder()
-            .workers(1)
-            .thread_limit(3)
-            .build()
-            .unwrap();
+        let least = least();
         let opened = Arc::new(Notify::new());
         let (waits, waiting) = mpsc::channel();
         let all: Vec<_> = (0..8)

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, in_child, is_child, quiet, runtime};
+use common::{ends, in_child, is_child, quiet, runtime, with_levels};
 use std::{
     future::pending,
     sync::{
@@ -23,11 +23,6 @@ use urgency::{
 };
 
 urgency::levels! { App: High > Middle > Low }
-
-fn with_levels(workers: usize) -> Runtime {
-    let builder = Runtime::builder().workers(workers).levels::<App>();
-    builder.build().unwrap()
-}
 
 /// Counts its drops.
 #[derive(Clone, Default)]
@@ -342,7 +337,7 @@ fn the_policy_to_abort_ends_the_process() {
 #[test]
 fn a_shutdown_down_to_a_level_finishes_what_is_as_urgent_and_cancels_the_rest() {
     ends(|| {
-        let runtime = with_levels(2);
+        let runtime = with_levels::<App>(2);
         let (go, low) = (Arc::new(Semaphore::new(0)), Count::default());
         let spawned = Arc::new(AtomicUsize::new(0));
         let urgent: Vec<_> = [LevelId::from(High), Middle.into()]
@@ -395,7 +390,7 @@ fn a_shutdown_down_to_a_level_finishes_what_is_as_urgent_and_cancels_the_rest() 
 fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
     const WAVE: usize = 100_000;
     ends(|| {
-        let runtime = with_levels(1);
+        let runtime = with_levels::<App>(1);
         let (worked, over) = (Count::default(), Count::default());
         let gate = Arc::new(AtomicBool::new(false));
         let theirs = gate.clone();

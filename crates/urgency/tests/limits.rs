@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, fib, in_child, is_child, one_shot, runtime, still_works};
+use common::{Tell, ends, fib, in_child, is_child, one_shot, runtime, still_works};
 use rustix::{
     process::{Resource, Rlimit, Uid, setrlimit},
     thread::set_thread_res_uid,
@@ -13,7 +13,20 @@ use std::{
     sync::mpsc,
     time::Duration,
 };
-use urgency::{Runtime, block_on, spawn, spawn_fn, time};
+use urgency::{Handle, Runtime, block_on, spawn, spawn_fn, time};
+
+/// So many closures wait that threads are refused. Returns what ends each wait with a result, and the closures.
+fn wait_until_refused(runtime: &Runtime) -> (Vec<Tell<usize>>, Vec<Handle<usize>>) {
+    let (tell, told): (Vec<_>, Vec<_>) = (0..30).map(|_| one_shot()).unzip();
+    let waiting = told
+        .into_iter()
+        .map(|told| runtime.spawn_fn(move || block_on(told)))
+        .collect();
+    while runtime.stats().threads_refused == 0 {
+        std::thread::yield_now();
+    }
+    (tell, waiting)
+}
 
 /// More closures wait than there can be threads, but each waits for something that runs elsewhere.
 #[test]
@@ -24,14 +37,7 @@ fn stacks_that_wait_at_the_thread_limit_go_on_when_they_are_woken() {
             .thread_limit(6)
             .build()
             .unwrap();
-        let (tell, told): (Vec<_>, Vec<_>) = (0..30).map(|_| one_shot()).unzip();
-        let waiting: Vec<_> = told
-            .into_iter()
-            .map(|told| runtime.spawn_fn(move || block_on(told)))
-            .collect();
-        while runtime.stats().threads_refused == 0 {
-            std::thread::yield_now();
-        }
+        let (tell, waiting) = wait_until_refused(&runtime);
         assert!(runtime.stats().threads <= 6);
         for (i, tell) in tell.into_iter().enumerate() {
             tell(i);
@@ -119,14 +125,7 @@ fn nproc_case(name: &str, limit: u64, body: fn()) {
 fn a_system_that_refuses_more_threads_is_survived() {
     nproc_case("a_system_that_refuses_more_threads_is_survived", 6, || {
         let runtime = runtime(2);
-        let (tell, told): (Vec<_>, Vec<_>) = (0..30).map(|_| one_shot()).unzip();
-        let waiting: Vec<_> = told
-            .into_iter()
-            .map(|told| runtime.spawn_fn(move || block_on(told)))
-            .collect();
-        while runtime.stats().threads_refused == 0 {
-            std::thread::yield_now();
-        }
+        let (tell, waiting) = wait_until_refused(&runtime);
         for (i, tell) in tell.into_iter().enumerate() {
             tell(i);
         }

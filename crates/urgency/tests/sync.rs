@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, runtime};
+use common::{ends, runtime, with_levels};
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
@@ -19,11 +19,6 @@ use urgency::{
 };
 
 urgency::levels! { App: High > Middle > Low }
-
-fn with_levels(workers: usize) -> Runtime {
-    let builder = Runtime::builder().workers(workers).levels::<App>();
-    builder.build().unwrap()
-}
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
@@ -65,7 +60,7 @@ fn waiters<F: Future + Send + 'static>(
 #[test]
 fn a_lock_is_handed_to_more_urgent_levels_first_and_to_equals_in_order() {
     ends(|| {
-        let runtime = with_levels(1);
+        let runtime = with_levels::<App>(1);
         let (mutex, log) = (Arc::new(Mutex::new(())), Arc::default());
         let held = mutex.try_lock().unwrap();
         let levels = [
@@ -164,7 +159,7 @@ fn a_waiter_for_many_permits_is_not_starved_by_waiters_for_one() {
 #[test]
 fn a_more_urgent_waiter_that_needs_fewer_permits_is_served_at_once() {
     ends(|| {
-        let runtime = with_levels(1);
+        let runtime = with_levels::<App>(1);
         let places = Arc::new(Semaphore::new(3));
         let held = places.try_acquire_many(2).unwrap();
         let log = Arc::default();

@@ -16,7 +16,7 @@ mod tokio;
 
 use super::echo_load;
 use crate::client::UnderWay;
-use crate::engines::WORKERS;
+use crate::engines::by_workers;
 use crate::fib;
 use crate::harness::timing::serial_fib;
 use crate::harness::{Bar, Experiment, Sample, Scale};
@@ -56,10 +56,7 @@ impl Config {
 
 /// One experiment per number of workers.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    WORKERS
-        .iter()
-        .map(|&workers| experiment(scale, workers))
-        .collect()
+    by_workers(scale, experiment)
 }
 
 fn experiment(scale: Scale, workers: usize) -> Experiment {

@@ -410,6 +410,7 @@ mod loom_models {
         }
 
         fn push(&self, tag: usize) -> usize {
+            // SAFETY: only the model's main thread, the owner, calls this; the tag is never dereferenced.
             let index = unsafe { self.deque.push(job(tag)) };
             self.deque.make_room();
             index
@@ -417,8 +418,11 @@ mod loom_models {
 
         /// What `join` does: pop, and remember whether it was stolen.
         fn pop(&self, index: usize, tag: usize) {
+            // SAFETY: only the owner calls this.
             if unsafe { self.deque.pop(index) } == Popped::Mine {
-                assert_eq!(unsafe { self.deque.popped_job(index) }, job(tag));
+                // SAFETY: as above, behind the successful pop.
+                let popped = unsafe { self.deque.popped_job(index) };
+                assert_eq!(popped, job(tag));
                 self.take(job(tag));
             }
         }

@@ -83,8 +83,11 @@ mod loom_models {
             });
             let thief = model.clone();
             let thief = thread::spawn(move || {
+                // SAFETY: only the thief touches the result before the latch is set; loom checks it.
                 thief.result.with_mut(|r| unsafe { *r = 5 });
+                // SAFETY: the model keeps the latch alive.
                 let joiner = unsafe { Latch::set(&thief.latch) };
+                // SAFETY: the model keeps the joiner alive.
                 joiner.is_some_and(|joiner| unsafe { &*joiner }.wake())
             });
             let mut sleeps = false;
@@ -93,6 +96,7 @@ mod loom_models {
             }
             if !sleeps {
                 assert!(model.latch.is_done());
+                // SAFETY: the latch is set, so the thief is done with the result; loom checks it.
                 model.result.with(|r| unsafe { assert_eq!(*r, 5) });
             }
             assert_eq!(thief.join().unwrap(), sleeps, "lost or stray wake-up");

@@ -264,6 +264,7 @@ mod loom_models {
                     thread::spawn(move || {
                         let took = model.word.take(0) == Some(5);
                         if took {
+                            // SAFETY: who took the worker is its one holder; loom checks it.
                             model.worker.with_mut(|w| unsafe { *w += 1 });
                             model.holders.fetch_add(1, Relaxed);
                         }
@@ -272,6 +273,7 @@ mod loom_models {
                 })
                 .collect();
             match model.word.enter() {
+                // SAFETY: as above.
                 Entered::Holding(_) => model.worker.with_mut(|w| unsafe { *w += 1 }),
                 Entered::Taken => {}
             }

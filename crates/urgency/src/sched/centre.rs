@@ -40,7 +40,7 @@ use crate::os::clock;
 use std::{
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, Ordering, fence},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -169,14 +169,19 @@ impl Shared {
     /// Seats were written. Whoever is busy where its seat does not keep it is alerted, and who is idle
     /// where it would now serve is started.
     fn reseated(&self) {
-        fence(Ordering::SeqCst);
+        if self.alert_drawn() != 0 {
+            self.start_idle();
+        }
+    }
+
+    /// Alerts whoever is busy where its new seat does not keep it. Returns the levels with work, ordered after the
+    /// seats.
+    fn alert_drawn(&self) -> u64 {
         let levels = self.ready.levels_after_writes();
         for worker in &self.workers {
             self.alert_if_drawn(worker, levels);
         }
-        if levels != 0 {
-            self.start_idle();
-        }
+        levels
     }
 
     pub(super) fn alert_if_drawn(&self, worker: &Worker, levels: u64) {
@@ -234,11 +239,7 @@ impl Shared {
                 worker.seated_at().store(now, Ordering::Relaxed);
             }
         }
-        fence(Ordering::SeqCst);
-        let levels = self.ready.levels_after_writes();
-        for worker in &self.workers {
-            self.alert_if_drawn(worker, levels);
-        }
+        self.alert_drawn();
         self.show_jobs_to_idle();
     }
 

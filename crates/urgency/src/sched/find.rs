@@ -277,13 +277,21 @@ impl Shared {
 
     /// The levels at which anything is ready.
     pub(crate) fn levels_queued(&self) -> u64 {
-        let (mut levels, mut queued) = (self.ready.levels_after_writes(), 0);
-        while levels != 0 {
-            let level = levels.trailing_zeros() as u8;
-            queued |= u64::from(self.is_queued(level)) << level;
+        self.levels_of(|level| self.is_queued(level))
+    }
+
+    /// The levels at which any worker may take something.
+    pub(crate) fn levels_offered(&self) -> u64 {
+        self.levels_of(|level| self.is_offered(level))
+    }
+
+    fn levels_of(&self, has_work: impl Fn(u8) -> bool) -> u64 {
+        let (mut levels, mut found) = (self.ready.levels_after_writes(), 0);
+        while let Some(level) = Prompt.serve(levels) {
+            found |= u64::from(has_work(level)) << level;
             levels &= levels - 1;
         }
-        queued
+        found
     }
 
     fn most_urgent_of(&self, has_work: impl Fn(u8) -> bool) -> Option<u8> {

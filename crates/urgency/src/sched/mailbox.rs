@@ -73,8 +73,10 @@ mod loom_models {
             let receiver = thread::spawn(move || {
                 let got = theirs.receive();
                 assert_eq!(got, Arc::as_ptr(&item));
+                // SAFETY: the giver has delivered, and touches it no more; loom checks it.
                 item.with(|w| unsafe { assert_eq!(*w, 7) });
             });
+            // SAFETY: not delivered yet, so nobody else touches it; loom checks it.
             worker.with_mut(|w| unsafe { *w = 7 });
             mailbox.deliver(Arc::as_ptr(&worker), receiver.thread());
             receiver.join().unwrap();

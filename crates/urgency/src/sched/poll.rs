@@ -298,8 +298,7 @@ impl Shared {
         let stack = stack.arc();
         if only_if == 0 {
             // Nobody has asked it yet: it did nothing wrong, and may not even run.
-            let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
-            stack.asked_at.store(ran, Ordering::Relaxed);
+            note_run_time(&stack);
         }
         locked(&self.overrunning.stacks).push(stack.clone());
         self.arm_relief();
@@ -334,8 +333,7 @@ impl Shared {
             };
             let tid = stack.tid.load(Ordering::Relaxed);
             if !stack.attention.is_pending(CHECK_IN) {
-                let ran = os::thread::cpu_time(tid).unwrap_or(0);
-                stack.asked_at.store(ran, Ordering::Relaxed);
+                note_run_time(stack);
                 stack.attention.request(CHECK_IN);
             } else if taken.is_none()
                 && (is_overrunning(stack, tid) || chaos::one_in(2))
@@ -407,6 +405,12 @@ impl Shared {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
+}
+
+/// How long a stack's thread has run, for [`is_overrunning`] to compare with.
+fn note_run_time(stack: &Stack) {
+    let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
+    stack.asked_at.store(ran, Ordering::Relaxed);
 }
 
 /// A stack was asked to check in and has not: did it run meanwhile, or does it sleep in a call that blocks?

@@ -64,8 +64,8 @@ impl Shared {
                 }
                 let count = self.workers.len();
                 // What it runs is work of its level as well.
-                let own = 1u64.checked_shl(u32::from(worker.level())).unwrap_or(0);
-                worker.set_seat(state.schedule.seat(worker.id, count, levels | own));
+                let with_work = levels | worker.levels();
+                worker.set_seat(state.schedule.seat(worker.id, count, with_work));
                 worker.seated_at().store(now, Ordering::Relaxed);
             }
             self.alert_if_drawn(worker, levels);
@@ -83,7 +83,7 @@ impl Shared {
         let running = self.levels_running();
         for (worker, before) in self.workers.iter().zip(state.ran_by.chunks_mut(count)) {
             let seat = worker.seat();
-            let serves = 1u64.checked_shl(u32::from(worker.level())).unwrap_or(0);
+            let serves = worker.levels();
             for (level, before) in (0u8..).zip(before) {
                 let by_now = worker.run_ticks(level, now);
                 let ran_now = nanos(by_now.saturating_sub(std::mem::replace(before, by_now)));
@@ -110,9 +110,8 @@ impl Shared {
 
     /// The levels that run now.
     fn levels_running(&self) -> u64 {
-        let busy = self.workers.iter().map(|worker| worker.level());
-        busy.filter(|level| *level != NO_LEVEL)
-            .fold(0, |levels, level| levels | 1 << level)
+        let each = self.workers.iter().map(|worker| worker.levels());
+        each.fold(0, |all, levels| all | levels)
     }
 
     fn are_levels_mixed(&self) -> bool {

@@ -234,13 +234,19 @@ impl Shared {
     /// for attention is set, and the first scheduling point acts on it.
     #[inline]
     pub(crate) fn go(&self, me: &Stack, level: u8) {
-        if me.worker().set_brief(false) {
+        self.expect_long(me, me.worker(), level);
+        self.go_at(me, level, clock::now(), me.deque.room());
+    }
+
+    /// What `me` goes to run may be long, and fork.
+    #[inline]
+    fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) {
+        if worker.set_brief(false) {
             self.rouse_resting();
         }
         if self.is_anybody_hungry(level) {
             me.attention.request(SHARE);
         }
-        self.go_at(me, level, clock::now(), me.deque.room());
     }
 
     /// As [`Shared::go`], with a reading of the clock in hand, and with so much room for jobs.
@@ -372,18 +378,13 @@ impl Shared {
             .latency
             .record(now.saturating_sub(task.ready_since()));
         let is_closure = task.is_closure();
-        let is_news = worker.set_brief(!is_closure);
         let mut room = me.deque.room();
         if is_closure {
             counters.closures.add(1);
             me.set_urgent(false);
-            if is_news {
-                self.rouse_resting();
-            }
-            if self.is_anybody_hungry(level) {
-                me.attention.request(SHARE);
-            }
+            self.expect_long(me, worker, level);
         } else {
+            worker.set_brief(true);
             if self.is_anybody_hungry(level) {
                 // Most polls fork nothing, and a request is two locked instructions: the first fork will look.
                 room = 0;

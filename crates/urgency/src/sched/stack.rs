@@ -77,7 +77,6 @@ pub(crate) struct Stack {
     /// Where the thread may run, if a hand-off called it to its giver's processor. Written by whoever has the
     /// right to deliver.
     home: Mutex<Option<Processors>>,
-    called: AtomicBool,
     /// Whether relief demoted the thread.
     pub(crate) demoted: AtomicBool,
     /// The number of a thread that the embedder brought, and one; else zero.
@@ -116,7 +115,6 @@ impl Stack {
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
-            called: AtomicBool::new(false),
             demoted: AtomicBool::new(false),
             number: AtomicUsize::new(0),
             shared,
@@ -346,10 +344,7 @@ impl Stack {
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
     pub(crate) fn deliver_here(&self, delivery: Delivery) {
-        if let Some(home) = os::thread::call_here(self.tid.load(Ordering::Relaxed)) {
-            *self.lock_home() = Some(home);
-            self.called.store(true, Ordering::Relaxed);
-        }
+        *self.lock_home() = os::thread::call_here(self.tid.load(Ordering::Relaxed));
         self.deliver(delivery);
     }
 
@@ -360,12 +355,8 @@ impl Stack {
     /// Parks the calling thread, which is this stack's, until a delivery comes.
     pub(crate) fn receive(&self) -> Delivery {
         let item = self.mailbox.receive();
-        // Ordered by the mailbox.
-        if self.called.load(Ordering::Relaxed) {
-            self.called.store(false, Ordering::Relaxed);
-            if let Some(home) = self.lock_home().take() {
-                os::thread::send_home(&home);
-            }
+        if let Some(home) = self.lock_home().take() {
+            os::thread::send_home(&home);
         }
         if ptr::eq(item, look_token()) {
             Delivery::Look

@@ -79,7 +79,7 @@ impl Shared {
     /// The same, if the caller knows that something is offered.
     pub(crate) fn claim_if_offered(&self) -> Option<&Worker> {
         if self.centre.waits() {
-            return self.claim_serving(self.offered());
+            return self.claim_serving(self.levels_offered());
         }
         self.claim_idle()
     }
@@ -87,27 +87,16 @@ impl Shared {
     /// Whether something is offered that an idle worker would serve, if there is one.
     pub(crate) fn is_offered_to_idle(&self) -> bool {
         if self.centre.waits() {
-            return self.idle_serving(self.offered()).next().is_some();
+            return self.idle_serving(self.levels_offered()).next().is_some();
         }
         self.most_urgent_offered().is_some()
-    }
-
-    /// The levels at which any worker may take something.
-    fn offered(&self) -> u64 {
-        let (mut levels, mut offered) = (self.ready.levels_after_writes(), 0);
-        while levels != 0 {
-            let level = levels.trailing_zeros() as u8;
-            offered |= u64::from(self.is_offered(level)) << level;
-            levels &= levels - 1;
-        }
-        offered
     }
 
     /// The look after a release, where seats may wait: rule 2 of the module's text.
     #[cold]
     pub(crate) fn is_anything_left_to(&self, me: &Stack, worker: &Worker) -> bool {
         let seat = worker.seat();
-        let offered = self.offered();
+        let offered = self.levels_offered();
         if seat.serves_any(offered) {
             return true;
         }
@@ -158,7 +147,7 @@ impl Shared {
             return None;
         }
         self.arm_for_quantum();
-        self.claim_serving(self.offered())
+        self.claim_serving(self.levels_offered())
     }
 
     /// Under quanta: while one worker runs and another is idle, the quantum ends though nothing is queued.

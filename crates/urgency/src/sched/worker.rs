@@ -111,6 +111,11 @@ impl Worker {
         self.shown.level.load(Ordering::SeqCst)
     }
 
+    /// The level it serves, as a set of levels; none while it is idle or searching.
+    pub(crate) fn levels(&self) -> u64 {
+        1u64.checked_shl(u32::from(self.level())).unwrap_or(0)
+    }
+
     /// Which levels it is drawn to.
     #[inline]
     pub(crate) fn seat(&self) -> Seat {

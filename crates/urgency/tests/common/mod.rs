@@ -11,7 +11,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use urgency::{Runtime, join, time};
+use urgency::{Runtime, join, level::Levels, time};
 
 /// Far above anything that a passing test needs, on a crowded machine in a debug build; in seconds, and to be
 /// set by the environment.
@@ -25,6 +25,11 @@ const CHILD: &str = "URGENCY_TEST_CHILD";
 
 pub fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
+}
+
+pub fn with_levels<L: Levels>(workers: usize) -> Runtime {
+    let builder = Runtime::builder().workers(workers).levels::<L>();
+    builder.build().unwrap()
 }
 
 pub fn fib(n: u64) -> u64 {
