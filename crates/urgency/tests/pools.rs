@@ -150,6 +150,85 @@ fn two_tasks_that_wake_each_other_in_the_slot_do_not_keep_a_third_from_running()
 }
 
 #[test]
+fn under_every_kind_tasks_that_yield_far_let_an_older_one_run() {
+    ends(|| {
+        for (name, kind, _) in Kind::NAMED {
+            println!("{name}");
+            let runtime = with(kind, 2);
+            let flag = Arc::new(AtomicBool::new(false));
+            let all = runtime.spawn_fn(move || {
+                let theirs = flag.clone();
+                let setter = urgency::spawn(async move { theirs.store(true, Relaxed) });
+                // More of them than workers: each would be the newest after its yield.
+                let spinners: Vec<_> = (0..4)
+                    .map(|_| {
+                        let flag = flag.clone();
+                        urgency::spawn(async move {
+                            while !flag.load(Relaxed) {
+                                yield_far().await;
+                            }
+                        })
+                    })
+                    .collect();
+                setter.get().unwrap();
+                spinners
+                    .into_iter()
+                    .for_each(|spinner| spinner.get().unwrap());
+            });
+            all.get().unwrap();
+        }
+    });
+}
+
+/// Spawns what follows it, so many times.
+fn chain(links: usize, ended: Arc<AtomicUsize>) {
+    urgency::spawn(async move {
+        if links == 0 {
+            ended.fetch_add(1, Relaxed);
+        } else {
+            chain(links - 1, ended);
+        }
+    })
+    .detach();
+}
+
+/// Spawns two of the same, so many times.
+fn tree(depth: usize, ended: Arc<AtomicUsize>) {
+    urgency::spawn(async move {
+        if depth == 0 {
+            ended.fetch_add(1, Relaxed);
+        } else {
+            tree(depth - 1, ended.clone());
+            tree(depth - 1, ended);
+        }
+    })
+    .detach();
+}
+
+#[test]
+fn spawners_do_not_wait_for_each_other_at_a_bounded_queue() {
+    ends(|| {
+        for workers in [1, 2] {
+            let runtime = with(Kind::Queues(Plan::FIFO.bounded(8, Overflow::Wait)), workers);
+            let ended = Arc::new(AtomicUsize::new(0));
+            let theirs = ended.clone();
+            runtime
+                .spawn_fn(move || {
+                    (0..64).for_each(|_| chain(20, theirs.clone()));
+                    tree(8, theirs);
+                })
+                .get()
+                .unwrap();
+            while ended.load(Relaxed) < 64 + 256 {
+                std::thread::yield_now();
+            }
+            let threads = runtime.stats().threads_peak;
+            assert!(threads < 40, "{threads} threads for queues of 8");
+        }
+    });
+}
+
+#[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves the spawner")]
 fn a_bounded_queue_makes_its_spawner_wait_and_all_is_run() {
     ends(|| {

@@ -199,7 +199,8 @@ impl Kind {
     pub fn shared_queues(self) -> usize {
         match self {
             Kind::Queues(plan) => plan.shared_queues(),
-            _ => 0,
+            Kind::Proactive { .. } => 1,
+            Kind::Aging => 0,
         }
     }
 }

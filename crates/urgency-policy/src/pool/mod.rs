@@ -8,7 +8,7 @@
 //! | the **mugging queue** (abandoned stacks) and the **regular queue** (everything else) | one of each for a level | [`Aging`] |
 //! | a set of **deques**, active, suspended and resumable | each worker's, at each level | [`Proactive`] |
 //! | a **queue** of tasks, and perhaps a **slot** for one | each worker's, at each level | [`Queues`] |
-//! | **shared queues** for what overflows or was yielded | one or several for a level | [`Queues`] |
+//! | **shared queues** for what overflows or was yielded | one or several for a level | [`Queues`], [`Proactive`] |
 //! | **adverts**: a queue of the numbers of overloaded workers | one for a level | [`Queues`] |
 //!
 //! A policy decides five things, all of them about plain data. A worker keeps one value of it.

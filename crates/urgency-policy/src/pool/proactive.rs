@@ -10,11 +10,14 @@
 //! 2. When the wait is over, the deque is resumable where it stands.
 //! 3. A worker without work looks at its own resumable deques, then at a random worker, and there at a
 //!    random deque. It continues a resumable one and steals the oldest job of any other.
+//! 4. What yields far, until something else has happened, goes to a queue that all workers share. So does a near
+//!    yield where the owner picks the newest: its own set would give either straight back, for ever. Who has nothing of its own looks there
+//!    at every second try, and everybody at every 32nd look. (The papers have no yields.)
 //!
 //! The paper picks deques at random. I-Cilk's source picks the newest, for the owner and for thieves, which
 //! is worse for the age of requests; the published *aging* variant has the owner pick the oldest.
 
-use super::{Amount, Arrival, Chooser, Left, Place, PoolPolicy, Sight, Source};
+use super::{Amount, Arrival, Chooser, Left, Place, PoolPolicy, Queue, Sight, Source};
 use crate::dice::Dice;
 
 /// Which of several deques.
@@ -38,6 +41,12 @@ impl Pick {
     }
 }
 
+/// Every so many looks a worker looks at what yielded first.
+const LOOK: u32 = 32;
+
+/// The queue for what yielded.
+const YIELDED: Queue = Queue::Shared(0);
+
 /// Steals at random among deques. The text at the top of the file says more.
 ///
 /// ```
@@ -53,6 +62,7 @@ pub struct Proactive {
     owner: Pick,
     thief: Pick,
     dice: Dice,
+    looks: u32,
 }
 
 impl Proactive {
@@ -64,6 +74,7 @@ impl Proactive {
             owner,
             thief,
             dice,
+            looks: 0,
         }
     }
 }
@@ -74,11 +85,18 @@ impl PoolPolicy for Proactive {
             Arrival::Suspended | Arrival::Abandoned => {
                 Place::Worker(self.dice.below(self.workers as u64) as usize)
             }
+            Arrival::YieldedFar => Place::Tail(YIELDED),
+            Arrival::Yielded if self.owner == Pick::Newest => Place::Tail(YIELDED),
             _ => Place::Worker(self.me),
         }
     }
 
     fn take_from(&mut self, sight: Sight) -> Source {
+        self.looks = self.looks.wrapping_add(1);
+        let has_nothing = sight.own == 0 && sight.failed % 2 == 1;
+        if sight.shared != 0 && (has_nothing || self.looks.is_multiple_of(LOOK)) {
+            return Source::Head(YIELDED);
+        }
         if sight.own > 0 && sight.failed == 0 {
             return Source::OwnDeque;
         }
@@ -110,7 +128,7 @@ impl PoolPolicy for Proactive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
+    use alloc::{vec, vec::Vec};
 
     #[test]
     fn donated_deques_are_spread_evenly_over_the_workers() {
@@ -145,6 +163,28 @@ mod tests {
             }
         }
         assert_eq!(seen, [true; 8]);
+    }
+
+    #[test]
+    fn what_yields_far_is_out_of_the_way_of_its_worker_but_not_for_ever() {
+        let mut policy = Proactive::new(0, 2, Pick::Newest, Pick::Newest, Dice::new(4));
+        for yields in [Arrival::YieldedFar, Arrival::Yielded] {
+            assert_eq!(policy.place(yields, 3), Place::Tail(Queue::Shared(0)));
+        }
+        let busy = Sight {
+            own: 1,
+            shared: 1,
+            ..Sight::default()
+        };
+        let looks: Vec<Source> = (0..64).map(|_| policy.take_from(busy)).collect();
+        let yielded = Source::Head(Queue::Shared(0));
+        assert_eq!(looks.iter().filter(|look| **look == yielded).count(), 2);
+        let free = Sight {
+            failed: 1,
+            own: 0,
+            ..busy
+        };
+        assert_eq!(policy.take_from(free), yielded);
     }
 
     #[test]

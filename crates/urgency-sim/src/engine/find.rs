@@ -227,13 +227,16 @@ impl Engine<'_> {
 
     fn look_among_deques(&mut self, me: usize, level: u8) -> Look {
         let own = self.deques.resumable(me, level).count();
+        let yielded = &self.deques.central[usize::from(level)].regular;
         let sight = Sight {
             own,
+            shared: u64::from(!yielded.is_empty()),
             failed: self.workers[me].failed,
             ..Sight::default()
         };
         let source = self.workers[me].policy.take_from(sight);
         let (victim, deque) = match source {
+            Source::Head(_) => return self.look_at_yielded(me, level),
             Source::OwnDeque => {
                 let nth = self.workers[me].policy.choose(own, Chooser::Owner);
                 (me, self.deques.resumable(me, level).nth(nth))
@@ -263,6 +266,21 @@ impl Engine<'_> {
                 self.deques.free_at[victim] += cost;
                 Look::Found(vertex, delay + cost)
             }
+            None => Look::Missed(delay.max(1)),
+        }
+    }
+
+    /// The deque that has yielded first.
+    fn look_at_yielded(&mut self, me: usize, level: u8) -> Look {
+        let central = &mut self.deques.central[usize::from(level)];
+        let popped = central.regular.pop_front();
+        let deque = popped.expect("the policy takes from a queue that has an entry");
+        let delay = Self::contend(&mut central.free_at, self.now, self.machine.costs.queue);
+        if self.deques.unqueue(deque, true) {
+            return Look::Missed(delay.max(1));
+        }
+        match self.take_from_deque(me, deque) {
+            Some((vertex, cost)) => Look::Found(vertex, delay + cost),
             None => Look::Missed(delay.max(1)),
         }
     }

@@ -170,7 +170,12 @@ impl Engine<'_> {
                 self.deques.central[level].mugging.push_back(deque);
                 self.deques.get(deque).entries += 1;
             }
-            Place::Tail(_) => self.queue_regular(deque),
+            Place::Tail(_) => {
+                if self.deques.get(deque).listed {
+                    self.deques.unlist(deque);
+                }
+                self.queue_regular(deque);
+            }
             Place::Worker(home) => {
                 if self.deques.get(deque).listed {
                     self.deques.unlist(deque);
@@ -200,11 +205,12 @@ impl Engine<'_> {
             if worth && !record.in_regular && record.entries == 0 {
                 self.queue_regular(deque);
             }
-        } else if worth != record.listed {
-            if worth {
-                self.deques.list(deque);
-            } else {
-                self.deques.unlist(deque);
+        } else {
+            // What yielded stands in the shared queue, and in no worker's set.
+            match (worth && !record.in_regular, record.listed) {
+                (true, false) => self.deques.list(deque),
+                (false, true) => self.deques.unlist(deque),
+                _ => {}
             }
         }
         let record = self.deques.get(deque);

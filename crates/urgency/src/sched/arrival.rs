@@ -55,9 +55,8 @@ impl Shared {
         Stack::with_current(|me| {
             let me = me.filter(|me| std::ptr::eq(me.runtime(), self));
             let at = me.and_then(Stack::last_worker).map(|worker| worker.id);
-            let is_full = queues.push(at, arrival, entry);
-            if is_full
-                && matches!(arrival, Arrival::Task | Arrival::Root)
+            let waits = queues.push(at, arrival, entry);
+            if waits
                 && let Some(me) = me
                 && me.level() == level
             {
@@ -66,12 +65,13 @@ impl Shared {
         });
     }
 
-    /// The stack filled a bounded queue: others go first until there is room.
+    /// The stack filled a bounded queue: what is in it goes first, once.
     #[cold]
     pub(crate) fn wait_for_room(&self, me: &Stack) {
-        let Some(queues) = self.pools[usize::from(me.level())].queues() else {
-            return;
-        };
-        while queues.is_full(me.worker().id) && self.give_turn(me) {}
+        if let Some(queues) = self.pools[usize::from(me.level())].queues() {
+            queues.as_waiting_spawner(|| {
+                self.give_turn(me);
+            });
+        }
     }
 }

@@ -20,9 +20,13 @@
 //!    and nothing is left behind a long run.
 //! 4. *Depth.* Depth-ordered banks need an entry's depth in the DAG. It is one more than that of what the worker ran last when
 //!    this became ready at that worker, and 0 from outside.
-//! 5. *Full.* A bounded queue whose spawners wait takes the entry all the same, and the stack of the spawner is asked to give its turn
-//!    to others until there is room (`Shared::wait_for_room`). What is made ready from outside of the
-//!    runtime, and at another level than the spawner's, does not wait.
+//! 5. *Full.* A bounded queue whose spawners wait takes the entry all the same, and the stack of the spawner gives its turn, once, to
+//!    what is in the queue (`Shared::wait_for_room`). The first entry that a task makes takes the room that
+//!    the task itself left, and does not wait: a chain of tasks is one entry after the other. What is made ready from
+//!    outside of the runtime, and at another level than the spawner's, does not wait either, nor does a spawner while as many wait as the
+//!    queue holds. So the queue may grow beyond its bound, by one entry for each turn that a spawner has given to all the others.
+//!    (At first a spawner waited until there was room. With more tasks under way than the queues held, each of which spawned its successor, all
+//!    waited for ever for what only one of them could have made.)
 
 use super::pool::Entry;
 use crate::os::clock;
@@ -62,6 +66,8 @@ pub(crate) struct Queues {
     len: AtomicIsize,
     /// Where the next entry from outside goes.
     next: AtomicUsize,
+    /// How many spawners wait.
+    spawners: AtomicUsize,
 }
 
 /// An entry that waits.
@@ -86,6 +92,8 @@ struct Local {
     takings: u32,
     /// Of what the worker runs.
     depth: u32,
+    /// The task that the worker runs has not yet filled the room that it left.
+    left_room: bool,
 }
 
 impl Local {
@@ -139,6 +147,7 @@ impl Queues {
             has_advertised: false,
             takings: 0,
             depth: 0,
+            left_room: false,
         };
         Queues {
             kind,
@@ -152,6 +161,7 @@ impl Queues {
             adverts: SegQueue::new(),
             len: AtomicIsize::new(0),
             next: AtomicUsize::new(0),
+            spawners: AtomicUsize::new(0),
         }
     }
 
@@ -159,7 +169,7 @@ impl Queues {
         locked(&self.locals[worker])
     }
 
-    /// An entry became ready at worker `at`, or outside. Whether the queue is full, and its spawner waits. The
+    /// An entry became ready at worker `at`, or outside. Whether the queue is full, and its spawner is to wait. The
     /// caller announces the level.
     #[must_use]
     pub(crate) fn push(&self, at: Option<usize>, arrival: Arrival, entry: Entry) -> bool {
@@ -178,6 +188,8 @@ impl Queues {
         };
         let own = local.queue.len();
         let place = local.policy.place(arrival, own);
+        let is_new = at.is_some() && matches!(arrival, Arrival::Task | Arrival::Root);
+        let fills_room = is_new && std::mem::take(&mut local.left_room);
         match place {
             Place::Slot => {
                 if let Some(last) = local.slot.replace(waiting) {
@@ -195,7 +207,7 @@ impl Queues {
             Place::Worker(_) | Place::Full | Place::Tail(_) | Place::Dropped => local.put(waiting),
         }
         self.len.fetch_add(1, Ordering::SeqCst);
-        place == Place::Full
+        place == Place::Full && is_new && !fills_room
     }
 
     fn put_shared(&self, number: usize, waiting: Waiting) {
@@ -249,8 +261,10 @@ impl Queues {
             failed += 1;
         }?;
         self.len.fetch_sub(1, Ordering::SeqCst);
-        if failed > 0 {
-            self.local(me).depth = found.depth;
+        if failed > 0 || self.waits() {
+            let mut local = self.local(me);
+            local.depth = found.depth;
+            local.left_room = matches!(found.entry, Entry::Task(_));
         }
         Some((found.entry, found.was_abandoned))
     }
@@ -366,14 +380,21 @@ impl Queues {
             .or_else(from_shared)
     }
 
-    /// Whether a spawner at worker `me` is to wait.
-    pub(crate) fn is_full(&self, me: usize) -> bool {
-        match self.kind {
-            Kind::Queues(plan) if plan.overflow == Overflow::Wait => {
-                self.local(me).queue.len() > plan.capacity
-            }
-            _ => false,
+    /// Whether spawners wait for room.
+    fn waits(&self) -> bool {
+        matches!(self.kind, Kind::Queues(plan) if plan.overflow == Overflow::Wait)
+    }
+
+    /// A spawner waits, while `f` runs, unless so many do already.
+    pub(crate) fn as_waiting_spawner(&self, f: impl FnOnce()) {
+        let most = match self.kind {
+            Kind::Queues(plan) => plan.capacity,
+            Kind::Aging | Kind::Proactive { .. } => 0,
+        };
+        if self.spawners.fetch_add(1, Ordering::Relaxed) < most {
+            f();
         }
+        self.spawners.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
