@@ -26,7 +26,7 @@
 
 use super::{
     attention::CHECK_IN,
-    lookout::LOOK_PERIOD,
+    lookout::{LOOK_PERIOD, LOOK_PERIOD_OF_ONE_LEVEL},
     run,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
@@ -245,12 +245,15 @@ impl Shared {
     /// Between two polls: looks for events if a thread rests in the poller and nobody has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
-        if self.lookout.is_resting()
-            && self
-                .lookout
-                .is_due(worker.since(), clock::ticks(LOOK_PERIOD))
-        {
-            self.look();
+        if self.lookout.is_resting() {
+            let period = if self.pools.len() == 1 {
+                LOOK_PERIOD_OF_ONE_LEVEL
+            } else {
+                LOOK_PERIOD
+            };
+            if self.lookout.is_due(worker.since(), clock::ticks(period)) {
+                self.look();
+            }
         }
     }
 
