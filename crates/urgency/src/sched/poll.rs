@@ -76,6 +76,17 @@ pub(crate) struct Overrunning {
     pub(crate) demotions: AtomicU64,
 }
 
+impl Overrunning {
+    /// Once, however often its worker was taken and given back since the last expiry: each entry costs the next
+    /// expiry a look at the kernel's account of the thread, 10 µs.
+    fn add(&self, stack: &Arc<Stack>) {
+        let mut stacks = locked(&self.stacks);
+        if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
+            stacks.push(stack.clone());
+        }
+    }
+}
+
 impl Shared {
     /// Whether somebody should be in the poller.
     fn needs_poller(&self) -> bool {
@@ -303,7 +314,7 @@ impl Shared {
             // Nobody has asked it yet: it did nothing wrong, and may not even run.
             note_run_time(&stack);
         }
-        locked(&self.overrunning.stacks).push(stack.clone());
+        self.overrunning.add(&stack);
         self.arm_relief();
         Some((taken, stack))
     }
@@ -402,7 +413,9 @@ impl Shared {
             }
             stays
         });
-        locked(&self.overrunning.stacks).append(&mut ended);
+        for stack in ended {
+            self.overrunning.add(&stack);
+        }
     }
 }
 
@@ -425,4 +438,21 @@ fn is_overrunning(stack: &Stack, tid: i32) -> bool {
     };
     let ran = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
     ran >= RELIEF_PERIOD.as_nanos() as u64 / 2 || os::thread::is_blocked(tid)
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Weak;
+
+    #[test]
+    fn a_stack_whose_worker_is_taken_again_and_again_is_looked_at_once() {
+        let overrunning = Overrunning::default();
+        let (often, once) = (Stack::new(Weak::new()), Stack::new(Weak::new()));
+        overrunning.add(&once);
+        for _ in 0..100 {
+            overrunning.add(&often);
+        }
+        assert_eq!(locked(&overrunning.stacks).len(), 2);
+    }
 }
