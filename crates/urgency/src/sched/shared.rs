@@ -376,6 +376,9 @@ impl Shared {
     /// The relief timer expired. What polls that still run made ready lightly is announced.
     pub(crate) fn relief_expired(&self) {
         self.end_periods();
+        if self.rings_are_light && self.rearm_for_short_polls() {
+            return;
+        }
         self.threads.relief_expired();
         if self.rings_are_light && fence::heavy() {
             for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
@@ -384,6 +387,25 @@ impl Shared {
                 }
             }
         }
+    }
+
+    /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while
+    /// relief is needed anyway, and no poll has lasted for a period, it stays armed instead, without a moment in
+    /// which a light insertion could rely on an expiry that is over.
+    fn rearm_for_short_polls(&self) -> bool {
+        let now = clock::now();
+        let period = clock::ticks(RELIEF_PERIOD.as_nanos() as f64);
+        let lasts = |w: &Worker| {
+            w.level() != NO_LEVEL && w.is_brief() && now.saturating_sub(w.since()) >= period
+        };
+        if self.most_urgent_queued().is_none() || self.workers.iter().any(|w| lasts(w)) {
+            return false;
+        }
+        if let Some(driver) = self.driver_if_made() {
+            driver.arm_relief(self.centre.until_expiry());
+        }
+        self.want_poller();
+        true
     }
 
     /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
