@@ -1,4 +1,4 @@
-//! Sockets: echo, cancellation, several users of one socket, the limits of descriptors.
+//! Sockets: echo, order, several users of one socket, the traits of others.
 
 use super::*;
 use crate::{block_on, spawn, spawn_fn, time};
@@ -14,6 +14,9 @@ use std::{
     task::{Context, Poll, Waker},
     time::Duration,
 };
+
+mod given_back;
+mod limits;
 
 const LOCAL: &str = "127.0.0.1:0";
 
@@ -123,123 +126,6 @@ fn much_data_in_both_directions_at_once_arrives_in_order() {
     for handle in all {
         handle.get().unwrap();
     }
-}
-
-#[test]
-fn reads_that_are_cancelled_all_the_time_lose_no_byte() {
-    let (client, server) = block_on(pair());
-    const BYTES: usize = 20_000;
-    let sender = spawn(async move {
-        for n in 0..BYTES {
-            client.write_all(&[(n % 256) as u8]).await.unwrap();
-            if n % 7 == 0 {
-                yield_now().await;
-            }
-        }
-    });
-    let receiver = spawn(async move {
-        let mut received = 0;
-        let mut cancelled = 0;
-        while received < BYTES {
-            let mut buffer = [0; 13];
-            // Polled once or twice and then dropped, ready or not.
-            let count = {
-                let mut read = pin!(server.read(&mut buffer));
-                let mut polls = 0;
-                poll_fn(|cx| match read.as_mut().poll(cx) {
-                    Poll::Ready(count) => Poll::Ready(Some(count.unwrap())),
-                    Poll::Pending if polls == received % 2 => Poll::Ready(None),
-                    Poll::Pending => {
-                        polls += 1;
-                        Poll::Pending
-                    }
-                })
-                .await
-            };
-            match count {
-                None => {
-                    cancelled += 1;
-                    yield_now().await;
-                }
-                Some(count) => {
-                    for byte in &buffer[..count] {
-                        assert_eq!(*byte, (received % 256) as u8);
-                        received += 1;
-                    }
-                }
-            }
-        }
-        cancelled
-    });
-    sender.get().unwrap();
-    receiver.get().unwrap();
-}
-
-#[test]
-fn a_started_read_that_is_dropped_gives_its_bytes_back() {
-    block_on(async {
-        let (client, server) = pair().await;
-        client.write_all(b"abcdef").await.unwrap();
-        server.readable().await.unwrap();
-        drop(server.start_read(vec![0; 4]));
-        let mut buffer = [0; 3];
-        assert_eq!(server.peek(&mut buffer).await.unwrap(), 3);
-        assert_eq!(server.read(&mut buffer).await.unwrap(), 3);
-        assert_eq!(&buffer, b"abc");
-        let (count, buffer) = server.start_read(vec![0; 100]).await;
-        assert_eq!(&buffer[..count.unwrap()], b"d");
-        let (count, buffer) = server.start_read(vec![0; 100]).cancel().unwrap();
-        assert_eq!(&buffer[..count.unwrap()], b"ef");
-        assert!(server.start_read(vec![0; 1]).cancel().is_none());
-    });
-}
-
-#[test]
-fn bytes_that_are_given_back_wake_a_reader_that_waits() {
-    for _ in 0..100 {
-        block_on(async {
-            let (client, server) = pair().await;
-            let server = Arc::new(server);
-            client.write_all(b"xy").await.unwrap();
-            server.readable().await.unwrap();
-            // The started read has the bytes, and nobody takes them from it.
-            let started = server.start_read(vec![0; 100]);
-            let reader = server.clone();
-            let reader = spawn(async move {
-                let mut buffer = [0; 2];
-                reader.read_exact(&mut buffer).await.unwrap();
-                buffer
-            });
-            yield_now().await;
-            drop(started);
-            assert_eq!(&reader.await.unwrap(), b"xy");
-        });
-    }
-}
-
-#[test]
-fn a_started_write_is_sent_before_it_is_awaited() {
-    block_on(async {
-        let (client, server) = pair().await;
-        let started = client.start_write(b"now".to_vec());
-        let mut buffer = [0; 3];
-        server.read_exact(&mut buffer).await.unwrap();
-        let (count, sent) = started.await;
-        assert_eq!((count.unwrap(), sent), (3, b"now".to_vec()));
-    });
-}
-
-#[test]
-fn a_started_accept_that_is_dropped_gives_its_connection_back() {
-    block_on(async {
-        let listener = TcpListener::bind(LOCAL).unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap())
-            .await
-            .unwrap();
-        drop(listener.start_accept());
-        let (_, peer) = listener.accept().await.unwrap();
-        assert_eq!(peer, client.local_addr().unwrap());
-    });
 }
 
 #[test]
@@ -379,17 +265,6 @@ fn connecting_tries_one_address_after_the_other() {
 }
 
 #[test]
-fn a_dropped_connect_and_a_dropped_listener_leave_nothing_behind() {
-    for _ in 0..50 {
-        let listener = TcpListener::bind(LOCAL).unwrap();
-        let mut connecting = pin!(TcpStream::connect(listener.local_addr().unwrap()));
-        let _ = poll_once(connecting.as_mut());
-        let mut accept = Box::pin(listener.accept());
-        let _ = poll_once(accept.as_mut());
-    }
-}
-
-#[test]
 fn two_readers_of_one_udp_socket_share_the_datagrams() {
     const DATAGRAMS: usize = 400;
     let socket = Arc::new(UdpSocket::bind(LOCAL).unwrap());
@@ -431,50 +306,6 @@ fn two_readers_of_one_udp_socket_share_the_datagrams() {
         reader.get().unwrap();
     }
     assert!(seen.lock().unwrap().iter().all(|times| *times == 1));
-}
-
-#[test]
-fn a_dropped_waiter_passes_its_wake_up_to_the_next_one() {
-    block_on(async {
-        let socket = Arc::new(UdpSocket::bind(LOCAL).unwrap());
-        let address = socket.local_addr().unwrap();
-        let (mut a, mut b) = ([0; 4], [0; 4]);
-        // The first in the queue will be woken but never polls again.
-        let mut first = Box::pin(socket.recv_from(&mut a));
-        assert!(poll_once(first.as_mut()).is_pending());
-        let second = socket.clone();
-        let second = spawn(async move { second.recv_from(&mut b).await.unwrap().0 });
-        time::sleep(Duration::from_millis(2)).await;
-        let sender = UdpSocket::bind(LOCAL).unwrap();
-        sender.send_to(b"abc", address).await.unwrap();
-        time::sleep(Duration::from_millis(2)).await;
-        drop(first);
-        assert_eq!(second.await.unwrap(), 3);
-    });
-}
-
-#[test]
-fn a_started_receive_that_is_dropped_gives_its_datagram_back() {
-    block_on(async {
-        let socket = UdpSocket::bind(LOCAL).unwrap();
-        let sender = UdpSocket::bind(LOCAL).unwrap();
-        sender.connect(socket.local_addr().unwrap()).await.unwrap();
-        for datagram in [b"one", b"two"] {
-            sender.send(datagram).await.unwrap();
-        }
-        let mut buffer = [0; 10];
-        socket.peek_from(&mut buffer).await.unwrap();
-        drop(socket.start_recv_from(vec![0; 10]));
-        let (count, from) = socket.recv_from(&mut buffer).await.unwrap();
-        assert_eq!(&buffer[..count], b"one");
-        assert_eq!(from, sender.local_addr().unwrap());
-        let (result, buffer) = socket.start_recv_from(vec![0; 10]).await;
-        assert_eq!(&buffer[..result.unwrap().0], b"two");
-        let to = sender.local_addr().unwrap();
-        let (sent, _) = socket.start_send_to(b"three".to_vec(), to).await;
-        assert_eq!(sent.unwrap(), 5);
-        assert_eq!(sender.blocking().recv(&mut [0; 10]).unwrap(), 5);
-    });
 }
 
 fn socket_path(name: &str) -> std::path::PathBuf {
@@ -560,40 +391,6 @@ async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
 }
 
 #[test]
-fn started_operations_of_unix_sockets_give_back_what_nobody_took() {
-    let path = socket_path("started");
-    block_on(async {
-        let listener = UnixListener::bind(&path).unwrap();
-        let client = UnixStream::connect(&path).await.unwrap();
-        drop(listener.start_accept());
-        let server = listener.start_accept().await.unwrap();
-        client.write_all(b"x").await.unwrap();
-        server.read_exact(&mut [0]).await.unwrap();
-
-        let (a, b) = UnixDatagram::pair().unwrap();
-        let (sent, _) = a.start_send(b"once".to_vec()).await;
-        assert_eq!(sent.unwrap(), 4);
-        drop(b.start_recv_from(vec![0; 10]));
-        let (result, buffer) = b.start_recv_from(vec![0; 10]).await;
-        assert_eq!(&buffer[..result.unwrap().0], b"once");
-        assert!(b.start_recv_from(vec![0; 10]).cancel().is_none());
-    });
-    let _ = std::fs::remove_file(path);
-}
-
-#[test]
-fn a_stream_with_bytes_given_back_is_readable() {
-    block_on(async {
-        let (client, server) = pair().await;
-        client.write_all(b"x").await.unwrap();
-        server.readable().await.unwrap();
-        drop(server.start_read(vec![0; 10]));
-        server.readable().await.unwrap();
-        server.read_exact(&mut [0]).await.unwrap();
-    });
-}
-
-#[test]
 fn unix_datagrams_wait_for_room_and_lose_nothing() {
     let (a, b) = UnixDatagram::pair().unwrap();
     const DATAGRAMS: u32 = 2000;
@@ -637,73 +434,4 @@ fn urgent_data_does_not_make_a_short_read_hide_the_rest() {
         client.shutdown(std::net::Shutdown::Write).unwrap();
         assert_eq!(reader.get().unwrap(), b"behind");
     }
-}
-
-/// Runs one test of this file in a process of its own, with `URGENCY_CHILD` set.
-fn in_a_process_of_its_own(test: &str) {
-    let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([&format!("net::tests::{test}"), "--exact", "--nocapture"])
-        .env("URGENCY_CHILD", "1")
-        .status()
-        .unwrap();
-    assert!(status.success());
-}
-
-fn is_child() -> bool {
-    std::env::var_os("URGENCY_CHILD").is_some()
-}
-
-#[test]
-fn at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later() {
-    if !is_child() {
-        let me = "at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later";
-        return in_a_process_of_its_own(me);
-    }
-    block_on(async {
-        let listener = TcpListener::bind(LOCAL).unwrap();
-        let address = listener.local_addr().unwrap();
-        let waiting = TcpStream::connect(address).await.unwrap();
-        let _registered = poll_once(pin!(waiting.read(&mut [0])));
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-        let mut hoard = Vec::new();
-        let lowered = rustix::process::Rlimit {
-            current: Some(64),
-            ..limit
-        };
-        rustix::process::setrlimit(rustix::process::Resource::Nofile, lowered).unwrap();
-        while let Ok(file) = std::fs::File::open("/dev/null") {
-            hoard.push(file);
-        }
-        let error = listener.accept().await.unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
-        let error = TcpStream::connect(address).await.unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
-        let error = crate::io::driver::Driver::new().unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
-        drop(hoard);
-        let (_, peer) = listener.accept().await.unwrap();
-        assert_eq!(peer, waiting.local_addr().unwrap());
-    });
-}
-
-#[test]
-fn whoever_waits_on_a_runtime_that_is_shut_down_gets_an_error() {
-    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
-    let (client, server) = runtime.block_on(async {
-        let (client, server) = pair().await;
-        let _registered = poll_once(pin!(server.read(&mut [0])));
-        (client, server)
-    });
-    let reader = std::thread::spawn(move || {
-        let waiting = block_on(server.read(&mut [0])).unwrap_err();
-        let later = block_on(server.read(&mut [0])).unwrap_err();
-        (waiting, later)
-    });
-    std::thread::sleep(Duration::from_millis(2));
-    runtime.shutdown(crate::Shutdown::Cancel);
-    let (waiting, later) = reader.join().unwrap();
-    for error in [waiting, later] {
-        assert!(error.to_string().contains("shut down"), "{error}");
-    }
-    drop(client);
 }

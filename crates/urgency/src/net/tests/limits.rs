@@ -1,0 +1,75 @@
+//! The limit of descriptors, and the end of the runtime.
+
+use super::*;
+
+/// Runs one test of this file in a process of its own, with `URGENCY_CHILD` set.
+fn in_a_process_of_its_own(test: &str) {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([&format!("{module}::{test}"), "--exact", "--nocapture"])
+        .env("URGENCY_CHILD", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "it ran no test: {said}");
+}
+
+fn is_child() -> bool {
+    std::env::var_os("URGENCY_CHILD").is_some()
+}
+
+#[test]
+fn at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later() {
+    if !is_child() {
+        let me = "at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later";
+        return in_a_process_of_its_own(me);
+    }
+    block_on(async {
+        let listener = TcpListener::bind(LOCAL).unwrap();
+        let address = listener.local_addr().unwrap();
+        let waiting = TcpStream::connect(address).await.unwrap();
+        let _registered = poll_once(pin!(waiting.read(&mut [0])));
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        let mut hoard = Vec::new();
+        let lowered = rustix::process::Rlimit {
+            current: Some(64),
+            ..limit
+        };
+        rustix::process::setrlimit(rustix::process::Resource::Nofile, lowered).unwrap();
+        while let Ok(file) = std::fs::File::open("/dev/null") {
+            hoard.push(file);
+        }
+        let error = listener.accept().await.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
+        let error = TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
+        let error = crate::io::driver::Driver::new().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
+        drop(hoard);
+        let (_, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer, waiting.local_addr().unwrap());
+    });
+}
+
+#[test]
+fn whoever_waits_on_a_runtime_that_is_shut_down_gets_an_error() {
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    let (client, server) = runtime.block_on(async {
+        let (client, server) = pair().await;
+        let _registered = poll_once(pin!(server.read(&mut [0])));
+        (client, server)
+    });
+    let reader = std::thread::spawn(move || {
+        let waiting = block_on(server.read(&mut [0])).unwrap_err();
+        let later = block_on(server.read(&mut [0])).unwrap_err();
+        (waiting, later)
+    });
+    std::thread::sleep(Duration::from_millis(2));
+    runtime.shutdown(crate::Shutdown::Cancel);
+    let (waiting, later) = reader.join().unwrap();
+    for error in [waiting, later] {
+        assert!(error.to_string().contains("shut down"), "{error}");
+    }
+    drop(client);
+}
