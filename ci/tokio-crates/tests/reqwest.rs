@@ -11,10 +11,9 @@ use std::{
     net::SocketAddr,
     time::Duration,
 };
+use tokio_crates::{Batch, Interactive, either_level, runtime};
 use urgency::{Runtime, net::TcpListener};
 use urgency_web::{serve, tokio_driver::TokioDriver};
-
-urgency::levels! { App: Interactive > Batch }
 
 fn server(runtime: &Runtime) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -25,91 +24,50 @@ fn server(runtime: &Runtime) -> SocketAddr {
         .route("/big", get(|| async { Body::from(vec![7; 3_000_000]) }))
         .route("/echo", post(echo))
         .route("/never", get(|| async { pending::<()>().await }));
-    runtime
-        .spawn_at(Interactive, serve(listener, router).into_future())
-        .detach();
+    let serving = serve(listener, router).into_future();
+    runtime.spawn_at(Interactive, serving).detach();
     address
 }
 
 #[test]
 fn reqwest_fetches_posts_and_times_out_in_tasks_of_urgency() {
-    let driver = TokioDriver::start().unwrap();
-    let runtime = Runtime::builder()
-        .workers(2)
-        .levels::<App>()
-        .build()
-        .unwrap();
+    let (driver, runtime) = (TokioDriver::start().unwrap(), runtime());
     let address = server(&runtime);
-    let fetched = runtime.spawn_at(
-        Batch,
-        driver.run(async move {
-            let client = reqwest::Client::new();
-            let hello = client
-                .get(format!("http://{address}/"))
-                .send()
-                .await?
-                .text()
-                .await?;
-            assert_eq!(hello, "hello");
-            let big = client
-                .get(format!("http://{address}/big"))
-                .send()
-                .await?
-                .bytes()
-                .await?;
-            assert_eq!(big.len(), 3_000_000);
-            let sent = serde_json::json!({ "numbers": [1, 2, 3] });
-            let echo = client
-                .post(format!("http://{address}/echo"))
-                .json(&sent)
-                .send()
-                .await?;
-            assert_eq!(echo.json::<serde_json::Value>().await?, sent);
-            let never = client
-                .get(format!("http://{address}/never"))
-                .timeout(Duration::from_millis(30));
-            assert!(never.send().await.unwrap_err().is_timeout());
-            assert_eq!(urgency::current_level(), Batch.into());
-            Ok::<_, reqwest::Error>(())
-        }),
-    );
-    fetched.get().unwrap().unwrap();
+    let fetching = driver.run(async move {
+        let (client, at) = (reqwest::Client::new(), |path| {
+            format!("http://{address}{path}")
+        });
+        let hello = client.get(at("/")).send().await?.text().await?;
+        assert_eq!(hello, "hello");
+        let big = client.get(at("/big")).send().await?.bytes().await?;
+        assert_eq!(big.len(), 3_000_000);
+        let sent = serde_json::json!({ "numbers": [1, 2, 3] });
+        let echo = client.post(at("/echo")).json(&sent).send().await?;
+        assert_eq!(echo.json::<serde_json::Value>().await?, sent);
+        let never = client.get(at("/never")).timeout(Duration::from_millis(30));
+        assert!(never.send().await.unwrap_err().is_timeout());
+        assert_eq!(urgency::current_level(), Batch.into());
+        Ok::<_, reqwest::Error>(())
+    });
+    runtime.spawn_at(Batch, fetching).get().unwrap().unwrap();
 }
 
 #[test]
 fn many_requests_at_once_come_back() {
-    let driver = TokioDriver::start().unwrap();
-    let runtime = Runtime::builder()
-        .workers(2)
-        .levels::<App>()
-        .build()
-        .unwrap();
+    let (driver, runtime) = (TokioDriver::start().unwrap(), runtime());
     let address = server(&runtime);
     let client = driver.enter(reqwest::Client::new);
     let requests: Vec<_> = (0..200)
         .map(|n| {
             let client = client.clone();
-            let level: urgency::LevelId = if n % 2 == 0 {
-                Interactive.into()
-            } else {
-                Batch.into()
-            };
-            runtime.spawn_at(
-                level,
-                driver.run(async move {
-                    client
-                        .get(format!("http://{address}/"))
-                        .send()
-                        .await
-                        .unwrap()
-                        .text()
-                        .await
-                        .unwrap()
-                }),
-            )
+            let fetching = driver.run(async move {
+                let answer = client.get(format!("http://{address}/")).send().await?;
+                answer.text().await
+            });
+            runtime.spawn_at(either_level(n), fetching)
         })
         .collect();
     for request in requests {
-        assert_eq!(request.get().unwrap(), "hello");
+        assert_eq!(request.get().unwrap().unwrap(), "hello");
     }
 }

@@ -118,9 +118,9 @@ fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end() 
     });
 }
 
-#[test]
-fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_closure_and_its_end() {
-    ends(|| {
+/// A low closure holds the lock that `wait` waits for at the high level. `wait` returns how many steps the crowd made meanwhile.
+fn wait_for_a_low_closure(wait: fn(&Runtime, &Arc<Mutex<usize>>, &Crowd) -> usize) {
+    ends(move || {
         let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());
         let (mutex, holds) = (Arc::new(Mutex::new(0)), Arc::new(AtomicBool::new(false)));
         let (theirs, told, awaited) = (mutex.clone(), holds.clone(), crowd.awaited.clone());
@@ -137,10 +137,29 @@ fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_closure_and_its_end
         until(|| holds.load(SeqCst));
         let tasks = crowd.start(&runtime);
         crowd.wait_for_steps();
-        let steps = urgent(&runtime, &mutex, &crowd).get().unwrap();
+        let steps = wait(&runtime, &mutex, &crowd);
         assert!(steps <= CROWD, "{steps} steps of what is less urgent");
         crowd.end(tasks);
         assert_eq!(low.get().unwrap(), Low.into());
+    });
+}
+
+#[test]
+fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_closure_and_its_end() {
+    wait_for_a_low_closure(|runtime, mutex, crowd| urgent(runtime, mutex, crowd).get().unwrap());
+}
+
+#[test]
+fn a_low_holder_inherits_the_level_of_a_call_from_outside_that_waits() {
+    wait_for_a_low_closure(|runtime, mutex, crowd| {
+        runtime.run_at(High, || {
+            let before = crowd.steps.load(SeqCst);
+            crowd.awaited.store(true, SeqCst);
+            let guard = mutex.lock_blocking();
+            let after = crowd.steps.load(SeqCst);
+            drop(guard);
+            after - before
+        })
     });
 }
 

@@ -63,6 +63,36 @@ fn a_writer_that_is_dropped_lets_the_readers_behind_it_go_on() {
 }
 
 #[test]
+fn an_owned_guard_goes_to_another_task_and_keeps_the_data_until_it_is_dropped() {
+    let (counted, lock) = {
+        let counted = Arc::new(0);
+        (counted.clone(), Arc::new(RwLock::new(counted)))
+    };
+    let (one, two) = (lock.clone().try_read_owned(), lock.clone().try_read_owned());
+    assert!(lock.clone().try_write_owned().is_err());
+    drop(two);
+    let mut writing = pin!(lock.clone().write_owned());
+    assert!(poll(writing.as_mut()).is_pending(), "one reader is left");
+    let reading = urgency::spawn(async move { **one.expect("nobody wrote") });
+    assert_eq!(reading.get().unwrap(), 0);
+    let Poll::Ready(mut guard) = poll(writing.as_mut()) else {
+        panic!("the last reader has gone");
+    };
+    assert!(lock.try_read().is_err() && lock.clone().try_read_owned().is_err());
+    drop(lock);
+    *guard = Arc::new(1);
+    assert_eq!(Arc::strong_count(&counted), 1);
+    let written = Arc::downgrade(&guard);
+    assert_eq!(**guard, 1);
+    let dropping = urgency::spawn(async move { drop(guard) });
+    dropping.get().unwrap();
+    assert!(
+        written.upgrade().is_none(),
+        "the guard was the last that kept it"
+    );
+}
+
+#[test]
 fn readers_never_see_half_of_a_write() {
     ends(|| {
         let runtime = runtime(2);

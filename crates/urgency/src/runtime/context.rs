@@ -173,10 +173,15 @@ pub(crate) fn others_run() -> bool {
     Stack::with_current(|me| me.is_none_or(|me| me.runtime().workers.len() > 1))
 }
 
+/// Whether the calling code is in a runtime of several levels.
+pub(crate) fn is_leveled() -> bool {
+    let leveled = |me: &Stack| me.runtime().levels.len() > 1;
+    Stack::with_current(|me| me.is_some_and(leveled))
+}
+
 /// The task whose code is running, if its runtime has several levels.
 pub(crate) fn own_task() -> Option<TaskRef> {
-    let leveled = |me: &Stack| me.runtime().levels.len() > 1;
-    if !Stack::with_current(|me| me.is_some_and(leveled)) {
+    if !is_leveled() {
         return None;
     }
     run::with_current_task(|task| task.cloned())

@@ -8,7 +8,7 @@
 //!   [`BUDGET`](crate::sched::run::BUDGET) operations that never waited it is to suspend once, for the sake
 //!   of those of its own level.
 //! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds it while it lives; 0 if it
-//!   is no task. `own_task()`: that task, if its runtime has several levels.
+//!   is no task. `own_task()`: that task, if its runtime has several levels, which `is_leveled()` says.
 //! - `others_run()`: whether somebody may run at the same time who holds what the calling code wants.
 //! - `lowered(task)`: the task gave back what it inherited; if it is the calling one, its stack gives way.
 //!
@@ -16,7 +16,7 @@
 
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
-    runtime::{others_run, own_name, own_task, task_named, waiting_level as level},
+    runtime::{is_leveled, others_run, own_name, own_task, task_named, waiting_level as level},
     sched::run::{lowered, may_go_on},
     spawn::scheduling_point as check,
 };
@@ -39,6 +39,10 @@ mod stand_in {
         false
     }
 
+    pub(crate) fn is_leveled() -> bool {
+        false
+    }
+
     pub(crate) fn own_name() -> u64 {
         0
     }
@@ -55,7 +59,7 @@ mod stand_in {
 }
 #[cfg(urgency_loom)]
 pub(super) use stand_in::{
-    check, level, lowered, may_go_on, others_run, own_name, own_task, task_named,
+    check, is_leveled, level, lowered, may_go_on, others_run, own_name, own_task, task_named,
 };
 
 use std::task::{Context, Poll};

@@ -1,6 +1,6 @@
 //! Who holds a contended mutex, and what level the holder inherits.
 //!
-//! Made for a mutex when a task of a runtime with several levels waits for it for the first time. It has an address of its own, since the
+//! Made for a mutex when code of a runtime with several levels waits for it for the first time. It has an address of its own, since the
 //! tasks that wait keep it (task/boost.rs, step 6) and could outlive the mutex if their futures were leaked.
 //!
 //! # Protocol
@@ -23,8 +23,12 @@
 //! - *A holder that ended*, or whose slot has another task now: the name does not fit, and nobody inherits. A name that fits by accident
 //!   boosts a stranger until the release.
 //!
-//! A holder that is no task (a plain thread, a [`Runtime::run`](crate::Runtime::run) closure, a forked job that was stolen) inherits
-//! nothing.
+//! # What inherits, and what lends
+//!
+//! Whatever runs on a stack of the runtime lends its level when it waits, tasks or not. A plain thread lends none: nothing says how urgent it is, and in
+//! which runtime to look for the holder. A holder that is no task (a plain thread, a [`Runtime::run`](crate::Runtime::run) closure, a forked job that was
+//! stolen) inherits nothing. A stack's level could be lowered as a task's is, but what is inherited by several locks at a time, and given back in any order, is noted in
+//! the task; every stack would need such a note, a lock for it, and a generation in its name.
 
 use super::above;
 use crate::{

@@ -108,5 +108,7 @@ pub use {
     mutex::{Lock, Mutex, MutexGuard, OwnedMutexGuard},
     once_cell::OnceCell,
     promise::{BrokenPromise, Filler, Promise, promise},
-    rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard},
+    rwlock::{
+        OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    },
 };

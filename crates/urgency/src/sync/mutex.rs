@@ -14,8 +14,8 @@ use std::{
 
 /// Data that one context at a time may use; see [`mod@crate::sync`] for what holds for all primitives.
 ///
-/// *Priority inheritance*: while a task waits for it, the task that holds it is at least as urgent (if it is a task: not a plain thread,
-/// nor a forked job), and so is who holds what that one waits for. The release wakes the most urgent waiter, and only then is
+/// *Priority inheritance*: while code of a runtime waits for it, the task that holds it is at least as urgent (if it is a task: not a plain thread,
+/// a [`Runtime::run`](crate::Runtime::run) closure or a forked job that was stolen), and so is who holds what that one waits for. The release wakes the most urgent waiter, and only then is
 /// the holder what it was before. So between an urgent wait and its end nothing less urgent has the lock, but for the
 /// holder up to its release.
 ///

@@ -163,12 +163,11 @@ impl RawMutex {
     ) -> Poll<()> {
         let waker = cx.waker().clone();
         let (name, task) = (above::own_name(), above::own_task());
+        let inheritance = above::is_leveled().then(|| self.inheritance.get_or_init(Arc::default));
         // The note comes before the look at the level, and that before the queue.
-        let inheritance = task.as_ref().map(|task| {
-            let inheritance = self.inheritance.get_or_init(Arc::default);
+        if let (Some(task), Some(inheritance)) = (&task, inheritance) {
             task.begin_lock_wait(as_lock(inheritance));
-            inheritance
-        });
+        }
         let level = above::level();
         let own = task.clone();
         let waiter = Waiter { name, task };

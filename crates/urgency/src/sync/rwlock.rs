@@ -12,6 +12,7 @@ use std::{
     cell::UnsafeCell,
     fmt,
     ops::{Deref, DerefMut},
+    sync::Arc,
 };
 
 /// How many can read at once.
@@ -20,6 +21,9 @@ const READERS: u32 = u32::MAX;
 /// Data that many contexts may read, or one may change; see [`mod@crate::sync`] for what holds for all primitives.
 ///
 /// Readers do not overtake a writer that waits, so a context that holds a read guard must not wait for a second one.
+///
+/// There is no priority inheritance: each of any number of readers would have to be noted by every lock and unlock. An urgent writer waits for the
+/// least urgent reader; where that matters, take a [`Mutex`](super::Mutex), or a [`watch`](super::watch) channel, whose readers keep nobody waiting.
 ///
 /// ```
 /// use urgency::sync::RwLock;
@@ -108,6 +112,37 @@ impl<T: ?Sized> RwLock<T> {
         }
     }
 
+    /// As [`read`](Self::read), with a guard that keeps the lock alive instead of borrowing it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use urgency::sync::RwLock;
+    ///
+    /// let routes = Arc::new(RwLock::new(vec!["/"]));
+    /// let guard = urgency::block_on(routes.clone().read_owned());
+    /// let count = urgency::spawn(async move { guard.len() });
+    /// assert_eq!(count.get()?, routes.read_blocking().len());
+    /// # Ok::<(), urgency::WaitError>(())
+    /// ```
+    ///
+    /// # Cancellation
+    ///
+    /// As [`read`](Self::read).
+    pub async fn read_owned(self: Arc<Self>) -> OwnedRwLockReadGuard<T> {
+        Self::acquire(self.permits.acquire()).await;
+        OwnedRwLockReadGuard { lock: self }
+    }
+
+    /// As [`write`](Self::write), with a guard that keeps the lock alive instead of borrowing it.
+    ///
+    /// # Cancellation
+    ///
+    /// As [`read`](Self::read).
+    pub async fn write_owned(self: Arc<Self>) -> OwnedRwLockWriteGuard<T> {
+        Self::acquire(self.permits.acquire_many(READERS)).await;
+        OwnedRwLockWriteGuard { lock: self }
+    }
+
     /// The data to read, if nobody changes it or waits.
     ///
     /// # Errors
@@ -126,6 +161,26 @@ impl<T: ?Sized> RwLock<T> {
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
         self.try_acquire(READERS)?;
         Ok(RwLockWriteGuard { lock: self })
+    }
+
+    /// As [`try_read`](Self::try_read), with a guard that keeps the lock alive.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_read`](Self::try_read).
+    pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
+        self.try_acquire(1)?;
+        Ok(OwnedRwLockReadGuard { lock: self })
+    }
+
+    /// As [`try_write`](Self::try_write), with a guard that keeps the lock alive.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_write`](Self::try_write).
+    pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T>, TryLockError> {
+        self.try_acquire(READERS)?;
+        Ok(OwnedRwLockWriteGuard { lock: self })
     }
 
     /// The data, without locking: the exclusive borrow proves that nobody else has it.
@@ -232,6 +287,72 @@ impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
 }
 
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// The data of a [`RwLock`] to read, which it keeps alive, until it is dropped; see [`RwLock::read_owned`].
+#[must_use = "the lock is released when its guard is dropped"]
+pub struct OwnedRwLockReadGuard<T: ?Sized> {
+    lock: Arc<RwLock<T>>,
+}
+
+impl<T: ?Sized> Deref for OwnedRwLockReadGuard<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: while there is a read guard there is no write guard.
+        unsafe { &*self.lock.data.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for OwnedRwLockReadGuard<T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.permits.give(1);
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for OwnedRwLockReadGuard<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// The data of a [`RwLock`] to change, which it keeps alive, until it is dropped; see [`RwLock::write_owned`].
+#[must_use = "the lock is released when its guard is dropped"]
+pub struct OwnedRwLockWriteGuard<T: ?Sized> {
+    lock: Arc<RwLock<T>>,
+}
+
+impl<T: ?Sized> Deref for OwnedRwLockWriteGuard<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the only one.
+        unsafe { &*self.lock.data.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for OwnedRwLockWriteGuard<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is the only one, and borrowed exclusively.
+        unsafe { &mut *self.lock.data.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for OwnedRwLockWriteGuard<T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.permits.give(READERS.into());
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for OwnedRwLockWriteGuard<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

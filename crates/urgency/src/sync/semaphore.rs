@@ -36,6 +36,9 @@ const ONE: u64 = 1 << SHIFT;
 
 /// A number of permits to be acquired and given back; see [`mod@crate::sync`] for what holds for all primitives.
 ///
+/// There is no priority inheritance: a permit may be given back by anybody, or added, so that nobody knows for whom a waiter waits. What guards
+/// data that several levels share is a [`Mutex`](super::Mutex).
+///
 /// ```
 /// use urgency::sync::Semaphore;
 ///
