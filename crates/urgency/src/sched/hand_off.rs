@@ -278,30 +278,33 @@ impl Shared {
 
     fn try_spawn_thread(&self, first: First) -> io::Result<Arc<Stack>> {
         let threads = &self.threads;
-        let now = threads.alive.fetch_add(1, Ordering::AcqRel) + 1;
-        let stack = locked(&threads.retired).pop();
-        let stack = stack.unwrap_or_else(|| self.new_stack());
-        let (shared, theirs) = (self.arc(), stack.clone());
         let options = &threads.options;
-        let spawned = if now <= options.limit {
-            let number = threads.made.fetch_add(1, Ordering::Relaxed);
-            thread::Builder::new()
-                .name(options.name_of(number))
-                .stack_size(options.stack_size)
-                .spawn(move || shared.run_thread(&theirs, number, first))
-        } else {
-            Err(io::Error::new(
+        let room = |alive: usize| (alive < options.limit).then_some(alive + 1);
+        let reserved = threads
+            .alive
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, room);
+        let Ok(before) = reserved else {
+            threads.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(io::Error::new(
                 io::ErrorKind::QuotaExceeded,
                 format!(
                     "the runtime has {} threads, its limit: raise `Builder::thread_limit`",
                     options.limit
                 ),
-            ))
+            ));
         };
+        let stack = locked(&threads.retired).pop();
+        let stack = stack.unwrap_or_else(|| self.new_stack());
+        let (shared, theirs) = (self.arc(), stack.clone());
+        let number = threads.made.fetch_add(1, Ordering::Relaxed);
+        let spawned = thread::Builder::new()
+            .name(options.name_of(number))
+            .stack_size(options.stack_size)
+            .spawn(move || shared.run_thread(&theirs, number, first));
         match spawned {
             Ok(handle) => {
                 stack.set_thread(handle.thread().clone());
-                threads.peak.fetch_max(now, Ordering::Relaxed);
+                threads.peak.fetch_max(before + 1, Ordering::Relaxed);
                 Ok(stack)
             }
             Err(error) => {
