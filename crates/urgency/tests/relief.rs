@@ -277,6 +277,58 @@ fn a_demoted_thread_that_goes_on_looping_is_restored_when_nothing_waits() {
     });
 }
 
+/// A thread that events preempt is in the idle class while they come, and in its usual one soon after. All on one processor: on
+/// two the events do not preempt it.
+#[test]
+fn a_preempted_thread_is_demoted_while_events_come_if_the_program_asks_for_it() {
+    ends(|| {
+        let mut one = rustix::thread::CpuSet::new();
+        one.set(rustix::thread::sched_getcpu());
+        // This thread's own, which those that it makes inherit.
+        rustix::thread::sched_setaffinity(None, &one).unwrap();
+        let builder = Runtime::builder().workers(1).levels::<App>();
+        let runtime = builder.demote_preempted(true).build().unwrap();
+        if !runtime.stats().can_demote {
+            println!("skipped: this system does not let a thread be demoted and come back");
+            return;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let (theirs, (tell, told)) = (stop.clone(), mpsc::channel());
+        let looping = runtime.spawn_fn_at(Idle, move || {
+            tell.send(std::fs::read_link("/proc/thread-self").unwrap())
+                .unwrap();
+            while !theirs.load(Relaxed) {
+                hint::spin_loop();
+            }
+        });
+        let thread = std::path::Path::new("/proc").join(told.recv().unwrap());
+        let policy = || {
+            let stat = std::fs::read_to_string(thread.join("stat")).unwrap();
+            stat.split(' ').nth(40).unwrap().to_owned()
+        };
+        let come = Arc::new(AtomicBool::new(true));
+        let theirs = come.clone();
+        let events = runtime.spawn_at(Urgent, async move {
+            while theirs.load(Relaxed) {
+                time::sleep(Duration::from_micros(300)).await;
+            }
+        });
+        while policy() != "5" {
+            std::thread::yield_now();
+        }
+        come.store(false, Relaxed);
+        events.get().unwrap();
+        while policy() != "0" {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // It has not noticed anything: nothing but its worker was ever wanted of it.
+        assert!(!looping.is_finished());
+        stop.store(true, Relaxed);
+        looping.get().unwrap();
+        assert!(runtime.stats().demotions > 0);
+    });
+}
+
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn nothing_is_relieved_while_nothing_waits() {

@@ -1,12 +1,15 @@
 //! The load beside a parallel batch job: at a lower level of the cache's own runtime, against memcached with the same job as a process of its own on the same processors.
 //!
 //! The job computes the same for all. Who answers fast by starving the job would show in its units per second, so these are printed beside the latencies. Both servers
-//! are measured with real-time scheduling, too, which needs a privilege, and memcached beside a job that was started with `nice -n 19`. None of these has a bar.
+//! are measured with real-time scheduling, too, which needs a privilege, memcached beside a job that was started with `nice -n 19`, and ours as a runtime is without
+//! `Builder::demote_preempted`. None of these has a bar.
 
 use super::process::Process;
 use super::rows::{Latencies, median};
 use super::turns::{Titled, Turns, take};
-use super::{Bar, Contender, Error, Options, Serving, Spec, Verdict, check, highest, threads};
+use super::{
+    Bar, Contender, Error, Options, Scheduled, Serving, Spec, Verdict, check, highest, threads,
+};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use urgency_load::{Arrivals, Pace, Timing};
@@ -16,14 +19,16 @@ use urgency_load::{Arrivals, Pace, Timing};
 #[serde(rename_all = "kebab-case")]
 enum Pair {
     Urgency,
+    UrgencyPlain,
     UrgencyRealTime,
     Memcached,
     MemcachedNiced,
     MemcachedRealTime,
 }
 
-const PAIRS: [Pair; 5] = [
+const PAIRS: [Pair; 6] = [
     Pair::Urgency,
+    Pair::UrgencyPlain,
     Pair::UrgencyRealTime,
     Pair::Memcached,
     Pair::MemcachedNiced,
@@ -35,7 +40,8 @@ const SHARE: f64 = 0.3;
 impl Titled for Pair {
     fn title(self) -> &'static str {
         match self {
-            Pair::Urgency => "Urgency, batch at a lower level",
+            Pair::Urgency => "Urgency, batch, preempted demoted",
+            Pair::UrgencyPlain => "Urgency, batch at a lower level",
             Pair::Memcached => "memcached + batch process",
             Pair::UrgencyRealTime => "Urgency, batch, real-time polling",
             Pair::MemcachedNiced => "memcached + batch process, nice 19",
@@ -56,7 +62,9 @@ struct Row {
 pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let per_s = highest::of_memcached(options)? * SHARE;
     let admitted = |pair: &Pair| match pair {
-        Pair::Urgency | Pair::UrgencyRealTime => options.admits(Contender::Urgency),
+        Pair::Urgency | Pair::UrgencyPlain | Pair::UrgencyRealTime => {
+            options.admits(Contender::Urgency)
+        }
         Pair::Memcached | Pair::MemcachedNiced | Pair::MemcachedRealTime => {
             options.admits(Contender::Memcached)
         }
@@ -92,15 +100,18 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
 
 fn one(options: &Options, pair: Pair, round: u32, per_s: f64) -> Result<Row, Error> {
     let mut serving = match pair {
-        Pair::Urgency => Serving::start_embedded(options, true, false)?,
-        Pair::UrgencyRealTime => Serving::start_embedded(options, true, true)?,
+        Pair::Urgency => Serving::start_embedded(options, true, Scheduled::PreemptedDemoted)?,
+        Pair::UrgencyPlain => Serving::start_embedded(options, true, Scheduled::Usual)?,
+        Pair::UrgencyRealTime => {
+            Serving::start_embedded(options, true, Scheduled::RealTimePolling)?
+        }
         Pair::Memcached | Pair::MemcachedNiced => Serving::start(options, Contender::Memcached)?,
         Pair::MemcachedRealTime => {
             Serving::start_after(options, Contender::Memcached, &["chrt", "-r", "1"])?
         }
     };
     let mut job = match pair {
-        Pair::Urgency | Pair::UrgencyRealTime => None,
+        Pair::Urgency | Pair::UrgencyPlain | Pair::UrgencyRealTime => None,
         _ => Some(start_job(options, pair)?),
     };
     let timing = Timing {
@@ -130,7 +141,7 @@ fn start_job(options: &Options, pair: Pair) -> Result<Process, Error> {
         port: None,
         threads: threads(options),
         batch: true,
-        real_time: false,
+        scheduled: Scheduled::Usual,
     };
     let niceness = if pair == Pair::MemcachedNiced { 19 } else { 0 };
     let mut job = spec.start("the batch job", niceness)?;

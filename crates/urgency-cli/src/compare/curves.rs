@@ -5,7 +5,9 @@
 
 use super::rows::{Latencies, median};
 use super::turns::{Titled as _, Turns, take};
-use super::{Bar, Contender, Error, Options, Serving, Verdict, check, files, highest, picture};
+use super::{
+    Bar, Contender, Error, Options, Scheduled, Serving, Verdict, check, files, highest, picture,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use urgency_load::{Arrivals, Pace, Timing};
@@ -50,7 +52,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         let embedded = contender == Contender::Urgency;
         let mut serving = match embedded {
             // The same server, in a process that can be asked for its runtime's accounts.
-            true => Serving::start_embedded(options, false, false)?,
+            true => Serving::start_embedded(options, false, Scheduled::Usual)?,
             false => Serving::start(options, contender)?,
         };
         for share in SHARES {

@@ -41,8 +41,19 @@ pub struct Spec {
     pub threads: usize,
     /// Whether there is a batch job.
     pub batch: bool,
-    /// Whether the thread in the poller is to be real-time, if that is permitted.
-    pub real_time: bool,
+    /// How its threads are to be scheduled.
+    pub scheduled: Scheduled,
+}
+
+/// How the kernel is to schedule the runtime's threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scheduled {
+    /// As it does without being asked.
+    Usual,
+    /// Those that events preempt are in the idle class.
+    PreemptedDemoted,
+    /// The one in the poller is in the real-time class, if that is permitted.
+    RealTimePolling,
 }
 
 /// What the process says when it is asked: names and numbers; times in seconds.
@@ -79,7 +90,8 @@ impl Spec {
 pub fn main(spec: &Spec) -> Result<(), Box<dyn std::error::Error>> {
     let builder = Runtime::builder()
         .levels::<CacheAndBatch>()
-        .real_time_polling(spec.real_time);
+        .demote_preempted(spec.scheduled == Scheduled::PreemptedDemoted)
+        .real_time_polling(spec.scheduled == Scheduled::RealTimePolling);
     let runtime = builder.workers(spec.threads).build()?;
     if let Some(port) = spec.port {
         serve(&runtime, port, spec.threads)?;

@@ -24,7 +24,7 @@ mod process;
 mod rows;
 mod turns;
 
-pub use embedded::{Spec, main as embedded};
+pub use embedded::{Scheduled, Spec, main as embedded};
 pub use error::Error;
 pub use options::Options;
 
@@ -219,13 +219,13 @@ impl Serving {
     }
 
     /// Starts the cache inside a process of [`embedded`].
-    fn start_embedded(options: &Options, batch: bool, real_time: bool) -> Result<Self, Error> {
+    fn start_embedded(options: &Options, batch: bool, scheduled: Scheduled) -> Result<Self, Error> {
         let port = process::free_port();
         let spec = Spec {
             port: Some(port),
             threads: threads(options),
             batch,
-            real_time,
+            scheduled,
         };
         let mut process = spec.start("Urgency", 0)?;
         process.wait_for(port)?;

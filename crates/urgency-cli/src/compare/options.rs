@@ -45,6 +45,10 @@ pub struct Options {
     #[arg(long, short, value_name = "N", default_value_t = 600)]
     pub connections: usize,
 
+    /// Keys, all of them written before anything is measured.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1000..))]
+    pub keys: u32,
+
     /// Processors of the servers [default: all but the last].
     #[arg(long, value_name = "LIST")]
     pub server_cpus: Option<Cpus>,
@@ -121,7 +125,7 @@ impl Options {
         let cpus = self.client_on();
         load.connections = self.connections;
         load.threads = cpus.numbers().len().min(self.connections);
-        load.workload.keys = if self.quick { 2000 } else { 100_000 };
+        load.workload.keys = if self.quick { 2000 } else { self.keys };
         load.workload.gets = 0.8;
         load.workload.values = "etc".parse().expect("the name of a mix");
         // A client that shares its processor with a server must sleep, or there would be nothing left for the server.

@@ -22,7 +22,8 @@ pub struct Stats {
     pub threads_peak: usize,
     /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
     pub threads_refused: u64,
-    /// Threads that were demoted to the kernel's idle class while they overran.
+    /// How often a thread was demoted to the kernel's idle class: because it overran, or an event preempted it
+    /// ([`Builder::demote_preempted`](crate::Builder::demote_preempted)).
     pub demotions: u64,
     /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
     pub real_time: bool,

@@ -41,9 +41,12 @@ mod imp {
         *CAN.get_or_init(|| {
             // On a thread of its own: were leaving the class refused, this thread would be stuck in it.
             // Where no thread can be had, nobody could use the worker of a thread that overruns, either.
+            // A process that is in the idle class as a whole stays there.
             let probe = std::thread::Builder::new().spawn(|| {
                 let me = current_id();
-                set_class(me, libc::SCHED_IDLE) && set_class(me, libc::SCHED_OTHER)
+                !is_in_idle_class()
+                    && set_class(me, libc::SCHED_IDLE)
+                    && set_class(me, libc::SCHED_OTHER)
             });
             probe.is_ok_and(|probe| probe.join().unwrap_or(false))
         })
@@ -105,6 +108,18 @@ mod imp {
 
     pub(crate) fn promote(tid: i32) {
         set_class(tid, libc::SCHED_OTHER);
+    }
+
+    fn is_in_idle_class() -> bool {
+        // SAFETY: a plain number in, a plain number out.
+        unsafe { libc::sched_getscheduler(0) == libc::SCHED_IDLE }
+    }
+
+    /// The calling thread is in its usual class, although one that was demoted made it.
+    pub(crate) fn leave_idle_class() {
+        if is_in_idle_class() && can_demote() {
+            promote(0);
+        }
     }
 
     /// Puts the calling thread into the real-time class, or back. `false`: not permitted.
@@ -211,6 +226,8 @@ mod imp {
 
     pub(crate) fn promote(_: i32) {}
 
+    pub(crate) fn leave_idle_class() {}
+
     pub(crate) fn set_short_slice(_: bool) {}
 
     pub(crate) fn set_real_time(_: bool) -> bool {
@@ -224,5 +241,5 @@ mod imp {
 
 pub(crate) use imp::{
     Processors, call_here, can_demote, can_real_time, cpu_time, current_cpu, current_id, demote,
-    is_blocked, promote, send_home, set_real_time, set_short_slice,
+    is_blocked, leave_idle_class, promote, send_home, set_real_time, set_short_slice,
 };

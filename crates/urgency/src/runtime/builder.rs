@@ -28,6 +28,7 @@ pub struct Builder {
     threads: ThreadOptions,
     levels: LevelTable,
     real_time: bool,
+    demotes_preempted: bool,
     schedule: Schedule,
     pool: Kind,
     pools: Vec<(LevelId, Kind)>,
@@ -115,6 +116,7 @@ impl Builder {
             threads: ThreadOptions::new(DEFAULT_THREAD_LIMIT),
             levels: LevelTable::of::<OneLevel>(),
             real_time: false,
+            demotes_preempted: false,
             schedule: Schedule::Prompt,
             pool: Kind::Aging,
             pools: Vec::new(),
@@ -282,6 +284,26 @@ impl Builder {
         self
     }
 
+    /// While events come for more urgent work, threads that they preempt are in the kernel's idle class
+    /// (`SCHED_IDLE`, no permission needed), so that the next event finds the processor at once. Without it the kernel shares
+    /// the processor fairly between the thread that serves events and the one that it preempts, and the former waits for 3 ms now and then
+    /// once it uses half of the time. The default is off.
+    ///
+    /// A thread comes back to its usual class a millisecond or two after the last event, when it goes on to other work, and for as long as it gets
+    /// less than a sixteenth of a processor: beside other busy processes, for instance, or when the urgent work takes all. Threads
+    /// and processes that less urgent code makes while its thread is in that class stay in it, since the kernel lets them inherit it; leave this off where that matters.
+    /// [`Stats::demotions`](crate::Stats::demotions) counts, [`Stats::can_demote`](crate::Stats::can_demote) says whether the system permits it.
+    ///
+    /// ```
+    /// let runtime = urgency::Runtime::builder().demote_preempted(true).build()?;
+    /// assert_eq!(runtime.stats().demotions, 0);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn demote_preempted(mut self, on: bool) -> Self {
+        self.demotes_preempted = on;
+        self
+    }
+
     /// Records what the runtime runs, at most so many steps of tasks: [`Runtime::recording`] gives it as a computation that `urgency sim
     /// --trace` takes as input, to try other schedulers and machines on it, and checks the papers' bounds on. A recorded step costs some microseconds; a
     /// runtime that does not record pays nothing.
@@ -343,7 +365,7 @@ impl Builder {
             workers,
             self.levels,
             threads,
-            self.real_time,
+            (self.real_time, self.demotes_preempted),
             (capacities, self.on_panic.clone()),
             &self.pool_kinds()?,
         );

@@ -324,6 +324,7 @@ impl Shared {
 
     /// The whole life of a thread of the runtime.
     fn run_thread(self: &Arc<Self>, stack: &Arc<Stack>, number: usize, first: First) {
+        self.leave_inherited_class();
         self.threads.options.started(number);
         stack.bind();
         let mut next = match first {

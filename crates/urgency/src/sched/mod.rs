@@ -14,6 +14,7 @@
 //! - [`personal`]: jobs for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, events that take a worker over, relief;
+//! - [`preempted`]: threads that events preempt, in the kernel's idle class if the program asks for it;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are types of their own, each with its rules and its model:
@@ -75,6 +76,8 @@ pub(crate) mod personal;
 pub(crate) mod poll;
 #[cfg(not(urgency_loom))]
 pub(crate) mod pool;
+#[cfg(not(urgency_loom))]
+pub(crate) mod preempted;
 #[cfg(not(urgency_loom))]
 pub(crate) mod queues;
 #[cfg(not(urgency_loom))]

@@ -291,6 +291,7 @@ impl Shared {
             return None;
         };
         worker.at(level).promotions.add(1);
+        self.lower_preempted(&lender, here);
         // What an event wakes is brief, as a rule.
         worker.set_brief(true);
         worker.set_lender(lender);

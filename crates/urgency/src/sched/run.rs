@@ -290,11 +290,16 @@ impl Shared {
     pub(crate) fn finish(&self, me: &Stack) -> bool {
         match me.attention.enter() {
             Entered::Holding(requests) => {
+                if me.preemption.is_lowered() {
+                    // What comes next may be more urgent.
+                    self.raise(me);
+                }
                 self.account_running(me, requests);
                 true
             }
             Entered::Taken => {
                 self.undo_demotion(me);
+                self.raise(me);
                 self.flush_ring(me);
                 false
             }

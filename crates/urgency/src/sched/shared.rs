@@ -76,6 +76,7 @@ pub(crate) struct Shared {
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::poll::Overrunning,
+    pub(crate) preempted: super::preempted::Preempted,
     pub(crate) lookout: super::lookout::Lookout,
     pub(crate) centre: super::centre::Centre,
     /// Set when the runtime is built, if it records.
@@ -104,7 +105,7 @@ impl Shared {
         workers: usize,
         levels: LevelTable,
         threads: ThreadOptions,
-        real_time: bool,
+        (real_time, demotes_preempted): (bool, bool),
         (capacities, on_panic): (Capacities, PanicPolicy),
         pools: &[Kind],
     ) -> Arc<Self> {
@@ -125,6 +126,7 @@ impl Shared {
             personal: super::personal::Personal::new(workers),
             attachment: OnceLock::new(),
             overrunning: super::poll::Overrunning::default(),
+            preempted: super::preempted::Preempted::new(demotes_preempted),
             lookout: super::lookout::Lookout::new(),
             centre: super::centre::Centre::default(),
             recorder: OnceLock::new(),
@@ -380,6 +382,7 @@ impl Shared {
             return;
         }
         self.threads.relief_expired();
+        self.look_at_preempted(false);
         if self.rings_are_light && fence::heavy() {
             for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
                 if !stack.ring.is_empty() {

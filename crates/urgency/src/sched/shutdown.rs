@@ -202,6 +202,7 @@ impl Shared {
             }
         }
         self.end_demotions(false);
+        self.look_at_preempted(true);
         self.rouse_spares();
     }
 

@@ -170,7 +170,7 @@ impl Shared {
         }
         let given = lender.attention.give_back(worker.id);
         if given {
-            // It never learns that its worker was away, nor that its thread was demoted meanwhile.
+            // It never learns that its worker was away, nor that relief demoted its thread meanwhile.
             self.undo_demotion(&lender);
         } else {
             me.hold(worker);
@@ -182,6 +182,7 @@ impl Shared {
     #[cold]
     pub(crate) fn regain(&self, me: &Stack) {
         self.undo_demotion(me);
+        self.raise(me);
         if let Some(worker) = self.claim_for(1 << me.level()) {
             me.hold(worker);
             return;
