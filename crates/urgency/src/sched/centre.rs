@@ -190,6 +190,7 @@ impl Shared {
             && worker.seat().abandon_for(levels, serves).is_some()
             && let Some(stack) = self.holder(worker)
         {
+            worker.want(clock::now());
             stack.attention.request(PREEMPT);
         }
     }

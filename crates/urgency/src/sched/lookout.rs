@@ -26,15 +26,18 @@
 //! 3. So an event that arrives while all workers run long finds a thread in the poller, but for what becomes long
 //!    without a scheduling point: a poll that computes. That is found when the relief period ends.
 
-use crate::facade::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use crate::{
+    facade::atomic::{AtomicU8, AtomicU64, Ordering, fence},
+    os::clock,
+};
 
 /// Busy workers look for events once in this time, in nanoseconds, since one may be for more urgent work: about what it
 /// takes until a thread in the poller runs, and thirty times what a look costs.
-pub(crate) const LOOK_PERIOD: f64 = 30_000.0;
+const LOOK_PERIOD: f64 = 30_000.0;
 
 /// The same where nothing is more urgent than what the workers run. A look costs about as much for one event as for ten:
 /// with 64 connections it was 10 % of the server's time at 30 µs, and the rate of requests 7 % less.
-pub(crate) const LOOK_PERIOD_OF_ONE_LEVEL: f64 = 100_000.0;
+const LOOK_PERIOD_OF_ONE_LEVEL: f64 = 100_000.0;
 
 const AWAKE: u8 = 0;
 const RESTING: u8 = 1;
@@ -46,13 +49,21 @@ pub(crate) struct Lookout {
     state: AtomicU8,
     /// When somebody looked last, in ticks.
     looked_at: AtomicU64,
+    /// In ticks.
+    period: u64,
 }
 
 impl Lookout {
-    pub(crate) fn new() -> Self {
+    /// For a runtime of so many levels.
+    pub(crate) fn new(levels: usize) -> Self {
+        let period = match levels {
+            1 => LOOK_PERIOD_OF_ONE_LEVEL,
+            _ => LOOK_PERIOD,
+        };
         Lookout {
             state: AtomicU8::new(AWAKE),
             looked_at: AtomicU64::new(0),
+            period: clock::ticks(period),
         }
     }
 
@@ -88,11 +99,11 @@ impl Lookout {
         old.is_ok()
     }
 
-    /// Whether nobody has looked for `period` ticks; then the caller does, and nobody else for as long.
+    /// Whether nobody has looked for a period; then the caller does, and nobody else for as long.
     #[inline]
-    pub(crate) fn is_due(&self, now: u64, period: u64) -> bool {
+    pub(crate) fn is_due(&self, now: u64) -> bool {
         let last = self.looked_at.load(Ordering::Relaxed);
-        now.saturating_sub(last) >= period
+        now.saturating_sub(last) >= self.period
             && self
                 .looked_at
                 .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
@@ -114,7 +125,7 @@ mod loom_models {
     #[test]
     fn a_worker_that_runs_long_rouses_the_resting_thread_or_is_seen_by_it() {
         loom::model(|| {
-            let lookout = Arc::new(Lookout::new());
+            let lookout = Arc::new(Lookout::new(2));
             let brief = Arc::new(AtomicBool::new(true));
             let (theirs, mine) = (lookout.clone(), brief.clone());
             let worker = thread::spawn(move || {

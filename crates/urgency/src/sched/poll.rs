@@ -26,7 +26,6 @@
 
 use super::{
     attention::CHECK_IN,
-    lookout::{LOOK_PERIOD, LOOK_PERIOD_OF_ONE_LEVEL},
     run,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
@@ -256,15 +255,8 @@ impl Shared {
     /// Between two polls: looks for events if a thread rests in the poller and nobody has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
-        if self.lookout.is_resting() {
-            let period = if self.pools.len() == 1 {
-                LOOK_PERIOD_OF_ONE_LEVEL
-            } else {
-                LOOK_PERIOD
-            };
-            if self.lookout.is_due(worker.since(), clock::ticks(period)) {
-                self.look();
-            }
+        if self.lookout.is_resting() && self.lookout.is_due(worker.since()) {
+            self.look();
         }
     }
 
@@ -304,7 +296,9 @@ impl Shared {
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
         let taken = &*self.workers[stack.attention.take(only_if)?];
         chaos::delay();
-        taken.at(stack.level()).running.add(taken.lap());
+        let counters = taken.at(stack.level());
+        counters.running.add(taken.lap());
+        counters.behind.add(taken.no_longer_wanted(taken.since()));
         if self.rings_are_light {
             // The stack may push at this moment, and look at its word before that is visible.
             fence::heavy();

@@ -40,12 +40,34 @@ enum Polling {
     Batch(usize),
 }
 
-thread_local! {
-    static POLLING: Cell<Polling> = const { Cell::new(Polling::No) };
+/// What this thread polls.
+struct Here {
+    polling: Cell<Polling>,
     /// When the current poll or batch began, in ticks.
-    static BEGAN: Cell<u64> = const { Cell::new(0) };
+    began: Cell<u64>,
     /// How many operations the current poll may still do without waiting.
-    static BUDGET_LEFT: Cell<u32> = const { Cell::new(u32::MAX) };
+    budget_left: Cell<u32>,
+}
+
+thread_local! {
+    // One variable, used by `with`: `LocalKey::set` is a call.
+    static HERE: Here = const {
+        Here {
+            polling: Cell::new(Polling::No),
+            began: Cell::new(0),
+            budget_left: Cell::new(u32::MAX),
+        }
+    };
+}
+
+#[inline]
+fn polling() -> Polling {
+    HERE.with(|here| here.polling.get())
+}
+
+#[inline]
+fn set_polling(polling: Polling) {
+    HERE.with(|here| here.polling.set(polling));
 }
 
 /// How many operations on the primitives of `sync` one poll of a task may do that did not have to wait. A task whose
@@ -55,22 +77,24 @@ pub(crate) const BUDGET: u32 = 128;
 /// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
 #[inline]
 pub(crate) fn may_go_on() -> bool {
-    if POLLING.get() == Polling::No {
-        return true;
-    }
-    let left = BUDGET_LEFT.get();
-    BUDGET_LEFT.set(left.saturating_sub(1));
-    left != 0
+    HERE.with(|here| {
+        if here.polling.get() == Polling::No {
+            return true;
+        }
+        let left = here.budget_left.get();
+        here.budget_left.set(left.saturating_sub(1));
+        left != 0
+    })
 }
 
 /// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
 /// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
 #[inline]
 pub(crate) fn defer_wake_up(shared: &Shared) -> bool {
-    let may_defer = POLLING.get() == Polling::MayDefer && !chaos::one_in(2);
+    let may_defer = polling() == Polling::MayDefer && !chaos::one_in(2);
     let defers = may_defer && is_here(shared);
     if defers {
-        POLLING.set(Polling::Deferred);
+        set_polling(Polling::Deferred);
     }
     defers
 }
@@ -79,9 +103,9 @@ pub(crate) fn defer_wake_up(shared: &Shared) -> bool {
 /// costs as much as two locked instructions, and a poll that matters is short.
 #[inline]
 pub(crate) fn ready_stamp() -> u64 {
-    match POLLING.get() {
+    match polling() {
         Polling::No => clock::now(),
-        _ => BEGAN.get(),
+        _ => HERE.with(|here| here.began.get()),
     }
 }
 
@@ -89,7 +113,7 @@ pub(crate) fn ready_stamp() -> u64 {
 /// it belongs elsewhere, or the ring is full.
 #[inline]
 pub(crate) fn push_to_ring(shared: &Shared, task: TaskRef) -> Option<TaskRef> {
-    if !matches!(POLLING.get(), Polling::MayDefer | Polling::Deferred) || chaos::one_in(4) {
+    if !matches!(polling(), Polling::MayDefer | Polling::Deferred) || chaos::one_in(4) {
         return Some(task);
     }
     Stack::with_current(|me| {
@@ -117,22 +141,22 @@ fn is_here(shared: &Shared) -> bool {
 /// Whether the calling thread inserts a batch into `shared`, and counts the entry.
 #[inline]
 pub(crate) fn is_batch_of(shared: &Shared) -> bool {
-    let Polling::Batch(entries) = POLLING.get() else {
+    let Polling::Batch(entries) = polling() else {
         return false;
     };
     let counts = is_here(shared);
     if counts {
-        POLLING.set(Polling::Batch(entries + 1));
+        set_polling(Polling::Batch(entries + 1));
     }
     counts
 }
 
 /// Runs `f`, a batch of wake-ups on a thread from the poller, and returns how many entries it made.
 pub(crate) fn in_batch(f: impl FnOnce()) -> usize {
-    let before = POLLING.replace(Polling::Batch(0));
-    BEGAN.set(clock::now());
+    let before = HERE.with(|here| here.polling.replace(Polling::Batch(0)));
+    HERE.with(|here| here.began.set(clock::now()));
     f();
-    match POLLING.replace(before) {
+    match HERE.with(|here| here.polling.replace(before)) {
         Polling::Batch(entries) => entries,
         _ => 0,
     }
@@ -263,7 +287,10 @@ impl Shared {
         me.set_level(level);
         worker.set_level(level);
         if self.is_drawn(worker, level) {
+            worker.want(now);
             me.attention.request(PREEMPT);
+        } else {
+            worker.no_longer_wanted(now);
         }
         worker.counters.scheduling.add(worker.lap_at(now));
         me.attention.leave(worker.id, room);
@@ -312,10 +339,8 @@ impl Shared {
         let now = clock::now();
         worker.at(me.level()).running.add(worker.lap_at(now));
         if requests & PREEMPT != 0 {
-            let since = worker.wanted_since().swap(0, Ordering::Relaxed);
-            if since != 0 {
-                worker.at(me.level()).behind.add(now.saturating_sub(since));
-            }
+            let behind = worker.no_longer_wanted(now);
+            worker.at(me.level()).behind.add(behind);
         }
     }
 
@@ -395,15 +420,17 @@ impl Shared {
                 room = 0;
             }
             counters.tasks.add(1);
-            POLLING.set(Polling::MayDefer);
-            BEGAN.set(now);
-            BUDGET_LEFT.set(BUDGET);
+            HERE.with(|here| {
+                here.polling.set(Polling::MayDefer);
+                here.began.set(now);
+                here.budget_left.set(BUDGET);
+            });
         }
         self.go_at(me, level, now, room);
         me.set_task(Some(task.as_raw()));
         let ran = task.run();
         me.set_task(None);
-        let deferred = POLLING.replace(Polling::No) == Polling::Deferred;
+        let deferred = HERE.with(|here| here.polling.replace(Polling::No)) == Polling::Deferred;
         run_pushed_above(me, 0);
         let holding = self.finish(me);
         if deferred && holding && self.rings_are_light {

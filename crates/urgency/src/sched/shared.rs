@@ -127,7 +127,7 @@ impl Shared {
             attachment: OnceLock::new(),
             overrunning: super::poll::Overrunning::default(),
             preempted: super::preempted::Preempted::new(demotes_preempted),
-            lookout: super::lookout::Lookout::new(),
+            lookout: super::lookout::Lookout::new(count),
             centre: super::centre::Centre::default(),
             recorder: OnceLock::new(),
             driver: OnceLock::new(),
@@ -437,7 +437,7 @@ impl Shared {
         for worker in &self.workers {
             let serves = worker.level();
             if serves != NO_LEVEL && worker.seat().is_drawn_by(level, serves) {
-                worker.wanted_since().store(clock::now(), Ordering::Relaxed);
+                worker.want(clock::now());
                 if let Some(holder) = self.holder(worker) {
                     holder.attention.request(PREEMPT);
                 }

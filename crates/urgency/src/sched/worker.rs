@@ -228,9 +228,23 @@ impl Worker {
         &self.shown.seated_at
     }
 
-    /// When more urgent work first asked for this worker, in ticks; 0 if none does.
-    pub(crate) fn wanted_since(&self) -> &AtomicU64 {
-        &self.shown.wanted_since
+    /// More urgent work asks for this worker, at `now`; the first since it was no longer wanted counts.
+    pub(crate) fn want(&self, now: u64) {
+        let wanted = &self.shown.wanted_since;
+        if wanted.load(Ordering::Relaxed) == 0 {
+            let _ = wanted.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// It comes to the scheduler, or goes to what nothing is more urgent than. Returns for how long it has been wanted, in
+    /// ticks.
+    #[inline]
+    pub(crate) fn no_longer_wanted(&self, now: u64) -> u64 {
+        let wanted = &self.shown.wanted_since;
+        if wanted.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        now.saturating_sub(wanted.swap(0, Ordering::Relaxed))
     }
 
     /// The number of the last look for work.

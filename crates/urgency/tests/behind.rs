@@ -1,0 +1,154 @@
+//! Promptness by count: a worker below moves up at its very next scheduling point, and the time until then is accounted.
+
+mod common;
+
+use common::{ends, with_levels};
+use std::{
+    hint,
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+use urgency::{Handle, Runtime, join};
+
+urgency::levels! { pub App: Urgent > Batch }
+
+/// So many workers in closures below that each come to one scheduling point when they are told, and then say what
+/// they saw there.
+fn below<T: Send + 'static>(
+    runtime: &Runtime,
+    workers: usize,
+    see: impl Fn() -> T + Clone + Send + 'static,
+) -> (Arc<AtomicBool>, Vec<Handle<T>>) {
+    let (run, go) = (
+        Arc::new(Barrier::new(workers + 1)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let handles = (0..workers)
+        .map(|_| {
+            let (run, go, see) = (run.clone(), go.clone(), see.clone());
+            runtime.spawn_fn_at(Batch, move || {
+                run.wait();
+                while !go.load(SeqCst) {
+                    hint::spin_loop();
+                }
+                join(|| (), || ());
+                see()
+            })
+        })
+        .collect();
+    run.wait();
+    (go, handles)
+}
+
+/// The closures are all in user code when the urgent ones come, and not one passes a scheduling point before these have
+/// been taken up: by the worker itself, or, if it was slow to come there, by relief.
+#[test]
+fn no_worker_passes_a_scheduling_point_while_more_urgent_work_waits() {
+    for workers in [1, 2, 3] {
+        ends(move || {
+            for _ in 0..50 {
+                let runtime = with_levels::<App>(workers);
+                let started = Arc::new(AtomicUsize::new(0));
+                let seen = started.clone();
+                let (go, below) = below(&runtime, workers, move || seen.load(SeqCst));
+                let urgent: Vec<_> = (0..workers)
+                    .map(|_| {
+                        let started = started.clone();
+                        runtime.spawn_fn_at(Urgent, move || started.fetch_add(1, SeqCst))
+                    })
+                    .collect();
+                go.store(true, SeqCst);
+                // The others may have been taken up and not have counted yet.
+                let least = below.into_iter().map(|b| b.get().unwrap()).min().unwrap();
+                assert!(least >= 1, "{workers} workers: {least} had started");
+                for handle in urgent {
+                    handle.get().unwrap();
+                }
+                let moves = runtime.stats().total();
+                assert!(
+                    moves.abandonments + moves.reliefs + moves.promotions >= 1,
+                    "{moves:?}"
+                );
+            }
+        });
+    }
+}
+
+#[test]
+fn the_time_until_the_next_scheduling_point_counts_as_behind() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let (go, below) = below(&runtime, 1, || ());
+        let asked = Instant::now();
+        let first = runtime.spawn_fn_at(Urgent, || ());
+        // More of it does not make the worker less late.
+        let more: Vec<_> = (0..5)
+            .map(|_| {
+                std::thread::sleep(Duration::from_micros(100));
+                runtime.spawn_fn_at(Urgent, || ())
+            })
+            .collect();
+        go.store(true, SeqCst);
+        for handle in below.into_iter().chain([first]).chain(more) {
+            handle.get().unwrap();
+        }
+        let elapsed = asked.elapsed();
+        let stats = runtime.stats();
+        let (urgent, batch) = (&stats.levels[0].total, &stats.levels[1].total);
+        let total = stats.total();
+        if total.reliefs + total.promotions == 0 {
+            assert!(batch.behind >= Duration::from_micros(500), "{batch:?}");
+        }
+        assert!(batch.behind > Duration::ZERO, "{batch:?}");
+        assert!(batch.behind <= batch.running + elapsed, "{batch:?}");
+        assert_eq!(urgent.behind, Duration::ZERO);
+    });
+}
+
+/// A loop without a scheduling point loses its worker to relief; until then it was behind.
+#[test]
+fn the_time_until_relief_takes_the_worker_counts_as_behind() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let (tell, told) = mpsc::channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let looping = runtime.spawn_fn_at(Batch, move || {
+            tell.send(()).unwrap();
+            while !stopped.load(SeqCst) {
+                hint::spin_loop();
+            }
+        });
+        told.recv().unwrap();
+        runtime.spawn_fn_at(Urgent, || ()).get().unwrap();
+        let stats = runtime.stats();
+        let (total, batch) = (stats.total(), &stats.levels[1].total);
+        // The thread that comes from the relief timer takes it for what is ready, or for not having checked in.
+        assert_eq!(
+            (total.reliefs + total.promotions, total.abandonments),
+            (1, 0)
+        );
+        assert!(batch.behind > Duration::ZERO, "{batch:?}");
+        stop.store(true, SeqCst);
+        looping.get().unwrap();
+    });
+}
+
+#[test]
+fn who_runs_the_most_urgent_work_is_never_behind() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        for _ in 0..200 {
+            runtime
+                .spawn_fn_at(Urgent, || join(|| (), || ()))
+                .get()
+                .unwrap();
+        }
+        let stats = runtime.stats();
+        assert_eq!(stats.total().behind, Duration::ZERO);
+    });
+}
