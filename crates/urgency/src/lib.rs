@@ -209,7 +209,7 @@ mod yield_now;
 
 #[cfg(not(urgency_loom))]
 pub use {
-    account::{LatencyHistogram, LevelStats, Stats, WorkerLevelStats, WorkerStats},
+    account::{LatencyHistogram, LevelStats, Overrun, Stats, WorkerLevelStats, WorkerStats},
     block::{block_on, blocking},
     fork::{Scope, join, scope},
     level::LevelId,

@@ -437,3 +437,49 @@ fn loops_at_all_levels_leave_the_spare_worker_to_the_others() {
         }
     });
 }
+
+/// What a user reads after "something overran": which function's closure, at which level, how often.
+#[test]
+fn what_lost_its_worker_to_relief_is_named() {
+    fn overrun_in_a_poll(runtime: &Runtime, stop: &Arc<AtomicBool>) -> urgency::Handle<()> {
+        let (stop, (tell, told)) = (stop.clone(), mpsc::channel());
+        let handle = runtime.spawn(async move {
+            tell.send(()).unwrap();
+            while !stop.load(Relaxed) {
+                hint::spin_loop();
+            }
+        });
+        told.recv().unwrap();
+        handle
+    }
+    ends(|| {
+        let runtime = runtime(1);
+        assert!(runtime.stats().overruns.is_empty());
+        let stop = Arc::new(AtomicBool::new(false));
+        let level = LevelId::new(0).unwrap();
+        let loops = [
+            endless(&runtime, level, &stop),
+            overrun_in_a_poll(&runtime, &stop),
+        ];
+        runtime.spawn(async {}).get().unwrap();
+        stop.store(true, Relaxed);
+        for handle in loops {
+            handle.get().unwrap();
+        }
+        // It is noted when its thread comes back to the scheduler, which is after its result is there.
+        for place in ["relief::endless", "overrun_in_a_poll"] {
+            let overrun = loop {
+                let overruns = runtime.stats().overruns;
+                if let Some(found) = overruns.into_iter().find(|o| o.what.contains(place)) {
+                    break found;
+                }
+            };
+            let level = runtime.stats().levels[0].name;
+            assert_eq!((overrun.times, overrun.level), (1, level));
+            assert!(!overrun.longest.is_zero());
+        }
+        let stats = runtime.stats();
+        let times: u64 = stats.overruns.iter().map(|o| o.times).sum();
+        assert!(times <= stats.total().reliefs);
+    });
+}

@@ -1,6 +1,9 @@
 //! A snapshot of a runtime's accounting.
 
-use super::counters::{Histogram, LevelCounters};
+use super::{
+    counters::{Histogram, LevelCounters},
+    overruns::Overrun,
+};
 use crate::{os::clock, sched::shared::Shared};
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -25,6 +28,9 @@ pub struct Stats {
     /// How often a thread was demoted to the kernel's idle class: because it overran, or an event preempted it
     /// ([`Builder::demote_preempted`](crate::Builder::demote_preempted)).
     pub demotions: u64,
+    /// What lost its worker to relief, by the names of closures and futures, what went on for longest first. At most 256
+    /// are told apart.
+    pub overruns: Vec<Overrun>,
     /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
     pub real_time: bool,
     /// Whether the system lets an overrunning thread be demoted, and come back.
@@ -179,6 +185,7 @@ impl Stats {
             threads: shared.threads.alive(),
             threads_peak: shared.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.threads.refused.load(Ordering::Relaxed),
+            overruns: shared.overrunning.overruns.list(shared.levels.names()),
             demotions: shared.overrunning.demotions.load(Ordering::Relaxed),
             real_time: shared.real_time && crate::os::thread::can_real_time(),
             can_demote: crate::os::thread::can_demote(),

@@ -32,6 +32,7 @@ impl<F: FnOnce() + Send> Boxed<F> {
     const KIND: Kind = Kind {
         execute: Self::execute,
         stolen: Self::stolen,
+        name: std::any::type_name::<F>,
     };
 
     /// # Safety

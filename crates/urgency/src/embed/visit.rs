@@ -52,6 +52,7 @@ where
     const KIND: Kind = Kind {
         execute: Self::execute,
         stolen: Self::stolen,
+        name: std::any::type_name::<F>,
     };
 
     /// # Safety

@@ -69,6 +69,8 @@ pub(crate) struct Kind {
     pub(crate) execute: unsafe fn(*const Job),
     /// Called under the deque's lock when the job is stolen.
     pub(crate) stolen: unsafe fn(*const Job),
+    /// The name of its closure's type.
+    pub(crate) name: fn() -> &'static str,
 }
 
 /// The right-hand closure of a `join`, in the frame of that `join`. It is told whether it was stolen.
@@ -89,6 +91,7 @@ where
     const KIND: Kind = Kind {
         execute: Self::execute,
         stolen: Self::stolen,
+        name: std::any::type_name::<F>,
     };
 
     #[inline(always)]

@@ -332,6 +332,7 @@ impl<F: FnOnce() -> T + Send, T> Child<F, T> {
     const KIND: Kind = Kind {
         execute: Self::execute,
         stolen: Self::stolen,
+        name: std::any::type_name::<F>,
     };
 
     /// # Safety

@@ -11,21 +11,10 @@
 //!
 //! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is
 //! still there while the first runs what it found. Whoever leaves the poller empty calls a spare in.
-//! While all workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`).
-//!
-//! # Relief
-//!
-//! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed.
-//! When it expires and work still waits, every stack that could serve it gets a CHECK_IN request; one that
-//! has not answered by the next expiry loses its worker to the thread in the poller, unless the kernel has
-//! only given its processor to another process. A stack whose worker was taken and that still has not checked
-//! in at an expiry has its jobs made public, and is *demoted* if it has run for half a period since: its thread goes to the kernel's idle
-//! class until its next scheduling point, or until nothing waits any more, and for some periods at a time:
-//! beside other processes a thread in that class hardly runs, and it may hold a lock. Nothing expires while
-//! nothing waits.
+//! While all workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What becomes of work that waits for long is in `relief.rs`.
 
 use super::{
-    attention::CHECK_IN,
+    relief::note_run_time,
     run,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
@@ -38,19 +27,12 @@ use crate::{
     os::{self, clock},
 };
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     task::Waker,
 };
-use urgency_policy::level::{LevelPolicy, Seat};
 
 /// How many threads wait in the poller at most.
 const MOST_POLLERS: usize = 2;
-
-/// How many relief periods a demotion lasts at most; then the thread has one in its usual class.
-const DEMOTED_PERIODS: u32 = 16;
 
 /// A poll that began this long ago, in nanoseconds, is no longer brief: half a relief period, since most that take
 /// longer than usual were preempted by another process.
@@ -64,26 +46,6 @@ pub(crate) enum Polled<'a> {
     Look,
     /// Nobody is needed there.
     NotNeeded,
-}
-
-/// Stacks whose worker was taken and that have not checked in since.
-#[derive(Debug, Default)]
-pub(crate) struct Overrunning {
-    stacks: Mutex<Vec<Arc<Stack>>>,
-    /// Those of them that were demoted, and for how many periods they have been.
-    demoted: Mutex<Vec<(Arc<Stack>, u32)>>,
-    pub(crate) demotions: AtomicU64,
-}
-
-impl Overrunning {
-    /// Once, however often its worker was taken and given back since the last expiry: each entry costs the next
-    /// expiry a look at the kernel's account of the thread, 10 µs.
-    fn add(&self, stack: &Arc<Stack>) {
-        let mut stacks = locked(&self.stacks);
-        if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
-            stacks.push(stack.clone());
-        }
-    }
 }
 
 impl Shared {
@@ -291,7 +253,7 @@ impl Shared {
     }
 
     /// Takes the worker of whatever stack holds `worker` now, if it is in user code.
-    fn take_from(&self, worker: &Worker, only_if: u32) -> Option<(&Worker, Arc<Stack>)> {
+    pub(super) fn take_from(&self, worker: &Worker, only_if: u32) -> Option<(&Worker, Arc<Stack>)> {
         let stack = self.holder(worker)?;
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
         let taken = &*self.workers[stack.attention.take(only_if)?];
@@ -312,142 +274,5 @@ impl Shared {
         self.overrunning.add(&stack);
         self.arm_relief();
         Some((taken, stack))
-    }
-
-    /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
-    /// serves what waits.
-    fn relieve(&self) -> Option<&Worker> {
-        if let Some(worker) = self.claim_reseated() {
-            self.arm_relief();
-            return Some(worker);
-        }
-        self.arm_for_rounds();
-        let level = self.most_urgent_queued();
-        self.demote_overrunning(level.is_some());
-        self.end_demotions(level.is_some());
-        let level = level?;
-        let levels = self.ready.levels_after_writes();
-        let mut taken = None;
-        for worker in &self.workers {
-            let serves = worker.level();
-            let may_serve = |mut seat: Seat| match seat.primary() {
-                None => serves >= level,
-                Some(_) => levels >> serves & 1 == 1 || seat.abandon_for(levels, serves).is_some(),
-            };
-            if serves == NO_LEVEL || !may_serve(worker.seat()) {
-                continue;
-            }
-            let Some(stack) = self.holder(worker) else {
-                continue;
-            };
-            let tid = stack.tid.load(Ordering::Relaxed);
-            if !stack.attention.is_pending(CHECK_IN) {
-                note_run_time(stack);
-                stack.attention.request(CHECK_IN);
-            } else if taken.is_none()
-                && (is_overrunning(stack, tid) || chaos::one_in(2))
-                && let Some((relieved, _)) = self.take_from(worker, CHECK_IN)
-            {
-                relieved.at(serves).reliefs.add(1);
-                taken = Some(relieved);
-            }
-        }
-        self.arm_relief();
-        taken
-    }
-
-    /// Looks at the stacks whose worker was taken before the last period. `waits`: something waits, for which
-    /// they should make room.
-    fn demote_overrunning(&self, waits: bool) {
-        let mut stacks = locked(&self.overrunning.stacks);
-        stacks.retain(|stack| {
-            if !stack.attention.is_taken() {
-                return false;
-            }
-            // It may not come back for long; what it forked must not wait for it.
-            if stack.deque.raise_all() {
-                self.insert_deque(stack);
-            }
-            if !waits {
-                return true;
-            }
-            let tid = stack.tid.load(Ordering::Relaxed);
-            if !is_overrunning(stack, tid) {
-                return true;
-            }
-            // A thread that blocks takes no processor from anybody, and may wake up holding a lock that
-            // others wait for.
-            if os::thread::is_blocked(tid) || !os::thread::demote(tid) {
-                return false;
-            }
-            self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
-            chaos::delay();
-            stack.demoted.store(true, Ordering::SeqCst);
-            // It may have checked in meanwhile, and looked at `demoted` before it was set.
-            if stack.attention.is_taken() {
-                locked(&self.overrunning.demoted).push((stack.clone(), 0));
-            } else {
-                self.undo_demotion(stack);
-            }
-            false
-        });
-    }
-
-    /// Ends the demotions that lasted for long, or all if nothing `waits`. Those threads may be demoted again.
-    pub(crate) fn end_demotions(&self, waits: bool) {
-        let mut ended = Vec::new();
-        locked(&self.overrunning.demoted).retain_mut(|(stack, periods)| {
-            *periods += 1;
-            if !stack.demoted.load(Ordering::SeqCst) {
-                return false;
-            }
-            let stays = waits && *periods < DEMOTED_PERIODS;
-            if !stays {
-                self.undo_demotion(stack);
-                ended.push(stack.clone());
-            }
-            stays
-        });
-        for stack in ended {
-            self.overrunning.add(&stack);
-        }
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under this lock")
-}
-
-/// How long a stack's thread has run, for [`is_overrunning`] to compare with.
-fn note_run_time(stack: &Stack) {
-    let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
-    stack.asked_at.store(ran, Ordering::Relaxed);
-}
-
-/// A stack was asked to check in and has not: did it run meanwhile, or does it sleep in a call that blocks?
-/// Or has the kernel given its processor to another process? Then another thread would not get it either,
-/// and relief would only make more threads.
-fn is_overrunning(stack: &Stack, tid: i32) -> bool {
-    let Some(now) = os::thread::cpu_time(tid) else {
-        return true;
-    };
-    let ran = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-    ran >= RELIEF_PERIOD.as_nanos() as u64 / 2 || os::thread::is_blocked(tid)
-}
-
-#[cfg(all(test, not(urgency_loom)))]
-mod tests {
-    use super::*;
-    use std::sync::Weak;
-
-    #[test]
-    fn a_stack_whose_worker_is_taken_again_and_again_is_looked_at_once() {
-        let overrunning = Overrunning::default();
-        let (often, once) = (Stack::new(Weak::new()), Stack::new(Weak::new()));
-        overrunning.add(&once);
-        for _ in 0..100 {
-            overrunning.add(&often);
-        }
-        assert_eq!(locked(&overrunning.stacks).len(), 2);
     }
 }

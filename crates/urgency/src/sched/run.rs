@@ -18,6 +18,7 @@ use super::{
     worker::Worker,
 };
 use crate::{
+    account::overruns::Name,
     chaos,
     fork::deque::{Popped, Stolen},
     life::run_as,
@@ -305,6 +306,7 @@ impl Shared {
                 requests
             }
             Entered::Taken => {
+                self.note_overrun(me, me.what());
                 self.regain(me);
                 0
             }
@@ -314,7 +316,7 @@ impl Shared {
     /// As `come_in`, at the end of what a thread ran on an empty stack: without a worker there is
     /// nothing to wait for. Returns whether it still holds one.
     #[inline]
-    pub(crate) fn finish(&self, me: &Stack) -> bool {
+    pub(crate) fn finish(&self, me: &Stack, what: Name) -> bool {
         match me.attention.enter() {
             Entered::Holding(requests) => {
                 if me.preemption.is_lowered() {
@@ -327,6 +329,7 @@ impl Shared {
             Entered::Taken => {
                 self.undo_demotion(me);
                 self.raise(me);
+                self.note_overrun(me, what);
                 self.flush_ring(me);
                 false
             }
@@ -427,12 +430,13 @@ impl Shared {
             });
         }
         self.go_at(me, level, now, room);
+        let what = task.name();
         me.set_task(Some(task.as_raw()));
         let ran = task.run();
         me.set_task(None);
         let deferred = HERE.with(|here| here.polling.replace(Polling::No)) == Polling::Deferred;
         run_pushed_above(me, 0);
-        let holding = self.finish(me);
+        let holding = self.finish(me, what);
         if deferred && holding && self.rings_are_light {
             self.make_up(me);
         }
@@ -451,14 +455,14 @@ impl Shared {
         worker.at(stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
-        run_stolen(me, stolen);
+        let what = run_stolen(me, stolen);
         run_pushed_above(me, 0);
-        self.finish(me)
+        self.finish(me, what)
     }
 }
 
-/// Runs a job that the calling stack stole.
-pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) {
+/// Runs a job that the calling stack stole. Returns its name.
+pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) -> Name {
     let job = stolen.job;
     // SAFETY: a stolen job is alive until it has run; nobody else runs it.
     unsafe {
@@ -466,11 +470,13 @@ pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) {
             .thief()
             .store(std::ptr::from_ref(me).cast_mut(), Ordering::Release)
     };
-    // SAFETY: as above. `kind` is read before the call that may end the job's life.
-    run_as(stolen.inherited, || unsafe {
-        let execute = (*job).kind.execute;
-        execute(job);
-    });
+    // SAFETY: as above; read before the call that may end the job's life.
+    let kind = unsafe { (*job).kind };
+    let outer = me.set_job(Some(kind));
+    // SAFETY: as above.
+    run_as(stolen.inherited, || unsafe { (kind.execute)(job) });
+    me.set_job(outer);
+    kind.name
 }
 
 /// Runs the jobs that the calling stack pushed above `base` and nobody stole, youngest first.

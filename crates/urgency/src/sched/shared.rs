@@ -75,7 +75,7 @@ pub(crate) struct Shared {
     pub(crate) personal: super::personal::Personal,
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
-    pub(crate) overrunning: super::poll::Overrunning,
+    pub(crate) overrunning: super::relief::Overrunning,
     pub(crate) preempted: super::preempted::Preempted,
     pub(crate) lookout: super::lookout::Lookout,
     pub(crate) centre: super::centre::Centre,
@@ -125,7 +125,7 @@ impl Shared {
             tasks: super::shutdown::Tasks::new(workers),
             personal: super::personal::Personal::new(workers),
             attachment: OnceLock::new(),
-            overrunning: super::poll::Overrunning::default(),
+            overrunning: super::relief::Overrunning::default(),
             preempted: super::preempted::Preempted::new(demotes_preempted),
             lookout: super::lookout::Lookout::new(count),
             centre: super::centre::Centre::default(),
@@ -375,42 +375,6 @@ impl Shared {
         }
     }
 
-    /// The relief timer expired. What polls that still run made ready lightly is announced.
-    pub(crate) fn relief_expired(&self) {
-        self.end_periods();
-        if self.rings_are_light && self.rearm_for_short_polls() {
-            return;
-        }
-        self.threads.relief_expired();
-        self.look_at_preempted(false);
-        if self.rings_are_light && fence::heavy() {
-            for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
-                if !stack.ring.is_empty() {
-                    self.ready.announce(stack.level());
-                }
-            }
-        }
-    }
-
-    /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while
-    /// relief is needed anyway, and no poll has lasted for a period, it stays armed instead, without a moment in
-    /// which a light insertion could rely on an expiry that is over.
-    fn rearm_for_short_polls(&self) -> bool {
-        let now = clock::now();
-        let period = clock::ticks(RELIEF_PERIOD.as_nanos() as f64);
-        let lasts = |w: &Worker| {
-            w.level() != NO_LEVEL && w.is_brief() && now.saturating_sub(w.since()) >= period
-        };
-        if self.most_urgent_queued().is_none() || self.workers.iter().any(|w| lasts(w)) {
-            return false;
-        }
-        if let Some(driver) = self.driver_if_made() {
-            driver.arm_relief(self.centre.until_expiry());
-        }
-        self.want_poller();
-        true
-    }
-
     /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
     /// others are in for steps 3 to 5.
     pub(crate) fn batch_inserted(&self, entries: usize, has_worker: bool) {
@@ -505,29 +469,6 @@ impl Shared {
         if self.is_anything_left(me, worker) && (self.idle.searchers() == 0 || self.centre.waits())
         {
             self.start_idle();
-        }
-    }
-
-    /// Somebody must look at the busy workers within the relief period.
-    #[inline]
-    pub(crate) fn arm_relief(&self) {
-        if !self.closing.load(Ordering::Relaxed) && !self.threads.relief_armed() {
-            self.arm_relief_cold();
-        }
-    }
-
-    #[cold]
-    fn arm_relief_cold(&self) {
-        if self.threads.set_relief_armed() {
-            return;
-        }
-        match self.driver() {
-            Ok(driver) => {
-                driver.arm_relief(self.centre.until_expiry());
-                self.want_poller();
-            }
-            // The process is out of descriptors: no relief until it has some again.
-            Err(_) => self.threads.relief_expired(),
         }
     }
 

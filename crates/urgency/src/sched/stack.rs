@@ -13,16 +13,18 @@ use super::{
     worker::Worker,
 };
 use crate::{
+    account::overruns::Name,
     fork::{
         deque::{Deque, Stolen},
-        job::Job,
+        job::{Job, Kind},
     },
     life::{Frames, Inherited},
     os::{self, clock, thread::Processors},
-    task::Header,
+    task::{Header, TaskRef},
 };
 use std::{
     cell::Cell,
+    mem::ManuallyDrop,
     ptr::{self, NonNull},
     sync::{
         Arc, Mutex, Weak,
@@ -70,6 +72,10 @@ pub(crate) struct Stack {
     pub(crate) tid: AtomicI32,
     /// How long the thread had run when it was asked to check in, in nanoseconds.
     pub(crate) asked_at: AtomicU64,
+    /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
+    pub(crate) relieved_at: AtomicU64,
+    /// The kind of the stolen job that the thread runs; null if it runs none.
+    job: AtomicPtr<Kind>,
     /// The processor that the thread was last seen on.
     cpu: AtomicI32,
     /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
@@ -113,6 +119,8 @@ impl Stack {
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             asked_at: AtomicU64::new(0),
+            relieved_at: AtomicU64::new(0),
+            job: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
@@ -304,6 +312,29 @@ impl Stack {
     #[inline]
     pub(crate) fn task(&self) -> Option<NonNull<Header>> {
         NonNull::new(self.task.load(Ordering::Relaxed))
+    }
+
+    /// The stolen job that the calling thread, this stack's, runs from now on. Returns the one that it ran.
+    pub(crate) fn set_job(&self, job: Option<&'static Kind>) -> Option<&'static Kind> {
+        let new = job.map_or(ptr::null_mut(), |kind| ptr::from_ref(kind).cast_mut());
+        let old = self.job.load(Ordering::Relaxed);
+        self.job.store(new, Ordering::Relaxed);
+        // SAFETY: what is stored came from a static reference.
+        unsafe { old.as_ref() }
+    }
+
+    /// The name of what the calling thread, this stack's, is in the middle of.
+    pub(crate) fn what(&self) -> Name {
+        let job = self.job.load(Ordering::Relaxed);
+        // SAFETY: as in `set_job`.
+        if let Some(kind) = unsafe { job.as_ref() } {
+            return kind.name;
+        }
+        match self.task() {
+            // SAFETY: the task runs on the calling thread, whose reference this borrows, and does not drop.
+            Some(task) => unsafe { ManuallyDrop::new(TaskRef::from_raw(task)) }.name(),
+            None => || "a call from outside the runtime",
+        }
     }
 
     pub(crate) fn set_task(&self, task: Option<NonNull<Header>>) {

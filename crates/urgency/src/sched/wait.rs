@@ -243,7 +243,7 @@ impl Shared {
     pub(crate) fn leave_guest(&self, me: Arc<Stack>) {
         debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
         me.frames.leave_guest();
-        if self.finish(&me) {
+        if self.finish(&me, me.what()) {
             self.release_and_look(&me, me.worker());
             self.rouse_resting();
         }

@@ -104,6 +104,8 @@ pub(super) struct Vtable {
     pub(super) raised: unsafe fn(&TaskRef),
     /// Frees the cell. Needs the last reference of a finished task (rule 7).
     pub(super) free: unsafe fn(NonNull<Header>),
+    /// The name of the future's type.
+    pub(super) name: fn() -> &'static str,
 }
 
 /// See the module text. `repr(C)`: the header's address is the cell's.
@@ -129,6 +131,7 @@ where
         promote: promote::<F, S>,
         raised: raised::<F, S>,
         free: free::<F, S>,
+        name: std::any::type_name::<F>,
     };
 
     /// A cell with two references: one entry, one handle.

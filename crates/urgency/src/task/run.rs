@@ -79,6 +79,12 @@ impl TaskRef {
         self.0
     }
 
+    /// The name of the type of its future or closure.
+    #[inline]
+    pub(crate) fn name(&self) -> fn() -> &'static str {
+        self.header().vtable.name
+    }
+
     pub(super) fn header(&self) -> &Header {
         // SAFETY: alive while counted, and never lent mutably.
         unsafe { self.0.as_ref() }
