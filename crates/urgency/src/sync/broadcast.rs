@@ -7,6 +7,9 @@
 //!
 //! A message is shared until it is received (portions.rs): the clone is made without the lock, and the last receiver gets the message
 //! itself. A receiver takes several messages out at a time; they count as received.
+//!
+//! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their memory. Nobody blocks on the lock then, but two workers
+//! were no faster for it (88 and 91 ns a message for each of 4 receivers), and one was slower (32 and 30).
 
 use super::{
     above,
