@@ -26,10 +26,7 @@
 //! 3. So an event that arrives while all workers run long finds a thread in the poller, but for what becomes long
 //!    without a scheduling point: a poll that computes. That is found when the relief period ends.
 
-use crate::{
-    facade::atomic::{AtomicU8, AtomicU64, Ordering, fence},
-    os::clock,
-};
+use crate::facade::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
 /// Busy workers look for events once in this time, in nanoseconds, since one may be for more urgent work: about what it
 /// takes until a thread in the poller runs, and thirty times what a look costs.
@@ -43,6 +40,14 @@ const AWAKE: u8 = 0;
 const RESTING: u8 = 1;
 const ROUSED: u8 = 2;
 
+/// How often busy workers look in a runtime of so many levels, in nanoseconds.
+pub(crate) fn look_period(levels: usize) -> f64 {
+    match levels {
+        1 => LOOK_PERIOD_OF_ONE_LEVEL,
+        _ => LOOK_PERIOD,
+    }
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Lookout {
@@ -54,16 +59,12 @@ pub(crate) struct Lookout {
 }
 
 impl Lookout {
-    /// For a runtime of so many levels.
-    pub(crate) fn new(levels: usize) -> Self {
-        let period = match levels {
-            1 => LOOK_PERIOD_OF_ONE_LEVEL,
-            _ => LOOK_PERIOD,
-        };
+    /// `period`: of [`look_period`], in ticks.
+    pub(crate) fn new(period: u64) -> Self {
         Lookout {
             state: AtomicU8::new(AWAKE),
             looked_at: AtomicU64::new(0),
-            period: clock::ticks(period),
+            period,
         }
     }
 

@@ -80,6 +80,7 @@ pub(crate) mod pool;
 pub(crate) mod preempted;
 #[cfg(not(urgency_loom))]
 pub(crate) mod queues;
+#[cfg(not(urgency_loom))]
 pub(crate) mod relief;
 #[cfg(not(urgency_loom))]
 pub(crate) mod rounds;

@@ -28,6 +28,7 @@
 use super::{
     attention::{PREEMPT, SHARE},
     idle::Idle,
+    lookout::{Lookout, look_period},
     pool::{Entry, Pool},
     ready::Ready,
     stack::Stack,
@@ -77,7 +78,7 @@ pub(crate) struct Shared {
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::relief::Overrunning,
     pub(crate) preempted: super::preempted::Preempted,
-    pub(crate) lookout: super::lookout::Lookout,
+    pub(crate) lookout: Lookout,
     pub(crate) centre: super::centre::Centre,
     /// Set when the runtime is built, if it records.
     pub(crate) recorder: OnceLock<crate::record::Recorder>,
@@ -127,7 +128,7 @@ impl Shared {
             attachment: OnceLock::new(),
             overrunning: super::relief::Overrunning::default(),
             preempted: super::preempted::Preempted::new(demotes_preempted),
-            lookout: super::lookout::Lookout::new(count),
+            lookout: Lookout::new(clock::ticks(look_period(count))),
             centre: super::centre::Centre::default(),
             recorder: OnceLock::new(),
             driver: OnceLock::new(),
