@@ -1,6 +1,6 @@
 //! Is the background work harmless? The same load with a growing table and a running crawler, and without.
 //!
-//! Beside the load a second client writes keys of its own at a fixed rate. In the first run all of them are new: the table, which starts small, grows several times; and the
+//! Beside the load a second client writes keys of its own at a fixed rate. In the first run all of them are new, and the table grows; and the
 //! crawler is asked to look through everything again and again. In the second run the same keys are written again, at the same rate, and nothing grows or crawls. What differs is the background work.
 
 use super::process::{command, statistics};
@@ -90,11 +90,6 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
 }
 
 fn one(options: &Options, contender: Contender, round: u32, per_s: f64) -> Result<Row, Error> {
-    // Fewer keys than elsewhere: what is written beside them makes the table several times as large.
-    let options = &Options {
-        keys: (options.keys / 5).max(1000),
-        ..options.clone()
-    };
     let mut serving = Serving::start(options, contender)?;
     let port = serving.port;
     let power = || {
