@@ -176,6 +176,24 @@ fn the_stretches_of_saturated_levels_are_the_reciprocals_of_their_shares() {
 }
 
 #[test]
+fn a_level_that_uses_little_of_a_small_share_waits_for_no_round_of_its_own() {
+    let (workers, round) = (2, 100_000);
+    let dag = generate::three_levels(workers, 20_000_000, 400_000, 2_000_000, 1_000);
+    let criterion = Criterion::from_shares(&[0.05, 0.45, 0.5]).unwrap();
+    let machine = Machine {
+        workers,
+        schedule: Schedule::FairlyPrompt(Rounds::new(criterion).with_length(round)),
+        ..Machine::default()
+    };
+    let report = run(&dag, &machine).unwrap();
+    let requests = report.responses.iter().filter(|r| r.root && r.level == 0);
+    // The first come before anybody has an account.
+    let slowest = requests.skip(10).map(|request| request.time()).max();
+    // Each round but one in twenty is another level's.
+    assert!(slowest.unwrap() < round / 5, "{slowest:?}");
+}
+
+#[test]
 fn without_fairness_the_kernel_below_an_endless_sink_starves() {
     let dag = generate::three_levels(2, 1_000_000, 50_000, 100_000, 1_000);
     let report = run(&dag, &prompt_coarse(2)).unwrap();

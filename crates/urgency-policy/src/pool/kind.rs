@@ -53,7 +53,7 @@ const fn overflowing(capacity: usize, overflow: Overflow) -> Kind {
 
 impl Kind {
     /// All that have a name, with what it stands for.
-    pub const NAMED: [(&'static str, Kind, &'static str); 23] = [
+    pub const NAMED: [(&'static str, Kind, &'static str); 24] = [
         (
             "aging",
             Kind::Aging,
@@ -153,6 +153,11 @@ impl Kind {
             "overflow",
             overflowing(128, Overflow::Shared(1)),
             "fifo of 128, the rest in one shared queue",
+        ),
+        (
+            "overflow-lock-free",
+            overflowing(128, Overflow::LockFree(1)),
+            "the same, and that queue has no lock",
         ),
         (
             "overflow-multi",

@@ -31,9 +31,10 @@ pub enum Overflow {
     Grow,
     /// The spawner waits for room.
     Wait,
-    /// The entry goes to one of so many shared queues, at random. (With a lock or without, that is the
-    /// mechanism's.)
+    /// The entry goes to one of so many shared queues, at random.
     Shared(usize),
+    /// The same; the queues are to have no lock.
+    LockFree(usize),
 }
 
 /// The most shared queues: a [`Sight`] has a bit for each.
@@ -163,7 +164,9 @@ impl Plan {
             return Err(PlanError::Capacity);
         }
         match self.overflow {
-            Overflow::Shared(queues) if !(1..=MOST_SHARED).contains(&queues) => {
+            Overflow::Shared(queues) | Overflow::LockFree(queues)
+                if !(1..=MOST_SHARED).contains(&queues) =>
+            {
                 return Err(PlanError::SharedQueues(queues));
             }
             _ => {}
@@ -185,7 +188,7 @@ impl Plan {
     /// How many shared queues it needs: at least one, for far yields.
     pub fn shared_queues(&self) -> usize {
         match self.overflow {
-            Overflow::Shared(queues) => queues.max(1),
+            Overflow::Shared(queues) | Overflow::LockFree(queues) => queues.max(1),
             Overflow::Grow | Overflow::Wait => 1,
         }
     }
@@ -304,7 +307,7 @@ impl PoolPolicy for Queues {
         match self.plan.overflow {
             Overflow::Grow => Place::Worker(self.me),
             Overflow::Wait => Place::Full,
-            Overflow::Shared(_) => shared(self),
+            Overflow::Shared(_) | Overflow::LockFree(_) => shared(self),
         }
     }
 

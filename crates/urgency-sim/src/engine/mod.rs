@@ -12,7 +12,7 @@
 //! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
 //! Who does what: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says;
-//! [`find`] looks where the policy says; [`seats`] has rounds, quanta and sleep; [`deques`] and [`queues`] are the structures.
+//! [`find`] looks where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds; [`deques`] and [`queues`] are the structures.
 //!
 //! # What is exact and what is not
 //!
@@ -25,6 +25,7 @@ mod deques;
 mod find;
 mod queues;
 mod ready;
+mod rounds;
 mod seats;
 
 use crate::{
@@ -35,6 +36,7 @@ use crate::{
 };
 use deques::Deques;
 use queues::LocalQueues;
+use rounds::Accounts;
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BinaryHeap, VecDeque},
@@ -111,6 +113,10 @@ struct Worker {
     policy: Policy,
     seat: Seat,
     seated_at: u64,
+    /// How long it has run in its round.
+    round_ran: u64,
+    /// How much of its slice is accounted for.
+    counted: u64,
     /// The level that it serves, or served last.
     level: u8,
     state: State,
@@ -145,6 +151,7 @@ struct Engine<'a> {
     left: Vec<u64>,
     unfinished: usize,
     busy_in_quantum: Vec<u64>,
+    accounts: Accounts,
     vain_quanta: u32,
     /// By level: entries that a worker could find.
     visible: Vec<usize>,
@@ -190,6 +197,8 @@ impl<'a> Engine<'a> {
             policy: machine.pool.policy(me, machine.workers, &dice),
             seat: Seat::PROMPT,
             seated_at: 0,
+            round_ran: 0,
+            counted: 0,
             level: 0,
             state: State::Asleep(0),
             running: NONE,
@@ -227,6 +236,7 @@ impl<'a> Engine<'a> {
             left: dag.work.clone(),
             unfinished: dag.len(),
             busy_in_quantum: vec![0; levels],
+            accounts: Accounts::new(machine.workers, levels),
             vain_quanta: 0,
             visible: vec![0; levels],
             with_work: 0,
@@ -330,6 +340,7 @@ impl<'a> Engine<'a> {
 
     /// A worker ran its vertex, or a slice of it.
     fn done(&mut self, me: usize) {
+        self.count_run(me);
         let worker = &mut self.workers[me];
         let (vertex, slice) = (worker.running, worker.slice);
         let level = self.dag.level(vertex);
@@ -385,6 +396,7 @@ impl<'a> Engine<'a> {
         worker.running = vertex;
         worker.next = NONE;
         worker.slice = slice;
+        worker.counted = 0;
         worker.started = self.now + delay;
         worker.level = self.dag.level(vertex);
         let starts = left == self.dag.work[vertex as usize];

@@ -1,4 +1,4 @@
-//! Seats, rounds and quanta; who sleeps, and who is woken.
+//! Seats and quanta; who sleeps, and who is woken.
 
 use super::{Engine, Event, State};
 use crate::dag::NONE;
@@ -29,6 +29,7 @@ impl Engine<'_> {
             sight |= 1 << self.workers[me].level;
         }
         let seat = self.schedule.seat(me, workers, sight);
+        let seat = seat.with_ahead(self.accounts.ahead);
         if let Some(primary) = seat.primary()
             && let Some(level) = self.report.levels.get_mut(usize::from(primary))
         {
@@ -36,17 +37,6 @@ impl Engine<'_> {
         }
         self.workers[me].seat = seat;
         self.workers[me].seated_at = self.now;
-    }
-
-    pub(super) fn end_round(&mut self, me: usize) {
-        if let Period::EachWorker(length) = self.period {
-            let worker = &self.workers[me];
-            let lasted = self.now - worker.seated_at;
-            if lasted >= length {
-                self.schedule.charge(worker.seat, lasted);
-                self.take_seat(me);
-            }
-        }
     }
 
     pub(super) fn quantum(&mut self) {

@@ -71,7 +71,9 @@ pub(crate) mod find;
 #[cfg(not(urgency_loom))]
 pub(crate) mod hand_off;
 #[cfg(not(urgency_loom))]
-pub(crate) mod personal;
+mod overflow;
+#[cfg(not(urgency_loom))]
+mod personal;
 #[cfg(not(urgency_loom))]
 pub(crate) mod poll;
 #[cfg(not(urgency_loom))]

@@ -1,7 +1,7 @@
 //! The pool of one level under another policy than aging: a queue for each worker, and shared ones.
 //!
 //! The policy code (`urgency_policy::pool`: [`Proactive`](urgency_policy::pool::Proactive), [`Queues`](urgency_policy::pool::Queues)) says
-//! where an entry goes and where a worker looks; here are the queues that it talks about, each with a lock of its own. Every worker
+//! where an entry goes and where a worker looks; here are the queues that it talks about, each with a lock of its own (a shared one may have none: `overflow.rs`). Every worker
 //! has its own value of the policy, under the lock of its queue. Simple first: this is for the choice of an order, and for comparisons;
 //! the default does not come here.
 //!
@@ -28,7 +28,7 @@
 //!    (At first a spawner waited until there was room. With more tasks under way than the queues held, each of which spawned its successor, all
 //!    waited for ever for what only one of them could have made.)
 
-use super::pool::Entry;
+use super::{overflow::SharedQueue, pool::Entry};
 use crate::os::clock;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
@@ -58,7 +58,7 @@ const SHED_EVERY: u32 = 16;
 pub(crate) struct Queues {
     kind: Kind,
     locals: Box<[CachePadded<Mutex<Local>>]>,
-    shared: Box<[Mutex<VecDeque<Waiting>>]>,
+    shared: Box<[SharedQueue<Waiting>]>,
     /// Which of the shared queues have an entry.
     occupied: AtomicU64,
     adverts: SegQueue<usize>,
@@ -138,6 +138,8 @@ impl Queues {
     pub(crate) fn new(kind: Kind, level: usize, workers: usize) -> Self {
         let dice = Dice::new(level as u64);
         let is_bank = matches!(kind, Kind::Queues(plan) if plan.order == Order::Deepest);
+        let is_lock_free =
+            matches!(kind, Kind::Queues(plan) if matches!(plan.overflow, Overflow::LockFree(_)));
         let local = |me| Local {
             policy: kind.policy(me, workers, &dice),
             queue: VecDeque::new(),
@@ -155,7 +157,7 @@ impl Queues {
                 .map(|me| CachePadded::new(Mutex::new(local(me))))
                 .collect(),
             shared: (0..kind.shared_queues())
-                .map(|_| Mutex::default())
+                .map(|_| SharedQueue::new(is_lock_free))
                 .collect(),
             occupied: AtomicU64::new(0),
             adverts: SegQueue::new(),
@@ -211,18 +213,11 @@ impl Queues {
     }
 
     fn put_shared(&self, number: usize, waiting: Waiting) {
-        let mut queue = locked(&self.shared[number]);
-        queue.push_back(waiting);
-        self.occupied.fetch_or(1 << number, Ordering::SeqCst);
+        self.shared[number].push(waiting.since, waiting, &self.occupied, 1 << number);
     }
 
     fn take_shared(&self, number: usize) -> Option<Waiting> {
-        let mut queue = locked(&self.shared[number]);
-        let taken = queue.pop_front();
-        if queue.is_empty() {
-            self.occupied.fetch_and(!(1 << number), Ordering::SeqCst);
-        }
-        taken
+        self.shared[number].pop(&self.occupied, 1 << number)
     }
 
     /// The next entry for worker `me`, and whether it is a stack that was abandoned. `announce` is called after an entry came from
@@ -410,11 +405,8 @@ impl Queues {
         let own = |local: &CachePadded<Mutex<Local>>| {
             locked(local).waiting().map(|waiting| waiting.since).min()
         };
-        let shared = |queue: &Mutex<VecDeque<Waiting>>| {
-            locked(queue).iter().map(|waiting| waiting.since).min()
-        };
         let own = self.locals.iter().filter_map(own);
-        own.chain(self.shared.iter().filter_map(shared))
+        own.chain(self.shared.iter().map(SharedQueue::oldest))
             .min()
             .unwrap_or(u64::MAX)
     }

@@ -199,6 +199,14 @@ impl Shared {
         });
     }
 
+    /// The levels of the stacks that had not checked in at the last expiry since their worker was taken. Those are in no pool.
+    pub(crate) fn levels_overrunning(&self) -> u64 {
+        let stacks = locked(&self.overrunning.stacks);
+        stacks
+            .iter()
+            .fold(0, |levels, stack| levels | 1 << stack.level())
+    }
+
     /// Ends the demotions that lasted for long, or all if nothing `waits`. Those threads may be demoted again.
     pub(crate) fn end_demotions(&self, waits: bool) {
         let mut ended = Vec::new();

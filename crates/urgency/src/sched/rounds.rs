@@ -46,6 +46,7 @@ impl Shared {
         }
         let now = clock::now();
         let ahead = self.settle(state, levels, now);
+        let overrunning = self.levels_overrunning();
         // An expiry is late rather than early: a round that ends before the middle of the next period is over.
         let due = clock::ticks(length as f64 - (length as f64 / 2.0).min(500_000.0));
         for worker in &self.workers {
@@ -63,8 +64,8 @@ impl Shared {
                     state.schedule.charge(worker.seat(), ran);
                 }
                 let count = self.workers.len();
-                // What it runs is work of its level as well.
-                let with_work = levels | worker.levels();
+                // What it runs is work of its level as well, and so is a stack that has yet to notice that its worker was taken.
+                let with_work = levels | worker.levels() | overrunning;
                 worker.set_seat(state.schedule.seat(worker.id, count, with_work));
                 worker.seated_at().store(now, Ordering::Relaxed);
             }

@@ -1,0 +1,161 @@
+//! A queue that all workers share, for what overflows or was yielded: behind a lock, or without one.
+//!
+//! First in, first out, for any number of threads. Which of the two a level has is the plan's choice
+//! (`urgency_policy::pool::Overflow`); the papers compare them. The one without a lock is `crossbeam_queue::SegQueue`, a linked
+//! list of blocks of 31 entries, in which a push and a pop are one locked instruction each if nobody is in the way.
+//!
+//! # Invariants
+//!
+//! 1. The bit of a queue in `occupied` is set if it has an entry, but while a push or a pop is under way. With the lock both change under it. Without, who found
+//!    the queue empty clears the bit and looks once more, so that a push that came between sets it, or is seen by that look.
+//! 2. [`SharedQueue::oldest`] is at or before the time of the oldest entry: without a lock nobody can look at that entry, and the time of what was
+//!    taken last stands for it.
+
+use crossbeam_queue::SegQueue;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) enum SharedQueue<T> {
+    Locked(Mutex<VecDeque<(u64, T)>>),
+    LockFree {
+        queue: Box<SegQueue<(u64, T)>>,
+        /// When the last one that was taken had become ready, or the first one of an empty queue.
+        since: AtomicU64,
+    },
+}
+
+impl<T> SharedQueue<T> {
+    pub(super) fn new(is_lock_free: bool) -> Self {
+        if is_lock_free {
+            SharedQueue::LockFree {
+                queue: Box::default(),
+                since: AtomicU64::new(u64::MAX),
+            }
+        } else {
+            SharedQueue::Locked(Mutex::default())
+        }
+    }
+
+    /// Puts an entry at the end, which became ready at this time; `bit` of `occupied` is this queue's.
+    pub(super) fn push(&self, since: u64, entry: T, occupied: &AtomicU64, bit: u64) {
+        match self {
+            SharedQueue::Locked(entries) => {
+                let mut entries = locked(entries);
+                entries.push_back((since, entry));
+                occupied.fetch_or(bit, Ordering::SeqCst);
+            }
+            SharedQueue::LockFree { queue, since: head } => {
+                if queue.is_empty() {
+                    head.store(since, Ordering::Relaxed);
+                }
+                queue.push((since, entry));
+                occupied.fetch_or(bit, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Takes the first entry.
+    pub(super) fn pop(&self, occupied: &AtomicU64, bit: u64) -> Option<T> {
+        match self {
+            SharedQueue::Locked(entries) => {
+                let mut entries = locked(entries);
+                let taken = entries.pop_front();
+                if entries.is_empty() {
+                    occupied.fetch_and(!bit, Ordering::SeqCst);
+                }
+                taken.map(|(_, entry)| entry)
+            }
+            SharedQueue::LockFree { queue, since: head } => {
+                let taken = queue.pop();
+                if queue.is_empty() {
+                    occupied.fetch_and(!bit, Ordering::SeqCst);
+                    if !queue.is_empty() {
+                        occupied.fetch_or(bit, Ordering::SeqCst);
+                    }
+                }
+                taken.map(|(since, entry)| {
+                    head.store(since, Ordering::Relaxed);
+                    entry
+                })
+            }
+        }
+    }
+
+    /// When the oldest entry became ready, or before that; never, if there is none.
+    pub(super) fn oldest(&self) -> u64 {
+        match self {
+            SharedQueue::Locked(entries) => {
+                let entries = locked(entries);
+                let times = entries.iter().map(|(since, _)| *since);
+                times.min().unwrap_or(u64::MAX)
+            }
+            SharedQueue::LockFree { queue, .. } if queue.is_empty() => u64::MAX,
+            SharedQueue::LockFree { since, .. } => since.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under a queue's lock")
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use std::{collections::HashSet, thread};
+
+    #[test]
+    fn entries_come_out_in_their_order_and_the_bit_says_whether_there_are_any() {
+        for is_lock_free in [false, true] {
+            let (queue, occupied) = (SharedQueue::new(is_lock_free), AtomicU64::new(0));
+            assert_eq!(queue.oldest(), u64::MAX);
+            for n in 10..14 {
+                queue.push(n, n, &occupied, 4);
+            }
+            assert_eq!((occupied.load(Ordering::SeqCst), queue.oldest()), (4, 10));
+            let taken: Vec<u64> = std::iter::from_fn(|| {
+                let taken = queue.pop(&occupied, 4)?;
+                assert!(queue.oldest() >= taken);
+                Some(taken)
+            })
+            .collect();
+            assert_eq!(taken, [10, 11, 12, 13]);
+            assert_eq!(occupied.load(Ordering::SeqCst), 0);
+        }
+    }
+
+    #[test]
+    fn of_many_threads_each_entry_comes_out_once_and_the_bit_ends_clear() {
+        for is_lock_free in [false, true] {
+            let (queue, occupied) = (SharedQueue::new(is_lock_free), AtomicU64::new(0));
+            let both = |first: u64| {
+                let (queue, occupied) = (&queue, &occupied);
+                move || {
+                    let mut taken = Vec::new();
+                    for n in first..first + 5000 {
+                        queue.push(n, n, occupied, 1);
+                        taken.extend(queue.pop(occupied, 1));
+                    }
+                    while occupied.load(Ordering::SeqCst) != 0 {
+                        taken.extend(queue.pop(occupied, 1));
+                    }
+                    taken
+                }
+            };
+            let taken: Vec<u64> = thread::scope(|scope| {
+                let threads = [0, 5000, 10_000].map(|first| scope.spawn(both(first)));
+                threads.map(|t| t.join().unwrap()).concat()
+            });
+            assert_eq!(taken.len(), 15_000);
+            assert_eq!(taken.iter().collect::<HashSet<_>>().len(), 15_000);
+            assert_eq!(occupied.load(Ordering::SeqCst), 0);
+        }
+    }
+}
