@@ -2,6 +2,7 @@
 
 use super::echo_load;
 use super::kernel::{Kernel, Which};
+use super::pace::Pace;
 use crate::engines::ours::with_stats;
 use crate::harness::{Sample, Scale, machine};
 use crate::{echo, fib};
@@ -60,14 +61,33 @@ fn endless(runtime: &Runtime, level: impl Into<LevelId>) {
     runtime.spawn_fn_at(level, || sink(SINK_DEPTH)).detach();
 }
 
+/// The kernel's time, and that in probes of the machine's pace meanwhile.
+struct Timed {
+    time: Duration,
+    pace: f64,
+}
+
+impl Timed {
+    fn add_to(&self, sample: Sample) -> Sample {
+        let time = self.time.as_nanos() as f64;
+        sample
+            .with("time_ns", time)
+            .with("time_probes", time / self.pace)
+            .with("probe_ns", self.pace)
+    }
+}
+
 /// Runs the kernel at the low level and returns it with the time that it took.
-fn time_of(runtime: &Runtime, mut kernel: Box<dyn Kernel>) -> (Box<dyn Kernel>, Duration) {
+fn time_of(runtime: &Runtime, mut kernel: Box<dyn Kernel>) -> (Box<dyn Kernel>, Timed) {
+    let pace = Pace::start();
     let start = Instant::now();
     let run = runtime.spawn_fn_at(Low, move || {
         kernel.run();
         (kernel, start.elapsed())
     });
-    run.get().expect("the kernel does not panic")
+    let (kernel, time) = run.get().expect("the kernel does not panic");
+    let pace = pace.end();
+    (kernel, Timed { time, pace })
 }
 
 /// What each level ran so far, in seconds.
@@ -110,7 +130,7 @@ pub fn stretched(scale: Scale, which: Which, workers: usize, shares: [f64; 3]) -
     let (kernel, time) = time_of(&runtime, kernel);
     let shares = shares_since(&runtime, before);
     SINK_ENDS.store(true, Relaxed);
-    let sample = with_shares(echo.end(), shares).with("time_ns", time.as_nanos() as f64);
+    let sample = time.add_to(with_shares(echo.end(), shares));
     kernel.verify();
     end(sample, runtime)
 }
@@ -126,10 +146,7 @@ pub fn alone(scale: Scale, which: Which, workers: usize, fair: bool) -> Sample {
     let runtime = runtime(workers, alone_shares(fair));
     let (kernel, time) = time_of(&runtime, kernel);
     kernel.verify();
-    end(
-        Sample::new().with("time_ns", time.as_nanos() as f64),
-        runtime,
-    )
+    end(time.add_to(Sample::new()), runtime)
 }
 
 /// The kernel below the echo.
@@ -139,7 +156,7 @@ pub fn beside_echo(scale: Scale, which: Which, workers: usize, fair: bool) -> Sa
     let echo = echo_load(serve_echo(&runtime)).start();
     std::thread::sleep(Duration::from_millis(50));
     let (kernel, time) = time_of(&runtime, kernel);
-    let sample = echo.end().with("time_ns", time.as_nanos() as f64);
+    let sample = time.add_to(echo.end());
     kernel.verify();
     end(sample, runtime)
 }

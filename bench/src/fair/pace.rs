@@ -1,0 +1,79 @@
+//! How fast the machine is, while something else is measured.
+//!
+//! On a virtual machine the same loop takes 128 ns one second and 190 the next, though the thread has its processor all the time: the core
+//! beneath is shared, or changes its frequency. Two samples of a second each, one after the other, then differ by half, whatever
+//! the scheduler does. So a thread on each processor runs a serial fib(22) 50 times a second, 100 us each, in the class SCHED_FIFO where that is permitted,
+//! and measures its own processor time. It costs half a per cent of the machine, and
+//! what it cannot know is how much of it the caches are.
+
+use crate::harness::machine;
+use crate::harness::timing::serial_fib;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+const PROBE: u32 = 22;
+const EVERY: Duration = Duration::from_millis(20);
+
+/// Probes under way.
+pub struct Pace {
+    ends: Arc<AtomicBool>,
+    probes: Vec<JoinHandle<Vec<f64>>>,
+}
+
+impl Pace {
+    /// Starts a thread for each processor.
+    pub fn start() -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let allowed = sched_getaffinity(Pid::from_raw(0)).expect("a thread has an affinity");
+        let processors = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu) == Ok(true));
+        let probe = |cpu| {
+            let ends = ends.clone();
+            thread::spawn(move || probe(cpu, &ends))
+        };
+        Pace {
+            probes: processors.map(probe).collect(),
+            ends,
+        }
+    }
+
+    /// The mean time of a probe in nanoseconds.
+    pub fn end(self) -> f64 {
+        self.ends.store(true, Relaxed);
+        let times = self.probes.into_iter().map(|probe| probe.join());
+        let times: Vec<f64> = times
+            .flat_map(|times| times.expect("a probe does not panic"))
+            .collect();
+        times.iter().sum::<f64>() / times.len() as f64
+    }
+}
+
+fn probe(cpu: usize, ends: &AtomicBool) -> Vec<f64> {
+    let mut here = CpuSet::new();
+    here.set(cpu).expect("the processor is in range");
+    sched_setaffinity(Pid::from_raw(0), &here).expect("the processor is allowed");
+    machine::enter_real_time_class();
+    let mut times = Vec::new();
+    loop {
+        // The first one fetches the code.
+        black_box(serial_fib(black_box(PROBE / 2)));
+        let before = own_time();
+        assert_eq!(serial_fib(black_box(PROBE)), 17_711, "wrong result");
+        times.push((own_time() - before).as_nanos() as f64);
+        if ends.load(Relaxed) {
+            return times;
+        }
+        thread::sleep(EVERY);
+    }
+}
+
+/// The calling thread's processor time.
+fn own_time() -> Duration {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("threads have a clock");
+    Duration::from(time)
+}
