@@ -12,14 +12,10 @@
 //! is asked how long it ran. One that ran for less than a sixteenth of the period *starves*: it is in its usual class for a period at least, and
 //! until it has run for so long in one. A thread that goes on to other work, which may be more urgent, leaves the class first.
 //!
-//! # States
+//! # Protocol
 //!
-//! Each stack has a [`Preemption`]. `lowered`: its thread is in the idle class, or about to be. Set by whoever took the worker, cleared by one
-//! swap by whoever ends it: the stack itself when it checks in, or an expiry. `listed`: the next expiry looks at it. The order is what loses
-//! nothing: a taker changes the class, sets `lowered`, then `listed`; an expiry clears `listed`, then `lowered`, then changes the class. So a thread
-//! that is lowered is listed, or an expiry that has cleared `listed` is about to look at `lowered`. The stack may check in
-//! between the change of class and `lowered`; so the taker looks afterwards whether the worker is still taken. Relief has a flag of its own
-//! for those that overrun; who ends either demotion promotes the thread, which costs the other one at most its effect.
+//! Who is demoted, and who ends it, is `preemption.rs`, with its model. Relief has a flag of its own for those that overrun; who ends
+//! either demotion promotes the thread, which costs the other one at most its effect.
 //!
 //! # Rejected
 //!
@@ -29,6 +25,7 @@
 //!   here all less urgent code runs in the idle class while events come. So the program has to ask for it.
 
 use super::{
+    preemption::Preemption,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
 };
@@ -52,10 +49,9 @@ pub(crate) struct Preempted {
 }
 
 /// A stack's part of it.
-#[derive(Debug, Default)]
-pub(crate) struct Preemption {
-    lowered: AtomicBool,
-    listed: AtomicBool,
+#[derive(Debug)]
+pub(crate) struct Lowering {
+    state: Preemption,
     /// An event has taken its worker since the last expiry.
     again: AtomicBool,
     /// How long its thread had run at the last expiry, in nanoseconds.
@@ -63,10 +59,19 @@ pub(crate) struct Preemption {
     starves: AtomicBool,
 }
 
-impl Preemption {
+impl Lowering {
+    pub(crate) fn new() -> Self {
+        Lowering {
+            state: Preemption::new(),
+            again: AtomicBool::new(false),
+            ran: AtomicU64::new(0),
+            starves: AtomicBool::new(false),
+        }
+    }
+
     #[inline]
     pub(crate) fn is_lowered(&self) -> bool {
-        self.lowered.load(Ordering::Relaxed)
+        self.state.is_lowered()
     }
 
     /// The thread has run for so long in all. Whether it starves.
@@ -86,7 +91,7 @@ impl Preempted {
     }
 
     fn list(&self, stack: &Arc<Stack>) -> bool {
-        let new = !stack.preemption.listed.swap(true, Ordering::SeqCst);
+        let new = stack.lowering.state.list();
         if new {
             self.locked().push(stack.clone());
         }
@@ -104,17 +109,15 @@ impl Shared {
         if !self.preempted.on || stack.cpu() != here {
             return;
         }
-        let state = &stack.preemption;
-        state.again.store(true, Ordering::Relaxed);
-        if !state.is_lowered()
-            && !state.starves.load(Ordering::Relaxed)
+        let lowering = &stack.lowering;
+        lowering.again.store(true, Ordering::Relaxed);
+        if !lowering.is_lowered()
+            && !lowering.starves.load(Ordering::Relaxed)
             && os::thread::demote(stack.tid.load(Ordering::Relaxed))
         {
             self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
-            state.lowered.store(true, Ordering::SeqCst);
-            if !stack.attention.is_taken() {
-                self.raise(stack);
-            }
+            let promote = || os::thread::promote(stack.tid.load(Ordering::Relaxed));
+            lowering.state.lower(|| stack.attention.is_taken(), promote);
         }
         if self.preempted.list(stack) {
             self.arm_relief();
@@ -123,9 +126,8 @@ impl Shared {
 
     /// Ends the demotion of a thread that was preempted, if it is demoted.
     pub(crate) fn raise(&self, stack: &Stack) {
-        if stack.preemption.lowered.swap(false, Ordering::SeqCst) {
-            os::thread::promote(stack.tid.load(Ordering::Relaxed));
-        }
+        let promote = || os::thread::promote(stack.tid.load(Ordering::Relaxed));
+        stack.lowering.state.raise(promote);
     }
 
     /// Relief expired, or the runtime closes (`all`): who starves, or was not preempted again, is in its usual class now.
@@ -135,11 +137,11 @@ impl Shared {
         }
         let stacks = mem::take(&mut *self.preempted.locked());
         for stack in stacks {
-            let state = &stack.preemption;
-            state.listed.store(false, Ordering::SeqCst);
-            let again = state.again.swap(false, Ordering::Relaxed);
+            let lowering = &stack.lowering;
+            lowering.state.unlist();
+            let again = lowering.again.swap(false, Ordering::Relaxed);
             let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed));
-            let starves = state.look(ran.unwrap_or(0));
+            let starves = lowering.look(ran.unwrap_or(0));
             if starves || !again || all {
                 self.raise(&stack);
             }

@@ -319,7 +319,7 @@ impl Shared {
     pub(crate) fn finish(&self, me: &Stack, what: Name) -> bool {
         match me.attention.enter() {
             Entered::Holding(requests) => {
-                if me.preemption.is_lowered() {
+                if me.lowering.is_lowered() {
                     // What comes next may be more urgent.
                     self.raise(me);
                 }

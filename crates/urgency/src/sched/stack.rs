@@ -85,7 +85,7 @@ pub(crate) struct Stack {
     home: Mutex<Option<Processors>>,
     /// Whether relief demoted the thread.
     pub(crate) demoted: AtomicBool,
-    pub(crate) preemption: super::preempted::Preemption,
+    pub(crate) lowering: super::preempted::Lowering,
     /// The number of a thread that the embedder brought, and one; else zero.
     number: AtomicUsize,
     shared: Weak<Shared>,
@@ -125,7 +125,7 @@ impl Stack {
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
             demoted: AtomicBool::new(false),
-            preemption: super::preempted::Preemption::default(),
+            lowering: super::preempted::Lowering::new(),
             number: AtomicUsize::new(0),
             shared,
             myself: myself.clone(),
