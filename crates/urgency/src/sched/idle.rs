@@ -18,6 +18,11 @@
 //! - Searcher that found work: `stop_search`, a full barrier, and if there is more work and nobody
 //!   else searches, start the next idle worker: a woken one wakes the next.
 //!
+//! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the job to itself, while a worker goes idle that would
+//! have asked for it. A stack in a poll that has forked nothing says so (`Worker::hides_jobs`); at its first fork it first says
+//! otherwise, then looks whether anybody is hungry. The worker that goes idle is hungry first, then looks: one of them
+//! sees the other. Of a stack that may hide jobs it sees them behind a barrier on all processors.
+//!
 //! *Named race, "insert under release"*: the inserter looks at the set before the bit is there, the
 //! worker looks at the levels before the announcement is there. The two barriers exclude that both
 //! happen.
@@ -157,6 +162,30 @@ mod loom_models {
             }
             let started = inserter.join().unwrap();
             assert!(found || started, "the entry sleeps with the worker");
+        });
+    }
+
+    /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of the poll is
+    /// seen, or its stack sees that somebody is idle, and publishes the job.
+    #[test]
+    fn the_first_fork_of_a_poll_is_seen_by_who_goes_idle_or_sees_him() {
+        loom::model(|| {
+            let idle = Arc::new(Idle::new(2));
+            let hides = Arc::new(AtomicBool::new(false));
+            let job = Arc::new(AtomicBool::new(false));
+            idle.start_search();
+            let (i, h, j) = (idle.clone(), hides.clone(), job.clone());
+            let polls = thread::spawn(move || {
+                j.store(true, Relaxed);
+                h.store(true, SeqCst);
+                i.searchers() != 0 || i.any()
+            });
+            idle.release(0);
+            idle.stop_search();
+            // If it may hide jobs the barrier on all processors follows, after which the job is seen.
+            let seen = hides.load(SeqCst) && job.load(Relaxed);
+            let published = polls.join().unwrap();
+            assert!(seen || published, "the job is hidden while a worker sleeps");
         });
     }
 }

@@ -269,7 +269,12 @@ impl Shared {
         if worker.set_brief(false) {
             self.rouse_resting();
         }
+        let news = worker.set_hides_jobs(true);
         if self.is_anybody_hungry(level) {
+            if news && !me.deque.seems_empty() {
+                // Who went idle just before saw neither the job nor that there may be one.
+                self.share(me, false);
+            }
             me.attention.request(SHARE);
         }
     }
@@ -418,9 +423,12 @@ impl Shared {
             self.expect_long(me, worker, level);
         } else {
             worker.set_brief(true);
-            if self.is_anybody_hungry(level) {
+            if self.is_anybody_hungry(level)
+                || worker.set_hides_jobs(true) && self.is_anybody_hungry(level)
+            {
                 // Most polls fork nothing, and a request is two locked instructions: the first fork will look.
                 room = 0;
+                worker.set_hides_jobs(false);
             }
             counters.tasks.add(1);
             HERE.with(|here| {

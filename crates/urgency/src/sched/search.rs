@@ -118,6 +118,15 @@ impl Shared {
             return false;
         }
         self.ask_for_jobs(me, worker);
+        // A poll that has forked nothing has nothing to hide, and its first fork sees that this worker is idle: it says
+        // that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
+        if !self
+            .workers
+            .iter()
+            .any(|w| w.level() != NO_LEVEL && w.hides_jobs())
+        {
+            return false;
+        }
         fence::heavy();
         self.running_besides(me)
             .any(|stack| !stack.deque.seems_empty())

@@ -162,6 +162,7 @@ impl Shared {
         worker.set_holder(&*lender);
         worker.set_level(level);
         worker.set_brief(false);
+        worker.set_hides_jobs(true);
         worker.counters.scheduling.add(worker.lap());
         if is_drawn() {
             me.hold(worker);

@@ -57,6 +57,8 @@ struct Shown {
     holder: AtomicPtr<Stack>,
     /// What it runs is a poll of a task: it will soon be back. Written by the holder.
     brief: AtomicBool,
+    /// Its stack may have jobs that it has not made public. Written by the holder.
+    hides: AtomicBool,
     /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the centre.
     seat: AtomicU8,
     /// The levels that are ahead, as a bitfield; written by the centre.
@@ -90,6 +92,7 @@ impl Worker {
                 level: AtomicU8::new(NO_LEVEL),
                 holder: AtomicPtr::new(ptr::null_mut()),
                 brief: AtomicBool::new(true),
+                hides: AtomicBool::new(true),
                 seat: AtomicU8::new(PROMPT),
                 ahead: AtomicU64::new(0),
                 seated_at: AtomicU64::new(0),
@@ -164,6 +167,21 @@ impl Worker {
         let news = self.shown.brief.load(Ordering::Relaxed) != brief;
         if news {
             self.shown.brief.store(brief, Ordering::SeqCst);
+        }
+        news
+    }
+
+    /// Whether its stack may have jobs that it has not made public. `false`: it polls a task that has not forked.
+    pub(crate) fn hides_jobs(&self) -> bool {
+        self.shown.hides.load(Ordering::SeqCst)
+    }
+
+    /// The holder announces whether it may keep jobs to itself. Whether this is news.
+    #[inline]
+    pub(crate) fn set_hides_jobs(&self, hides: bool) -> bool {
+        let news = self.shown.hides.load(Ordering::Relaxed) != hides;
+        if news {
+            self.shown.hides.store(hides, Ordering::SeqCst);
         }
         news
     }
