@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Tell, ends, fib, in_child, is_child, one_shot, runtime, still_works};
+use common::{
+    IDLE, REAL_TIME, Tell, ends, fib, in_child, is_child, may_enter, one_shot, runtime, still_works,
+};
 use rustix::{
     process::{Resource, Rlimit, Uid, setrlimit},
     thread::set_thread_res_uid,
@@ -109,6 +111,30 @@ fn limit_threads(limit: u64) -> bool {
     true
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn a_runtime_has_as_many_workers_as_the_calling_thread_has_processors() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    if !is_child() {
+        return in_child("a_runtime_has_as_many_workers_as_the_calling_thread_has_processors");
+    }
+    ends(|| {
+        let allowed = sched_getaffinity(None).unwrap();
+        let numbers = (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number));
+        let mut bound = CpuSet::new();
+        for (more, number) in numbers.enumerate().take(3) {
+            bound.set(number);
+            sched_setaffinity(None, &bound).unwrap();
+            let runtime = Runtime::builder().build().unwrap();
+            let workers = runtime.stats().workers.len();
+            // A quota of the control group may allow less.
+            assert!((1..=more + 1).contains(&workers), "{workers} workers");
+            assert_eq!(workers, std::thread::available_parallelism().unwrap().get());
+            still_works(&runtime);
+        }
+    });
+}
+
 fn nproc_case(name: &str, limit: u64, body: fn()) {
     if !is_child() {
         return in_child(name);
@@ -148,10 +174,36 @@ fn a_system_that_refuses_every_thread_still_lets_a_plain_thread_compute() {
                 "the limit holds"
             );
             assert_eq!(runtime.run(|| fib(15)), 610);
-            assert!(!runtime.stats().can_demote, "the probe needs a thread");
             drop(runtime);
         },
     );
+}
+
+#[test]
+fn what_the_system_permits_is_found_out_as_soon_as_a_thread_can_be_had_for_the_question() {
+    let me = "what_the_system_permits_is_found_out_as_soon_as_a_thread_can_be_had_for_the_question";
+    if !is_child() {
+        return in_child(me);
+    }
+    ends(|| {
+        let runtime = Runtime::builder()
+            .workers(1)
+            .real_time_polling(true)
+            .build()
+            .unwrap();
+        let refused = std::thread::scope(|scope| {
+            // This thread's user changes, and not that of others.
+            let limited = scope.spawn(|| limit_threads(1).then(|| runtime.stats()));
+            limited.join().unwrap()
+        });
+        if let Some(stats) = refused {
+            let may = (stats.can_demote, stats.real_time);
+            assert_eq!(may, (false, false), "nobody could find out");
+            let stats = runtime.stats();
+            let may = (stats.can_demote, stats.real_time);
+            assert_eq!(may, (may_enter(IDLE), may_enter(REAL_TIME)));
+        }
+    });
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Levels at run time: promptness, aging, inversions, boost. Guarantees are tested by counts, not clocks.
 
+mod common;
+
+use common::{REAL_TIME, USUAL, class_of, ends, in_child, is_child, may_enter, my_folder};
 use std::{
     sync::{
         Arc, Mutex,
@@ -272,24 +275,86 @@ fn a_level_reports_what_waits_and_how_long() {
     assert_eq!(stats.levels[batch].latency.len(), 10);
 }
 
+/// The threads of this process that are in the real-time class.
+fn real_time_threads() -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    let class = |thread: std::io::Result<std::fs::DirEntry>| class_of(&thread.unwrap().path());
+    threads
+        .map(class)
+        .filter(|&class| class == REAL_TIME)
+        .count()
+}
+
+/// A runtime that asked for a real-time poller, and a task that keeps a thread in the poller.
+fn with_real_time_poller() -> (Runtime, Handle<()>) {
+    let builder = Runtime::builder().workers(1).real_time_polling(true);
+    let runtime = builder.build().unwrap();
+    let waits = runtime.spawn(urgency::time::sleep(Duration::from_secs(3600)));
+    (runtime, waits)
+}
+
 #[test]
-fn a_real_time_poller_is_used_where_permitted_and_said_either_way() {
-    let runtime = Runtime::builder()
-        .workers(1)
-        .real_time_polling(true)
-        .build()
-        .unwrap();
-    let slept = runtime.spawn(urgency::time::sleep(Duration::from_millis(2)));
-    slept.get().unwrap();
-    // Closures and forked jobs run in the usual class: nothing to see from here but that they run.
-    assert_eq!(runtime.spawn_fn(|| fib(15)).get().unwrap(), 610);
-    let _said = runtime.stats().real_time;
-    assert!(
-        !Runtime::builder()
-            .workers(1)
-            .build()
-            .unwrap()
-            .stats()
-            .real_time
-    );
+fn a_real_time_poller_is_used_where_permitted_and_said() {
+    if !is_child() {
+        return in_child("a_real_time_poller_is_used_where_permitted_and_said");
+    }
+    if !may_enter(REAL_TIME) {
+        println!("skipped: this process may not use the real-time class");
+        return;
+    }
+    ends(|| {
+        let usual = Runtime::builder().workers(1).build().unwrap();
+        let waits = usual.spawn(urgency::time::sleep(Duration::from_secs(3600)));
+        assert!(!usual.stats().real_time, "it did not ask for it");
+        let slept = usual.spawn(urgency::time::sleep(Duration::from_millis(2)));
+        slept.get().unwrap();
+        while real_time_threads() != 0 {
+            // The thread that found out what is permitted is about to end.
+            std::thread::yield_now();
+        }
+        drop((waits, usual));
+
+        let (runtime, waits) = with_real_time_poller();
+        while real_time_threads() == 0 {
+            std::thread::yield_now();
+        }
+        assert!(runtime.stats().real_time);
+        // A task that an event woke runs there now and then; what it starts does not.
+        for _ in 0..20 {
+            let after_an_event = runtime.spawn(async {
+                urgency::time::sleep(Duration::from_millis(1)).await;
+                spawn_fn_at(LevelId::new(0).unwrap(), || class_of(&my_folder())).await
+            });
+            assert_eq!(after_an_event.get().unwrap().unwrap(), USUAL);
+        }
+        drop(waits);
+    });
+}
+
+/// Every user but root is refused it, as a rule.
+#[test]
+#[cfg(target_os = "linux")]
+fn where_the_real_time_class_is_refused_no_thread_is_in_it_and_that_is_said() {
+    if !is_child() {
+        return in_child(
+            "where_the_real_time_class_is_refused_no_thread_is_in_it_and_that_is_said",
+        );
+    }
+    ends(|| {
+        // The threads of the runtime are made by this one, and get its user.
+        let nobody = rustix::process::Uid::from_raw(3_456_789);
+        let _ = rustix::thread::set_thread_res_uid(nobody, nobody, nobody);
+        if may_enter(REAL_TIME) {
+            println!("skipped: this user may use the real-time class");
+            return;
+        }
+        let (runtime, waits) = with_real_time_poller();
+        for _ in 0..20 {
+            let slept = runtime.spawn(urgency::time::sleep(Duration::from_millis(1)));
+            slept.get().unwrap();
+            assert_eq!(real_time_threads(), 0);
+        }
+        assert!(!runtime.stats().real_time);
+        drop(waits);
+    });
 }

@@ -33,7 +33,8 @@ pub struct Stats {
     pub overruns: Vec<Overrun>,
     /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
     pub real_time: bool,
-    /// Whether the system lets an overrunning thread be demoted, and come back.
+    /// Whether the system lets an overrunning thread be demoted, and come back. `false` also while it refuses the thread that
+    /// would find out.
     pub can_demote: bool,
 }
 

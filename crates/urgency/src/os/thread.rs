@@ -1,7 +1,8 @@
 //! Thread identity, and what the kernel's scheduler lets a process say about its own threads.
 //!
 //! All of it works without privileges, and each means is probed: where it is missing, the runtime does
-//! without.
+//! without. A probe changes the class of a thread of its own. What the kernel said is remembered; that no thread could be
+//! had for the question is not, so the next who wants to know asks again.
 //!
 //! - *Demotion*: a thread that overruns goes to the idle scheduling class while it overruns, so that the
 //!   thread that got its worker runs first. The class can be left again (nice often cannot).
@@ -15,7 +16,43 @@
 
 #[cfg(target_os = "linux")]
 mod imp {
-    use std::{mem, sync::OnceLock};
+    use std::{
+        mem,
+        sync::atomic::{AtomicU8, Ordering::Relaxed},
+    };
+
+    /// What a probe has found.
+    struct Permission(AtomicU8);
+
+    const UNKNOWN: u8 = 0;
+    const REFUSED: u8 = 1;
+    const GRANTED: u8 = 2;
+
+    impl Permission {
+        const fn unknown() -> Self {
+            Permission(AtomicU8::new(UNKNOWN))
+        }
+
+        /// What `probe` says on a thread of its own; `false` for now if no thread can be had.
+        fn is_granted(&self, probe: fn() -> bool) -> bool {
+            match self.0.load(Relaxed) {
+                UNKNOWN => self.find_out(probe),
+                known => known == GRANTED,
+            }
+        }
+
+        #[cold]
+        fn find_out(&self, probe: fn() -> bool) -> bool {
+            let Ok(thread) = std::thread::Builder::new().spawn(probe) else {
+                return false;
+            };
+            let granted = thread.join().unwrap_or(false);
+            // Several may ask at once: they get the same answer.
+            self.0
+                .store(if granted { GRANTED } else { REFUSED }, Relaxed);
+            granted
+        }
+    }
 
     fn set_class(tid: i32, class: i32) -> bool {
         // SAFETY: all-zero is a valid value of this plain C struct.
@@ -36,19 +73,16 @@ mod imp {
         unsafe { libc::sched_getcpu() }
     }
 
+    /// Whether a thread may go to the idle class, and come back.
     pub(crate) fn can_demote() -> bool {
-        static CAN: OnceLock<bool> = OnceLock::new();
-        *CAN.get_or_init(|| {
-            // On a thread of its own: were leaving the class refused, this thread would be stuck in it.
-            // Where no thread can be had, nobody could use the worker of a thread that overruns, either.
-            // A process that is in the idle class as a whole stays there.
-            let probe = std::thread::Builder::new().spawn(|| {
-                let me = current_id();
-                !is_in_idle_class()
-                    && set_class(me, libc::SCHED_IDLE)
-                    && set_class(me, libc::SCHED_OTHER)
-            });
-            probe.is_ok_and(|probe| probe.join().unwrap_or(false))
+        static CAN: Permission = Permission::unknown();
+        // Were leaving the class refused, the thread of the probe would be stuck in it. A process that is in the idle
+        // class as a whole stays there.
+        CAN.is_granted(|| {
+            let me = current_id();
+            !is_in_idle_class()
+                && set_class(me, libc::SCHED_IDLE)
+                && set_class(me, libc::SCHED_OTHER)
         })
     }
 
@@ -138,13 +172,8 @@ mod imp {
 
     /// Whether this process may use the real-time class.
     pub(crate) fn can_real_time() -> bool {
-        static CAN: OnceLock<bool> = OnceLock::new();
-        let probe = || {
-            std::thread::spawn(|| set_real_time(true))
-                .join()
-                .unwrap_or(false)
-        };
-        *CAN.get_or_init(probe)
+        static CAN: Permission = Permission::unknown();
+        CAN.is_granted(|| set_real_time(true))
     }
 
     /// As the kernel's `struct sched_attr`, first version.

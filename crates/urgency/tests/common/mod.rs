@@ -5,6 +5,7 @@
 use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, Mutex, mpsc},
     task::{Poll, Waker},
@@ -54,6 +55,50 @@ pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Which scheduling class a thread of a folder in `/proc` is in, as the kernel numbers them: see [`USUAL`].
+pub fn class_of(thread: &Path) -> Option<u32> {
+    let stat = std::fs::read_to_string(thread.join("stat")).ok()?;
+    // Field 41. The name, in parentheses, may contain anything; field 3 follows it.
+    stat.rsplit(')')
+        .next()?
+        .split_whitespace()
+        .nth(38)?
+        .parse()
+        .ok()
+}
+
+/// The calling thread's folder in `/proc`, for [`class_of`] on any thread.
+pub fn my_folder() -> PathBuf {
+    Path::new("/proc").join(std::fs::read_link("/proc/thread-self").unwrap_or_default())
+}
+
+/// The scheduling class of all threads that asked for none.
+pub const USUAL: Option<u32> = Some(0);
+/// The real-time class, in turn.
+pub const REAL_TIME: Option<u32> = Some(2);
+/// The class of threads that run when no other wants to.
+pub const IDLE: Option<u32> = Some(5);
+
+/// Whether a thread of this process may go to a scheduling class, and come back.
+#[cfg(target_os = "linux")]
+pub fn may_enter(class: Option<u32>) -> bool {
+    let enter = |class: Option<u32>| {
+        let parameters = libc::sched_param {
+            sched_priority: i32::from(class == REAL_TIME),
+        };
+        let class = class.unwrap() as i32;
+        // SAFETY: `parameters` outlives the call.
+        unsafe { libc::sched_setscheduler(0, class, &parameters) == 0 }
+    };
+    let probe = thread::spawn(move || enter(class) && enter(USUAL));
+    probe.join().unwrap()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn may_enter(_: Option<u32>) -> bool {
+    false
 }
 
 /// Whether this process was made by [`in_child`].
