@@ -66,7 +66,7 @@ impl Default for Directions {
 }
 
 impl Directions {
-    fn of(&self, direction: Direction) -> &Readiness {
+    pub(crate) fn of(&self, direction: Direction) -> &Readiness {
         match direction {
             Direction::Read => &self.read,
             Direction::Write => &self.write,

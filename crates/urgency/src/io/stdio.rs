@@ -8,6 +8,8 @@
 //!   for. If another process takes the input between the two, the read blocks, and relief deals with it.
 //! - A file, or what the kernel cannot wait for, goes by blocking operations as [`fs`](crate::fs).
 //!
+//! An operation begins when it is first polled; one that is to begin now and to be awaited later is spawned.
+//!
 //! There is no buffer here and no lock: what several tasks write is interleaved write by write.
 //!
 //! The descriptor is duplicated, because one descriptor can be registered only once with a driver.

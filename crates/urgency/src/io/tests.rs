@@ -1,6 +1,11 @@
 //! The driver by itself, and `Async` over pipes.
 
-use super::{Async, driver::Driver, driver::WaitOutcome, poller::Interest};
+use super::{
+    Async,
+    driver::{Driver, WaitOutcome},
+    poller::Interest,
+    source::{Direction, Directions},
+};
 use crate::time::timers::TimerKey;
 use std::{
     io::{Read, Write},
@@ -175,6 +180,38 @@ fn timers_fire_in_the_order_of_their_deadlines() {
         wake_all(&mut ready);
     }
     assert_eq!(*log.lock().unwrap(), [1, 3, 5, 7, 9]);
+}
+
+/// All become readable while nobody looks: the order is the kernel's, and goes through unchanged.
+#[test]
+fn readiness_wakes_in_the_order_in_which_the_descriptors_became_readable() {
+    const PIPES: usize = 100;
+    let driver = Driver::new().unwrap();
+    let log = Arc::default();
+    let mut pipes: Vec<_> = (0..PIPES)
+        .map(|name| {
+            let (reader, writer) = std::io::pipe().unwrap();
+            let directions = Arc::<Directions>::default();
+            let readiness = directions.of(Direction::Read);
+            assert!(readiness.retract(readiness.look()));
+            assert!(readiness.watch(&counted(name, &log).1));
+            let watched = directions.clone();
+            driver
+                .watch(reader.as_fd(), Interest::READ, watched)
+                .unwrap();
+            (writer, reader)
+        })
+        .collect();
+    let order: Vec<_> = (0..PIPES).map(|n| n * 37 % PIPES).collect();
+    for &name in &order {
+        pipes[name].0.write_all(b"x").unwrap();
+    }
+    let mut ready = Vec::new();
+    while ready.len() < PIPES {
+        driver.wait(true, &mut ready).unwrap();
+    }
+    wake_all(&mut ready);
+    assert_eq!(*log.lock().unwrap(), order);
 }
 
 #[test]

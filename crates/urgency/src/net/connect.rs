@@ -1,13 +1,19 @@
-//! Connecting a TCP stream, to one address after the other.
+//! Connecting: a TCP stream, to one address after the other; a Unix stream.
+//!
+//! TCP:
 //!
 //! 1. A literal address is connected to when the future is made; a name is looked up first.
 //! 2. The kernel reports a connection in progress as writable when it is made or refused. Whether it is
 //!    made, the attempt finds out: the socket's error, then whether it has a peer.
 //! 3. If it is refused, the next address is tried. The error is that of the last one.
+//!
+//! Unix: the kernel connects at once or refuses, unless the listener's queue is full. That it has room is told to nobody
+//! but a thread that blocks in the call; so then one does.
 
 use super::{
     addr::{self, Resolved},
     tcp::TcpStream,
+    unix::UnixStream,
 };
 use crate::{
     fs::Offloaded,
@@ -21,11 +27,13 @@ use crate::{
 use rustix::{
     fd::OwnedFd,
     io::Errno,
-    net::{AddressFamily, SocketType},
+    net::{AddressFamily, SocketAddrUnix, SocketType},
 };
 use std::{
     io,
     net::SocketAddr,
+    os::unix::net as unix,
+    path::Path,
     pin::Pin,
     task::{Context, Poll, ready},
     vec,
@@ -147,3 +155,56 @@ impl Pending {
 
 // Nobody else waits on a socket that is being connected, and its waiters go with it: a dropped ticket
 // needs no leave.
+
+/// A Unix connection in the making: see [`UnixStream::connect`].
+///
+/// Dropping it closes the connection if it is made.
+#[derive(Debug)]
+#[must_use = "dropping it gives up the attempt"]
+pub struct ConnectUnix(AtOnce);
+
+#[derive(Debug)]
+enum AtOnce {
+    /// The result, until it is taken.
+    Has(Option<io::Result<UnixStream>>),
+    /// The queue of the listener is full.
+    Blocks(Offloaded<unix::UnixStream>),
+}
+
+impl ConnectUnix {
+    pub(crate) fn new(path: &Path) -> Self {
+        ConnectUnix(AtOnce::new(path).unwrap_or_else(|error| AtOnce::Has(Some(Err(error)))))
+    }
+}
+
+impl AtOnce {
+    fn new(path: &Path) -> io::Result<Self> {
+        let address = SocketAddrUnix::new(path)?;
+        let socket = socket(AddressFamily::UNIX, SocketType::STREAM)?;
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) => Ok(AtOnce::Has(Some(Ok(UnixStream::from_nonblocking(socket))))),
+            Err(Errno::AGAIN) => {
+                let path = path.to_owned();
+                let connect = move || unix::UnixStream::connect(path);
+                Ok(AtOnce::Blocks(Offloaded::new(connect)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Future for ConnectUnix {
+    type Output = io::Result<UnixStream>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.get_mut().0 {
+            AtOnce::Has(result) => {
+                Poll::Ready(result.take().expect("not polled after it was ready"))
+            }
+            AtOnce::Blocks(connect) => {
+                let stream = ready!(Pin::new(connect).poll(cx));
+                Poll::Ready(stream.and_then(UnixStream::try_from))
+            }
+        }
+    }
+}

@@ -59,6 +59,10 @@ impl<S: Socket> Datagrams<S> {
         self.io.get_ref()
     }
 
+    pub(crate) fn io(&self) -> &Async<S> {
+        &self.io
+    }
+
     #[inline]
     fn attempt_receive(&self, buffer: &mut [u8]) -> io::Result<Done<(usize, S::Address)>> {
         let unread = self

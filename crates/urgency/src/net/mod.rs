@@ -31,7 +31,7 @@ mod unix;
 mod unix_datagram;
 
 pub use addr::ToAddresses;
-pub use connect::Connect;
+pub use connect::{Connect, ConnectUnix};
 pub use split::{ReadHalf, ReuniteError, WriteHalf};
 pub use started::{Started, StartedAccept, StartedRead, StartedReceive, StartedSend, StartedWrite};
 pub use tcp::{Incoming, TcpListener, TcpStream};

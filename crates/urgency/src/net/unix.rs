@@ -1,20 +1,16 @@
 //! Unix sockets: listeners and streams.
 
 use super::{
-    Incoming, ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, WriteHalf,
+    ConnectUnix, Incoming, ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, WriteHalf,
     accept::{AcceptOperation, Accepted, Acceptor},
     split,
     stream::{ReadOperation, Stream, WriteOperation, impl_stream},
 };
-use crate::{
-    fs::Offloaded,
-    io::{Async, Blocking, poller},
-};
+use crate::io::{Async, Blocking};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    io::Errno,
-    net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType},
+    net::SocketAddrAny,
 };
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -48,26 +44,15 @@ pub struct UnixStream {
 impl_stream!(UnixStream);
 
 impl UnixStream {
-    /// Connects to the socket at `path`.
+    /// Connects to the socket at `path`, at once: before the future is polled.
     ///
     /// If the listener's queue is full, the kernel has no way to say when it is not; then a declared blocking
     /// call waits for it.
     ///
     /// # Errors
-    /// Those of the kernel.
-    pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = path.as_ref();
-        let address = SocketAddrUnix::new(path)?;
-        let socket = poller::socket(AddressFamily::UNIX, SocketType::STREAM)?;
-        match rustix::net::connect(&socket, &address) {
-            Ok(()) => Ok(UnixStream::from_nonblocking(socket)),
-            Err(Errno::AGAIN) => {
-                let path = path.to_owned();
-                let stream = Offloaded::new(move || unix::UnixStream::connect(path)).await?;
-                stream.try_into()
-            }
-            Err(error) => Err(error.into()),
-        }
+    /// The future gives those of the kernel.
+    pub fn connect(path: impl AsRef<Path>) -> ConnectUnix {
+        ConnectUnix::new(path.as_ref())
     }
 
     /// Two connected streams.
@@ -79,7 +64,7 @@ impl UnixStream {
         Ok((a.try_into()?, b.try_into()?))
     }
 
-    fn from_nonblocking(socket: OwnedFd) -> Self {
+    pub(crate) fn from_nonblocking(socket: OwnedFd) -> Self {
         UnixStream {
             stream: Stream::new(Async::from_nonblocking(socket), false),
         }

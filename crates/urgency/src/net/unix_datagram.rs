@@ -1,13 +1,19 @@
 //! Unix datagram sockets.
 //!
-//! Datagrams are sent to the connected peer only: if the queue of another socket is full, the kernel has no way
-//! to say when it is not, so that a send to it could wait for ever.
+//! A datagram goes into the queue of the receiving socket, and waits in the sender if that is full. The kernel tells only
+//! sockets that are *connected* to the receiver when there is room again. So a send to any other receiver
+//! that finds the queue full connects a *scout*, a socket that sends nothing, waits until that is writable, and tries again. Whether it
+//! is the queue that is full or the sender's own buffer, a look at the sender tells: its own buffer makes it unwritable.
+//! (A sender that has a peer is also unwritable while that peer's queue is full, and then waits for the wrong one.)
 
 use super::{
     Started, StartedReceive, StartedSend,
     datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
 };
-use crate::io::Blocking;
+use crate::io::{
+    Async, Blocking,
+    poller::{Interest, is_ready_now},
+};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{io, os::unix::net as unix, path::Path};
 
@@ -89,6 +95,49 @@ impl UnixDatagram {
         self.datagrams.transmit(datagram, None).await
     }
 
+    /// Sends one datagram to the socket at `to`: the address that [`recv_from`](UnixDatagram::recv_from) gave, or a path's.
+    /// While that socket's queue is full, it waits (if the sender has a peer whose queue is full as well, for room in both).
+    /// Dropping the future before it is ready has sent nothing.
+    ///
+    /// ```
+    /// use std::os::unix::net::SocketAddr;
+    /// use urgency::net::UnixDatagram;
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// # let folder = std::env::temp_dir();
+    /// let path = folder.join(format!("urgency-send-to-{}", std::process::id()));
+    /// let receiver = UnixDatagram::bind(&path)?;
+    /// let sender = UnixDatagram::unbound()?;
+    /// urgency::block_on(async {
+    ///     sender.send_to(b"hello", &SocketAddr::from_pathname(&path)?).await?;
+    ///     let mut buffer = [0; 100];
+    ///     let (count, from) = receiver.recv_from(&mut buffer).await?;
+    ///     assert_eq!(&buffer[..count], b"hello");
+    ///     assert!(from.is_unnamed());
+    ///     std::fs::remove_file(&path)
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the kernel, or that the runtime was shut down.
+    pub async fn send_to(&self, datagram: &[u8], to: &unix::SocketAddr) -> io::Result<usize> {
+        let attempt = |socket: &unix::UnixDatagram| match socket.send_to_addr(datagram, to) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // Not the sender's buffer: the receiver's queue.
+                let has_room = is_ready_now(socket, Interest::WRITE)?;
+                if has_room { Ok(None) } else { Err(error) }
+            }
+            sent => sent.map(Some),
+        };
+        loop {
+            if let Some(sent) = self.datagrams.io().write_with(attempt).await? {
+                return Ok(sent);
+            }
+            queue_has_room(to).await?;
+        }
+    }
+
     /// Receives one datagram and gives its length. Dropping the future loses none.
     ///
     /// # Errors
@@ -113,7 +162,8 @@ impl UnixDatagram {
         })
     }
 
-    /// Sends now to the connected peer, or as soon as there is room; await the result later.
+    /// Sends now to the connected peer, or as soon as there is room; await the result later. (A [`send_to`](UnixDatagram::send_to)
+    /// is started with [`spawn`](crate::spawn).)
     pub fn start_send(&self, datagram: Vec<u8>) -> StartedSend<'_, unix::UnixDatagram> {
         Started::new(SendOperation {
             datagrams: &self.datagrams,
@@ -133,7 +183,35 @@ impl UnixDatagram {
     }
 }
 
+/// Waits until the queue of the socket at `to` has room.
+async fn queue_has_room(to: &unix::SocketAddr) -> io::Result<()> {
+    let scout = unix::UnixDatagram::unbound()?;
+    scout.set_nonblocking(true)?;
+    match scout.connect_addr(to) {
+        Ok(()) => Async::from_nonblocking(scout).writable().await,
+        // The receiver has chosen a peer meanwhile. If that is our sender, the limit does not bind it; else it is refused.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 impl Blocking<'_, UnixDatagram> {
+    /// See [`UnixDatagram::send_to`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_to(&self, datagram: &[u8], to: &unix::SocketAddr) -> io::Result<usize> {
+        crate::block_on(self.inner.send_to(datagram, to))
+    }
+
+    /// See [`UnixDatagram::recv_from`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
+        crate::block_on(self.inner.recv_from(buffer))
+    }
+
     /// See [`UnixDatagram::send`].
     ///
     /// # Errors

@@ -17,6 +17,8 @@ use std::{
 
 mod given_back;
 mod limits;
+mod order;
+mod unix_datagrams;
 
 const LOCAL: &str = "127.0.0.1:0";
 
