@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{REAL_TIME, USUAL, class_of, ends, in_child, is_child, may_enter, my_folder};
+use common::{
+    REAL_TIME, USUAL, class_of, ends, in_child, is_child, may_enter, my_folder, one_shot,
+};
 use std::{
     sync::{
         Arc, Mutex,
@@ -118,6 +120,74 @@ fn within_a_level_contexts_run_in_the_order_in_which_they_became_ready() {
         .find(|(_, reliefs)| *reliefs == 0);
     let (reordered, _) = undisturbed.expect("one of 200 attempts needs no relief");
     assert!(reordered <= 8, "{reordered} of 3000 polls came too early");
+}
+
+/// Closures wait in `get`, each for a task of its own, and the tasks end one after the other. For each closure in the order in which it
+/// went on: how many that became resumable after it went on before it. And how often relief intervened.
+fn overtaken(workers: usize) -> (Vec<usize>, u64) {
+    const CLOSURES: usize = 60;
+    let runtime = runtime(workers);
+    let [ended, resumed] = [(); 2].map(|()| Arc::new(Mutex::new(Vec::new())));
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let mut tell = Vec::new();
+    let closures: Vec<_> = (0..CLOSURES)
+        .map(|i| {
+            let (tell_it, told) = one_shot();
+            tell.push(Some(tell_it));
+            let ended = ended.clone();
+            let task = runtime.spawn_at(Batch, async move {
+                told.await;
+                ended.lock().unwrap().push(i);
+            });
+            let (resumed, waiting) = (resumed.clone(), waiting.clone());
+            runtime.spawn_fn_at(Batch, move || {
+                waiting.fetch_add(1, SeqCst);
+                task.get().unwrap();
+                resumed.lock().unwrap().push(i);
+            })
+        })
+        .collect();
+    while waiting.load(SeqCst) < CLOSURES {
+        std::thread::yield_now();
+    }
+    let wakes = runtime.spawn_fn_at(Interactive, move || {
+        for i in (0..CLOSURES).map(|i| i * 7 % CLOSURES) {
+            tell[i].take().unwrap()(());
+        }
+    });
+    wakes.get().unwrap();
+    for closure in closures {
+        closure.get().unwrap();
+    }
+    let (ended, resumed) = (ended.lock().unwrap(), resumed.lock().unwrap());
+    let place = |i: &usize| ended.iter().position(|j| j == i).unwrap();
+    let places: Vec<_> = resumed.iter().map(place).collect();
+    assert_eq!(places.len(), CLOSURES);
+    let before = |(n, place)| places[..n].iter().filter(|&p| p > place).count();
+    let overtaken = places.iter().enumerate().map(before).collect();
+    (overtaken, runtime.stats().total().reliefs)
+}
+
+/// With two workers one of them may take a closure that its thread is slow to go on with: then as many as the workers go on before it,
+/// and some more while the kernel runs another process in its place, which this test allows for one in ten.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
+fn stacks_go_on_in_the_order_in_which_what_they_waited_for_ended() {
+    const SLACK: usize = 4;
+    for workers in [1, 2] {
+        let attempts = (0..100).map(|_| ends(move || overtaken(workers)));
+        let undisturbed = attempts.filter(|(_, reliefs)| *reliefs == 0).take(5);
+        let overtaken: Vec<usize> = undisturbed.flat_map(|(overtaken, _)| overtaken).collect();
+        assert!(!overtaken.is_empty(), "one of 100 attempts needs no relief");
+        let most = if workers == 1 { 0 } else { workers + SLACK };
+        let far = overtaken.iter().filter(|&&others| others > most).count();
+        let allowed = if workers == 1 {
+            0
+        } else {
+            overtaken.len() / 10
+        };
+        assert!(far <= allowed, "{workers} workers: {overtaken:?}");
+    }
 }
 
 /// The same threads run computations of all levels in turn, and their deques are in the pools of all of them.

@@ -247,7 +247,7 @@ fn demoted_once(runtime: &Runtime) -> Option<u32> {
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn a_thread_that_overruns_is_in_the_idle_class_until_its_next_scheduling_point() {
     ends(|| {
-        const ROUNDS: usize = 8;
+        const ROUNDS: usize = 6;
         let runtime = runtime(1);
         if !can_demote(&runtime) {
             return;

@@ -38,7 +38,7 @@ fn a_datagram_for_a_full_queue_is_sent_as_soon_as_there_is_room() {
     block_on(async {
         let mut send = pin!(sender.send_to(b"last", &to));
         assert!(poll_once(send.as_mut()).is_pending());
-        let send = async { send.await.unwrap() };
+        let send = async { assert_eq!(send.await.unwrap(), 4) };
         let receive = async {
             let mut buffer = [0; 10];
             for _ in 0..filled {
@@ -49,22 +49,7 @@ fn a_datagram_for_a_full_queue_is_sent_as_soon_as_there_is_room() {
             assert_eq!(&buffer[..count], b"last");
             assert!(from.is_unnamed());
         };
-        let (mut send, mut receive) = (pin!(send), pin!(receive));
-        let mut sent = None;
-        let mut received = false;
-        poll_fn(|cx| {
-            if sent.is_none()
-                && let Poll::Ready(count) = send.as_mut().poll(cx)
-            {
-                sent = Some(count);
-            }
-            received = received || receive.as_mut().poll(cx).is_ready();
-            match (sent, received) {
-                (Some(count), true) => Poll::Ready(assert_eq!(count, 4)),
-                _ => Poll::Pending,
-            }
-        })
-        .await;
+        crate::future::zip(send, receive).await;
     });
     let _ = std::fs::remove_file(path);
 }
