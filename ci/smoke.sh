@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The main job and a few benchmarks once, with tiny sizes: they run, verify their results, and end.
+# The main job and a few benchmarks once, with tiny sizes: they run, verify their results, and end. So do the soak,
+# which is long enough only in a release build, and the examples.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --workspace --release --locked
@@ -7,3 +8,15 @@ target=${CARGO_TARGET_DIR:-target}
 "$target/release/urgency" demo --duration 4 --picture "$(mktemp -u --suffix .svg)"
 "$target/release/urgency-bench" --quick --check --rounds 1 --timeout 60 --save "$(mktemp -d)" \
     fib-1 fib-2 sort-2 scope-children-1 idle task-spawn
+
+# All hundred random programs; a debug build runs ten small ones.
+cargo test -p urgency --release --locked --test stress --no-run
+timeout 300 cargo test -p urgency --release --locked --test stress -- random_programs
+
+# Each example ends by itself within seconds.
+cargo build -p urgency --release --locked --examples
+for example in crates/urgency/examples/*.rs; do
+    name=$(basename "$example" .rs)
+    echo "example $name"
+    timeout 60 "$target/release/examples/$name" >/dev/null
+done
