@@ -129,7 +129,7 @@ pub fn stderr() -> io::Result<Stdout> {
     Standard::new(io::stderr()).map(Stdout)
 }
 
-/// See [`stdin`].
+/// See [`stdin`]. A read begins when its future is first polled; to start it now and await it later, [`spawn`](crate::spawn()) it.
 #[derive(Debug)]
 pub struct Stdin(Standard);
 
@@ -168,7 +168,8 @@ impl AsyncRead for &Stdin {
     }
 }
 
-/// See [`stdout`] and [`stderr`].
+/// See [`stdout`] and [`stderr`]. A write begins when its future is first polled; to start it now and await it later,
+/// [`spawn`](crate::spawn()) it.
 #[derive(Debug)]
 pub struct Stdout(Standard);
 
