@@ -152,3 +152,24 @@ fn who_runs_the_most_urgent_work_is_never_behind() {
         assert_eq!(stats.total().behind, Duration::ZERO);
     });
 }
+
+/// A closure starts, one that it waits for starts, and the first goes on: three times from ready to running.
+#[test]
+fn the_latency_histogram_counts_what_starts_and_what_goes_on() {
+    ends(|| {
+        let runtime = common::runtime(1);
+        let (tell, told) = mpsc::channel::<()>();
+        let handle = runtime.spawn_fn(move || {
+            let inner = urgency::spawn_fn(move || told.recv().unwrap());
+            inner.get().unwrap();
+        });
+        let counted = || runtime.stats().levels[0].latency.len();
+        // With one worker the inner one runs when the other one waits.
+        while counted() < 2 {
+            std::thread::yield_now();
+        }
+        tell.send(()).unwrap();
+        handle.get().unwrap();
+        assert_eq!(counted(), 3);
+    });
+}

@@ -120,7 +120,7 @@ pub struct LevelStats {
     pub queued: usize,
     /// How long the oldest of them has waited, at most; `None` if none waits.
     pub oldest_wait: Option<Duration>,
-    /// Tasks: time from ready to running.
+    /// Tasks, closures, and stacks that go on: time from ready to running.
     pub latency: LatencyHistogram,
 }
 

@@ -187,10 +187,10 @@ impl Shared {
     pub(super) fn alert_if_drawn(&self, worker: &Worker, levels: u64) {
         let serves = worker.level();
         if serves != NO_LEVEL
-            && worker.seat().abandon_for(levels, serves).is_some()
+            && let Some(above) = worker.seat().abandon_for(levels, serves)
             && let Some(stack) = self.holder(worker)
         {
-            worker.want(clock::now());
+            worker.want(above, clock::now());
             stack.attention.request(PREEMPT);
         }
     }

@@ -260,7 +260,9 @@ impl Shared {
         chaos::delay();
         let counters = taken.at(stack.level());
         counters.running.add(taken.lap());
-        counters.behind.add(taken.no_longer_wanted(taken.since()));
+        counters
+            .behind
+            .add(taken.no_longer_wanted(stack.level(), taken.since()));
         if self.rings_are_light {
             // The stack may push at this moment, and look at its word before that is visible.
             fence::heavy();

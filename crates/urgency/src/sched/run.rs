@@ -292,11 +292,11 @@ impl Shared {
         }
         me.set_level(level);
         worker.set_level(level);
-        if self.is_drawn(worker, level) {
-            worker.want(now);
+        if let Some(above) = self.drawn_by(worker, level) {
+            worker.want(above, now);
             me.attention.request(PREEMPT);
         } else {
-            worker.no_longer_wanted(now);
+            worker.no_longer_wanted(level, now);
         }
         worker.counters.scheduling.add(worker.lap_at(now));
         me.attention.leave(worker.id, room);
@@ -347,7 +347,7 @@ impl Shared {
         let now = clock::now();
         worker.at(me.level()).running.add(worker.lap_at(now));
         if requests & PREEMPT != 0 {
-            let behind = worker.no_longer_wanted(now);
+            let behind = worker.no_longer_wanted(me.level(), now);
             worker.at(me.level()).behind.add(behind);
         }
     }

@@ -289,6 +289,7 @@ impl Shared {
     /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
     /// older waits, and the stack gets it directly: one wake-up instead of two.
     pub(crate) fn resume(&self, stack: Arc<Stack>) {
+        stack.note_ready();
         if let Some(worker) = self.claim_for(1 << stack.level()) {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
@@ -310,6 +311,7 @@ impl Shared {
     /// Puts an abandoned stack into its level's mugging queue.
     pub(crate) fn insert_abandoned(&self, stack: Arc<Stack>) {
         let level = stack.level();
+        stack.note_ready();
         self.put(level, Arrival::Abandoned, Entry::Stack(stack));
     }
 
@@ -402,7 +404,7 @@ impl Shared {
         for worker in &self.workers {
             let serves = worker.level();
             if serves != NO_LEVEL && worker.seat().is_drawn_by(level, serves) {
-                worker.want(clock::now());
+                worker.want(level, clock::now());
                 if let Some(holder) = self.holder(worker) {
                     holder.attention.request(PREEMPT);
                 }
@@ -491,10 +493,15 @@ impl Shared {
     /// Whether work is ready for which `worker` leaves `level`: more urgent work, unless it is in a round.
     #[inline]
     pub(crate) fn is_drawn(&self, worker: &Worker, level: u8) -> bool {
-        self.pools.len() > 1
-            && worker
-                .seat()
-                .abandon_for(self.ready.levels_in_order(), level)
-                .is_some()
+        self.drawn_by(worker, level).is_some()
+    }
+
+    /// The level for which a worker would leave `level` now.
+    pub(crate) fn drawn_by(&self, worker: &Worker, level: u8) -> Option<u8> {
+        if self.pools.len() == 1 {
+            return None;
+        }
+        let levels = self.ready.levels_in_order();
+        worker.seat().abandon_for(levels, level)
     }
 }

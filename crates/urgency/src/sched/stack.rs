@@ -72,6 +72,8 @@ pub(crate) struct Stack {
     pub(crate) tid: AtomicI32,
     /// How long the thread had run when it was asked to check in, in nanoseconds.
     pub(crate) asked_at: AtomicU64,
+    /// When it became ready to go on, in ticks; 0 if it runs.
+    ready_since: AtomicU64,
     /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
     pub(crate) relieved_at: AtomicU64,
     /// The kind of the stolen job that the thread runs; null if it runs none.
@@ -119,6 +121,7 @@ impl Stack {
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             asked_at: AtomicU64::new(0),
+            ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),
             job: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicI32::new(-1),
@@ -267,6 +270,18 @@ impl Stack {
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self);
+    }
+
+    /// The stack is ready to go on. Whoever says so has not yet told anybody else.
+    pub(crate) fn note_ready(&self) {
+        self.ready_since.store(clock::now(), Ordering::Relaxed);
+    }
+
+    /// The stack, the caller's, goes on. Returns for how long it was ready, in ticks.
+    pub(crate) fn no_longer_waits(&self) -> Option<u64> {
+        let since = self.ready_since.load(Ordering::Relaxed);
+        self.ready_since.store(0, Ordering::Relaxed);
+        (since != 0).then(|| clock::now().saturating_sub(since))
     }
 
     /// Notes the processor that the calling thread, this stack's, runs on.

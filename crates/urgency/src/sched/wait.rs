@@ -37,7 +37,7 @@ impl Shared {
             return self.await_worker(me);
         };
         match work {
-            Work::Resume(stack) if std::ptr::eq(&*stack, me) => {}
+            Work::Resume(stack) if std::ptr::eq(&*stack, me) => self.goes_on(me),
             Work::Resume(stack) => {
                 worker.at(me.level()).hand_offs.add(1);
                 self.deliver(worker, &stack);
@@ -204,11 +204,19 @@ impl Shared {
             match me.receive() {
                 Delivery::Worker(worker) => {
                     // SAFETY: workers live as long as the runtime, which this stack's thread keeps.
-                    return me.hold(unsafe { &*worker });
+                    me.hold(unsafe { &*worker });
+                    return self.goes_on(me);
                 }
                 // Meant for a spare thread, and stale.
                 Delivery::Look => {}
             }
+        }
+    }
+
+    /// A stack that was ready has a worker.
+    fn goes_on(&self, me: &Stack) {
+        if let Some(ticks) = me.no_longer_waits() {
+            me.worker().at(me.level()).latency.record(ticks);
         }
     }
 

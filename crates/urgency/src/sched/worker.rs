@@ -27,6 +27,9 @@ pub(crate) const NO_LEVEL: u8 = u8::MAX;
 /// The seat of a worker without a primary level: it is prompt.
 const PROMPT: u8 = u8::MAX;
 
+/// The bits of a level in [`Shown::wanted`].
+const WANTED_BY: u64 = 63;
+
 /// Added to the rank of its primary level: it waits for that.
 const WAITS: u8 = 64;
 
@@ -65,8 +68,9 @@ struct Shown {
     ahead: AtomicU64,
     /// When its round began, in ticks; 0 if none has.
     seated_at: AtomicU64,
-    /// When more urgent work first asked for this worker, in ticks; 0 if none does.
-    wanted_since: AtomicU64,
+    /// When more urgent work first asked for this worker, in ticks, with the level in place of the lowest bits; 0 if none
+    /// does.
+    wanted: AtomicU64,
 }
 
 // SAFETY: `handed`, `lender`, `turn` and `looked_around` are touched only by the holder (module text); hand-off, idle set and taking all
@@ -96,7 +100,7 @@ impl Worker {
                 seat: AtomicU8::new(PROMPT),
                 ahead: AtomicU64::new(0),
                 seated_at: AtomicU64::new(0),
-                wanted_since: AtomicU64::new(0),
+                wanted: AtomicU64::new(0),
             }),
             handed: Cell::new(None),
             lender: Cell::new(None),
@@ -246,23 +250,30 @@ impl Worker {
         &self.shown.seated_at
     }
 
-    /// More urgent work asks for this worker, at `now`; the first since it was no longer wanted counts.
-    pub(crate) fn want(&self, now: u64) {
-        let wanted = &self.shown.wanted_since;
+    /// Work at `level`, more urgent, asks for this worker at `now`; the first since it was no longer wanted counts.
+    pub(crate) fn want(&self, level: u8, now: u64) {
+        let wanted = &self.shown.wanted;
         if wanted.load(Ordering::Relaxed) == 0 {
-            let _ = wanted.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            let new = now & !WANTED_BY | u64::from(level);
+            let _ = wanted.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// It comes to the scheduler, or goes to what nothing is more urgent than. Returns for how long it has been wanted, in
-    /// ticks.
+    /// It comes to the scheduler, or goes to what nothing is more urgent than. Returns for how long it has been wanted while
+    /// it served `serves`, in ticks. (Who asked may have seen what it served before.)
     #[inline]
-    pub(crate) fn no_longer_wanted(&self, now: u64) -> u64 {
-        let wanted = &self.shown.wanted_since;
+    pub(crate) fn no_longer_wanted(&self, serves: u8, now: u64) -> u64 {
+        let wanted = &self.shown.wanted;
         if wanted.load(Ordering::Relaxed) == 0 {
             return 0;
         }
-        now.saturating_sub(wanted.swap(0, Ordering::Relaxed))
+        let old = wanted.swap(0, Ordering::Relaxed);
+        let level = (old & WANTED_BY) as u8;
+        if self.seat().is_drawn_by(level, serves) {
+            now.saturating_sub(old & !WANTED_BY)
+        } else {
+            0
+        }
     }
 
     /// The number of the last look for work.
