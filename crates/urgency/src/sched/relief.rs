@@ -148,10 +148,15 @@ impl Shared {
                 note_run_time(stack);
                 stack.attention.request(CHECK_IN);
             } else if taken.is_none() && (is_overrunning(stack, tid) || chaos::one_in(2)) {
-                // Before the taking: the stack may come back at once.
-                stack.relieved_at.store(clock::now(), Ordering::Relaxed);
+                // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
+                // other holder yet since an earlier taking.
+                let mark = &stack.relieved_at;
+                let marked =
+                    mark.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
                 let Some((relieved, _)) = self.take_from(worker, CHECK_IN) else {
-                    stack.relieved_at.store(0, Ordering::Relaxed);
+                    if marked.is_ok() {
+                        mark.store(0, Ordering::Relaxed);
+                    }
                     continue;
                 };
                 relieved.at(serves).reliefs.add(1);
