@@ -231,9 +231,7 @@ impl Shared {
             self.overrunning.add(&stack);
         }
     }
-}
 
-impl Shared {
     /// A stack comes to a scheduling point and finds its worker taken; it is in the middle of `what`, or at its end.
     pub(crate) fn note_overrun(&self, me: &Stack, what: Name) {
         let since = me.relieved_at.swap(0, Ordering::Relaxed);

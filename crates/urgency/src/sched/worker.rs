@@ -168,11 +168,7 @@ impl Worker {
     /// news.
     #[inline]
     pub(crate) fn set_brief(&self, brief: bool) -> bool {
-        let news = self.shown.brief.load(Ordering::Relaxed) != brief;
-        if news {
-            self.shown.brief.store(brief, Ordering::SeqCst);
-        }
-        news
+        announce(&self.shown.brief, brief)
     }
 
     /// Whether its stack may have jobs that it has not made public. `false`: it polls a task that has not forked.
@@ -183,11 +179,7 @@ impl Worker {
     /// The holder announces whether it may keep jobs to itself. Whether this is news.
     #[inline]
     pub(crate) fn set_hides_jobs(&self, hides: bool) -> bool {
-        let news = self.shown.hides.load(Ordering::Relaxed) != hides;
-        if news {
-            self.shown.hides.store(hides, Ordering::SeqCst);
-        }
-        news
+        announce(&self.shown.hides, hides)
     }
 
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
@@ -311,4 +303,14 @@ impl Worker {
         self.since.store(now, Ordering::Relaxed);
         now.saturating_sub(since)
     }
+}
+
+/// The holder shows a flag, in a sequentially consistent step if it changes. Whether it does.
+#[inline]
+fn announce(flag: &AtomicBool, value: bool) -> bool {
+    let news = flag.load(Ordering::Relaxed) != value;
+    if news {
+        flag.store(value, Ordering::SeqCst);
+    }
+    news
 }

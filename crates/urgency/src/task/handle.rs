@@ -216,13 +216,11 @@ impl<T: 'static> Handle<T> {
 
     /// Step 2: the slot holds a waker for the same task as `waker`.
     fn is_registered(&self, waker: &Waker) -> bool {
-        let header = self.task.header();
+        let slot = &self.task.header().waiter;
         // SAFETY: while `WAITER` is set nobody writes the slot. If the task completes meanwhile, the
         // waker inside may be used up, but only its pointers are compared. A new task at the address
         // of a used up one cannot deceive us: it would have seen `COMPLETED` in step 1.
-        header
-            .waiter
-            .with(|slot| unsafe { (*slot).assume_init_ref() }.will_wake(waker))
+        slot.with(|slot| unsafe { (*slot).assume_init_ref() }.will_wake(waker))
     }
 
     /// What the finished task left; `None` if it was taken before.

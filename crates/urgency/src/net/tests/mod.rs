@@ -1,7 +1,7 @@
 //! Sockets: echo, order, several users of one socket, the traits of others.
 
 use super::*;
-use crate::{block_on, spawn, spawn_fn, time};
+use crate::{block_on, spawn, spawn_fn, time, yield_now};
 use futures_io::{AsyncRead, AsyncWrite};
 use std::{
     future::{Future, poll_fn},
@@ -34,16 +34,16 @@ fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-async fn yield_now() {
-    let mut yielded = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
+/// All that comes until the end, in reads of `piece` bytes at most.
+async fn read_to_end(stream: TcpStream, piece: usize) -> Vec<u8> {
+    let mut all: Vec<u8> = Vec::new();
+    let mut buffer = vec![0; piece];
+    loop {
+        match stream.read(&mut buffer).await.unwrap() {
+            0 => return all,
+            count => all.extend(&buffer[..count]),
         }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await
+    }
 }
 
 async fn echo(stream: TcpStream) -> io::Result<()> {
@@ -160,16 +160,7 @@ fn every_connection_is_accepted_by_one_of_the_tasks_that_share_a_listener() {
 fn the_end_of_a_stream_is_seen_after_the_last_byte_however_short_the_reads() {
     for _ in 0..100 {
         let (client, server) = block_on(pair());
-        let reader = spawn(async move {
-            let mut all: Vec<u8> = Vec::new();
-            let mut buffer = [0; 64];
-            loop {
-                match server.read(&mut buffer).await.unwrap() {
-                    0 => return all,
-                    count => all.extend(&buffer[..count]),
-                }
-            }
-        });
+        let reader = spawn(read_to_end(server, 64));
         block_on(async {
             client.write_all(b"first").await.unwrap();
             yield_now().await;
@@ -417,16 +408,7 @@ fn urgent_data_does_not_make_a_short_read_hide_the_rest() {
     use rustix::net::{SendFlags, send};
     for _ in 0..50 {
         let (client, server) = block_on(pair());
-        let reader = spawn(async move {
-            let mut all: Vec<u8> = Vec::new();
-            let mut buffer = [0; 100];
-            loop {
-                match server.read(&mut buffer).await.unwrap() {
-                    0 => return all,
-                    count => all.extend(&buffer[..count]),
-                }
-            }
-        });
+        let reader = spawn(read_to_end(server, 100));
         block_on(async {
             client.write_all(b"be").await.unwrap();
             yield_now().await;
