@@ -51,17 +51,15 @@ fn reorderings() -> (usize, u64) {
     (reordered, runtime.stats().total().reliefs)
 }
 
-/// The order within the kernel is exact (see the driver's test). Two threads may come out of the poller at once, and each
-/// wakes what it found; relief runs two tasks at once. So attempts without relief are counted, with an exception in each.
+/// The order within the kernel is exact (see the driver's test). Two threads may come out of the poller at once, each wakes what
+/// it found, and one of them may lose its processor meanwhile; relief runs two tasks at once. So such attempts do not
+/// count: but no other order than the kernel's gives forty tasks exactly in its order, ten times.
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
 fn tasks_run_in_the_order_in_which_their_sockets_became_readable() {
     let attempts = (0..200).map(|_| reorderings());
-    let undisturbed = attempts.filter(|(_, reliefs)| *reliefs == 0).take(10);
-    let reordered: Vec<_> = undisturbed.map(|(reordered, _)| reordered).collect();
-    assert_eq!(reordered.len(), 10, "ten of 200 attempts need no relief");
-    assert!(reordered.iter().all(|&count| count <= 1), "{reordered:?}");
-    assert!(reordered.iter().sum::<usize>() <= 3, "{reordered:?}");
+    let in_order = attempts.filter(|attempt| *attempt == (0, 0));
+    assert_eq!(in_order.take(10).count(), 10, "of 200 attempts");
 }
 
 #[test]
