@@ -14,11 +14,12 @@
 //!                      +------ leave -----+------------> vacant          the waiter was dropped
 //!                      ^                  |
 //!                      +----- revoke -----+                              somebody else needs it more (raw.rs)
+//! waiting --take_first--> vacant                                         the waiter is told where it looks itself (told.rs)
 //! ```
 //!
 //! A granted slot is in no list. `leave` of a granted slot returns the grant, and the primitive must hand it to
 //! the next: that is what makes a dropped waiter lose nothing. The waiter alone frees its slot, so a key
-//! can never name somebody else's.
+//! can never name somebody else's; but for `take_first`, after which the waiter is told not to use its key.
 //!
 //! # Order
 //!
@@ -201,6 +202,25 @@ impl<N, G> Lists<N, G> {
         match std::mem::replace(&mut self.slots[place as usize].state, granted) {
             State::Waiting(need, waker) => Some((need, waker)),
             _ => unreachable!("only waiting slots are in a list"),
+        }
+    }
+
+    /// Takes out the waiter whose turn it is, who is to be woken and told (told.rs): its key names nothing from now on.
+    pub(super) fn take_first(&mut self) -> Option<(N, Waker)> {
+        let list = self.lists.iter().find(|list| list.first != NONE)?;
+        let place = list.first;
+        self.unlink(place);
+        match self.free(place) {
+            State::Waiting(need, waker) => Some((need, waker)),
+            _ => unreachable!("only waiting slots are in a list"),
+        }
+    }
+
+    /// A waiter that is still in the queue has this waker from now on. The one before comes back, to be dropped outside of the lock.
+    pub(super) fn set_waker(&mut self, key: &Key, waker: Waker) -> Waker {
+        match &mut self.slots[key.0 as usize].state {
+            State::Waiting(_, own) => std::mem::replace(own, waker),
+            _ => unreachable!("it was not granted anything, nor taken out"),
         }
     }
 

@@ -74,6 +74,7 @@ mod portions;
 mod queue;
 mod raw;
 mod semaphore;
+mod told;
 
 #[cfg(not(urgency_loom))]
 mod barrier;

@@ -196,6 +196,16 @@ impl<N, G> Locked<'_, N, G> {
         self.lists.grant(grant)
     }
 
+    /// See [`Lists::take_first`].
+    pub(super) fn take_first(&mut self) -> Option<(N, Waker)> {
+        self.lists.take_first()
+    }
+
+    /// See [`Lists::set_waker`].
+    pub(super) fn set_waker(&mut self, key: &Key, waker: Waker) -> Waker {
+        self.lists.set_waker(key, waker)
+    }
+
     /// See [`Lists::wake_first`].
     pub(super) fn wake_first(&mut self) -> Option<(Waker, u8)> {
         self.lists.wake_first()
