@@ -14,4 +14,5 @@ mod timer;
 
 pub use executor::Executor;
 pub use io::Io;
+pub(crate) use timer::Kept;
 pub use timer::Timer;

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     BoxError,
-    rt::{Executor, Io},
+    rt::{Executor, Io, Kept},
 };
 use http::{Request, Response};
 use http_body::Body;
@@ -119,7 +119,7 @@ async fn until_its_end<C, E>(
 where
     C: Future<Output = Result<(), E>>,
 {
-    let mut phase = Phase::Open;
+    let (mut phase, mut kept) = (Phase::Open, Kept::default());
     poll_fn(|cx| {
         while let Poll::Ready(next) = member.poll_phase(phase, cx) {
             phase = next;
@@ -129,7 +129,8 @@ where
                 Phase::Cut => return Poll::Ready(End::Cut),
             }
         }
-        connection.as_mut().poll(cx).map(|result| match result {
+        let polled = kept.lend(|| connection.as_mut().poll(cx));
+        polled.map(|result| match result {
             Ok(()) => End::Finished,
             Err(_) => End::Failed,
         })
