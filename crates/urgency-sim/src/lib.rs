@@ -37,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 pub mod bounds;
 pub mod command;
 pub mod dag;

@@ -35,15 +35,14 @@ impl Costs {
         wake: 0,
     };
 
-    /// Hand-off and wake-up as measured on the 2-core virtual machine on which Urgency is developed; queue,
-    /// steal and mug are assumptions of the order that `urgency sim --calibrate` finds there while other
-    /// processes run. It measures all five on another machine.
+    /// Medians of five runs of `urgency sim --calibrate` alone on the 2-core virtual machine on which Urgency is developed, rounded. A wake-up was
+    /// one of 6 or 50 µs there: as the processor slept lightly or deeply.
     pub const MEASURED: Costs = Costs {
-        queue: 40,
-        steal: 300,
-        mug: 150,
-        hand_off: 2_100,
-        wake: 37_000,
+        queue: 60,
+        steal: 250,
+        mug: 350,
+        hand_off: 1_700,
+        wake: 48_000,
     };
 }
 

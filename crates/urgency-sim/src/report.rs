@@ -31,12 +31,20 @@ pub struct Response {
     pub done: u64,
     /// Whether it is a root.
     pub root: bool,
+    /// For a root the least time that it could take with all workers to itself, in nanoseconds: the longer one of its job's span
+    /// and work / P. 0 for other threads.
+    pub alone: u64,
 }
 
 impl Response {
     /// How long it took, in nanoseconds.
     pub fn time(&self) -> u64 {
         self.done - self.ready
+    }
+
+    /// Of a root: how many times as long it took as it could have taken alone, at the least. 1 or more.
+    pub fn stretch(&self) -> Option<f64> {
+        (self.alone > 0).then(|| self.time() as f64 / self.alone as f64)
     }
 }
 
@@ -57,8 +65,14 @@ pub struct LevelReport {
     pub p99: u64,
     /// The slowest.
     pub max: u64,
+    /// The mean stretch of its roots ([`Response::stretch`]).
+    pub stretch: f64,
+    /// The largest.
+    pub max_stretch: f64,
     /// When its last vertex had run.
     pub finished: u64,
+    /// How long workers ran its work until [`Report::contested`].
+    pub contested: u64,
     /// How many rounds had it as their primary level.
     pub rounds: u64,
 }
@@ -101,6 +115,8 @@ pub struct Report {
     pub stalls: u64,
     /// Entries that were dealt to another worker.
     pub dealt: u64,
+    /// Until when every level had work left: when the first had run all of it.
+    pub contested: u64,
     /// By level.
     pub levels: Vec<LevelReport>,
     /// A hash of the whole schedule: which vertex ran where and when.
@@ -140,6 +156,10 @@ impl Report {
                 .iter()
                 .filter(|r| usize::from(r.level) == rank);
             level.finished = its.clone().map(|r| r.done).max().unwrap_or(0);
+            let stretches = its.clone().filter_map(Response::stretch);
+            level.max_stretch = stretches.clone().fold(0.0, f64::max);
+            let sum: f64 = stretches.clone().sum();
+            level.stretch = sum / stretches.count().max(1) as f64;
             let mut times: Vec<u64> = its.filter(|r| r.root).map(Response::time).collect();
             times.sort_unstable();
             level.roots = times.len();

@@ -24,6 +24,7 @@
 
 use crate::{
     Machine, Report, Response,
+    alone::alone,
     bounds::{self, Check},
     dag::{Builder, Dag, DagError, NONE, Yields},
 };
@@ -179,6 +180,9 @@ pub fn recorded(text: &str) -> Result<Option<Recorded>, TraceError> {
     };
     let (dag, made) = build(&trace)?;
     let mut responses: Vec<Response> = (0..).zip(dag.threads()).map(unfinished).collect();
+    for (response, least) in responses.iter_mut().zip(alone(&dag, run.workers)) {
+        response.alone = least;
+    }
     // A thread that was spawned is ready when its spawner's step has ended, of which only its own end is known: its
     // response begins with the recorded ancestor's release.
     for (number, thread) in trace.threads.iter().enumerate() {
@@ -224,6 +228,7 @@ fn unfinished((thread, info): (u32, &crate::dag::ThreadInfo)) -> Response {
         ready: 0,
         done: 0,
         root: info.release.is_some(),
+        alone: 0,
     }
 }
 

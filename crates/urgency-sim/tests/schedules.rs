@@ -8,7 +8,7 @@ use urgency_policy::{
     pool::Kind,
 };
 use urgency_sim::{
-    Costs, Machine, MachineError,
+    Costs, Machine, MachineError, bounds,
     dag::{Builder, Dag, Yields},
     generate, run,
 };
@@ -256,6 +256,7 @@ proptest! {
                 prop_assert!(report.makespan >= dag.span());
                 let spans: u64 = report.schedule.iter().map(|s| s.end - s.start).sum();
                 prop_assert_eq!(spans, report.work);
+                prop_assert!(bounds::feasibility(&bounds::contested_stretches(&report)).holds());
                 for worker in 0..workers as u32 {
                     let its = report.schedule.iter().filter(|s| s.worker == worker);
                     let mut last = 0;
@@ -266,6 +267,7 @@ proptest! {
                 }
                 for response in &report.responses {
                     prop_assert!(response.done > response.ready);
+                    prop_assert!(response.stretch().is_none_or(|stretch| stretch >= 1.0));
                 }
                 // The same seed, the same schedule.
                 prop_assert_eq!(run(&dag, &machine).unwrap(), report);

@@ -12,7 +12,7 @@
 //! | [`prompt_response`] | T(a) ≤ W/P + S for a thread a under a prompt schedule | fairness paper, Theorem 1 |
 //! | [`fair_response_alone`] | E\[T(a)\] < (W + S (P-1)) / (F(ρ) P) + 1 | Theorem 2 |
 //! | [`fair_response`] | E\[T(a)\] < (W/P + S) / F(not below ρ) + 1 | Theorem 3 |
-//! | [`feasibility`] | Σ 1/stretch ≤ 1 while all levels have work | section 3.1 |
+//! | [`feasibility`] | Σ 1/stretch ≤ 1 while all levels have work ([`contested_stretches`]) | section 3.1 |
 //!
 //! The O(..) bounds name no constant. They are checked with [`CONSTANT`]; the ratio tells the real one.
 //!
@@ -150,6 +150,14 @@ pub fn feasibility(stretches: &[f64]) -> Check {
     }
 }
 
+/// How much the levels were stretched while all of them had work left, by rank: the time of all workers until then, in parts of what a level ran in
+/// it. Infinite for one that ran nothing.
+pub fn contested_stretches(report: &Report) -> Vec<f64> {
+    let all = report.contested as f64 * report.workers as f64;
+    let levels = report.levels.iter();
+    levels.map(|level| all / level.contested as f64).collect()
+}
+
 /// The bounds on expectations, over runs with different seeds, for the sampled thread that comes nearest.
 pub fn expectations(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
     let threads = sample(dag, 8);
@@ -189,6 +197,7 @@ pub fn all(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
         cilk_time(dag, machine, report),
         steal_attempts(dag, machine, report),
         deviations(dag, machine, report),
+        feasibility(&contested_stretches(report)),
     ];
     checks.extend(prompt_responses(dag, machine, report, |_| true));
     checks.extend(expectations(dag, machine, reports));

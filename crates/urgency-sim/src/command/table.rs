@@ -70,12 +70,12 @@ pub(super) fn report(report: &Report) -> String {
     }
     let _ = writeln!(
         text,
-        "\n  level     busy   share  requests       mean        p50        p95        p99        max"
+        "\n  level     busy   share  requests       mean        p50        p95        p99        max  stretch: mean, most"
     );
     for (rank, level) in report.levels.iter().enumerate() {
         let _ = writeln!(
             text,
-            "  {rank:>5} {:>8} {:>6.1} % {:>8} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "  {rank:>5} {:>8} {:>6.1} % {:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>13.2} {:>6.2}",
             time(level.busy as f64),
             level.busy as f64 / report.work.max(1) as f64 * 100.0,
             level.roots,
@@ -84,9 +84,20 @@ pub(super) fn report(report: &Report) -> String {
             time(level.p95 as f64),
             time(level.p99 as f64),
             time(level.max as f64),
+            level.stretch,
+            level.max_stretch,
         );
     }
     text
+}
+
+/// Nanoseconds, a count, or a small sum.
+fn number(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.3}")
+    } else {
+        format!("{value:.0}")
+    }
 }
 
 /// The bounds and how the run compares.
@@ -103,10 +114,10 @@ pub(super) fn checks(checks: &[Check]) -> String {
         };
         let _ = writeln!(
             text,
-            "  {:<46} {:>12.0} {:>12.0} {:>7.3}  {verdict}",
+            "  {:<46} {:>12} {:>12} {:>7.3}  {verdict}",
             check.name,
-            check.measured,
-            check.bound,
+            number(check.measured),
+            number(check.bound),
             check.ratio()
         );
         for broken in &check.broken {

@@ -58,6 +58,8 @@ pub struct ThreadInfo {
     pub last: Vertex,
     /// How many spawns lie between it and a root.
     pub depth: u32,
+    /// That root; the thread itself, if it is one.
+    pub root: Thread,
     /// When it is released, in nanoseconds, if it is a root.
     pub release: Option<u64>,
 }
@@ -199,15 +201,21 @@ impl Builder {
     }
 
     fn thread(&mut self, level: u8, depth: u32, release: Option<u64>, spawner: Vertex) -> Thread {
+        let number = self.threads.len() as Thread;
+        let root = match self.thread_of.get(spawner as usize) {
+            Some(&of) => self.threads[of as usize].root,
+            None => number,
+        };
         self.threads.push(ThreadInfo {
             level,
             first: NONE,
             last: NONE,
             depth,
+            root,
             release,
         });
         self.spawner.push(spawner);
-        self.threads.len() as Thread - 1
+        number
     }
 
     /// Whether there is no vertex yet.

@@ -12,7 +12,8 @@
 //! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
 //! Who does what: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says;
-//! [`find`] looks where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds; [`deques`] and [`queues`] are the structures.
+//! [`find`] looks where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds; [`contest`] sees when the first level has run dry;
+//! [`deques`] and [`queues`] are the structures.
 //!
 //! # What is exact and what is not
 //!
@@ -21,6 +22,7 @@
 //! - What a worker sees of the levels is always true: a bit is cleared at once. In the runtime it may lag.
 //! - A round or a quantum takes effect at a worker's next scheduling point; `check_in` bounds how far that is.
 
+mod contest;
 mod deques;
 mod find;
 mod queues;
@@ -29,11 +31,13 @@ mod rounds;
 mod seats;
 
 use crate::{
+    alone::alone,
     dag::{Dag, NONE, Thread, Vertex},
     machine::{Machine, MachineError},
     report::{Report, Response, Span},
     serial,
 };
+use contest::Contest;
 use deques::Deques;
 use queues::LocalQueues;
 use rounds::Accounts;
@@ -152,6 +156,7 @@ struct Engine<'a> {
     unfinished: usize,
     busy_in_quantum: Vec<u64>,
     accounts: Accounts,
+    contest: Contest,
     vain_quanta: u32,
     /// By level: entries that a worker could find.
     visible: Vec<usize>,
@@ -193,6 +198,7 @@ impl<'a> Engine<'a> {
     fn new(dag: &'a Dag, machine: &'a Machine) -> Self {
         let dice = Dice::new(machine.seed);
         let levels = dag.levels();
+        let least = alone(dag, machine.workers);
         let worker = |me| Worker {
             policy: machine.pool.policy(me, machine.workers, &dice),
             seat: Seat::PROMPT,
@@ -219,6 +225,7 @@ impl<'a> Engine<'a> {
             ready: thread.release.unwrap_or(0),
             done: 0,
             root: thread.release.is_some(),
+            alone: least[number],
         };
         Engine {
             dag,
@@ -237,6 +244,7 @@ impl<'a> Engine<'a> {
             unfinished: dag.len(),
             busy_in_quantum: vec![0; levels],
             accounts: Accounts::new(machine.workers, levels),
+            contest: Contest::new(dag.work_by_level()),
             vain_quanta: 0,
             visible: vec![0; levels],
             with_work: 0,
@@ -348,6 +356,8 @@ impl<'a> Engine<'a> {
         self.report.work += slice;
         self.report.levels[usize::from(level)].busy += slice;
         self.busy_in_quantum[usize::from(level)] += slice;
+        self.contested(level, slice);
+        let worker = &mut self.workers[me];
         if self.report.schedule.len() < self.machine.record {
             self.report.schedule.push(Span {
                 worker: me as u32,
