@@ -59,7 +59,7 @@ pub(crate) struct Centre {
     /// When the current quantum ends, in ticks.
     quantum_end: AtomicU64,
     /// There are rounds.
-    pub(super) has_rounds: AtomicBool,
+    has_rounds: AtomicBool,
     /// The levels that donors miss; see `rounds.rs`.
     pub(super) missed: AtomicU64,
 }
@@ -92,6 +92,11 @@ impl Centre {
     #[inline]
     pub(crate) fn waits(&self) -> bool {
         self.waits.load(Ordering::Relaxed)
+    }
+
+    /// Whether the schedule has rounds.
+    pub(crate) fn has_rounds(&self) -> bool {
+        self.has_rounds.load(Ordering::Relaxed)
     }
 
     /// Whether the schedule has quanta.

@@ -50,6 +50,7 @@ impl Shared {
                 if hidden {
                     self.show_hidden();
                 }
+                self.is_bound_for(worker, level);
                 self.miss_primary(worker, level);
                 return Some(work);
             }
@@ -183,6 +184,7 @@ impl Shared {
                 if hidden {
                     self.show_hidden();
                 }
+                self.is_bound_for(worker, above);
                 return Some(work);
             }
             match self.clear(above) {

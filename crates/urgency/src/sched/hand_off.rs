@@ -119,7 +119,7 @@ impl Shared {
 
     /// As [`Shared::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is free for the other.
     /// Not if it came from the poller: then it has preempted somebody there, who goes on. (Nor to a stack that
-    /// resumes: its caches are where it was, and requests beside compute had a p50 a quarter higher.)
+    /// resumes, as a rule: its caches are where it was, and requests beside compute had a p50 a quarter higher.)
     pub(crate) fn hand_over(&self, me: &Stack, worker: &Worker, stack: &Stack) {
         if me.is_urgent() {
             self.deliver(worker, stack);

@@ -204,12 +204,16 @@ impl Shared {
         });
     }
 
-    /// The levels of the stacks that had not checked in at the last expiry since their worker was taken. Those are in no pool.
+    /// The levels of the stacks that had not checked in at the last expiry since their worker was taken, and of those that were demoted for that. They
+    /// are in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
-        let stacks = locked(&self.overrunning.stacks);
-        stacks
-            .iter()
-            .fold(0, |levels, stack| levels | 1 << stack.level())
+        let of = |levels: u64, stack: &Arc<Stack>| levels | 1 << stack.level();
+        let levels = locked(&self.overrunning.stacks).iter().fold(0, of);
+        let demoted = locked(&self.overrunning.demoted);
+        let overrun = demoted.iter().map(|(stack, _)| stack);
+        overrun
+            .filter(|stack| stack.attention.is_taken())
+            .fold(levels, of)
     }
 
     /// Ends the demotions that lasted for long, or all if nothing `waits`. Those threads may be demoted again.

@@ -15,6 +15,9 @@
 //!    ([`Shared::miss_primary`]) and at each expiry. A bit that nobody misses any more costs one insertion.
 //! 4. **Nothing queued.** While two workers run different levels, each with its jobs to itself, the one may have more than its share;
 //!    so the timer is armed then, too ([`Shared::arm_for_rounds`]).
+//! 5. **What has work.** A winner-take-all round is the urgent level's if that has work as the round begins. A context is work of its level wherever it is: in a
+//!    pool; with a worker that has taken it and is on the way to its thread, which the kernel may let wait for longer than a round ([`Shared::is_bound_for`]); run by a
+//!    worker; in a stack that lost its worker and has not noticed yet.
 
 use super::{
     attention::{PREEMPT, SHARE},
@@ -64,8 +67,7 @@ impl Shared {
                     state.schedule.charge(worker.seat(), ran);
                 }
                 let count = self.workers.len();
-                // What it runs is work of its level as well, and so is a stack that has yet to notice that its worker was taken.
-                let with_work = levels | worker.levels() | overrunning;
+                let with_work = levels | worker.levels_in_hand() | overrunning;
                 worker.set_seat(state.schedule.seat(worker.id, count, with_work));
                 worker.seated_at().store(now, Ordering::Relaxed);
             }
@@ -122,13 +124,21 @@ impl Shared {
     /// Rule 4 of the module's text. A worker between two pieces of work, the caller perhaps, shows no level: it may be the one
     /// that mixes them, and the next expiry will tell.
     pub(crate) fn arm_for_rounds(&self) {
-        if !self.centre.has_rounds.load(Ordering::Relaxed) {
+        if !self.centre.has_rounds() {
             return;
         }
         let is_between =
             |worker: &Worker| worker.level() == NO_LEVEL && !self.idle.contains(worker.id);
         if self.are_levels_mixed() || self.workers.iter().any(|worker| is_between(worker)) {
             self.arm_relief();
+        }
+    }
+
+    /// The worker has taken work of `level`. Until it goes there only this says so.
+    #[inline]
+    pub(crate) fn is_bound_for(&self, worker: &Worker, level: u8) {
+        if worker.seat().primary().is_some() && self.centre.has_rounds() {
+            worker.set_bound(level);
         }
     }
 
@@ -144,8 +154,7 @@ impl Shared {
 
     #[cold]
     fn miss(&self, level: u8) {
-        if !self.centre.has_rounds.load(Ordering::Relaxed) || self.ready.levels() >> level & 1 == 1
-        {
+        if !self.centre.has_rounds() || self.ready.levels() >> level & 1 == 1 {
             return;
         }
         for worker in self.workers.iter().filter(|w| w.level() == level) {

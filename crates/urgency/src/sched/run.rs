@@ -292,6 +292,7 @@ impl Shared {
         }
         me.set_level(level);
         worker.set_level(level);
+        worker.arrived();
         if let Some(above) = self.drawn_by(worker, level) {
             worker.want(above, now);
             me.attention.request(PREEMPT);

@@ -108,7 +108,12 @@ impl Shared {
                 self.leave_resumable(me);
                 worker.at(level).abandonments.add(1);
                 worker.at(level).hand_offs.add(1);
-                self.deliver(worker, &stack);
+                if self.centre.has_rounds() {
+                    // Compute in turns: the kernel would wake it on the processor that idles, which has slept for a round.
+                    self.hand_over(me, worker, &stack);
+                } else {
+                    self.deliver(worker, &stack);
+                }
             }
             work => {
                 let Some(spare) = self.secure_spare() else {

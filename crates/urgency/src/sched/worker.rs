@@ -56,6 +56,8 @@ struct Shown {
     /// The level it serves, or [`NO_LEVEL`]. Written by the holder; read by whoever looks for a
     /// worker to alert.
     level: AtomicU8,
+    /// The level of the work that it has taken out of a pool and not gone to yet, or [`NO_LEVEL`]; only in rounds. Written by the holder.
+    bound: AtomicU8,
     /// The stack that holds it (or held it last: a bit set on that stack's word is harmless).
     holder: AtomicPtr<Stack>,
     /// What it runs is a poll of a task: it will soon be back. Written by the holder.
@@ -94,6 +96,7 @@ impl Worker {
             id,
             shown: CachePadded::new(Shown {
                 level: AtomicU8::new(NO_LEVEL),
+                bound: AtomicU8::new(NO_LEVEL),
                 holder: AtomicPtr::new(ptr::null_mut()),
                 brief: AtomicBool::new(true),
                 hides: AtomicBool::new(true),
@@ -157,6 +160,26 @@ impl Worker {
         if self.shown.level.load(Ordering::Relaxed) != level {
             self.shown.level.store(level, Ordering::SeqCst);
         }
+    }
+
+    /// The holder has taken work of `level` out of a pool, which may show none any more.
+    pub(crate) fn set_bound(&self, level: u8) {
+        self.shown.bound.store(level, Ordering::SeqCst);
+    }
+
+    /// The holder has announced the level of that work.
+    #[inline]
+    pub(crate) fn arrived(&self) {
+        if self.shown.bound.load(Ordering::Relaxed) != NO_LEVEL {
+            self.shown.bound.store(NO_LEVEL, Ordering::SeqCst);
+        }
+    }
+
+    /// The level of what it has taken and that of what it serves, as a set of levels. In this order: whoever arrives announces the second
+    /// before it takes back the first.
+    pub(crate) fn levels_in_hand(&self) -> u64 {
+        let bound = self.shown.bound.load(Ordering::SeqCst);
+        1u64.checked_shl(u32::from(bound)).unwrap_or(0) | self.levels()
     }
 
     /// Whether what it runs is a poll of a task.
