@@ -4,15 +4,18 @@ mod common;
 #[path = "common/program.rs"]
 mod program;
 
-use common::{ends, fib, quiet};
+use common::{Random, ends, fib, quiet};
 use program::run_random;
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering::*},
 };
 use urgency::{
-    BuildError, Runtime,
-    policy::{Adaptive, Criterion, Kind, Order, Overflow, Parameters, Plan, PlanError, Schedule},
+    BuildError, LevelId, Runtime,
+    policy::{
+        Adaptive, Amount, Asking, Criterion, FixedShares, Kind, Order, Otherwise, Overflow,
+        Parameters, Pick, Plan, PlanError, Rounds, Schedule, Sharing, Victims,
+    },
     yield_far, yield_now,
 };
 
@@ -314,5 +317,108 @@ fn under_every_kind_random_programs_give_their_serial_results() {
             println!("{name}, {workers} workers, seed {seed}");
             ends(move || run_random(runtime, seed as u64, 60));
         }
+    }
+}
+
+fn one_of<T: Copy>(random: &mut Random, all: &[T]) -> T {
+    all[random.below(all.len() as u64) as usize]
+}
+
+fn any_kind(random: &mut Random) -> Kind {
+    let few = 1 + random.below(6) as usize;
+    let every = 1 + random.below(9) as u32;
+    let orders = [
+        Order::Oldest,
+        Order::Newest,
+        Order::Slot { most: every },
+        Order::Alternating,
+        Order::Mix {
+            newest: random.below(101) as u8,
+        },
+        Order::Reverse { every },
+        Order::Deepest,
+    ];
+    let steal = |victims, amount| Sharing::Steal {
+        victims,
+        amount,
+        least: few,
+    };
+    let request = |asking| Sharing::Request { asking, load: few };
+    let ways = [
+        steal(Victims::All, Amount::One),
+        steal(Victims::Neighbours(few), Amount::Half),
+        request(Asking::Simple),
+        request(Asking::Sticky),
+        request(Asking::Advertised),
+        Sharing::Deal,
+    ];
+    let overflows = [
+        Overflow::Grow,
+        Overflow::Wait,
+        Overflow::Shared(few),
+        Overflow::LockFree(few),
+    ];
+    let picks = [Pick::Random, Pick::Newest, Pick::Oldest];
+    match random.below(6) {
+        0 => Kind::Aging,
+        1 => Kind::Proactive {
+            owner: one_of(random, &picks),
+            thief: one_of(random, &picks),
+        },
+        _ => Kind::Queues(Plan {
+            order: one_of(random, &orders),
+            sharing: one_of(random, &ways),
+            capacity: one_of(random, &[1, few, 128]),
+            overflow: one_of(random, &overflows),
+            look: one_of(random, &[0, 1, every]),
+        }),
+    }
+}
+
+fn any_schedule(random: &mut Random, workers: usize) -> Schedule {
+    let parts: [f64; 4] = std::array::from_fn(|_| random.below(8) as f64 + 0.1);
+    let sum: f64 = parts.iter().sum();
+    let criterion = Criterion::from_shares(&parts.map(|part| part / sum)).unwrap();
+    let length = 1 + random.below(3_000_000);
+    let rounds = Rounds::new(criterion.clone()).with_length(length);
+    match random.below(6) {
+        0 => Schedule::Prompt,
+        1 => rounds.into(),
+        2 => rounds.independent(length).into(),
+        3 => {
+            let parameters = Parameters {
+                quantum: 50_000 + length,
+                utilisation: 0.1 + 0.1 * random.below(9) as f64,
+                growth: 1.1 + random.below(4) as f64,
+                initial: 1 + random.below(4) as usize,
+            };
+            Adaptive::new(4, parameters).unwrap().into()
+        }
+        4 if workers >= 4 => {
+            let more = workers - 3;
+            FixedShares::of_workers(&[1, 1, more, 1], Otherwise::Wait).into()
+        }
+        _ => FixedShares::new(&criterion, Otherwise::Donate).into(),
+    }
+}
+
+#[test]
+fn under_any_policies_random_programs_give_their_serial_results() {
+    quiet();
+    let seeds = if cfg!(debug_assertions) { 40 } else { 400 };
+    for seed in 0..seeds {
+        let mut random = Random::new(seed);
+        let workers = 1 + random.below(5) as usize;
+        let schedule = any_schedule(&mut random, workers);
+        let mut builder = Runtime::builder().workers(workers).levels::<Four>();
+        println!("seed {seed}: {workers} workers, {schedule:?}");
+        builder = builder.schedule(schedule);
+        for level in 0..4 {
+            let kind = any_kind(&mut random);
+            println!("  level {level}: {kind:?}");
+            builder = builder.pool_at(LevelId::new(level).unwrap(), kind);
+        }
+        let runtime = builder.build().unwrap();
+        ends(move || run_random(runtime, seed, 60));
     }
 }

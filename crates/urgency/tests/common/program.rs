@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    Handle, LevelId, Runtime, Shutdown, block_on, blocking, join, scope, spawn_at, spawn_fn_at,
-    time, yield_now,
+    Handle, LevelId, Runtime, Shutdown, block_on, blocking, join, net::UnixStream, scope, spawn_at,
+    spawn_fn_at, time, yield_now,
 };
 
 /// How many levels a program needs.
@@ -26,6 +26,8 @@ pub enum Program {
     Task(u64, Box<Program>),
     /// Run in its place, after that has given way in some manner.
     GiveWay(u64, Box<Program>),
+    /// A task of its own that writes its value into a socket, which is read here.
+    Wire(u64, Box<Program>),
     /// A task that nobody waits for: it is cancelled, dropped, or forgotten.
     Stray(u64, Box<Program>),
     /// Panics; caught around it.
@@ -40,13 +42,14 @@ impl Program {
             return Leaf(random.below(1000));
         }
         let mut sub = |size| Box::new(Program::random(random, size));
-        match size % 11 {
+        match size % 12 {
             0 | 1 => Join(Box::new([*sub(size / 2), *sub(size - size / 2 - 1)])),
             2 | 3 => Scope((0..4).map(|_| *sub(size / 4)).collect()),
             4 | 5 => Closure(size, sub(size - 1 - size / 16)),
             6 | 7 => Task(size, sub(size - 1 - size / 16)),
             8 => GiveWay(size, sub(size - 1)),
             9 => Stray(size, sub(size - 1)),
+            10 => Wire(size, sub(size - 1)),
             _ => Panics(sub(size - 1)),
         }
     }
@@ -64,7 +67,7 @@ impl Program {
                 .map(Program::value)
                 .fold(7, u64::wrapping_add),
             Closure(_, inner) | Task(_, inner) => inner.value().wrapping_add(1),
-            GiveWay(_, inner) | Stray(_, inner) => inner.value(),
+            GiveWay(_, inner) | Stray(_, inner) | Wire(_, inner) => inner.value(),
             Panics(inner) => inner.value() ^ 1,
         }
     }
@@ -106,6 +109,20 @@ impl Program {
                     ))),
                 }
                 inner.run(level)
+            }
+            Wire(n, inner) => {
+                let (here, there) = UnixStream::pair().unwrap();
+                let (program, at) = (inner.clone(), n % (level + 1));
+                let write = async move {
+                    let value = program.run(at).to_le_bytes();
+                    yield_now().await;
+                    // If the reader was cancelled, nobody reads.
+                    let _ = there.write_all(&value).await;
+                };
+                spawn_at(LevelId::new(at as u8).unwrap(), write).detach();
+                let mut value = [0; 8];
+                block_on(here.read_exact(&mut value)).unwrap();
+                u64::from_le_bytes(value)
             }
             Stray(n, inner) => {
                 let stray = start(inner, n % 2 == 0, *n, level);
