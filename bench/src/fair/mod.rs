@@ -7,8 +7,9 @@
 //!   requests a second, open loop, from a client in a process of its own, gives the response times. The shares are from the runtime's own accounting.
 //!   The top level uses little, and the sink gets what it leaves.
 //! - `fair-alone-<kernel>-<workers>` (Tables 2 and 3): the kernel without the sink, under the default policy and under a fair one, alone
-//!   and beside the echo.
+//!   and beside the echo. `again` is the default policy once more: what it differs from itself is noise.
 //! - `fair-shares-<workers>`: a minute of two levels that compute without end and the echo on top.
+//! - `fair-schedules-<workers>`: the same for 8 s under other schedules: prompt, and the adaptive family, whose shares nobody sets.
 //! - `fair-peers-<workers>` (Table 5): fib and the echo, without a sink, on ours, rayon, Tokio and Go; see `peers/`.
 //!
 //! In the experiments without a criterion for the paper's numbers of cores, 1 and 2 workers stand for its 70.
@@ -99,6 +100,7 @@ mod tables {
             }
         }
         all.extend(WORKERS.map(|workers| shares(scale, workers)));
+        all.extend(WORKERS.map(|workers| schedules(scale, workers)));
         all
     }
 
@@ -153,6 +155,7 @@ mod tables {
         )
         .contender("prompt", move || ours::alone(scale, which, workers, false))
         .contender("fair", move || ours::alone(scale, which, workers, true))
+        .contender("again", move || ours::alone(scale, which, workers, false))
         .contender("prompt-echo", move || {
             ours::beside_echo(scale, which, workers, false)
         })
@@ -192,5 +195,33 @@ mod tables {
         })
         .bar(Bar::at_most("20-50-30", "most_off_share", 0.02))
         .bar(Bar::at_most("20-50-30", "mean_ns", 1e6))
+    }
+
+    fn schedules(scale: Scale, workers: usize) -> Experiment {
+        let adaptive = |pool| move || ours::scheduled(scale, workers, Some(pool), None);
+        Experiment::new(
+            format!("fair-schedules-{workers}"),
+            format!("two endless levels and an echo for 8 s, by schedule, {workers} worker(s)"),
+        )
+        .table(
+            "prompt",
+            &[
+                "high_share",
+                "middle_share",
+                "low_share",
+                "mean_ns",
+                "p99_ns",
+                "unanswered",
+            ],
+        )
+        .contender("prompt", move || {
+            ours::scheduled(scale, workers, None, None)
+        })
+        .contender("20-50-30", move || {
+            ours::scheduled(scale, workers, None, Some([0.2, 0.5, 0.3]))
+        })
+        .contender("adaptive", adaptive("proactive-newest"))
+        .contender("adaptive-aging", adaptive("proactive-aging"))
+        .contender("adaptive-greedy", adaptive("aging"))
     }
 }

@@ -10,7 +10,10 @@ use std::hint::black_box;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use urgency::{Criterion, LevelId, Runtime};
+use urgency::{
+    Criterion, LevelId, Runtime,
+    policy::{Adaptive, Parameters, Schedule},
+};
 
 urgency::levels! {
     /// The paper's three.
@@ -164,17 +167,48 @@ pub fn beside_echo(scale: Scale, which: Which, workers: usize, fair: bool) -> Sa
 /// Two levels that compute without end below the echo. `most_off_share` is how far the worst level is off: the middle one also
 /// gets what the high one leaves.
 pub fn shares(scale: Scale, workers: usize, shares: [f64; 3]) -> Sample {
+    let length = Duration::from_millis(scale.pick(60_000, 300));
     let runtime = runtime(workers, Some(shares));
-    let echo = echo_load(serve_echo(&runtime)).start();
-    endless(&runtime, Middle);
-    endless(&runtime, Low);
-    std::thread::sleep(Duration::from_millis(100));
-    let before = ran(&runtime);
-    std::thread::sleep(Duration::from_millis(scale.pick(60_000, 300)));
-    let measured = shares_since(&runtime, before);
-    let [high, middle, low] = measured;
+    let (sample, [high, middle, low]) = beside(&runtime, length);
     let due_middle = shares[1] + (shares[0] - high);
     let off = (middle - due_middle).abs().max((low - shares[2]).abs());
-    let sample = with_shares(echo.end(), measured).with("most_off_share", off);
+    end(sample.with("most_off_share", off), runtime)
+}
+
+/// What a schedule between levels gives the same three: prompt, adaptive with I-Cilk's parameters over a pool, or fair.
+pub fn scheduled(
+    scale: Scale,
+    workers: usize,
+    pool: Option<&str>,
+    shares: Option<[f64; 3]>,
+) -> Sample {
+    let length = Duration::from_millis(scale.pick(8_000, 300));
+    let runtime = match pool {
+        None => runtime(workers, shares),
+        Some(pool) => {
+            let adaptive =
+                Adaptive::new(3, Parameters::default()).expect("parameters in their ranges");
+            Runtime::builder()
+                .workers(workers)
+                .levels::<Paper>()
+                .schedule(Schedule::Adaptive(adaptive))
+                .pool(pool.parse().expect("a pool policy's name"))
+                .build()
+                .expect("threads can be started")
+        }
+    };
+    let (sample, _) = beside(&runtime, length);
     end(sample, runtime)
+}
+
+/// The shares of what ran, and the echo's responses, for so long.
+fn beside(runtime: &Runtime, length: Duration) -> (Sample, [f64; 3]) {
+    let echo = echo_load(serve_echo(runtime)).start();
+    endless(runtime, Middle);
+    endless(runtime, Low);
+    std::thread::sleep(Duration::from_millis(100));
+    let before = ran(runtime);
+    std::thread::sleep(length);
+    let measured = shares_since(runtime, before);
+    (with_shares(echo.end(), measured), measured)
 }

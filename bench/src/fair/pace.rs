@@ -5,6 +5,9 @@
 //! the scheduler does. So a thread on each processor runs a serial fib(22) 50 times a second, 100 us each, in the class SCHED_FIFO where that is permitted,
 //! and measures its own processor time. It costs half a per cent of the machine, and
 //! what it cannot know is how much of it the caches are.
+//!
+//! The two processors differ as much from each other as each from itself a second later, and one worker is on one of them for as long as nothing moves it. So a
+//! processor's probes count by how busy it was (`/proc/stat`, in hundredths of a second).
 
 use crate::harness::machine;
 use crate::harness::timing::serial_fib;
@@ -23,7 +26,8 @@ const EVERY: Duration = Duration::from_millis(20);
 /// Probes under way.
 pub struct Pace {
     ends: Arc<AtomicBool>,
-    probes: Vec<JoinHandle<Vec<f64>>>,
+    /// Each with how busy its processor had been by then.
+    probes: Vec<(usize, f64, JoinHandle<Vec<f64>>)>,
 }
 
 impl Pace {
@@ -34,7 +38,7 @@ impl Pace {
         let processors = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu) == Ok(true));
         let probe = |cpu| {
             let ends = ends.clone();
-            thread::spawn(move || probe(cpu, &ends))
+            (cpu, busy(cpu), thread::spawn(move || probe(cpu, &ends)))
         };
         Pace {
             probes: processors.map(probe).collect(),
@@ -42,15 +46,31 @@ impl Pace {
         }
     }
 
-    /// The mean time of a probe in nanoseconds.
+    /// The mean time of a probe in nanoseconds, by how busy the processors were.
     pub fn end(self) -> f64 {
         self.ends.store(true, Relaxed);
-        let times = self.probes.into_iter().map(|probe| probe.join());
-        let times: Vec<f64> = times
-            .flat_map(|times| times.expect("a probe does not panic"))
-            .collect();
-        times.iter().sum::<f64>() / times.len() as f64
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (cpu, before, probe) in self.probes {
+            let times = probe.join().expect("a probe does not panic");
+            // Something, in a run that is shorter than what the kernel counts in.
+            let weight = (busy(cpu) - before).max(1.0);
+            sum += weight * times.iter().sum::<f64>() / times.len() as f64;
+            weights += weight;
+        }
+        sum / weights
     }
+}
+
+/// How long a processor has run processes since the start of the machine, in the kernel's unit.
+fn busy(cpu: usize) -> f64 {
+    let all = std::fs::read_to_string("/proc/stat").expect("the kernel counts");
+    let name = format!("cpu{cpu} ");
+    let line = all.lines().find_map(|line| line.strip_prefix(&name));
+    let mut times = line.expect("a processor has a line").split_whitespace();
+    let time = |text: Option<&str>| text.and_then(|t| t.parse::<f64>().ok());
+    let user = time(times.next()).expect("a time in user code");
+    user + time(times.next()).expect("a time in code that is nice")
+        + time(times.next()).expect("a time in the kernel")
 }
 
 fn probe(cpu: usize, ends: &AtomicBool) -> Vec<f64> {

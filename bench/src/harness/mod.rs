@@ -12,6 +12,7 @@
 
 mod child;
 mod experiment;
+mod figures;
 pub mod machine;
 mod options;
 mod picture;
@@ -34,8 +35,8 @@ pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
     if let Some(spec) = &options.load {
         return crate::client::main(spec);
     }
-    if let Some(record) = &options.draw {
-        return draw(record);
+    if !options.draw.is_empty() {
+        return draw(&options.draw);
     }
     let experiments = table(options.scale());
     if let Some(one) = &options.one {
@@ -60,8 +61,8 @@ pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
     run(&options, &chosen)
 }
 
-fn draw(record: &std::path::Path) -> ExitCode {
-    match picture::draw_all(record, std::path::Path::new("docs")) {
+fn draw(records: &[std::path::PathBuf]) -> ExitCode {
+    match picture::draw_all(records, std::path::Path::new("docs")) {
         Ok(written) => {
             written
                 .iter()
@@ -69,7 +70,7 @@ fn draw(record: &std::path::Path) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("urgency-bench: --draw {}: {error}", record.display());
+            eprintln!("urgency-bench: --draw {records:?}: {error}");
             ExitCode::FAILURE
         }
     }

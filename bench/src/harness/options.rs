@@ -51,9 +51,9 @@ pub struct Options {
     #[arg(long, value_name = "EXPERIMENT/CONTENDER")]
     pub one: Option<String>,
 
-    /// Draw throughput against tail latency from the raw samples in this file, into `docs/`, and stop.
+    /// Draw throughput against tail latency, and the fairness paper's figures, from the raw samples in this file (or in several), into `docs/`, and stop.
     #[arg(long, value_name = "FILE")]
-    pub draw: Option<PathBuf>,
+    pub draw: Vec<PathBuf>,
 
     /// Be a load client (used by experiments that need one in a process of its own).
     #[arg(long, hide = true)]

@@ -3,6 +3,7 @@
 //! Across: items per second, the median over the rounds. Up: p99 of an item's time, on a logarithmic scale. Right and low is good. Where no
 //! contender is both, the scheduler is a choice.
 
+use super::figures;
 use plotters::prelude::*;
 use serde_json::Value;
 use std::error::Error;
@@ -11,15 +12,23 @@ use std::path::{Path, PathBuf};
 const SIZE: (u32, u32) = (960, 600);
 const FONT: &str = "sans-serif";
 
-/// Draws every experiment with `per_s` and `p99_ns` of the record at `path` into `directory`. Returns what was written.
-pub fn draw_all(path: &Path, directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let record: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
-    let experiments = record["experiments"]
-        .as_array()
-        .ok_or("the file holds no experiments; it should be one that `urgency-bench` wrote")?;
+/// Draws every experiment with `per_s` and `p99_ns` of the records at `paths` into `directory`, and the figures of `figures.rs`. Returns what was written.
+pub fn draw_all(paths: &[PathBuf], directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut experiments = Vec::new();
+    for path in paths {
+        let mut record: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+        let Value::Array(held) = record["experiments"].take() else {
+            return Err(
+                "a file holds no experiments; it should be one that `urgency-bench` wrote".into(),
+            );
+        };
+        // Of one that was measured again the last samples are drawn.
+        experiments.retain(|old: &Value| held.iter().all(|new| new["name"] != old["name"]));
+        experiments.extend(held);
+    }
     std::fs::create_dir_all(directory)?;
-    let mut written = Vec::new();
-    for experiment in experiments {
+    let mut written = figures::draw_all(&experiments, directory)?;
+    for experiment in &experiments {
         let points = points(experiment);
         let (Some(name), false) = (experiment["name"].as_str(), points.is_empty()) else {
             continue;
