@@ -162,8 +162,7 @@ fn the_stretches_of_saturated_levels_are_the_reciprocals_of_their_shares() {
             schedule: Schedule::FairlyPrompt(Rounds::new(criterion).with_length(10_000)),
             ..Machine::default()
         };
-        let report = run(&dag, &machine).unwrap();
-        report
+        run(&dag, &machine).unwrap()
     };
     let base = of(&[0.0, 0.0, 1.0], 4_000_000).responses[1].time() as f64;
     for (shares, stretch) in [([0.5, 0.0, 0.5], 2.0), ([0.5, 0.25, 0.25], 4.0)] {
