@@ -7,7 +7,7 @@ use std::{
     hint,
     io::{Read, Write},
     sync::{
-        Arc,
+        Arc, Barrier,
         atomic::{AtomicBool, AtomicUsize, Ordering::*},
         mpsc,
     },
@@ -362,6 +362,67 @@ fn nothing_is_relieved_while_nothing_waits() {
         stop.store(true, Relaxed);
         handle.get().unwrap();
     });
+}
+
+/// Each stack comes to its own jobs itself.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn jobs_of_stacks_that_run_take_no_worker_from_anybody() {
+    ends(|| {
+        let runtime = runtime(2);
+        let ran = AtomicUsize::new(0);
+        runtime.run(|| {
+            urgency::scope(|scope| {
+                for _ in 0..30 {
+                    scope.spawn(|| {
+                        let since = std::time::Instant::now();
+                        while since.elapsed() < Duration::from_millis(3) {
+                            hint::spin_loop();
+                        }
+                        ran.fetch_add(1, Relaxed);
+                    });
+                }
+            });
+        });
+        assert_eq!(ran.into_inner(), 30);
+        assert_eq!(runtime.stats().total().reliefs, 0);
+    });
+}
+
+/// Each child waits until all have begun, and two workers begin two.
+#[test]
+fn public_jobs_behind_loops_of_their_own_stacks_get_a_worker_in_the_end() {
+    const CHILDREN: usize = 8;
+    for blocks in [false, true] {
+        ends(move || {
+            let runtime = runtime(2);
+            let stop = Arc::new(AtomicBool::new(false));
+            let other = endless(&runtime, LevelId::new(0).unwrap(), &stop);
+            let (begun, all) = (AtomicUsize::new(0), Barrier::new(CHILDREN));
+            runtime.run(|| {
+                urgency::scope(|scope| {
+                    for _ in 0..CHILDREN {
+                        scope.spawn(|| {
+                            begun.fetch_add(1, Relaxed);
+                            if blocks {
+                                all.wait();
+                            }
+                            while begun.load(Relaxed) < CHILDREN {
+                                hint::spin_loop();
+                            }
+                        });
+                    }
+                    // The other worker comes for one of them: then half of them are public.
+                    stop.store(true, Relaxed);
+                    while begun.load(Relaxed) == 0 {
+                        scheduling_point();
+                    }
+                });
+            });
+            other.get().unwrap();
+            assert!(runtime.stats().total().reliefs >= 1);
+        });
+    }
 }
 
 #[test]

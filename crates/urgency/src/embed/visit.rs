@@ -7,7 +7,11 @@
 //! 3. The visitor takes the result, or resumes the panic.
 
 use super::{Countdown, Host};
-use crate::fork::job::{Job, Kind, Payload};
+use crate::{
+    fork::job::{Job, Kind, Payload},
+    os::clock,
+    sched::here::{self, Departure},
+};
 use std::{
     cell::UnsafeCell,
     mem::{ManuallyDrop, MaybeUninit},
@@ -35,8 +39,16 @@ where
         ended: Countdown::new(1),
     };
     let job = host.taken((&raw const visit).cast());
-    host.shared.insert_job(job);
+    let visits = &host.shared.threads.visits;
+    let departure = if visits.are_short() {
+        Departure::Short
+    } else {
+        Departure::Long
+    };
+    let since = clock::now();
+    here::departing(departure, || host.shared.insert_job(job));
     visit.ended.wait();
+    visits.learn(clock::now().saturating_sub(since));
     // SAFETY: the countdown is over, so the result is written, and this is the only place that takes it.
     match unsafe { (*visit.result.get()).assume_init_read() } {
         Ok(result) => result,

@@ -327,8 +327,15 @@ impl Shared {
     /// The stack gives its worker away: all its jobs become stealable.
     pub(crate) fn share_all(&self, me: &Stack) {
         self.flush_ring(me);
-        if me.deque.bottom() != 0 && me.deque.publish(true) {
+        if me.deque.bottom() == 0 {
+            return;
+        }
+        if me.deque.publish(true) {
             self.insert_deque_as(me, Arrival::Suspended);
+        }
+        if self.threads.alarm.is_late() {
+            // This stack will not come to them soon.
+            self.arm_relief();
         }
     }
 }

@@ -8,7 +8,8 @@
 //! # Threads
 //!
 //! - A *spare* thread has nothing on its stack. It waits in the poller if somebody should be there, else
-//!   in its mailbox, in a last-in first-out list: the warmest is used first.
+//!   in its mailbox, in a last-in first-out list: the warmest is used first, of those that were last seen on the
+//!   processor that is wanted (`pop_spare_for`).
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A
 //!   spare beyond [`KEPT_SPARES`] ends.
 //! - If no thread can be had (the limit, or the system refuses), a stack that is to be abandoned simply
@@ -17,18 +18,21 @@
 
 use super::{
     Work,
+    alarm::Alarm,
+    here::{self, Departure},
+    patience::Patience,
     poll::Polled,
     shared::Shared,
     stack::{Delivery, Stack},
     thread_options::ThreadOptions,
     worker::Worker,
 };
-use crate::{chaos, os::clock, task::TaskRef};
+use crate::{chaos, os, task::TaskRef};
 use std::{
     io,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
 };
@@ -52,8 +56,10 @@ pub(crate) struct Threads {
     alive: AtomicUsize,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
-    relief_armed: AtomicBool,
+    pub(crate) alarm: Alarm,
     pub(crate) patience: Patience,
+    /// How long visits last.
+    pub(crate) visits: Patience,
 }
 
 impl Threads {
@@ -69,8 +75,9 @@ impl Threads {
             made: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
-            relief_armed: AtomicBool::new(false),
+            alarm: Alarm::new(),
             patience: Patience::default(),
+            visits: Patience::default(),
         }
     }
 
@@ -89,19 +96,6 @@ impl Threads {
     /// How many threads the runtime has now.
     pub(crate) fn alive(&self) -> usize {
         self.alive.load(Ordering::Acquire)
-    }
-
-    #[inline]
-    pub(crate) fn relief_armed(&self) -> bool {
-        self.relief_armed.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_relief_armed(&self) -> bool {
-        self.relief_armed.swap(true, Ordering::AcqRel)
-    }
-
-    pub(crate) fn relief_expired(&self) {
-        self.relief_armed.store(false, Ordering::Release);
     }
 }
 
@@ -144,7 +138,7 @@ impl Shared {
     /// Starts a worker that the caller claimed and has no work for: it will look by itself.
     pub(crate) fn start<'a>(&'a self, mut worker: &'a Worker) {
         loop {
-            if let Some(spare) = self.pop_spare() {
+            if let Some(spare) = self.pop_spare_for(worker) {
                 return self.deliver(worker, &spare);
             }
             if self.pollers.load(Ordering::SeqCst) == 0 {
@@ -236,9 +230,40 @@ impl Shared {
         locked(&self.threads.spares).pop()
     }
 
-    /// A spare thread to which the caller will deliver a worker; made if there is none.
+    /// As [`Shared::pop_spare`]: the newest that was last seen on a processor that is `wanted`, or else `second`, or
+    /// else anywhere. A woken thread often stays on the processor where it slept: while the processors are busy most
+    /// of the time, the kernel does not look for an idle one.
+    fn pop_spare_seen(
+        &self,
+        wanted: impl Fn(i32) -> bool,
+        second: impl Fn(i32) -> bool,
+    ) -> Option<Arc<Stack>> {
+        let mut spares = locked(&self.threads.spares);
+        let place = spares
+            .iter()
+            .rposition(|spare| wanted(spare.cpu()))
+            .or_else(|| spares.iter().rposition(|spare| second(spare.cpu())))
+            .or_else(|| spares.len().checked_sub(1))?;
+        Some(spares.remove(place))
+    }
+
+    /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
+    /// processor of a caller that goes on.
+    fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
+        let (left, here) = (worker.cpu(), os::thread::current_cpu());
+        match here::departure() {
+            Departure::None => {
+                self.pop_spare_seen(|cpu| cpu == left && cpu != here, |cpu| cpu != here)
+            }
+            Departure::Short => self.pop_spare_seen(|cpu| cpu == here, |_| true),
+            Departure::Long => self.pop_spare_seen(|cpu| cpu == left, |_| true),
+        }
+    }
+
+    /// A spare thread to which the caller, who is about to sleep, will deliver its worker; made if there is none.
     pub(crate) fn secure_spare(&self) -> Option<Arc<Stack>> {
-        self.pop_spare()
+        let here = os::thread::current_cpu();
+        self.pop_spare_seen(|cpu| cpu == here, |_| true)
             .or_else(|| self.spawn_thread(First::Receive))
     }
 
@@ -370,6 +395,7 @@ impl Shared {
             if too_many && !self.threads.are_brought() {
                 return Spare::End;
             }
+            me.note_cpu();
             spares.push(me.clone());
         }
         chaos::delay();
@@ -444,55 +470,4 @@ enum Spare<'a> {
     Worker(&'a Worker),
     Look,
     End,
-}
-
-/// How long a worker without work keeps searching before it goes idle.
-///
-/// Spinning pays if work comes within about the cost of a wake-up (30 to 50 µs here), and is waste
-/// otherwise. So the runtime remembers whether recent idle spans were that short: a saturating
-/// counter, as in a branch predictor. It is the ski-rental rule with a memory.
-///
-/// It also takes a processor that another thread may want, for instance the client that is to send the next
-/// request. A searcher that was preempted knows that, and then nobody spins for the next
-/// [`Patience::LOST`] short spans.
-#[derive(Debug, Default)]
-pub(crate) struct Patience(AtomicIsize);
-
-impl Patience {
-    /// An idle span shorter than this was worth waiting for, in nanoseconds.
-    const WORTH: f64 = 60_000.0;
-    /// How long to search if recent spans were short, in nanoseconds.
-    const LONG: f64 = 40_000.0;
-    /// How long to search if they were long.
-    const SHORT: f64 = 3_000.0;
-    const MOST: isize = 3;
-    const LOST: isize = 64;
-
-    /// An idle span of `ticks` ended.
-    pub(crate) fn learn(&self, ticks: u64) {
-        let short = ticks < clock::ticks(Self::WORTH);
-        let old = self.0.load(Ordering::Relaxed);
-        let new = match (short, old) {
-            (true, _) => (old + 1).min(Self::MOST),
-            (false, 1..) => old - 1,
-            (false, _) => old,
-        };
-        if new != old {
-            self.0.store(new, Ordering::Relaxed);
-        }
-    }
-
-    /// A searcher was preempted.
-    pub(crate) fn lose(&self) {
-        self.0.store(-Self::LOST, Ordering::Relaxed);
-    }
-
-    /// How many ticks to search.
-    pub(crate) fn ticks(&self) -> u64 {
-        match self.0.load(Ordering::Relaxed) {
-            1.. => clock::ticks(Self::LONG),
-            0 => clock::ticks(Self::SHORT),
-            _ => 0,
-        }
-    }
 }

@@ -20,6 +20,7 @@
 //! The protocols below them are types of their own, each with its rules and its model:
 //! [`attention`], [`suspension`], [`mailbox`], [`ready`], [`idle`], [`lookout`], [`preemption`], [`ring`], and the deque in `fork`.
 
+pub(crate) mod alarm;
 pub(crate) mod attention;
 pub(crate) mod idle;
 pub(crate) mod lookout;
@@ -72,7 +73,11 @@ pub(crate) mod find;
 #[cfg(not(urgency_loom))]
 pub(crate) mod hand_off;
 #[cfg(not(urgency_loom))]
+pub(crate) mod here;
+#[cfg(not(urgency_loom))]
 mod overflow;
+#[cfg(not(urgency_loom))]
+pub(crate) mod patience;
 #[cfg(not(urgency_loom))]
 mod personal;
 #[cfg(not(urgency_loom))]

@@ -14,8 +14,8 @@
 //! While all workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What becomes of work that waits for long is in `relief.rs`.
 
 use super::{
+    here,
     relief::note_run_time,
-    run,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
@@ -51,7 +51,7 @@ pub(crate) enum Polled<'a> {
 impl Shared {
     /// Whether somebody should be in the poller.
     fn needs_poller(&self) -> bool {
-        self.threads.relief_armed() || self.driver_if_made().is_some_and(|d| d.has_interest())
+        self.threads.alarm.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
     }
 
     /// Whether somebody should be in the poller, and nobody is.
@@ -151,7 +151,7 @@ impl Shared {
             };
             chaos::delay();
             let relief = outcome.relief;
-            let entries = run::in_batch(|| wake_all(&mut ready));
+            let entries = here::in_batch(|| wake_all(&mut ready));
             if relief {
                 self.relief_expired();
             }
@@ -204,7 +204,7 @@ impl Shared {
         let relief = driver
             .wait(false, &mut ready)
             .is_ok_and(|outcome| outcome.relief);
-        let entries = run::in_batch(|| wake_all(&mut ready));
+        let entries = here::in_batch(|| wake_all(&mut ready));
         self.batch_inserted(entries, true);
         if relief {
             self.relief_expired();

@@ -9,6 +9,14 @@
 //! beside other processes a thread in that class hardly runs, and it may hold a lock. Nothing expires while
 //! nothing waits.
 //!
+//! # Jobs of stacks that run
+//!
+//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker serves anything
+//! less urgent, nobody is kept from anything more urgent than what runs: the stacks come to their jobs themselves. Then
+//! the timer expires after [`LATE_PERIODS`] only (`alarm.rs`), and a stack loses its worker if it is blocked, or has run for
+//! [`JOBS_PERIODS`] since it was asked. Treated as work of others, as at first, the jobs of each parallel
+//! call of a few milliseconds had the thread in the poller called in, and a third thread take part.
+//!
 //! # Whose fault it was
 //!
 //! A stack whose worker relief took says so at its next scheduling point, on its own thread: what it runs, by the name of the
@@ -27,11 +35,20 @@ use crate::{
     fork::fence,
     os::{self, clock},
 };
-use std::sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 use urgency_policy::level::{LevelPolicy, Seat};
+
+/// After how many relief periods somebody looks if nothing waits but jobs of stacks that run.
+const LATE_PERIODS: u32 = 4;
+
+/// For how many relief periods a stack may then run without checking in.
+const JOBS_PERIODS: u32 = 16;
 
 /// How many relief periods a demotion lasts at most; then the thread has one in its usual class.
 const DEMOTED_PERIODS: u32 = 16;
@@ -61,35 +78,75 @@ impl Shared {
     /// Somebody must look at the busy workers within the relief period.
     #[inline]
     pub(crate) fn arm_relief(&self) {
-        if !self.closing.load(Ordering::Relaxed) && !self.threads.relief_armed() {
+        if !self.closing.load(Ordering::Relaxed) && !self.threads.alarm.is_soon() {
             self.arm_relief_cold();
         }
     }
 
     #[cold]
     fn arm_relief_cold(&self) {
-        if self.threads.set_relief_armed() {
-            return;
+        if self.threads.alarm.arm() {
+            self.set_timer(self.centre.until_expiry());
         }
+    }
+
+    fn set_timer(&self, after: Duration) {
         match self.driver() {
             Ok(driver) => {
-                driver.arm_relief(self.centre.until_expiry());
+                driver.arm_relief(after);
                 self.want_poller();
             }
             // The process is out of descriptors: no relief until it has some again.
-            Err(_) => self.threads.relief_expired(),
+            Err(_) => {
+                self.threads.alarm.expire();
+            }
         }
+    }
+
+    /// Something was inserted, and no worker is idle.
+    pub(crate) fn arm_for_queued(&self) {
+        if self.threads.alarm.is_soon() {
+            return;
+        }
+        match self.most_urgent_queued() {
+            Some(level) => self.arm_for(level),
+            // Hidden for a moment under a bit that is being cleared.
+            None => self.arm_relief(),
+        }
+    }
+
+    /// The most urgent that waits is at `level`.
+    pub(crate) fn arm_for(&self, level: u8) {
+        if !self.are_jobs_of_running(level) {
+            self.arm_relief();
+        } else if !self.closing.load(Ordering::Relaxed) && self.threads.alarm.arm_late() {
+            self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
+        }
+    }
+
+    /// All that waits at `level`, the most urgent with work, is jobs of stacks that run there, and no worker serves
+    /// anything less urgent.
+    fn are_jobs_of_running(&self, level: u8) -> bool {
+        let is_below = |worker: &Worker| worker.level() != NO_LEVEL && worker.level() > level;
+        if self.centre.is_on() || self.workers.iter().any(|worker| is_below(worker)) {
+            return false;
+        }
+        let deques = self
+            .stacks_at(level)
+            .filter(|stack| stack.queued.load(Ordering::Relaxed) >> level & 1 == 1);
+        self.queued(usize::from(level)) <= deques.count()
     }
 
     /// The relief timer expired. What polls that still run made ready lightly is announced.
     pub(crate) fn relief_expired(&self) {
         self.end_periods();
-        if self.rings_are_light && self.rearm_for_short_polls() {
+        let light = self.rings_are_light;
+        if light && self.threads.alarm.is_soon() && self.rearm_for_short_polls() {
             return;
         }
-        self.threads.relief_expired();
+        let was_soon = self.threads.alarm.expire();
         self.look_at_preempted(false);
-        if self.rings_are_light && fence::heavy() {
+        if light && was_soon && fence::heavy() {
             for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
                 if !stack.ring.is_empty() {
                     self.ready.announce(stack.level());
@@ -107,7 +164,10 @@ impl Shared {
         let lasts = |w: &Worker| {
             w.level() != NO_LEVEL && w.is_brief() && now.saturating_sub(w.since()) >= period
         };
-        if self.most_urgent_queued().is_none() || self.workers.iter().any(|w| lasts(w)) {
+        let waits = self
+            .most_urgent_queued()
+            .is_some_and(|level| !self.are_jobs_of_running(level));
+        if !waits || self.workers.iter().any(|w| lasts(w)) {
             return false;
         }
         if let Some(driver) = self.driver_if_made() {
@@ -130,6 +190,12 @@ impl Shared {
         self.end_demotions(level.is_some());
         let level = level?;
         let levels = self.ready.levels_after_writes();
+        let mut late = self.are_jobs_of_running(level);
+        let patience = if late {
+            RELIEF_PERIOD * JOBS_PERIODS
+        } else {
+            RELIEF_PERIOD / 2
+        };
         let mut taken = None;
         for worker in &self.workers {
             let serves = worker.level();
@@ -147,7 +213,10 @@ impl Shared {
             if !stack.attention.is_pending(CHECK_IN) {
                 note_run_time(stack);
                 stack.attention.request(CHECK_IN);
-            } else if taken.is_none() && (is_overrunning(stack, tid) || chaos::one_in(2)) {
+                // It does not come to its jobs soon.
+                late = late && !os::thread::is_blocked(tid);
+            } else if taken.is_none() && (is_overrunning(stack, tid, patience) || chaos::one_in(2))
+            {
                 // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
                 // other holder yet since an earlier taking.
                 let mark = &stack.relieved_at;
@@ -163,7 +232,11 @@ impl Shared {
                 taken = Some(relieved);
             }
         }
-        self.arm_relief();
+        if !late || taken.is_some() {
+            self.arm_relief();
+        } else {
+            self.arm_for(level);
+        }
         taken
     }
 
@@ -183,7 +256,7 @@ impl Shared {
                 return true;
             }
             let tid = stack.tid.load(Ordering::Relaxed);
-            if !is_overrunning(stack, tid) {
+            if !is_overrunning(stack, tid, RELIEF_PERIOD / 2) {
                 return true;
             }
             // A thread that blocks takes no processor from anybody, and may wake up holding a lock that
@@ -259,12 +332,12 @@ pub(super) fn note_run_time(stack: &Stack) {
 /// A stack was asked to check in and has not: did it run meanwhile, or does it sleep in a call that blocks?
 /// Or has the kernel given its processor to another process? Then another thread would not get it either,
 /// and relief would only make more threads.
-fn is_overrunning(stack: &Stack, tid: i32) -> bool {
+fn is_overrunning(stack: &Stack, tid: i32, patience: Duration) -> bool {
     let Some(now) = os::thread::cpu_time(tid) else {
         return true;
     };
     let ran = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-    ran >= RELIEF_PERIOD.as_nanos() as u64 / 2 || os::thread::is_blocked(tid)
+    ran >= patience.as_nanos() as u64 || os::thread::is_blocked(tid)
 }
 
 #[cfg(all(test, not(urgency_loom)))]

@@ -95,8 +95,10 @@ impl Shared {
 
     /// Arms the relief timer if anything is queued.
     pub(crate) fn watch_queued(&self) {
-        if !self.threads.relief_armed() && self.most_urgent_queued().is_some() {
-            self.arm_relief();
+        if !self.threads.alarm.is_soon()
+            && let Some(level) = self.most_urgent_queued()
+        {
+            self.arm_for(level);
         }
     }
 
@@ -118,6 +120,13 @@ impl Shared {
             return false;
         }
         self.ask_for_jobs(me, worker);
+        // What is seen without the barrier is there.
+        if self
+            .running_besides(me)
+            .any(|stack| !stack.deque.seems_empty())
+        {
+            return true;
+        }
         // A poll that has forked nothing has nothing to hide, and its first fork sees that this worker is idle: it says
         // that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
         if !self

@@ -11,7 +11,8 @@
 //!    principle. A worker that finds nothing by then has lost a look, not its place: it takes the work
 //!    first and abandons its stack only if it got some;
 //! 4. if nobody searches, an idle worker is started;
-//! 5. if there is none, the relief timer is armed: somebody must check in within a millisecond.
+//! 5. if there is none, the relief timer is armed: somebody must check in within a millisecond (or some, if all that waits
+//!    is jobs of stacks that run).
 //!
 //! A wake-up from inside a task's poll may skip step 4 once: the poll is about to end, and then this
 //! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If
@@ -27,6 +28,7 @@
 
 use super::{
     attention::{PREEMPT, SHARE},
+    here,
     idle::Idle,
     lookout::{Lookout, look_period},
     pool::{Entry, Pool},
@@ -199,8 +201,8 @@ impl Shared {
         if self.has_queues(level) {
             return self.insert_task_into_queues(task);
         }
-        let Some(task) = super::run::push_to_ring(self, task) else {
-            if self.rings_are_light && super::run::defer_wake_up(self) {
+        let Some(task) = here::push_to_ring(self, task) else {
+            if self.rings_are_light && here::defer_wake_up(self) {
                 self.inserted_lightly(level);
             } else {
                 self.inserted(level);
@@ -340,7 +342,7 @@ impl Shared {
     #[inline]
     fn inserted(&self, level: u8) {
         self.ready.announce(level);
-        if super::run::is_batch_of(self) {
+        if here::is_batch_of(self) {
             return;
         }
         if self.pools.len() > 1 {
@@ -349,7 +351,7 @@ impl Shared {
         if self.idle.searchers() != 0 && !self.centre.waits() {
             return;
         }
-        if super::run::defer_wake_up(self) {
+        if here::defer_wake_up(self) {
             self.arm_relief();
         } else {
             self.start_idle();
@@ -425,16 +427,15 @@ impl Shared {
         } else {
             self.claim_idle()
         };
-        self.start_claimed(claimed);
+        match claimed {
+            Some(worker) => self.start(worker),
+            None => self.arm_for_queued(),
+        }
     }
 
     /// As [`Shared::start_idle`], for something at these levels that is in no pool.
     pub(crate) fn start_idle_for(&self, levels: u64) {
-        self.start_claimed(self.claim_for(levels));
-    }
-
-    fn start_claimed(&self, claimed: Option<&Worker>) {
-        match claimed {
+        match self.claim_for(levels) {
             Some(worker) => self.start(worker),
             None => self.arm_relief(),
         }
@@ -461,6 +462,7 @@ impl Shared {
     /// Puts a worker that nobody uses into the idle set.
     pub(crate) fn release(&self, worker: &Worker) {
         worker.set_level(NO_LEVEL);
+        worker.note_cpu();
         worker.lap();
         self.idle.release(worker.id);
     }

@@ -25,7 +25,7 @@ use super::shared::Shared;
 use crate::{
     LevelId,
     os::clock,
-    sched::{run, stack::Stack},
+    sched::{here, run, stack::Stack},
     task::{LiveTasks, Schedule, TaskRef},
 };
 use std::{
@@ -231,7 +231,7 @@ impl Schedule for Shared {
             self.seize(task);
             return;
         }
-        task.set_ready_since(run::ready_stamp());
+        task.set_ready_since(here::ready_stamp());
         self.insert_task(task);
     }
 

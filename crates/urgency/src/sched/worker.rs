@@ -15,7 +15,7 @@ use std::{
     fmt, ptr,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering},
     },
 };
 
@@ -62,6 +62,8 @@ struct Shown {
     holder: AtomicPtr<Stack>,
     /// What it runs is a poll of a task: it will soon be back. Written by the holder.
     brief: AtomicBool,
+    /// The processor where it became idle last; -1 if unknown. Written by whoever releases it.
+    cpu: AtomicI32,
     /// Its stack may have jobs that it has not made public. Written by the holder.
     hides: AtomicBool,
     /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the centre.
@@ -99,6 +101,7 @@ impl Worker {
                 bound: AtomicU8::new(NO_LEVEL),
                 holder: AtomicPtr::new(ptr::null_mut()),
                 brief: AtomicBool::new(true),
+                cpu: AtomicI32::new(-1),
                 hides: AtomicBool::new(true),
                 seat: AtomicU8::new(PROMPT),
                 ahead: AtomicU64::new(0),
@@ -192,6 +195,17 @@ impl Worker {
     #[inline]
     pub(crate) fn set_brief(&self, brief: bool) -> bool {
         announce(&self.shown.brief, brief)
+    }
+
+    /// The processor where the worker became idle last; -1 if unknown.
+    pub(crate) fn cpu(&self) -> i32 {
+        self.shown.cpu.load(Ordering::Relaxed)
+    }
+
+    /// The worker becomes idle, on the calling thread's processor.
+    pub(crate) fn note_cpu(&self) {
+        let cpu = crate::os::thread::current_cpu();
+        self.shown.cpu.store(cpu, Ordering::Relaxed);
     }
 
     /// Whether its stack may have jobs that it has not made public. `false`: it polls a task that has not forked.

@@ -1,0 +1,180 @@
+//! What the scheduler knows of the calling thread without asking its stack: variables of the thread, read by insertions.
+//!
+//! - It polls a task: then the first thing that this makes ready may be left to the end of the poll (`shared.rs`,
+//!   step 4), goes into the ring of the polling stack, and has the poll's beginning as its time. And the poll has a budget.
+//! - It comes from the poller with a batch of wake-ups, which are counted.
+//! - It is about to wait for what it makes ready, and leaves its processor.
+
+use super::{shared::Shared, stack::Stack};
+use crate::{chaos, os::clock, task::TaskRef};
+use std::cell::Cell;
+
+/// Whether the calling thread polls a task, and may defer a wake-up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Polling {
+    No,
+    /// The next wake-up may be deferred to the end of the poll.
+    MayDefer,
+    Deferred,
+    /// The thread comes from the poller with a batch of wake-ups; so many entries were made.
+    Batch(usize),
+}
+
+/// Whether the calling thread is about to wait for what it makes ready, and how long such waits lasted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Departure {
+    None,
+    Short,
+    Long,
+}
+
+/// What this thread polls.
+struct Here {
+    polling: Cell<Polling>,
+    /// When the current poll or batch began, in ticks.
+    began: Cell<u64>,
+    /// How many operations the current poll may still do without waiting.
+    budget_left: Cell<u32>,
+    departure: Cell<Departure>,
+}
+
+thread_local! {
+    // One variable, used by `with`: `LocalKey::set` is a call.
+    static HERE: Here = const {
+        Here {
+            polling: Cell::new(Polling::No),
+            began: Cell::new(0),
+            budget_left: Cell::new(u32::MAX),
+            departure: Cell::new(Departure::None),
+        }
+    };
+}
+
+#[inline]
+fn polling() -> Polling {
+    HERE.with(|here| here.polling.get())
+}
+
+#[inline]
+fn set_polling(polling: Polling) {
+    HERE.with(|here| here.polling.set(polling));
+}
+
+/// How many operations on the primitives of `sync` one poll of a task may do that did not have to wait. A task whose
+/// channel is never empty would otherwise run for ever, before those of its own level.
+pub(crate) const BUDGET: u32 = 128;
+
+/// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
+#[inline]
+pub(crate) fn may_go_on() -> bool {
+    HERE.with(|here| {
+        if here.polling.get() == Polling::No {
+            return true;
+        }
+        let left = here.budget_left.get();
+        here.budget_left.set(left.saturating_sub(1));
+        left != 0
+    })
+}
+
+/// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
+/// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
+#[inline]
+pub(crate) fn defer_wake_up(shared: &Shared) -> bool {
+    let may_defer = polling() == Polling::MayDefer && !chaos::one_in(2);
+    let defers = may_defer && is_here(shared);
+    if defers {
+        set_polling(Polling::Deferred);
+    }
+    defers
+}
+
+/// The time at which something becomes ready now. Inside a poll, that poll's beginning: a clock reading
+/// costs as much as two locked instructions, and a poll that matters is short.
+#[inline]
+pub(crate) fn ready_stamp() -> u64 {
+    match polling() {
+        Polling::No => clock::now(),
+        _ => HERE.with(|here| here.began.get()),
+    }
+}
+
+/// A poll of a task begins at `now`.
+#[inline]
+pub(crate) fn begin_poll(now: u64) {
+    HERE.with(|here| {
+        here.polling.set(Polling::MayDefer);
+        here.began.set(now);
+        here.budget_left.set(BUDGET);
+    });
+}
+
+/// Whatever was run has ended. Whether it was a poll that deferred a wake-up.
+#[inline]
+pub(crate) fn end_poll() -> bool {
+    HERE.with(|here| here.polling.replace(Polling::No)) == Polling::Deferred
+}
+
+/// Makes something ready with `f` for which this thread is going to wait at once.
+pub(crate) fn departing(departure: Departure, f: impl FnOnce()) {
+    HERE.with(|here| here.departure.set(departure));
+    f();
+    HERE.with(|here| here.departure.set(Departure::None));
+}
+
+pub(crate) fn departure() -> Departure {
+    HERE.with(|here| here.departure.get())
+}
+
+/// Puts a task that a poll on this thread made ready into the ring of the polling stack. Gives it back if
+/// it belongs elsewhere, or the ring is full.
+#[inline]
+pub(crate) fn push_to_ring(shared: &Shared, task: TaskRef) -> Option<TaskRef> {
+    if !matches!(polling(), Polling::MayDefer | Polling::Deferred) || chaos::one_in(4) {
+        return Some(task);
+    }
+    Stack::with_current(|me| {
+        let mine = me.filter(|me| {
+            std::ptr::eq(me.runtime(), shared)
+                && me.level() == task.level()
+                && me.ring.push(task.as_raw().as_ptr(), task.ready_since())
+        });
+        match mine {
+            Some(_) => {
+                // The ring owns the reference now.
+                std::mem::forget(task);
+                None
+            }
+            None => Some(task),
+        }
+    })
+}
+
+/// Whether the calling thread belongs to `shared`.
+fn is_here(shared: &Shared) -> bool {
+    Stack::with_current(|me| me.is_some_and(|me| std::ptr::eq(me.runtime(), shared)))
+}
+
+/// Whether the calling thread inserts a batch into `shared`, and counts the entry.
+#[inline]
+pub(crate) fn is_batch_of(shared: &Shared) -> bool {
+    let Polling::Batch(entries) = polling() else {
+        return false;
+    };
+    let counts = is_here(shared);
+    if counts {
+        set_polling(Polling::Batch(entries + 1));
+    }
+    counts
+}
+
+/// Runs `f`, a batch of wake-ups on a thread from the poller, and returns how many entries it made.
+pub(crate) fn in_batch(f: impl FnOnce()) -> usize {
+    let before = HERE.with(|here| here.polling.replace(Polling::Batch(0)));
+    HERE.with(|here| here.began.set(clock::now()));
+    f();
+    match HERE.with(|here| here.polling.replace(before)) {
+        Polling::Batch(entries) => entries,
+        _ => 0,
+    }
+}
