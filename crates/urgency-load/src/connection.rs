@@ -28,6 +28,8 @@ pub struct Request {
     pub due: Due,
     /// A set: its version. A get: the lowest version that it may return.
     pub version: u32,
+    /// When it was made into bytes, just before the socket was given them.
+    pub sent: Instant,
 }
 
 /// Bytes that may wait for the socket before no further request is made into bytes.
@@ -97,7 +99,8 @@ impl Connection {
                 return;
             };
             let version = write(&due, &mut self.out);
-            self.under_way.push_back(Request { due, version });
+            let sent = Instant::now();
+            self.under_way.push_back(Request { due, version, sent });
         }
     }
 

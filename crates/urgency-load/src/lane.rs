@@ -13,6 +13,9 @@
 //! A run has a ramp, whose requests count for nothing, then the recorded time, then a grace in which replies are awaited. What is still without a reply
 //! then is `unanswered`, and its latency is the time that it waited, so a server that never answers does not look fast.
 //!
+//! Beside that latency stands the one from the time at which the request was *sent*: the difference between the two is the client's own delay, and what waited in the client because
+//! its connection had as many requests under way as it may. A thread that loses its processor also comes late to replies, which is in both.
+//!
 //! Nothing here depends on the runtime that may be under test: a plain thread, one epoll descriptor.
 
 use crate::arrivals::{Arrivals, Due as DueTimes};
@@ -439,7 +442,8 @@ impl<'a> Turn<'a> {
                 // The closed loop's last replies come after its end; its throughput is of its time.
                 let counts = due.since >= record_from && (is_open || now < end);
                 if counts {
-                    record.latency(due.command, latency);
+                    let from_send = now.saturating_duration_since(request.sent);
+                    record.latency(due.command, latency, from_send);
                     record.counts.answered += 1;
                 }
                 settle(shared, request, reply, record, counts)
@@ -463,7 +467,8 @@ impl<'a> Turn<'a> {
         for connection in &self.lane.connections {
             for due in connection.open_requests() {
                 if due.since >= self.record_from {
-                    self.record.latency(due.command, now - due.since);
+                    let waited = now - due.since;
+                    self.record.latency(due.command, waited, waited);
                     self.record.counts.unanswered += 1;
                 }
             }

@@ -97,6 +97,8 @@ pub struct Outcome {
     pub gets: Latency,
     /// Those of sets.
     pub sets: Latency,
+    /// All, from the time at which the request was sent, however late that was. Without a reply: the whole wait.
+    pub from_send: Latency,
     /// The client's own part.
     pub client: Health,
 }
@@ -109,13 +111,15 @@ impl Outcome {
         elapsed: Duration,
         records: Vec<Record>,
     ) -> Self {
-        let (mut gets, mut sets, mut lag) = (histogram(), histogram(), histogram());
+        let (mut gets, mut sets) = (histogram(), histogram());
+        let (mut from_send, mut lag) = (histogram(), histogram());
         let mut counts = Counts::default();
         let mut busy_share = 0f64;
         let (mut first_fault, mut class) = (None, String::new());
         for record in records {
             gets += record.gets;
             sets += record.sets;
+            from_send += record.from_send;
             lag += record.lag;
             counts.add(&record.counts);
             busy_share = busy_share.max(record.cpu.as_secs_f64() / elapsed.as_secs_f64());
@@ -145,6 +149,7 @@ impl Outcome {
             latency,
             gets: Latency::of(&gets),
             sets: Latency::of(&sets),
+            from_send: Latency::of(&from_send),
             client,
         }
     }

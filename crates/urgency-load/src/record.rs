@@ -67,6 +67,8 @@ pub struct Record {
     pub gets: Histogram<u64>,
     /// Latencies of sets.
     pub sets: Histogram<u64>,
+    /// Latencies from the time at which the request was sent, however late that was.
+    pub from_send: Histogram<u64>,
     /// How late the client itself came to each request.
     pub lag: Histogram<u64>,
     /// How often what happened.
@@ -85,6 +87,7 @@ impl Record {
         Record {
             gets: histogram(),
             sets: histogram(),
+            from_send: histogram(),
             lag: histogram(),
             counts: Counts::default(),
             first_fault: None,
@@ -93,13 +96,14 @@ impl Record {
         }
     }
 
-    /// Notes a latency.
-    pub fn latency(&mut self, command: Command, latency: Duration) {
+    /// Notes a latency, and how much of it came after the request was sent.
+    pub fn latency(&mut self, command: Command, latency: Duration, from_send: Duration) {
         let histogram = match command {
             Command::Get => &mut self.gets,
             Command::Set => &mut self.sets,
         };
         histogram.saturating_record(nanoseconds(latency));
+        self.from_send.saturating_record(nanoseconds(from_send));
     }
 
     /// Notes that the client came `late` to a request.

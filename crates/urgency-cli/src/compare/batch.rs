@@ -4,6 +4,7 @@
 //! are measured with real-time scheduling, too, which needs a privilege, memcached beside a job that was started with `nice -n 19`, and ours as a runtime is without
 //! `Builder::demote_preempted`. None of these has a bar.
 
+use super::calm::calmest;
 use super::process::Process;
 use super::rows::{Latencies, median};
 use super::turns::{Titled, Turns, take};
@@ -71,7 +72,11 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     };
     let pairs: Vec<_> = PAIRS.into_iter().filter(admitted).collect();
     let Turns { rows, failures } = take(options, "batch", &pairs, |round, pair| {
-        Ok(vec![one(options, pair, round, per_s)?])
+        let lag = |row: &Row| row.latencies.lag_p99;
+        let row = calmest(options, pair.title(), lag, || {
+            one(options, pair, round, per_s)
+        })?;
+        Ok(vec![row])
     })?;
     println!("\nBeside a parallel batch job, {per_s:.0} requests/s:");
     println!("{:36}{}  batch units/s", "", Latencies::HEADING);
@@ -86,7 +91,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let p99 = |pair, round| {
         let row = rows
             .iter()
-            .find(|row| row.pair == pair && row.round == round)?;
+            .find(|row| row.pair == pair && row.round == round && row.latencies.are_calm())?;
         Some(row.latencies.p99)
     };
     let in_round = |round| Some(p99(Pair::Urgency, round)? / p99(Pair::Memcached, round)?);

@@ -3,6 +3,7 @@
 //!
 //! The rates are shares of memcached's highest rate. A server that is far beyond its limit is not asked for more.
 
+use super::calm::calmest;
 use super::rows::{Latencies, median};
 use super::turns::{Titled as _, Turns, take};
 use super::{
@@ -56,7 +57,14 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             false => Serving::start(options, contender)?,
         };
         for share in SHARES {
-            let point = one(options, &mut serving, (contender, round, share), base)?;
+            // Beyond the highest rate the client is busy with what comes too late.
+            let lag = |point: &Point| match share > 1.0 {
+                true => 0.0,
+                false => point.latencies.lag_p99,
+            };
+            let point = calmest(options, contender.title(), lag, || {
+                one(options, &mut serving, (contender, round, share), base)
+            })?;
             let is_saturated = point.latencies.p50 > SATURATED;
             points.push(point);
             if is_saturated {
@@ -74,7 +82,8 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     println!("picture: {}", options.picture.display());
     let p99 = |contender, round| {
         let point = points.iter().find(|point| {
-            point.contender == contender && point.round == round && point.share == BAR
+            let is_it = point.contender == contender && point.round == round && point.share == BAR;
+            is_it && point.latencies.are_calm()
         })?;
         Some(point.latencies.p99)
     };

@@ -47,6 +47,8 @@ pub enum Error {
         /// The reason.
         cause: String,
     },
+    /// New keys could not be written beside the load.
+    Insert(io::Error),
     /// This process could not be bound to processors.
     Bind(io::Error),
 }
@@ -77,6 +79,9 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Error::File { path, cause } => write!(f, "{}: {cause}", path.display()),
+            Error::Insert(cause) => {
+                write!(f, "new keys cannot be written beside the load: {cause}")
+            }
             Error::Bind(cause) => {
                 write!(f, "the servers cannot be bound to --server-cpus: {cause}")
             }

@@ -11,6 +11,7 @@
 
 mod background;
 mod batch;
+mod calm;
 mod contender;
 mod curves;
 mod embedded;
@@ -77,7 +78,10 @@ impl Bar {
                 let (what, limit) = (&self.what, self.limit);
                 format!("{verdict:>6}  {what}: {value:.2} (bar {sign} {limit})")
             }
-            None => format!("{:>6}  {}: not measured", "MISSED", self.what),
+            None => format!(
+                "{:>6}  {}: not measured, or never calm",
+                "MISSED", self.what
+            ),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the parts' tables share: medians, and a latency as a row.
 
+use super::calm::LATE;
 use serde::{Deserialize, Serialize};
 use urgency_load::Outcome;
 
@@ -30,6 +31,8 @@ pub struct Latencies {
     pub p999: f64,
     /// The longest.
     pub max: f64,
+    /// From the time at which a request was sent, however late: 99 % not above this.
+    pub sent_p99: f64,
     /// How late the client itself was, 99 % not above this.
     pub lag_p99: f64,
     /// How busy the client was.
@@ -47,6 +50,7 @@ impl Latencies {
             p99: latency.p99_ms,
             p999: latency.p999_ms,
             max: latency.max_ms,
+            sent_p99: outcome.from_send.p99_ms,
             lag_p99: outcome.client.lag_p99_ms,
             client_busy: outcome.client.busy_share,
         }
@@ -62,19 +66,25 @@ impl Latencies {
             p99: of(|run| run.p99)?,
             p999: of(|run| run.p999)?,
             max: of(|run| run.max)?,
+            sent_p99: of(|run| run.sent_p99)?,
             lag_p99: of(|run| run.lag_p99)?,
             client_busy: of(|run| run.client_busy)?,
         })
     }
 
+    /// Whether the client kept up, so that these are the server's.
+    pub fn are_calm(&self) -> bool {
+        self.lag_p99 <= LATE
+    }
+
     /// The columns' names.
-    pub const HEADING: &str = "   p50 ms    p95 ms    p99 ms  p99.9 ms    lag p99";
+    pub const HEADING: &str = "   p50 ms    p95 ms    p99 ms  p99.9 ms   p99 sent    lag p99";
 
     /// The columns.
     pub fn columns(&self) -> String {
         format!(
-            "{:9.3} {:9.3} {:9.3} {:9.3} {:10.3}",
-            self.p50, self.p95, self.p99, self.p999, self.lag_p99
+            "{:9.3} {:9.3} {:9.3} {:9.3} {:10.3} {:10.3}",
+            self.p50, self.p95, self.p99, self.p999, self.sent_p99, self.lag_p99
         )
     }
 }

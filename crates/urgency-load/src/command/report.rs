@@ -105,6 +105,7 @@ pub fn outcome(outcome: &Outcome) -> String {
         ("all", &outcome.latency),
         ("gets", &outcome.gets),
         ("sets", &outcome.sets),
+        ("as sent", &outcome.from_send),
     ] {
         if latency.count > 0 {
             line(row(name, latency));

@@ -26,15 +26,15 @@ pub struct Stats {
     /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
     pub threads_refused: u64,
     /// How often a thread was demoted to the kernel's idle class: because it overran, or an event preempted it
-    /// ([`Builder::demote_preempted`](crate::Builder::demote_preempted)).
+    /// ([`Builder::demote_preempted`](crate::Builder::demote_preempted), which says what becomes of threads and processes that it makes meanwhile).
     pub demotions: u64,
     /// What lost its worker to relief, by the names of closures and futures, what went on for longest first. At most 256
     /// are told apart.
     pub overruns: Vec<Overrun>,
     /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
     pub real_time: bool,
-    /// Whether the system lets an overrunning thread be demoted, and come back. `false` also while it refuses the thread that
-    /// would find out.
+    /// Whether the system lets a thread be demoted, and come back: the latter takes `CAP_SYS_NICE` or an `RLIMIT_NICE` of 20, for the usual niceness.
+    /// `false` also while it refuses the thread that would find out.
     pub can_demote: bool,
 }
 

@@ -1,11 +1,12 @@
 //! Thread identity, and what the kernel's scheduler lets a process say about its own threads.
 //!
-//! All of it works without privileges, and each means is probed: where it is missing, the runtime does
-//! without. A probe changes the class of a thread of its own. What the kernel said is remembered; that no thread could be
+//! Each means is probed: where it is missing or not permitted, the runtime does without. A probe changes the class of a thread of its own. What the kernel said is remembered; that no thread could be
 //! had for the question is not, so the next who wants to know asks again.
 //!
 //! - *Demotion*: a thread that overruns goes to the idle scheduling class while it overruns, so that the
-//!   thread that got its worker runs first. The class can be left again (nice often cannot).
+//!   thread that got its worker runs first. To leave the class again the kernel wants what it wants for a lower niceness: a privilege,
+//!   or an `RLIMIT_NICE` of 20, which many systems do not give. Threads and processes inherit the class, with `SCHED_RESET_ON_FORK`, too: the flag is for
+//!   the real-time classes and negative niceness (tried on Linux 6.18).
 //! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
 //!   thread with a shorter slice than the running one preempts it at once; otherwise it may have to wait
 //!   until the running one has used up its own, 3 ms here. Its share of the processor stays the same.

@@ -285,14 +285,25 @@ impl Builder {
     }
 
     /// While events come for more urgent work, threads that they preempt are in the kernel's idle class
-    /// (`SCHED_IDLE`, no permission needed), so that the next event finds the processor at once. Without it the kernel shares
+    /// (`SCHED_IDLE`), so that the next event finds the processor at once. Without it the kernel shares
     /// the processor fairly between the thread that serves events and the one that it preempts, and the former waits for 3 ms now and then
     /// once it uses half of the time. The default is off.
     ///
     /// A thread comes back to its usual class a millisecond or two after the last event, when it goes on to other work, and for as long as it gets
-    /// less than a sixteenth of a processor: beside other busy processes, for instance, or when the urgent work takes all. Threads
-    /// and processes that less urgent code makes while its thread is in that class stay in it, since the kernel lets them inherit it; leave this off where that matters.
-    /// [`Stats::demotions`](crate::Stats::demotions) counts, [`Stats::can_demote`](crate::Stats::can_demote) says whether the system permits it.
+    /// less than a sixteenth of a processor: beside other busy processes, for instance, or when the urgent work takes all.
+    /// [`Stats::demotions`](crate::Stats::demotions) counts.
+    ///
+    /// # Permission
+    ///
+    /// Every thread may enter that class, but to leave it the kernel asks for `CAP_SYS_NICE`, or an `RLIMIT_NICE` that permits the thread's niceness:
+    /// 20 for the usual 0 (`ulimit -e 20`, `LimitNICE=+0` in a unit of systemd). Without it nothing is ever demoted, and [`Stats::can_demote`](crate::Stats::can_demote) says so.
+    ///
+    /// # Threads and processes that the program makes
+    ///
+    /// inherit the class of the thread that makes them, for good; the kernel's flag `SCHED_RESET_ON_FORK` does not change that for this class. The runtime's
+    /// own threads leave it. For others, where less urgent code makes them: let more urgent code or a thread of the program's own do that, or let them leave the class first
+    /// (`sched_setscheduler` with `SCHED_OTHER` at the beginning of the thread, or in [`pre_exec`](std::os::unix::process::CommandExt::pre_exec) of a process;
+    /// `chrt --other 0 COMMAND`). The same goes for code that relief has demoted because it overran, whatever is chosen here; it is rarer.
     ///
     /// ```
     /// let runtime = urgency::Runtime::builder().demote_preempted(true).build()?;

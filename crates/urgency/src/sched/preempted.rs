@@ -21,7 +21,7 @@
 //!
 //! - To promote the thread when its worker is given back: two system calls for each event, and the next event finds it in its usual class again. Beside a batch job at
 //!   45 thousand requests/s p95 was 1.3 to 1.9 ms, without all this 2.4, and 0.14 if it stays.
-//! - To do so always. Threads and processes inherit the class of the thread that makes them, and keep it; an overrunning thread makes them rarely, but
+//! - To do so always. Threads and processes inherit the class of the thread that makes them, and keep it, `SCHED_RESET_ON_FORK` or not; an overrunning thread makes them rarely, but
 //!   here all less urgent code runs in the idle class while events come. So the program has to ask for it.
 
 use super::{
