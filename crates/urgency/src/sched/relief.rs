@@ -189,7 +189,8 @@ impl Shared {
         self.demote_overrunning(level.is_some());
         self.end_demotions(level.is_some());
         let level = level?;
-        let levels = self.ready.levels_after_writes();
+        // Not the bits: that of a level whose last entry was taken stays until somebody looks there, and would cost its own stack the worker.
+        let levels = self.levels_queued();
         let mut late = self.are_jobs_of_running(level);
         let patience = if late {
             RELIEF_PERIOD * JOBS_PERIODS
