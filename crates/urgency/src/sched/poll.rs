@@ -241,7 +241,7 @@ impl Shared {
         let is_here = |w: &Worker| self.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
         let Some((worker, lender)) = victim.and_then(|victim| self.take_from(victim, 0)) else {
-            self.arm_relief();
+            self.arm_for(level);
             return None;
         };
         worker.at(level).promotions.add(1);
