@@ -130,17 +130,7 @@ fn children() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: Options,
-    }
-
-    fn options(line: &str) -> Options {
-        Line::parse_from(line.split_whitespace()).options
-    }
+    use crate::compare::options::parsed as options;
 
     #[test]
     fn of_measurements_in_which_the_client_was_late_the_least_late_counts() {

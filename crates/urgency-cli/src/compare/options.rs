@@ -143,3 +143,15 @@ impl Options {
         load
     }
 }
+
+/// The options that a command line gives, for the tests of the parts.
+#[cfg(test)]
+pub(super) fn parsed(line: &str) -> Options {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+    let line: Line = clap::Parser::parse_from(line.split_whitespace());
+    line.options
+}

@@ -69,22 +69,12 @@ fn order<C: Copy>(rounds: u32, contenders: &[C]) -> Vec<(u32, C)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use crate::compare::options::parsed as options;
 
     impl Titled for &'static str {
         fn title(self) -> &'static str {
             self
         }
-    }
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        options: Options,
-    }
-
-    fn options(line: &str) -> Options {
-        Line::parse_from(line.split_whitespace()).options
     }
 
     #[test]

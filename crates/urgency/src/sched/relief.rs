@@ -233,10 +233,10 @@ impl Shared {
                 taken = Some(relieved);
             }
         }
-        if !late || taken.is_some() {
-            self.arm_relief();
-        } else {
+        if late && taken.is_none() {
             self.arm_for(level);
+        } else {
+            self.arm_relief();
         }
         taken
     }
