@@ -18,14 +18,14 @@
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are types of their own, each with its rules and its model:
-//! [`attention`], [`suspension`], [`mailbox`], [`ready`], [`idle`], [`lookout`], [`preemption`], [`ring`], and the deque in `fork`.
+//! [`attention`], [`suspension`], [`mailbox`], [`ready`], [`idle`], [`lookout`], [`demotion`], [`ring`], and the deque in `fork`.
 
 pub(crate) mod alarm;
 pub(crate) mod attention;
+pub(crate) mod demotion;
 pub(crate) mod idle;
 pub(crate) mod lookout;
 pub(crate) mod mailbox;
-pub(crate) mod preemption;
 pub(crate) mod ready;
 pub(crate) mod ring;
 pub(crate) mod suspension;

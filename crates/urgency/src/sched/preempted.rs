@@ -14,8 +14,7 @@
 //!
 //! # Protocol
 //!
-//! Who is demoted, and who ends it, is `preemption.rs`, with its model. Relief has a flag of its own for those that overrun; who ends
-//! either demotion promotes the thread, which costs the other one at most its effect.
+//! Who is in that class, and who ends it, is `demotion.rs`, with its model. The stack enters the list after it was demoted; an expiry takes it from there before it looks.
 //!
 //! # Rejected
 //!
@@ -25,7 +24,7 @@
 //!   here all less urgent code runs in the idle class while events come. So the program has to ask for it.
 
 use super::{
-    preemption::Preemption,
+    demotion::PREEMPTED,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
 };
@@ -33,7 +32,7 @@ use crate::os;
 use std::{
     mem,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -51,7 +50,6 @@ pub(crate) struct Preempted {
 /// A stack's part of it.
 #[derive(Debug)]
 pub(crate) struct Lowering {
-    state: Preemption,
     /// An event has taken its worker since the last expiry.
     again: AtomicBool,
     /// How long its thread had run at the last expiry, in nanoseconds.
@@ -62,16 +60,10 @@ pub(crate) struct Lowering {
 impl Lowering {
     pub(crate) fn new() -> Self {
         Lowering {
-            state: Preemption::new(),
             again: AtomicBool::new(false),
             ran: AtomicU64::new(0),
             starves: AtomicBool::new(false),
         }
-    }
-
-    #[inline]
-    pub(crate) fn is_lowered(&self) -> bool {
-        self.state.is_lowered()
     }
 
     /// The thread has run for so long in all. Whether it starves.
@@ -90,15 +82,17 @@ impl Preempted {
         }
     }
 
+    /// Whether it was not in the list.
     fn list(&self, stack: &Arc<Stack>) -> bool {
-        let new = stack.lowering.state.list();
+        let mut stacks = self.locked();
+        let new = !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack));
         if new {
-            self.locked().push(stack.clone());
+            stacks.push(stack.clone());
         }
         new
     }
 
-    fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Stack>>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<Arc<Stack>>> {
         self.stacks.lock().expect("nothing panics under this lock")
     }
 }
@@ -111,23 +105,12 @@ impl Shared {
         }
         let lowering = &stack.lowering;
         lowering.again.store(true, Ordering::Relaxed);
-        if !lowering.is_lowered()
-            && !lowering.starves.load(Ordering::Relaxed)
-            && os::thread::demote(stack.tid.load(Ordering::Relaxed))
-        {
-            self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
-            let promote = || os::thread::promote(stack.tid.load(Ordering::Relaxed));
-            lowering.state.lower(|| stack.attention.is_taken(), promote);
+        if !stack.demotion.is_for(PREEMPTED) && !lowering.starves.load(Ordering::Relaxed) {
+            self.demote(stack, PREEMPTED);
         }
         if self.preempted.list(stack) {
             self.arm_relief();
         }
-    }
-
-    /// Ends the demotion of a thread that was preempted, if it is demoted.
-    pub(crate) fn raise(&self, stack: &Stack) {
-        let promote = || os::thread::promote(stack.tid.load(Ordering::Relaxed));
-        stack.lowering.state.raise(promote);
     }
 
     /// Relief expired, or the runtime closes (`all`): who starves, or was not preempted again, is in its usual class now.
@@ -138,12 +121,11 @@ impl Shared {
         let stacks = mem::take(&mut *self.preempted.locked());
         for stack in stacks {
             let lowering = &stack.lowering;
-            lowering.state.unlist();
             let again = lowering.again.swap(false, Ordering::Relaxed);
             let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed));
             let starves = lowering.look(ran.unwrap_or(0));
             if starves || !again || all {
-                self.raise(&stack);
+                stack.end_demotion(PREEMPTED);
             }
             if again && !all && self.preempted.list(&stack) {
                 self.arm_relief();

@@ -25,6 +25,7 @@
 
 use super::{
     attention::CHECK_IN,
+    demotion,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
@@ -262,20 +263,23 @@ impl Shared {
             }
             // A thread that blocks takes no processor from anybody, and may wake up holding a lock that
             // others wait for.
-            if os::thread::is_blocked(tid) || !os::thread::demote(tid) {
-                return false;
-            }
-            self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
-            chaos::delay();
-            stack.demoted.store(true, Ordering::SeqCst);
-            // It may have checked in meanwhile, and looked at `demoted` before it was set.
-            if stack.attention.is_taken() {
+            if !os::thread::is_blocked(tid) && self.demote(stack, demotion::OVERRAN) {
                 locked(&self.overrunning.demoted).push((stack.clone(), 0));
-            } else {
-                self.undo_demotion(stack);
             }
             false
         });
+    }
+
+    /// Puts the thread of a stack that has lost its worker into the idle class, for this reason. Whether it is there.
+    pub(super) fn demote(&self, stack: &Stack, reason: u8) -> bool {
+        let tid = stack.tid.load(Ordering::Relaxed);
+        if !os::thread::demote(tid) {
+            return false;
+        }
+        self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
+        let is_taken = || stack.attention.is_taken();
+        let promote = || os::thread::promote(tid);
+        stack.demotion.begin(reason, is_taken, promote)
     }
 
     /// The levels of the stacks that had not checked in at the last expiry since their worker was taken, and of those that were demoted for that. They
@@ -295,12 +299,12 @@ impl Shared {
         let mut ended = Vec::new();
         locked(&self.overrunning.demoted).retain_mut(|(stack, periods)| {
             *periods += 1;
-            if !stack.demoted.load(Ordering::SeqCst) {
+            if !stack.demotion.is_for(demotion::OVERRAN) {
                 return false;
             }
             let stays = waits && *periods < DEMOTED_PERIODS;
             if !stays {
-                self.undo_demotion(stack);
+                stack.end_demotion(demotion::OVERRAN);
                 ended.push(stack.clone());
             }
             stays

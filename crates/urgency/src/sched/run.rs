@@ -13,7 +13,7 @@
 use super::{
     StolenJob, Work,
     attention::{Entered, FULL, PREEMPT, SHARE},
-    here,
+    demotion, here,
     shared::Shared,
     stack::Stack,
     worker::Worker,
@@ -195,16 +195,15 @@ impl Shared {
     pub(crate) fn finish(&self, me: &Stack, what: Name) -> bool {
         match me.attention.enter() {
             Entered::Holding(requests) => {
-                if me.lowering.is_lowered() {
+                if me.demotion.is_for(demotion::ALL) {
                     // What comes next may be more urgent.
-                    self.raise(me);
+                    me.end_demotion(demotion::ALL);
                 }
                 self.account_running(me, requests);
                 true
             }
             Entered::Taken => {
-                self.undo_demotion(me);
-                self.raise(me);
+                me.end_demotion(demotion::ALL);
                 self.note_overrun(me, what);
                 self.flush_ring(me);
                 false

@@ -9,8 +9,8 @@
 //! through a worker's holder pointer (valid while the runtime lives: it keeps all its stacks).
 
 use super::{
-    attention::Attention, mailbox::Mailbox, ring::Ring, shared::Shared, suspension::Suspension,
-    worker::Worker,
+    attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, shared::Shared,
+    suspension::Suspension, worker::Worker,
 };
 use crate::{
     account::overruns::Name,
@@ -85,8 +85,7 @@ pub(crate) struct Stack {
     /// Where the thread may run, if a hand-off called it to its giver's processor. Written by whoever has the
     /// right to deliver.
     home: Mutex<Option<Processors>>,
-    /// Whether relief demoted the thread.
-    pub(crate) demoted: AtomicBool,
+    pub(crate) demotion: Demotion,
     pub(crate) lowering: super::preempted::Lowering,
     /// The number of a thread that the embedder brought, and one; else zero.
     number: AtomicUsize,
@@ -127,7 +126,7 @@ impl Stack {
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
-            demoted: AtomicBool::new(false),
+            demotion: Demotion::new(),
             lowering: super::preempted::Lowering::new(),
             number: AtomicUsize::new(0),
             shared,
@@ -160,6 +159,12 @@ impl Stack {
         self.tid
             .store(crate::os::thread::current_id(), Ordering::Relaxed);
         CURRENT.set(self);
+    }
+
+    /// Ends what there is of these reasons for which the thread was demoted.
+    pub(crate) fn end_demotion(&self, reasons: u8) {
+        let promote = || os::thread::promote(self.tid.load(Ordering::Relaxed));
+        self.demotion.end(reasons, promote);
     }
 
     /// Runs `f` as a plain thread of this stack's runtime: what it spawns and forks belongs there.

@@ -13,12 +13,12 @@
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work, run,
+    Work, demotion, run,
     shared::Shared,
     stack::{Delivery, Stack},
     worker::Worker,
 };
-use crate::{life::run_as, os};
+use crate::life::run_as;
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::level::LevelPolicy;
 
@@ -177,7 +177,7 @@ impl Shared {
         let given = lender.attention.give_back(worker.id);
         if given {
             // It never learns that its worker was away, nor that relief demoted its thread meanwhile.
-            self.undo_demotion(&lender);
+            lender.end_demotion(demotion::OVERRAN);
         } else {
             me.hold(worker);
         }
@@ -187,8 +187,7 @@ impl Shared {
     /// The worker was taken from this stack. Returns when it holds one again.
     #[cold]
     pub(crate) fn regain(&self, me: &Stack) {
-        self.undo_demotion(me);
-        self.raise(me);
+        me.end_demotion(demotion::ALL);
         if let Some(worker) = self.claim_for(1 << me.level()) {
             me.hold(worker);
             return;
@@ -222,13 +221,6 @@ impl Shared {
     fn goes_on(&self, me: &Stack) {
         if let Some(ticks) = me.no_longer_waits() {
             me.worker().at(me.level()).latency.record(ticks);
-        }
-    }
-
-    /// Ends the demotion of a stack's thread, if relief had demoted it.
-    pub(crate) fn undo_demotion(&self, stack: &Stack) {
-        if stack.demoted.swap(false, Ordering::SeqCst) {
-            os::thread::promote(stack.tid.load(Ordering::Relaxed));
         }
     }
 
