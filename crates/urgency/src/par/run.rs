@@ -16,7 +16,10 @@ use super::items::Items;
 use crate::{
     os::clock,
     runtime::as_stack,
-    sched::{attention::SHARE, run::check, stack::Stack},
+    sched::{
+        run::{check, is_asked_for_jobs},
+        stack::Stack,
+    },
 };
 
 /// A block that takes less time than this, in nanoseconds, is followed by one twice as long; if it takes less than a
@@ -66,7 +69,7 @@ fn blocks<I: Items, S: Sink<I::Item>>(
     loop {
         let len = items.len();
         if me.attention.is_wanted() {
-            if len > 1 && me.attention.is_pending(SHARE) {
+            if len > 1 && is_asked_for_jobs(me) {
                 return halves(items, sink, len / 2, grain);
             }
             check(me);

@@ -109,6 +109,13 @@ impl Attention {
         self.room() == 0
     }
 
+    /// Asked where there is no room: whether nobody wants anything, and only the next fork is to look around.
+    pub(crate) fn is_for_forks(&self) -> bool {
+        // Whoever cleared `room` wrote these before.
+        fence(Ordering::Acquire);
+        self.requests.load(Ordering::Relaxed) == 0 && self.word.load(Ordering::Relaxed) & TAKEN == 0
+    }
+
     /// The stack enters the scheduler and collects the pending requests.
     #[inline]
     pub(crate) fn enter(&self) -> Entered {
@@ -126,7 +133,7 @@ impl Attention {
     }
 
     /// The stack goes back to user code, holding the worker with this number, with room for `room`
-    /// jobs; zero makes its first scheduling point look around. Requests set meanwhile stay pending.
+    /// jobs; zero makes its first fork look around. Requests set meanwhile stay pending.
     #[inline]
     pub(crate) fn leave(&self, worker: usize, room: usize) {
         debug_assert_ne!(

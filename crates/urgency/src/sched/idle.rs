@@ -19,9 +19,10 @@
 //!   else searches, start the next idle worker: a woken one wakes the next.
 //!
 //! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the job to itself, while a worker goes idle that would
-//! have asked for it. A stack in a poll that has forked nothing says so (`Worker::hides_jobs`); at its first fork it first says
-//! otherwise, then looks whether anybody is hungry. The worker that goes idle is hungry first, then looks: one of them
-//! sees the other. Of a stack that may hide jobs it sees them behind a barrier on all processors.
+//! have asked for it. A stack without jobs that knows of somebody hungry says that it hides none (`Worker::hides_jobs`): when its poll begins, or when
+//! it answers a request. It has no room then, so its next fork comes in (`Attention::is_for_forks`), first says otherwise, and then looks whether
+//! anybody is hungry. The worker that goes idle is hungry first, then looks: one of them sees the other. Of a stack that may hide
+//! jobs it sees them behind a barrier on all processors.
 //!
 //! *Named race, "insert under release"*: the inserter looks at the set before the bit is there, the
 //! worker looks at the levels before the announcement is there. The two barriers exclude that both
@@ -184,6 +185,48 @@ mod loom_models {
             idle.stop_search();
             // If it may hide jobs the barrier on all processors follows, after which the job is seen.
             let seen = hides.load(SeqCst) && job.load(Relaxed);
+            let published = polls.join().unwrap();
+            assert!(seen || published, "the job is hidden while a worker sleeps");
+        });
+    }
+
+    /// A stack in a poll that began while nobody was hungry is asked for jobs while it has none, and forks later. Whether it said then that
+    /// it hides none or not, its fork is seen by who goes idle, or sees him.
+    #[test]
+    fn the_first_fork_after_an_answer_is_seen_by_who_goes_idle_or_sees_him() {
+        loom::model(|| {
+            let idle = Arc::new(Idle::new(2));
+            let hides = Arc::new(AtomicBool::new(true));
+            let (job, asked) = (
+                Arc::new(AtomicBool::new(false)),
+                Arc::new(AtomicBool::new(false)),
+            );
+            let (i, h, j, a) = (idle.clone(), hides.clone(), job.clone(), asked.clone());
+            let polls = thread::spawn(move || {
+                let is_hungry = || i.searchers() != 0 || i.any();
+                // The scheduling point.
+                let has_room = !is_hungry();
+                if !has_room {
+                    h.store(false, SeqCst);
+                }
+                // The fork.
+                j.store(true, Relaxed);
+                crate::fork::fence::light();
+                if has_room {
+                    return a.load(Relaxed);
+                }
+                h.store(true, SeqCst);
+                is_hungry()
+            });
+            idle.start_search();
+            idle.release(0);
+            idle.stop_search();
+            asked.store(true, Relaxed);
+            let mut seen = job.load(Relaxed);
+            if !seen && hides.load(SeqCst) {
+                crate::fork::fence::heavy();
+                seen = job.load(Relaxed);
+            }
             let published = polls.join().unwrap();
             assert!(seen || published, "the job is hidden while a worker sleeps");
         });

@@ -43,12 +43,16 @@ pub(crate) fn check(me: &Stack) {
 #[cold]
 #[inline(never)]
 pub(crate) fn check_cold(me: &Stack) {
+    let has_jobs = !me.deque.seems_empty();
+    if !has_jobs && me.attention.is_for_forks() && !chaos::one_in(2) {
+        return;
+    }
     let shared = me.runtime();
     // First of all, so that a searcher has its job while the rest is done.
-    let hungry = me.attention.is_pending(SHARE) || shared.is_anybody_hungry(me.level());
+    let hungry = has_jobs && is_asked_for_jobs(me);
     let published = hungry && me.deque.publish(false);
     let requests = shared.come_in(me);
-    if hungry || requests & SHARE != 0 || chaos::one_in(2) {
+    if has_jobs && (hungry || requests & SHARE != 0 || chaos::one_in(2)) {
         shared.share(me, published);
     }
     shared.give_way(me);
@@ -56,6 +60,11 @@ pub(crate) fn check_cold(me: &Stack) {
         shared.wait_for_room(me);
     }
     shared.go(me, me.level());
+}
+
+/// Whether somebody would take a job of `me`.
+pub(crate) fn is_asked_for_jobs(me: &Stack) -> bool {
+    me.attention.is_pending(SHARE) || me.runtime().is_anybody_hungry(me.level())
 }
 
 /// `task` is less urgent than it was. If its code runs on the calling thread, the stack gives way to what is more urgent now.
@@ -127,24 +136,40 @@ impl Shared {
     /// for attention is set, and the first scheduling point acts on it.
     #[inline]
     pub(crate) fn go(&self, me: &Stack, level: u8) {
-        self.expect_long(me, me.worker(), level);
-        self.go_at(me, level, clock::now(), me.deque.room());
+        let room = self.expect_long(me, me.worker(), level);
+        self.go_at(me, level, clock::now(), room);
     }
 
-    /// What `me` goes to run may be long, and fork.
+    /// What `me` goes to run may be long, and fork. Returns how much room for jobs it has.
     #[inline]
-    fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) {
+    fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
             self.rouse_resting();
         }
+        if me.deque.seems_empty() {
+            return self.room_to_begin(me, worker, level);
+        }
         let news = worker.set_hides_jobs(true);
         if self.is_anybody_hungry(level) {
-            if news && !me.deque.seems_empty() {
+            if news {
                 // Who went idle just before saw neither the job nor that there may be one.
                 self.share(me, false);
             }
             me.attention.request(SHARE);
         }
+        me.deque.room()
+    }
+
+    /// How much room for jobs `me` has, whose deque is empty: none if anybody is hungry. Then the next fork will look.
+    #[inline]
+    fn room_to_begin(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
+        let hungry = self.is_anybody_hungry(level)
+            || worker.set_hides_jobs(true) && self.is_anybody_hungry(level);
+        if hungry {
+            worker.set_hides_jobs(false);
+            return 0;
+        }
+        me.deque.room()
     }
 
     /// As [`Shared::go`], with a reading of the clock in hand, and with so much room for jobs.
@@ -286,23 +311,17 @@ impl Shared {
             .latency
             .record(now.saturating_sub(task.ready_since()));
         let is_closure = task.is_closure();
-        let mut room = me.deque.room();
-        if is_closure {
+        let room = if is_closure {
             counters.closures.add(1);
             me.set_urgent(false);
-            self.expect_long(me, worker, level);
+            self.expect_long(me, worker, level)
         } else {
             worker.set_brief(true);
-            if self.is_anybody_hungry(level)
-                || worker.set_hides_jobs(true) && self.is_anybody_hungry(level)
-            {
-                // Most polls fork nothing, and a request is two locked instructions: the first fork will look.
-                room = 0;
-                worker.set_hides_jobs(false);
-            }
             counters.tasks.add(1);
             here::begin_poll(now);
-        }
+            // Most polls fork nothing, and a request is two locked instructions.
+            self.room_to_begin(me, worker, level)
+        };
         self.go_at(me, level, now, room);
         let what = task.name();
         me.set_task(Some(task.as_raw()));

@@ -6,7 +6,7 @@
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
 //!    for the deques. A stack that did not answer sits in a long leaf: the worker comes back and takes
 //!    from it what is private (`Deque::steal` with `raise`). So no job stays hidden while a worker sleeps,
-//!    and every running stack keeps its SHARE request: the next job that is forked wakes a worker.
+//!    and every running stack keeps its SHARE request, or has no room: the next job that is forked wakes a worker.
 
 use super::{
     StolenJob, Work,
@@ -127,7 +127,7 @@ impl Shared {
         {
             return true;
         }
-        // A poll that has forked nothing has nothing to hide, and its first fork sees that this worker is idle: it says
+        // A poll that has forked nothing says so when it is asked, and its first fork sees that this worker is idle: it says
         // that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
         if !self
             .workers

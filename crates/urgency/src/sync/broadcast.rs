@@ -6,22 +6,27 @@
 //! others. Whoever wants backpressure uses an [`mpsc`](super::mpsc) for each receiver.
 //!
 //! A message is shared until it is received (portions.rs): the clone is made without the lock, and the last receiver gets the message
-//! itself. A receiver takes several messages out at a time; they count as received.
+//! itself. A receiver takes several messages out at a time; they count as received. What a message was in is used again.
+//!
+//! A receiver that waits has said so under the lock (`waits`), and only then a sender announces. So one whose receivers are behind
+//! touches nothing but what the lock guards.
 //!
 //! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their memory. Nobody blocks on the lock then, but two workers
-//! were no faster for it (88 and 91 ns a message for each of 4 receivers), and one was slower (32 and 30).
+//! were no faster for it (88 and 91 ns a message for each of 4 receivers, when each message was still announced), and one was slower (32 and 30).
 
 use super::{
     above,
     error::SendError,
     notify::Notify,
-    portions::{Portion, Portions},
+    portions::{Portion, Portions, Spare},
 };
+use crossbeam_utils::CachePadded;
 use std::{
     collections::VecDeque,
     error::Error,
     fmt,
     future::poll_fn,
+    mem,
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -30,7 +35,8 @@ const BATCH: usize = 16;
 
 struct Channel<T> {
     capacity: usize,
-    state: Mutex<State<T>>,
+    /// On lines of its own: a sender takes them from the receivers' processor for each message.
+    state: CachePadded<Mutex<State<T>>>,
     changed: Notify,
 }
 
@@ -41,6 +47,10 @@ struct State<T> {
     first: u64,
     senders: usize,
     receivers: usize,
+    /// A receiver waits, or was about to.
+    waits: bool,
+    /// For messages to come; no more than there were at one time.
+    spares: Vec<Spare<T>>,
 }
 
 impl<T> State<T> {
@@ -71,21 +81,30 @@ impl<T> Channel<T> {
         state.receivers += 1;
         Receiver {
             channel: self.clone(),
-            next: state.next(),
-            batch: VecDeque::new(),
+            taken: Taken {
+                next: state.next(),
+                batch: VecDeque::new(),
+                spares: Vec::new(),
+            },
         }
     }
 
-    /// Takes up to [`BATCH`] messages from the number `next` on for one receiver, which goes on to the next. Returns the first.
-    fn take(
-        &self,
-        next: &mut u64,
-        batch: &mut VecDeque<Portion<T>>,
-    ) -> Result<Portion<T>, TryRecvError> {
-        if let Some(message) = batch.pop_front() {
+    /// Takes up to [`BATCH`] messages out for one receiver, which goes on to the next. Returns the first. If there is none, the receiver
+    /// waits, if it `would_wait`.
+    fn take(&self, taken: &mut Taken<T>, would_wait: bool) -> Result<T, TryRecvError>
+    where
+        T: Clone,
+    {
+        if let Some(message) = taken.pop() {
             return Ok(message);
         }
+        let Taken {
+            next,
+            batch,
+            spares,
+        } = taken;
         let mut state = self.lock();
+        state.spares.append(spares);
         if *next < state.first {
             let missed = state.first - *next;
             *next = state.first;
@@ -94,16 +113,18 @@ impl<T> Channel<T> {
         let place = (*next - state.first) as usize;
         let end = state.messages.len().min(place + BATCH);
         if place >= end {
-            return Err(match state.senders {
-                0 => TryRecvError::Closed,
-                _ => TryRecvError::Empty,
-            });
+            if state.senders == 0 {
+                return Err(TryRecvError::Closed);
+            }
+            state.waits |= would_wait;
+            return Err(TryRecvError::Empty);
         }
         *next += (end - place) as u64;
         let messages = state.messages.range_mut(place..end);
         batch.extend(messages.map(Portions::take));
         state.pop_unwanted();
-        Ok(batch.pop_front().expect("there was one"))
+        drop(state);
+        Ok(taken.pop().expect("there was one"))
     }
 }
 
@@ -129,12 +150,14 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     );
     let channel = Arc::new(Channel {
         capacity,
-        state: Mutex::new(State {
+        state: CachePadded::new(Mutex::new(State {
             messages: VecDeque::new(),
             first: 0,
             senders: 1,
             receivers: 1,
-        }),
+            waits: false,
+            spares: Vec::new(),
+        })),
         changed: Notify::new(),
     });
     let sender = Sender {
@@ -142,8 +165,11 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     };
     let receiver = Receiver {
         channel,
-        next: 0,
-        batch: VecDeque::new(),
+        taken: Taken {
+            next: 0,
+            batch: VecDeque::new(),
+            spares: Vec::new(),
+        },
     };
     (sender, receiver)
 }
@@ -171,9 +197,14 @@ impl<T> Sender<T> {
             _oldest = state.messages.pop_front();
             state.first += 1;
         }
-        state.messages.push_back(Portions::new(message, wanted));
+        let spare = state.spares.pop();
+        let portions = Portions::new(spare, message, wanted);
+        state.messages.push_back(portions);
+        let waits = mem::take(&mut state.waits);
         drop(state);
-        self.channel.changed.notify_all();
+        if waits {
+            self.channel.changed.notify_all();
+        }
         Ok(wanted)
     }
 
@@ -230,18 +261,34 @@ impl<T> fmt::Debug for Sender<T> {
 /// The receiving side; each gets every message.
 pub struct Receiver<T> {
     channel: Arc<Channel<T>>,
-    /// The number of the next message that it wants.
+    taken: Taken<T>,
+}
+
+/// What a receiver has taken out.
+struct Taken<T> {
+    /// The number of the first message that it has not.
     next: u64,
-    /// Messages that it took out, but did not give yet.
+    /// Messages that it did not give yet.
     batch: VecDeque<Portion<T>>,
+    spares: Vec<Spare<T>>,
+}
+
+impl<T: Clone> Taken<T> {
+    /// The next message, if it is here.
+    fn pop(&mut self) -> Option<T> {
+        let (message, spare) = self.batch.pop_front()?.into_value();
+        self.spares.extend(spare);
+        Some(message)
+    }
 }
 
 impl<T> Receiver<T> {
     /// How many messages it could receive now.
     pub fn len(&self) -> usize {
         let state = self.channel.lock();
-        let left = state.next().saturating_sub(self.next.max(state.first));
-        self.batch.len() + left as usize
+        let from = self.taken.next.max(state.first);
+        let left = state.next().saturating_sub(from);
+        self.taken.batch.len() + left as usize
     }
 
     /// Whether it could receive no message now.
@@ -263,8 +310,7 @@ impl<T: Clone> Receiver<T> {
     /// If there is none now, or will be none, or if it was too slow.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         above::check();
-        let taken = self.channel.take(&mut self.next, &mut self.batch);
-        taken.map(Portion::into_value)
+        self.channel.take(&mut self.taken, false)
     }
 
     /// Waits for the next message.
@@ -279,18 +325,14 @@ impl<T: Clone> Receiver<T> {
     /// Dropping the future loses no message.
     pub async fn recv(&mut self) -> Result<T, RecvError> {
         poll_fn(|cx| above::begin(cx)).await;
-        let Receiver {
-            channel,
-            next,
-            batch,
-        } = self;
-        if let Some(message) = batch.pop_front() {
-            return Ok(message.into_value());
+        let Receiver { channel, taken } = self;
+        if let Some(message) = taken.pop() {
+            return Ok(message);
         }
         loop {
             let changed = channel.changed.notified();
-            match channel.take(next, batch) {
-                Ok(message) => return Ok(message.into_value()),
+            match channel.take(taken, true) {
+                Ok(message) => return Ok(message),
                 Err(TryRecvError::Lagged(missed)) => return Err(RecvError::Lagged(missed)),
                 Err(TryRecvError::Closed) => return Err(RecvError::Closed),
                 Err(TryRecvError::Empty) => changed.await,
@@ -312,9 +354,9 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         let mut state = self.channel.lock();
         state.receivers -= 1;
-        let from = self.next.saturating_sub(state.first) as usize;
+        let from = self.taken.next.saturating_sub(state.first) as usize;
         let unwanted = state.messages.range_mut(from..).map(Portions::take);
-        self.batch.extend(unwanted);
+        self.taken.batch.extend(unwanted);
         state.pop_unwanted();
         // The portions are given back without the lock: the drop of a message is anybody's code.
     }

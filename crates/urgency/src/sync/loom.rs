@@ -294,9 +294,9 @@ fn a_oneshot_that_both_sides_leave_at_once_is_freed_once() {
 #[test]
 fn a_value_in_portions_is_freed_once() {
     model(|| {
-        let mut portions = Portions::new(Arc::new(7), 3);
+        let mut portions = Portions::new(None, Arc::new(7), 3);
         let (one, two) = (portions.take(), portions.take());
-        let first = thread::spawn(move || *one.into_value());
+        let first = thread::spawn(move || *one.into_value().0);
         let second = thread::spawn(move || drop(two));
         drop(portions);
         assert_eq!(first.join().unwrap(), 7);

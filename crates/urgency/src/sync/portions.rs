@@ -8,9 +8,15 @@
 //! 1. `left` is the sum of the portions that exist, those in [`Portions`] included.
 //! 2. Whoever gives portions back makes `left` smaller by their number; who makes it zero frees the value.
 //! 3. Who has the only portion may move the value out: nobody is left who could make another.
+//!
+//! Whoever empties the allocation gets it as a [`Spare`], for the next value: a sender that allocates what another processor frees pays
+//! more for that than for the rest (10 of the 42 % of the samples that are a sender's were in `malloc`).
 
 use crate::facade::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release, fence};
-use std::{mem, ptr::NonNull};
+use std::{
+    mem::{self, MaybeUninit},
+    ptr::NonNull,
+};
 
 struct Shared<T> {
     left: AtomicUsize,
@@ -26,6 +32,9 @@ pub(super) struct Portions<T> {
 /// One portion of a value.
 pub(super) struct Portion<T>(NonNull<Shared<T>>);
 
+/// An allocation without a value.
+pub(super) struct Spare<T>(Box<MaybeUninit<Shared<T>>>);
+
 // SAFETY: as for an `Arc`: the value is read by several threads, and moved to or dropped by any of them.
 unsafe impl<T: Send + Sync> Send for Portions<T> {}
 // SAFETY: as above.
@@ -39,23 +48,40 @@ unsafe impl<T: Send + Sync> Sync for Portion<T> {}
 ///
 /// # Safety
 /// The caller has them, and does not use them again.
-unsafe fn give_back<T>(of: NonNull<Shared<T>>, count: usize) {
+unsafe fn give_back<T>(of: NonNull<Shared<T>>, count: usize) -> Option<Spare<T>> {
     // SAFETY: the portions keep it alive.
-    if unsafe { of.as_ref() }.left.fetch_sub(count, Release) == count {
-        fence(Acquire);
-        // SAFETY: made from a box, and no portion is left (rule 2).
-        drop(unsafe { Box::from_raw(of.as_ptr()) });
+    if unsafe { of.as_ref() }.left.fetch_sub(count, Release) != count {
+        return None;
     }
+    fence(Acquire);
+    // SAFETY: no portion is left (rule 2).
+    let mut spare = unsafe { emptied(of) };
+    // SAFETY: the value was written when the portions were made, and nobody has moved it out.
+    unsafe { spare.0.assume_init_drop() };
+    Some(spare)
+}
+
+/// The allocation, whose value is the caller's from now on.
+///
+/// # Safety
+/// No portion is left but the caller's, which is not used again.
+unsafe fn emptied<T>(of: NonNull<Shared<T>>) -> Spare<T> {
+    // SAFETY: made from a box of the same layout, and only the caller has it.
+    Spare(unsafe { Box::from_raw(of.as_ptr().cast()) })
 }
 
 impl<T> Portions<T> {
     /// `value` in `count` portions, of which there must be one at least.
-    pub(super) fn new(value: T, count: usize) -> Self {
+    pub(super) fn new(spare: Option<Spare<T>>, value: T, count: usize) -> Self {
         assert!(count > 0, "nobody would free it");
-        let shared = Box::new(Shared {
-            left: AtomicUsize::new(count),
-            value,
-        });
+        let empty = spare.map_or_else(Box::new_uninit, |spare| spare.0);
+        let shared = Box::write(
+            empty,
+            Shared {
+                left: AtomicUsize::new(count),
+                value,
+            },
+        );
         Portions {
             of: NonNull::from(Box::leak(shared)),
             count,
@@ -78,30 +104,34 @@ impl<T> Drop for Portions<T> {
     fn drop(&mut self) {
         if self.count > 0 {
             // SAFETY: they are here.
-            unsafe { give_back(self.of, self.count) };
+            drop(unsafe { give_back(self.of, self.count) });
         }
     }
 }
 
 impl<T: Clone> Portion<T> {
-    /// The value, or a clone if others have portions of it.
-    pub(super) fn into_value(self) -> T {
+    /// The value, or a clone if others have portions of it; with what is left of it, if this was the last.
+    pub(super) fn into_value(self) -> (T, Option<Spare<T>>) {
         // SAFETY: the portion keeps it alive.
         let shared = unsafe { self.0.as_ref() };
         if shared.left.load(Acquire) != 1 {
-            return shared.value.clone();
+            let value = shared.value.clone();
+            let of = self.0;
+            mem::forget(self);
+            // SAFETY: it is the one that this was.
+            return (value, unsafe { give_back(of, 1) });
         }
         let of = self.0;
         mem::forget(self);
-        // SAFETY: made from a box, and the only portion is ours (rule 3).
-        unsafe { Box::from_raw(of.as_ptr()) }.value
+        // SAFETY: the only portion is ours (rule 3), and nobody reads the value again.
+        unsafe { (std::ptr::read(&of.as_ref().value), Some(emptied(of))) }
     }
 }
 
 impl<T> Drop for Portion<T> {
     fn drop(&mut self) {
         // SAFETY: it is the one that this is.
-        unsafe { give_back(self.0, 1) };
+        drop(unsafe { give_back(self.0, 1) });
     }
 }
 
@@ -114,7 +144,7 @@ mod tests {
     fn the_value_is_freed_with_its_last_portion_wherever_that_is() {
         for order in 0..3 {
             let value = Arc::new(());
-            let mut portions = Portions::new(value.clone(), 3);
+            let mut portions = Portions::new(None, value.clone(), 3);
             let mut parts = vec![Some(portions.take()), Some(portions.take())];
             assert_eq!(portions.count(), 1);
             parts.rotate_left(order % 2);
@@ -123,7 +153,7 @@ mod tests {
                 assert_eq!(Arc::strong_count(&value), 2);
                 parts.clear();
             } else {
-                let cloned = parts[0].take().unwrap().into_value();
+                let cloned = parts[0].take().unwrap().into_value().0;
                 drop(parts);
                 assert_eq!(Arc::strong_count(&value), 3);
                 drop((cloned, portions));
@@ -135,12 +165,17 @@ mod tests {
     #[test]
     fn who_has_the_only_portion_gets_the_value_itself() {
         let value = Arc::new(());
-        let mut portions = Portions::new(value.clone(), 2);
+        let mut portions = Portions::new(None, value.clone(), 2);
         let (first, last) = (portions.take(), portions.take());
-        let cloned = first.into_value();
+        let (cloned, spare) = first.into_value();
+        assert!(spare.is_none(), "somebody has the value still");
         assert_eq!(Arc::strong_count(&value), 3);
-        let moved = last.into_value();
+        let (moved, spare) = last.into_value();
         assert_eq!(Arc::strong_count(&value), 3);
         drop((cloned, moved));
+        let again = Portions::new(spare, value.clone(), 1);
+        assert_eq!(Arc::strong_count(&value), 2);
+        drop(again);
+        assert_eq!(Arc::strong_count(&value), 1);
     }
 }
