@@ -12,6 +12,9 @@
 //!   processor that is wanted (`pop_spare_for`).
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A
 //!   spare beyond [`KEPT_SPARES`] ends.
+//! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before its maker goes on. So the maker touches the
+//!   stack only if the thread waits for a delivery of his, and names it then, since the delivery may come before it has named itself. (It always did: a
+//!   worker was delivered to a stack whose thread slept, and the thread that was woken had ended.)
 //! - If no thread can be had (the limit, or the system refuses), a stack that is to be abandoned simply
 //!   goes on, and a stack that must wait runs what is ready on top of itself. If the runtime has no thread
 //!   at all, tasks that nobody can run end with an error. `Stats::threads_refused` counts it.
@@ -328,7 +331,10 @@ impl Shared {
             .spawn(move || shared.run_thread(&theirs, number, first));
         match spawned {
             Ok(handle) => {
-                stack.set_thread(handle.thread().clone());
+                chaos::delay();
+                if matches!(first, First::Receive) {
+                    stack.set_thread(handle.thread().clone());
+                }
                 threads.peak.fetch_max(before + 1, Ordering::Relaxed);
                 Ok(stack)
             }
