@@ -196,6 +196,10 @@ fn all_workers_serve_the_level_of_their_round_though_its_jobs_are_private_and_ot
 }
 
 #[test]
+#[cfg_attr(
+    urgency_chaos,
+    ignore = "chaos has requests wait for whole time slices"
+)]
 fn a_level_that_uses_little_of_its_share_does_not_wait_for_the_rounds_of_others() {
     ends(|| {
         let runtime = runtime(1, &[0.3, 0.0, 0.7]);
