@@ -2,28 +2,37 @@
 
 use axum::{
     Extension, Json, Router,
+    body::{Bytes, HttpBody as Body},
     extract::Path,
     routing::{get, post},
 };
+use http_body::Frame;
+use http_body_util::Empty;
+use hyper::{Request, client::conn::http2};
 use serde::{Deserialize, Serialize};
 use std::{
+    convert::Infallible,
     future::{IntoFuture, pending},
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
-    time::Duration,
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
 };
 use urgency::{
     Handle, Runtime, Shared,
     net::{TcpListener, UnixListener},
-    time::sleep,
+    time::{Sleep, sleep, timeout},
 };
 use urgency_web::{
-    Serve, Served, serve,
+    Serve, Served,
+    rt::{Executor, Io},
+    serve,
     serve::{Listener, Peer},
 };
 
@@ -208,6 +217,121 @@ fn no_more_connections_than_the_limit_are_served_at_a_time() {
     let served = server.stop();
     assert_eq!((served.accepted, served.left), (20, 0));
     assert!((1..=3).contains(&seen.load(Ordering::SeqCst)));
+}
+
+/// Waits until the server ends a connection, and for no more than 20 seconds.
+fn is_ended(stream: &mut TcpStream) -> bool {
+    let limit = Some(Duration::from_secs(20));
+    stream.set_read_timeout(limit).unwrap();
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+    }
+}
+
+const IDLE: Duration = Duration::from_millis(30);
+
+#[test]
+fn connections_without_a_request_end_after_the_limit_whatever_they_send() {
+    let router = Router::new().route("/", get(|| async { "served" }));
+    let server = Server::with(router, |serve| serve.idle(IDLE));
+    let begin = Instant::now();
+    let mut silent = TcpStream::connect(server.address).unwrap();
+    let mut drip = TcpStream::connect(server.address).unwrap();
+    let mut between = TcpStream::connect(server.address).unwrap();
+    between.write_all(request("/").as_bytes()).unwrap();
+    assert!(read_answer(&mut between).ends_with("served"));
+    let mut later = between.try_clone().unwrap();
+    let drips = std::thread::spawn(move || {
+        let heads = [&mut drip, &mut later];
+        for head in heads {
+            let (begin, limit) = (Instant::now(), Duration::from_secs(20));
+            let mut bytes = b"GET / HTTP/1.1\r\nx: ".iter().chain([b'x'].iter().cycle());
+            while head.write_all(&[*bytes.next().unwrap()]).is_ok() {
+                assert!(begin.elapsed() < limit, "a head that never ends is read");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    assert!(is_ended(&mut silent));
+    assert!(begin.elapsed() >= IDLE);
+    drips.join().unwrap();
+    assert!(is_ended(&mut between));
+    assert_eq!(server.stop().left, 0);
+}
+
+#[test]
+fn a_request_under_way_is_not_idle_while_it_is_handled_nor_while_its_response_is_made() {
+    /// Three frames, each later than the limit.
+    struct Frames(u8, Pin<Box<Sleep>>);
+
+    impl Body for Frames {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            if self.0 == 3 {
+                return Poll::Ready(None);
+            }
+            ready!(self.1.as_mut().poll(cx));
+            self.0 += 1;
+            self.1 = Box::pin(sleep(IDLE * 3));
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"frame ")))))
+        }
+    }
+
+    let router = Router::new().route(
+        "/",
+        get(|| async {
+            sleep(IDLE * 3).await;
+            axum::body::Body::new(Frames(0, Box::pin(sleep(IDLE * 3))))
+        }),
+    );
+    let server = Server::with(router, |serve| serve.idle(IDLE));
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    // The end of an answer to HTTP/1.0 is the end of the connection.
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("frame frame frame "), "{answer}");
+    let served = server.stop();
+    assert_eq!((served.finished, served.cut), (1, 0));
+}
+
+#[test]
+fn a_client_that_does_not_read_its_answer_gives_its_place_back() {
+    let router = Router::new()
+        .route("/much", get(|| async { vec![0_u8; 64 << 20] }))
+        .route("/", get(|| async { "served" }));
+    let server = Server::with(router, |serve| serve.connections(1).idle(IDLE));
+    let mut lazy = TcpStream::connect(server.address).unwrap();
+    lazy.write_all(request("/much").as_bytes()).unwrap();
+    assert!(ask(server.address, "/").ends_with("served"));
+    assert_eq!(server.stop().cut, 1);
+}
+
+#[test]
+fn an_http_2_connection_without_requests_is_told_to_go() {
+    let router = Router::new().route("/", get(|| async { "served" }));
+    let server = Server::with(router, |serve| serve.idle(IDLE));
+    urgency::block_on(async {
+        let stream = urgency::net::TcpStream::connect(server.address).await;
+        let io = Io::new(stream.unwrap());
+        let (mut sender, connection) = http2::handshake(Executor::new(), io).await.unwrap();
+        let connection = urgency::spawn(connection);
+        let request = Request::get("http://test/").body(Empty::<Bytes>::new());
+        let response = sender.send_request(request.unwrap()).await.unwrap();
+        assert_eq!(response.status(), 200);
+        drop(response);
+        // The sender lives: it is the server who ends it.
+        assert!(timeout(Duration::from_secs(20), connection).await.is_ok());
+        assert!(sender.is_closed());
+    });
+    assert_eq!(server.stop().left, 0);
 }
 
 #[test]

@@ -11,11 +11,13 @@
 //!    `ReadBuf` in the place of Tokio's, so the address is compared; hyper's cursor cannot be exchanged for another's
 //!    buffer, because the buffer stays here.
 
+use crate::serve::Activity;
 use hyper::rt;
 use pin_project_lite::pin_project;
 use std::{
     io::{self, IoSlice},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -40,13 +42,26 @@ pin_project! {
     pub struct Io<T> {
         #[pin]
         inner: T,
+        // Who wants to know of writes.
+        activity: Option<Arc<Activity>>,
     }
 }
 
 impl<T> Io<T> {
     /// Around a stream.
     pub fn new(inner: T) -> Self {
-        Io { inner }
+        Io {
+            inner,
+            activity: None,
+        }
+    }
+
+    /// Around a stream whose writes are noted in `activity`.
+    pub(crate) fn noting(inner: T, activity: Arc<Activity>) -> Self {
+        Io {
+            inner,
+            activity: Some(activity),
+        }
     }
 
     /// The stream.
@@ -88,13 +103,23 @@ impl<T: AsyncRead> rt::Read for Io<T> {
     }
 }
 
+#[inline]
+fn note(activity: &Option<Arc<Activity>>) {
+    if let Some(activity) = activity {
+        activity.step();
+    }
+}
+
 impl<T: AsyncWrite> rt::Write for Io<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.project().inner.poll_write(cx, buffer)
+        let this = self.project();
+        let written = ready!(this.inner.poll_write(cx, buffer));
+        note(this.activity);
+        Poll::Ready(written)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -114,7 +139,10 @@ impl<T: AsyncWrite> rt::Write for Io<T> {
         cx: &mut Context<'_>,
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.project().inner.poll_write_vectored(cx, buffers)
+        let this = self.project();
+        let written = ready!(this.inner.poll_write_vectored(cx, buffers));
+        note(this.activity);
+        Poll::Ready(written)
     }
 }
 

@@ -14,5 +14,4 @@ mod timer;
 
 pub use executor::Executor;
 pub use io::Io;
-pub(crate) use timer::Kept;
 pub use timer::Timer;

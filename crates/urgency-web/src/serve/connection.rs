@@ -3,10 +3,11 @@
 use super::{
     Handshake,
     census::{End, Member, Phase},
+    idle::{Activity, Idle, Marking},
 };
 use crate::{
     BoxError,
-    rt::{Executor, Io, Kept},
+    rt::{Executor, Io},
 };
 use http::{Request, Response};
 use http_body::Body;
@@ -34,6 +35,7 @@ pub(super) struct Protocol<H> {
     pub(super) http: auto::Builder<Executor>,
     pub(super) handshake: H,
     pub(super) handshake_limit: Duration,
+    pub(super) idle: Duration,
 }
 
 /// Adds the peer to each request.
@@ -91,18 +93,23 @@ pub(super) async fn connection<S, B, H, T>(
         Some(Ok(Ok(stream))) => stream,
         Some(Ok(Err(_)) | Err(_)) => return member.end(End::Failed),
     };
-    let service = TowerToHyperService::new(service);
-    let (http, io) = (&protocol.http, Io::new(stream));
+    let activity = Arc::new(Activity::default());
+    let service = TowerToHyperService::new(Marking {
+        service,
+        activity: activity.clone(),
+    });
+    let (http, io) = (&protocol.http, Io::noting(stream, activity.clone()));
+    let idle = Idle::new(protocol.idle, activity);
     let end = if http.is_http1_available() {
         let connection = pin!(http.serve_connection_with_upgrades(io, service));
-        until_its_end(&mut member, connection, |connection| {
+        until_its_end(&mut member, idle, connection, |connection| {
             connection.graceful_shutdown();
         })
         .await
     } else {
         // The other form looks for HTTP/1 even if it is turned off.
         let connection = pin!(http.serve_connection(io, service));
-        until_its_end(&mut member, connection, |connection| {
+        until_its_end(&mut member, idle, connection, |connection| {
             connection.graceful_shutdown();
         })
         .await
@@ -110,16 +117,17 @@ pub(super) async fn connection<S, B, H, T>(
     member.end(end);
 }
 
-/// Polls a connection until it ends, and passes on what the census says.
+/// Polls a connection until it ends, passes on what the census says, and ends it when it is idle for too long.
 async fn until_its_end<C, E>(
     member: &mut Member,
+    mut idle: Idle,
     mut connection: Pin<&mut C>,
     finish: impl Fn(Pin<&mut C>),
 ) -> End
 where
     C: Future<Output = Result<(), E>>,
 {
-    let (mut phase, mut kept) = (Phase::Open, Kept::default());
+    let (mut phase, mut says_goodbye) = (Phase::Open, false);
     poll_fn(|cx| {
         while let Poll::Ready(next) = member.poll_phase(phase, cx) {
             phase = next;
@@ -129,7 +137,18 @@ where
                 Phase::Cut => return Poll::Ready(End::Cut),
             }
         }
-        let polled = kept.lend(|| connection.as_mut().poll(cx));
+        let mut polled = connection.as_mut().poll(cx);
+        if polled.is_pending() && idle.poll(cx).is_ready() {
+            finish(connection.as_mut());
+            polled = connection.as_mut().poll(cx);
+            if polled.is_pending() {
+                if says_goodbye || !idle.is_http2() {
+                    return Poll::Ready(End::Cut);
+                }
+                says_goodbye = true;
+                idle.begin_anew(cx);
+            }
+        }
         polled.map(|result| match result {
             Ok(()) => End::Finished,
             Err(_) => End::Failed,

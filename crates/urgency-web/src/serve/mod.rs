@@ -14,7 +14,8 @@
 //!
 //! With [`Serve::connections`] the loop stops accepting while so many connections live; more wait in the
 //! kernel's backlog, where they cost nothing, and then the kernel refuses. When the process is out of descriptors
-//! the loop pauses (see `accept.rs`) instead of spinning or ending.
+//! the loop pauses (see `accept.rs`) instead of spinning or ending. A connection without a request ends after
+//! [`Serve::idle`], whether it sends nothing, a request's head byte by byte, or does not read its answer.
 //!
 //! # The end
 //!
@@ -25,9 +26,11 @@
 mod accept;
 mod census;
 mod connection;
+mod idle;
 mod listener;
 
 pub use connection::Peer;
+pub(crate) use idle::Activity;
 pub use listener::Listener;
 
 use crate::{
@@ -109,7 +112,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Plain 
 /// Dropping the future closes the listener. Connections go on as tasks.
 pub fn serve<L: Listener, S>(listener: L, service: S) -> Serve<L, S> {
     let mut http = auto::Builder::new(Executor::new());
-    http.http1().timer(Timer::new());
+    // The server's own limit is in its place: see `idle.rs`.
+    http.http1().timer(Timer::new()).header_read_timeout(None);
     http.http2().timer(Timer::new());
     Serve {
         listener,
@@ -117,6 +121,7 @@ pub fn serve<L: Listener, S>(listener: L, service: S) -> Serve<L, S> {
         http,
         handshake: Plain {},
         handshake_limit: Duration::from_secs(10),
+        idle: Duration::from_secs(30),
         signal: Box::pin(future::pending()),
         level: None,
         connections: usize::MAX,
@@ -134,6 +139,7 @@ pub struct Serve<L, S, H = Plain> {
     http: auto::Builder<Executor>,
     handshake: H,
     handshake_limit: Duration,
+    idle: Duration,
     signal: Signal,
     level: Option<LevelId>,
     connections: usize,
@@ -163,9 +169,19 @@ impl<L, S, H> Serve<L, S, H> {
 
     /// The most connections at a time, at least one. Otherwise there is no limit but that on descriptors.
     ///
-    /// A client that keeps an idle connection open keeps its place as well, until the server's timeouts end it (see [`http`](Serve::http)).
+    /// A client that keeps an idle connection open keeps its place as well, until the limit of [`idle`](Serve::idle).
     pub fn connections(mut self, most: usize) -> Self {
         self.connections = most.max(1);
+        self
+    }
+
+    /// How long a connection may be without a request; 30 seconds otherwise. [`Duration::MAX`] is no limit.
+    ///
+    /// A request is under way from the last byte of its head until its response has been made and sent. A connection without one is
+    /// closed when nothing was sent on it for so long: a client has so much time for the first request's head, and for each
+    /// further one from the end of the response before. Handlers, and responses that go on for ever, are not limited by this.
+    pub fn idle(mut self, limit: Duration) -> Self {
+        self.idle = limit;
         self
     }
 
@@ -184,8 +200,8 @@ impl<L, S, H> Serve<L, S, H> {
 
     /// Sets options of HTTP/1 and HTTP/2.
     ///
-    /// The builder has a timer already. hyper's own defaults hold otherwise; the one for the headers of an
-    /// HTTP/1 request is 30 seconds. For HTTP/2 alone: `|http| *http = http.clone().http2_only()`.
+    /// The builder has a timer already. hyper's own defaults hold otherwise, but for the limit on the headers of an HTTP/1 request: it
+    /// is off, because [`idle`](Serve::idle) includes it. For HTTP/2 alone: `|http| *http = http.clone().http2_only()`.
     pub fn http(mut self, set: impl FnOnce(&mut auto::Builder<Executor>)) -> Self {
         set(&mut self.http);
         self
@@ -196,6 +212,7 @@ impl<L, S, H> Serve<L, S, H> {
         Serve {
             handshake,
             handshake_limit: limit,
+            idle: self.idle,
             listener: self.listener,
             service: self.service,
             http: self.http,
@@ -220,7 +237,7 @@ pub struct Served {
     /// Connections that ended with an error of the peer, of the network, of the protocol, or with a panic
     /// of the service.
     pub failed: u64,
-    /// Connections cut because they did not finish in time.
+    /// Connections cut because they did not finish in time, after the signal or after the limit of [`Serve::idle`].
     pub cut: u64,
     /// Connections that still ran when the server gave up waiting.
     pub left: usize,
@@ -248,6 +265,7 @@ where
             http,
             handshake,
             handshake_limit,
+            idle,
             mut signal,
             level,
             connections,
@@ -261,6 +279,7 @@ where
             http,
             handshake,
             handshake_limit,
+            idle,
         });
         let begin = |stream, peer| {
             if nodelay {
