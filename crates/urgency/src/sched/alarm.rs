@@ -9,7 +9,7 @@
 //! Only an expiry switches it off. Whoever finds that something waits arms it first and then sets the timer: a LATE one may become SOON at any time, and
 //! the timer is then set anew. A timer that expires when it was not meant to is a vain look.
 //!
-//! An insertion without a barrier (`shared.rs`) relies on SOON, and only an expiry of SOON owes it the barrier.
+//! An insertion without a barrier (`insert.rs`) relies on SOON, and only an expiry of SOON owes it the barrier.
 
 use crate::facade::atomic::{AtomicU8, Ordering};
 

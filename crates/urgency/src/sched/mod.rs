@@ -3,7 +3,8 @@
 //! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
 //! context:
 //!
-//! - [`shared`]: what all workers share, and the insertion of ready work (announce, alert, wake);
+//! - [`shared`]: what all workers share;
+//! - [`insert`]: how ready work gets in (announce, alert, wake);
 //! - [`find`]: how a worker finds its next work, asks for jobs, searches, and goes idle;
 //! - [`run`]: how work is run, and the scheduling point;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
@@ -74,6 +75,8 @@ pub(crate) mod find;
 pub(crate) mod hand_off;
 #[cfg(not(urgency_loom))]
 pub(crate) mod here;
+#[cfg(not(urgency_loom))]
+mod insert;
 #[cfg(not(urgency_loom))]
 mod overflow;
 #[cfg(not(urgency_loom))]

@@ -1,0 +1,217 @@
+//! Insertion: how ready work gets in.
+//!
+//! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, jobs are
+//! published) ends in [`Shared::inserted`]:
+//!
+//! 1. the entry is in the pool;
+//! 2. the level's bit is set (a full barrier);
+//! 3. every worker that serves a less urgent level is alerted through its attention word: the prompt
+//!    principle. A worker that finds nothing by then has lost a look, not its place: it takes the work
+//!    first and abandons its stack only if it got some;
+//! 4. if nobody searches, an idle worker is started;
+//! 5. if there is none, the relief timer is armed: somebody must check in within a millisecond (or some, if all that waits
+//!    is jobs of stacks that run).
+//!
+//! A wake-up from inside a task's poll may skip step 4 once: the poll is about to end, and then this
+//! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If
+//! the poll does not end, the relief timer starts the idle worker.
+//!
+//! Such an entry goes into the polling stack's own ring. In a runtime of one level it needs no barrier, which costs
+//! as much as the rest of a wake-up: its stack looks at it when the poll ends, and that return to the scheduler is a
+//! barrier. For a poll that does not end, the expiry of relief brings the barrier, to all processors (`fence::heavy`).
+//! With several levels, a less urgent worker may have to move up for the entry at once.
+//!
+//! A thread that comes from the poller inserts a *batch*: steps 3 to 5 follow when all entries are in, and
+//! not for the one that it is going to run itself.
+
+use super::{
+    attention::PREEMPT, here, pool::Entry, shared::Shared, stack::Stack, worker::NO_LEVEL,
+};
+use crate::{chaos, fork::fence, os::clock, task::TaskRef};
+use std::sync::{Arc, atomic::Ordering};
+use urgency_policy::pool::Arrival;
+
+impl Shared {
+    /// A task became ready.
+    #[inline]
+    pub(crate) fn insert_task(&self, task: TaskRef) {
+        let level = task.level();
+        if self.has_queues(level) {
+            return self.insert_task_into_queues(task);
+        }
+        let Some(task) = here::push_to_ring(self, task) else {
+            if self.rings_are_light && here::defer_wake_up(self) {
+                self.inserted_lightly(level);
+            } else {
+                self.inserted(level);
+            }
+            // Somebody may have taken the worker, and emptied the ring, before the push.
+            Stack::with_current(|me| {
+                if let Some(me) = me
+                    && me.attention.is_taken()
+                {
+                    self.flush_ring(me);
+                }
+            });
+            return;
+        };
+        self.pools[usize::from(level)].push(Entry::Task(task));
+        self.inserted(level);
+    }
+
+    /// Puts an entry into the pool of its level.
+    #[inline]
+    pub(crate) fn put(&self, level: u8, arrival: Arrival, entry: Entry) {
+        let pool = &self.pools[usize::from(level)];
+        match (pool.queues(), entry) {
+            (None, Entry::Stack(stack)) if arrival == Arrival::Abandoned => {
+                pool.push_mugging(stack);
+            }
+            (None, entry) => pool.push(entry),
+            (Some(queues), entry) => self.put_into_queues(queues, level, arrival, entry),
+        }
+        self.inserted(level);
+    }
+
+    /// What is left in the ring of `stack`, whose worker goes elsewhere, goes into the pool.
+    #[inline]
+    pub(crate) fn flush_ring(&self, stack: &Stack) {
+        if !stack.ring.is_empty() {
+            self.flush_ring_cold(stack);
+        }
+    }
+
+    #[cold]
+    fn flush_ring_cold(&self, stack: &Stack) {
+        while let Some(task) = super::find::pop_ring(stack) {
+            let level = task.level();
+            self.put(level, Arrival::Task, Entry::Task(task));
+        }
+    }
+
+    /// A stack's wait is over; the caller ended it and owes this entry. If a worker is idle, nothing
+    /// older waits, and the stack gets it directly: one wake-up instead of two.
+    pub(crate) fn resume(&self, stack: Arc<Stack>) {
+        stack.note_ready();
+        if let Some(worker) = self.claim_for(1 << stack.level()) {
+            if stack.suspension.claim() {
+                self.deliver(worker, &stack);
+            } else {
+                // Not simply back: a stack that started meanwhile saw nobody hungry.
+                self.start(worker);
+            }
+            return;
+        }
+        self.insert_resumable(stack);
+    }
+
+    /// Puts a resumable stack at the tail of its level's pool.
+    pub(crate) fn insert_resumable(&self, stack: Arc<Stack>) {
+        let level = stack.level();
+        self.put(level, Arrival::Resumable, Entry::Stack(stack));
+    }
+
+    /// Puts an abandoned stack into its level's mugging queue.
+    pub(crate) fn insert_abandoned(&self, stack: Arc<Stack>) {
+        let level = stack.level();
+        stack.note_ready();
+        self.put(level, Arrival::Abandoned, Entry::Stack(stack));
+    }
+
+    /// A stolen job goes back: no thread could be had for it.
+    pub(crate) fn insert_job(&self, job: super::StolenJob) {
+        let level = job.level;
+        self.put(level, Arrival::Task, Entry::Job(job));
+    }
+
+    /// The deque of `stack` has public jobs: it must be in the pool of their level. An entry from the time
+    /// when the stack ran something at another level is left where it is, and is stale.
+    pub(crate) fn insert_deque(&self, stack: &Stack) {
+        self.insert_deque_as(stack, Arrival::PublicJobs);
+    }
+
+    /// As [`Shared::insert_deque`], of a stack that is about to wait if that is what arrives.
+    pub(crate) fn insert_deque_as(&self, stack: &Stack, arrival: Arrival) {
+        let level = stack.level();
+        if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
+            chaos::delay();
+            self.put(level, arrival, Entry::Deque(stack.arc()));
+        }
+    }
+
+    /// Steps 2 to 5 of the module's text.
+    #[inline]
+    fn inserted(&self, level: u8) {
+        self.ready.announce(level);
+        if here::is_batch_of(self) {
+            return;
+        }
+        if self.pools.len() > 1 {
+            self.alert_below(level);
+        }
+        if self.idle.searchers() != 0 && !self.centre.waits() {
+            return;
+        }
+        if here::defer_wake_up(self) {
+            self.arm_relief();
+        } else {
+            self.start_idle();
+        }
+    }
+
+    /// As [`Shared::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
+    /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
+    #[inline]
+    fn inserted_lightly(&self, level: u8) {
+        fence::light();
+        if self.ready.levels() >> level & 1 == 0 {
+            self.ready.announce(level);
+        }
+        self.arm_relief();
+    }
+
+    /// A poll of `me` ended, behind the barrier of its return to the scheduler: an entry that it made lightly may be
+    /// hidden under a bit that was being cleared.
+    #[inline]
+    pub(crate) fn make_up(&self, me: &Stack) {
+        let level = me.level();
+        fence::behind_locked();
+        if self.ready.levels() >> level & 1 == 0 && !me.ring.is_empty() {
+            self.ready.announce(level);
+        }
+    }
+
+    /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
+    /// others are in for steps 3 to 5.
+    pub(crate) fn batch_inserted(&self, entries: usize, has_worker: bool) {
+        if entries > usize::from(has_worker)
+            && let Some(level) = self.most_urgent_queued()
+        {
+            self.rest_inserted(level);
+        }
+    }
+
+    /// Steps 3 to 5 for all that is in, at `level` and below.
+    pub(crate) fn rest_inserted(&self, level: u8) {
+        if self.pools.len() > 1 {
+            self.alert_below(level);
+        }
+        if self.idle.searchers() == 0 || self.centre.waits() {
+            self.start_idle();
+        }
+    }
+
+    /// Alerts every worker that serves something less urgent than `level`, or, in fair rounds, whose primary
+    /// level it is; not one that serves its primary level.
+    fn alert_below(&self, level: u8) {
+        for worker in &self.workers {
+            let serves = worker.level();
+            if serves != NO_LEVEL && worker.seat().is_drawn_by(level, serves) {
+                worker.want(level, clock::now());
+                if let Some(holder) = self.holder(worker) {
+                    holder.attention.request(PREEMPT);
+                }
+            }
+        }
+    }
+}
