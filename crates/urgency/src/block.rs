@@ -56,7 +56,7 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
         let shared = me.runtime();
         shared.come_in(me);
         waits.during(|| shared.suspend(me));
-        shared.go(me, me.level());
+        shared.go_on(me);
     }
 }
 
@@ -127,6 +127,6 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     // `f` forks goes to a stack of its own.
     let result = me.set_aside(|| catch_unwind(AssertUnwindSafe(f)));
     shared.regain(me);
-    shared.go(me, me.level());
+    shared.go_on(me);
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }

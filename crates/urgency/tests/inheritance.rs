@@ -137,6 +137,8 @@ fn wait_for_a_low_closure(wait: fn(&Runtime, &Arc<Mutex<usize>>, &Crowd) -> usiz
         until(|| holds.load(SeqCst));
         let tasks = crowd.start(&runtime);
         crowd.wait_for_steps();
+        // If its worker was taken it comes to its scheduling point when the kernel lets it, and is in no pool before.
+        until(|| runtime.stats().levels[usize::from(LevelId::from(Low).rank())].queued == 1);
         let steps = wait(&runtime, &mutex, &crowd);
         assert!(steps <= CROWD, "{steps} steps of what is less urgent");
         crowd.end(tasks);

@@ -191,7 +191,7 @@ impl Countdown {
             if self.left.load(Ordering::Acquire) != 0 {
                 shared.suspend(me);
             }
-            shared.go(me, me.level());
+            shared.go_on(me);
         }
     }
 }

@@ -366,7 +366,7 @@ pub fn give_way() -> Option<bool> {
             let shared = me.runtime();
             shared.come_in(me);
             let gave_way = shared.give_turn(me);
-            shared.go(me, me.level());
+            shared.go_on(me);
             gave_way
         })
     })

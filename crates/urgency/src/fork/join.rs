@@ -230,7 +230,7 @@ where
             if latch.wait(me) {
                 shared.suspend(me);
             }
-            shared.go(me, me.level());
+            shared.go_on(me);
         }
         hint::spin_loop();
     }

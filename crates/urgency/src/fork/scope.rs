@@ -249,7 +249,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             if self.remote.load(Ordering::Acquire) != 0 {
                 shared.suspend(me);
             }
-            shared.go(me, me.level());
+            shared.go_on(me);
         }
     }
 

@@ -26,7 +26,10 @@ use crate::{
     os::clock,
     task::{Ran, TaskRef},
 };
-use std::{mem::ManuallyDrop, sync::atomic::Ordering};
+use std::{
+    mem::ManuallyDrop,
+    sync::atomic::{Ordering, fence},
+};
 
 /// One dispatch in so many is timed on its own.
 const SAMPLE: u32 = 16;
@@ -59,7 +62,7 @@ pub(crate) fn check_cold(me: &Stack) {
     if requests & FULL != 0 {
         shared.wait_for_room(me);
     }
-    shared.go(me, me.level());
+    shared.go_on(me);
 }
 
 /// Whether somebody would take a job of `me`.
@@ -82,8 +85,11 @@ pub(crate) fn lowered(task: &TaskRef) {
         // What it made ready at the level that it had.
         shared.flush_ring(me);
         me.set_level(level);
+        fence(Ordering::SeqCst);
+        // Somebody may have raised it since, and the stack before it was lowered.
+        me.raise_level(task.level());
         shared.give_way(me);
-        shared.go(me, level);
+        shared.go_on(me);
     });
 }
 
@@ -132,12 +138,29 @@ impl Shared {
         }
     }
 
-    /// The stack goes to user code at `level`. Prompt: if more urgent work is ready by now, the request
-    /// for attention is set, and the first scheduling point acts on it.
+    /// The stack goes to user code, to begin something at `level`.
     #[inline]
     pub(crate) fn go(&self, me: &Stack, level: u8) {
         let room = self.expect_long(me, me.worker(), level);
+        self.begin_at(me, level);
         self.go_at(me, level, clock::now(), room);
+    }
+
+    /// The stack goes back to user code, at its level. That is not written: who raises it at this moment would be overruled for good.
+    #[inline]
+    pub(crate) fn go_on(&self, me: &Stack) {
+        let level = me.level();
+        let room = self.expect_long(me, me.worker(), level);
+        self.go_at(me, level, clock::now(), room);
+    }
+
+    #[inline]
+    fn begin_at(&self, me: &Stack, level: u8) {
+        if self.pools.len() > 1 && me.level() != level {
+            // The ring is of one level, the stack's.
+            self.flush_ring(me);
+        }
+        me.set_level(level);
     }
 
     /// What `me` goes to run may be long, and fork. Returns how much room for jobs it has.
@@ -172,18 +195,14 @@ impl Shared {
         me.deque.room()
     }
 
-    /// As [`Shared::go`], with a reading of the clock in hand, and with so much room for jobs.
+    /// The way out to user code, with a reading of the clock in hand, and with so much room for jobs. Prompt: if more urgent work
+    /// is ready by now, the request for attention is set, and the first scheduling point acts on it.
     #[inline]
     fn go_at(&self, me: &Stack, level: u8, now: u64, room: usize) {
         let worker = me.worker();
         if self.pools.len() > 1 {
             me.note_cpu();
-            if me.level() != level {
-                // The ring is of one level, the stack's.
-                self.flush_ring(me);
-            }
         }
-        me.set_level(level);
         worker.set_level(level);
         worker.arrived();
         if let Some(above) = self.drawn_by(worker, level) {
@@ -322,10 +341,16 @@ impl Shared {
             // Most polls fork nothing, and a request is two locked instructions.
             self.room_to_begin(me, worker, level)
         };
+        self.begin_at(me, level);
         self.go_at(me, level, now, room);
         let what = task.name();
         me.set_task(Some(task.as_raw()));
-        let ran = task.run();
+        let ran = task.run_then(|task| {
+            // Raised since its level was read, and before it was claimed: then nobody has told this stack.
+            if task.level() < level {
+                self.raise_stack(me, task.level());
+            }
+        });
         me.set_task(None);
         let deferred = here::end_poll();
         run_pushed_above(me, 0);

@@ -21,7 +21,7 @@
 //!
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
-use super::shared::Shared;
+use super::{attention::PREEMPT, demotion, shared::Shared};
 use crate::{
     LevelId,
     os::clock,
@@ -267,21 +267,25 @@ impl Shared {
     /// A running task was raised: the stack that runs it, if it waits or was abandoned, queues at the
     /// new level.
     fn raise_stack_of(&self, task: &TaskRef) {
-        let Some(stack) = self.threads.stack_of(task) else {
-            return;
-        };
-        let level = task.level();
-        if stack.level() <= level {
+        if let Some(stack) = self.threads.stack_of(task) {
+            self.raise_stack(&stack, task.level());
+        }
+    }
+
+    /// What runs on `stack` is at least as urgent as `level` now.
+    pub(crate) fn raise_stack(&self, stack: &Stack, level: u8) {
+        if !stack.raise_level(level) {
             return;
         }
-        stack.set_level(level);
+        // It was demoted for the sake of others; now they wait for it.
+        stack.end_demotion(demotion::ALL);
         if stack.deque.seems_public() {
-            self.insert_deque(&stack);
+            self.insert_deque(stack);
         }
-        if stack.suspension.is_resumable() {
-            self.insert_resumable(stack);
+        if stack.suspension.is_resumable_after_writes() {
+            self.insert_resumable(stack.arc());
         } else {
-            stack.attention.request(super::attention::PREEMPT);
+            stack.attention.request(PREEMPT);
         }
     }
 

@@ -368,8 +368,14 @@ impl Stack {
         self.level.load(Ordering::Relaxed)
     }
 
+    /// The stack begins a computation of this level.
     pub(crate) fn set_level(&self, level: u8) {
         self.level.store(level, Ordering::Relaxed);
+    }
+
+    /// The stack's task is at least as urgent as `level` now. By anybody. Whether that is news.
+    pub(crate) fn raise_level(&self, level: u8) -> bool {
+        self.level.fetch_min(level, Ordering::SeqCst) > level
     }
 
     /// Whether others may take a task out of this stack's ring.

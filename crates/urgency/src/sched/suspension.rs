@@ -20,10 +20,12 @@
 //!    `NOTIFIED`, so that the next attempt to suspend fails at once. No wake-up is lost; a stale one
 //!    costs a spurious return, and every wait is a loop.
 //! 3. Only `claim` leaves `RESUMABLE`.
+//! 4. A stack may be raised to a more urgent level at any time. Who makes it resumable reads its level afterwards, for the entry; who raises it looks
+//!    afterwards whether it is resumable, and if so makes a second entry, at the new level. Both behind a full barrier: one sees the other.
 
 use crate::{
     chaos,
-    facade::atomic::{AtomicU8, Ordering},
+    facade::atomic::{AtomicU8, Ordering, fence},
 };
 
 const RUNNING: u8 = 0;
@@ -69,6 +71,7 @@ impl Suspension {
     pub(crate) fn abandon(&self) {
         chaos::delay();
         self.0.fetch_or(RESUMABLE, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
         chaos::delay();
     }
 
@@ -86,7 +89,10 @@ impl Suspension {
                 .0
                 .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed)
             {
-                Ok(_) => return owes,
+                Ok(_) => {
+                    fence(Ordering::SeqCst);
+                    return owes;
+                }
                 Err(now) => old = now,
             }
         }
@@ -100,8 +106,9 @@ impl Suspension {
         old & RESUMABLE != 0
     }
 
-    /// Whether there is, or will be, an entry in a pool.
-    pub(crate) fn is_resumable(&self) -> bool {
+    /// Whether there is, or will be, an entry in a pool. Ordered after what the caller has written.
+    pub(crate) fn is_resumable_after_writes(&self) -> bool {
+        fence(Ordering::SeqCst);
         self.0.load(Ordering::Acquire) & RESUMABLE != 0
     }
 }
@@ -168,5 +175,29 @@ mod loom_models {
             waker.join().unwrap();
             assert!(!token.suspend(), "the wake-up was lost");
         });
+    }
+
+    /// Its level beside it, as in the stack: abandoned, or woken from a wait, and raised at the same time.
+    #[test]
+    fn a_stack_that_is_raised_as_it_becomes_resumable_has_an_entry_at_the_new_level() {
+        for waits in [false, true] {
+            loom::model(move || {
+                let token = Arc::new(Suspension::new());
+                assert!(!waits || token.suspend());
+                let level = Arc::new(AtomicUsize::new(2));
+                let (their_token, their_level) = (token.clone(), level.clone());
+                let raiser = thread::spawn(move || {
+                    their_level.fetch_min(0, SeqCst);
+                    their_token.is_resumable_after_writes()
+                });
+                if waits {
+                    assert!(token.wake());
+                } else {
+                    token.abandon();
+                }
+                let entry = level.load(Relaxed);
+                assert!(raiser.join().unwrap() || entry == 0);
+            });
+        }
     }
 }

@@ -12,6 +12,7 @@
 //! 2. *Raise*: lower the level; then, by a read-modify-write of the state word, look whether the
 //!    task is in a queue, and if so push a second entry, at the new level. The old entry stays
 //!    where it is and will be stale (state.rs, rule 3).
+//!    Or whether it runs, and if so tell the scheduler. Whoever runs the task has read its level before it claims it, and reads it again after that.
 //! 3. *Boost*: raise a task; if that changed it, read what it waits for and boost each of them.
 //!
 //! *boost against wait*: both go through the lock, so either the boost sees the note, or the wait,

@@ -27,12 +27,18 @@ struct Queue {
     levels: Mutex<Vec<u8>>,
     live: LiveTasks,
     released: AtomicUsize,
+    /// Whether it was told that a running task was raised.
+    told: AtomicBool,
 }
 
 impl Schedule for Queue {
     fn schedule(&self, task: TaskRef) {
         self.levels.lock().unwrap().push(task.level());
         self.entries.lock().unwrap().push_back(task);
+    }
+
+    fn raised(&self, _task: &TaskRef) {
+        self.told.store(true, Relaxed);
     }
 
     fn released(&self, task: &TaskRef) {
@@ -48,6 +54,7 @@ impl Queue {
             levels: Mutex::new(Vec::new()),
             live: LiveTasks::new(1),
             released: AtomicUsize::new(0),
+            told: AtomicBool::new(false),
         })
     }
 
@@ -398,6 +405,27 @@ fn a_raise_races_a_wake_up_and_an_entry_at_the_new_level_exists() {
         drop(handle);
         assert_eq!(outside.drops(), 1);
         assert_all_gone(&queue);
+    });
+}
+
+#[test]
+fn whoever_runs_a_task_learns_of_a_raise_before_it_has_ended() {
+    model(|| {
+        let queue = Queue::new();
+        let (task, handle) = new(std::future::ready(()), Arc::clone(&queue), 2);
+        let thread = thread::spawn({
+            let task = task.clone();
+            move || {
+                task.raise(0);
+                task.is_finished()
+            }
+        });
+        let mut level = 2;
+        assert_eq!(task.run_then(|task| level = task.level()), Ran::Finished);
+        let was_late = thread.join().unwrap();
+        assert!(was_late || level == 0 || queue.told.load(Relaxed));
+        queue.drain();
+        drop(handle);
     });
 }
 

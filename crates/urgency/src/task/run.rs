@@ -137,9 +137,15 @@ impl TaskRef {
 
     /// Claims the task and polls it once; the protocol is in the module text.
     pub(crate) fn run(self) -> Ran {
+        self.run_then(|_| ())
+    }
+
+    /// As [`run`](Self::run), with something to do once the task is claimed: who raises it from then on finds it running.
+    #[inline]
+    pub(crate) fn run_then(self, claimed: impl FnOnce(&TaskRef)) -> Ran {
         let header = self.header();
         match header.state.claim() {
-            Claim::Poll => {}
+            Claim::Poll => claimed(&self),
             Claim::Abandon(_) => {
                 self.abandon();
                 return Ran::Cancelled;
