@@ -25,7 +25,7 @@
 //!
 //! The most urgent level first; within a level, the order of entering. A waiter keeps its place when it
 //! is polled with another waker. Entering, granting and leaving take constant time: each list
-//! is doubly linked through the slots, and of lists there are as many as levels have ever waited here.
+//! is doubly linked through the slots (levels.rs).
 //!
 //! Wakers are given out to be woken or dropped after the lock is released: they are anybody's code.
 //!
@@ -34,37 +34,31 @@
 //! costs no allocation after that. Rejected: one list sorted by level, in which an urgent waiter would walk past
 //! all less urgent ones.
 
+use super::levels::{Levels, NONE};
 use crate::task::{caught, discard_payload};
 use std::task::Waker;
-
-/// End of a list, or of the chain of vacant slots.
-const NONE: u32 = u32::MAX;
 
 /// When nobody waits any more, a slab with more slots than this is freed.
 const KEPT_SLOTS: usize = 64;
 
 /// See the module's text.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Lists<N, G> {
     slots: Vec<Slot<N, G>>,
     /// Head of the chain of vacant slots, linked by `next`.
     vacant: u32,
     taken: u32,
-    /// By level, the most urgent first. A list may be empty.
-    lists: Vec<List>,
+    levels: Levels,
 }
 
+/// On a line of its own: whoever holds the lock touches as few as can be.
 #[derive(Debug)]
-struct List {
-    level: u8,
-    first: u32,
-    last: u32,
-}
-
-#[derive(Debug)]
+#[repr(align(64))]
 struct Slot<N, G> {
     state: State<N, G>,
     next: u32,
+    /// Stale if it is the first of its list.
     previous: u32,
     level: u8,
 }
@@ -95,14 +89,14 @@ impl<N, G> Lists<N, G> {
             slots: Vec::new(),
             vacant: NONE,
             taken: 0,
-            lists: Vec::new(),
+            levels: Levels::new(),
         }
     }
 
     /// Nobody waits. Somebody may have a grant that he did not take yet.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.lists.iter().all(|list| list.first == NONE)
+        self.levels.turn().is_none()
     }
 
     /// A new waiter, behind those of its level.
@@ -131,8 +125,8 @@ impl<N, G> Lists<N, G> {
     /// What the waiter whose turn it is needs.
     #[inline]
     pub(super) fn first(&self) -> Option<&N> {
-        let list = self.lists.iter().find(|list| list.first != NONE)?;
-        match &self.slots[list.first as usize].state {
+        let (_, first) = self.levels.turn()?;
+        match &self.slots[first as usize].state {
             State::Waiting(need, _) => Some(need),
             _ => unreachable!("only waiting slots are in a list"),
         }
@@ -140,15 +134,14 @@ impl<N, G> Lists<N, G> {
 
     /// The level of the waiter whose turn it is.
     pub(super) fn first_level(&self) -> Option<u8> {
-        let list = self.lists.iter().find(|list| list.first != NONE)?;
-        Some(list.level)
+        Some(self.levels.turn()?.0)
     }
 
     /// Puts all waiters into the lists of the levels that they have now; those of one level stay in their order.
     pub(super) fn sort(&mut self, level_of: impl Fn(&N) -> Option<u8>) {
         let mut waiting = Vec::new();
-        for list in &self.lists {
-            let mut place = list.first;
+        for (_, first) in self.levels.in_order() {
+            let mut place = first;
             while place != NONE {
                 waiting.push(place);
                 place = self.slots[place as usize].next;
@@ -182,8 +175,7 @@ impl<N, G> Lists<N, G> {
         slot.state = State::Waiting(need, waker);
         slot.previous = NONE;
         let level = slot.level;
-        let at = self.lists.binary_search_by_key(&level, |list| list.level);
-        let list = &mut self.lists[at.expect("a slot that waited has a list")];
+        let list = self.levels.of(level);
         let next = std::mem::replace(&mut list.first, place);
         if next == NONE {
             list.last = place;
@@ -195,8 +187,7 @@ impl<N, G> Lists<N, G> {
 
     /// Hands `grant` to the waiter whose turn it is, who is to be woken. `None`: nobody waits.
     pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
-        let list = self.lists.iter().find(|list| list.first != NONE)?;
-        let place = list.first;
+        let (_, place) = self.levels.turn()?;
         self.unlink(place);
         let granted = State::Granted(grant);
         match std::mem::replace(&mut self.slots[place as usize].state, granted) {
@@ -207,8 +198,7 @@ impl<N, G> Lists<N, G> {
 
     /// Takes out the waiter whose turn it is, who is to be woken and told (told.rs): its key names nothing from now on.
     pub(super) fn take_first(&mut self) -> Option<(N, Waker)> {
-        let list = self.lists.iter().find(|list| list.first != NONE)?;
-        let place = list.first;
+        let (_, place) = self.levels.turn()?;
         self.unlink(place);
         match self.free(place) {
             State::Waiting(need, waker) => Some((need, waker)),
@@ -226,11 +216,11 @@ impl<N, G> Lists<N, G> {
 
     /// The waker of the waiter whose turn it is, to be woken, and its level. It goes on waiting; until it is polled again it has no waker.
     pub(super) fn wake_first(&mut self) -> Option<(Waker, u8)> {
-        let list = self.lists.iter().find(|list| list.first != NONE)?;
-        match &mut self.slots[list.first as usize].state {
+        let (level, first) = self.levels.turn()?;
+        match &mut self.slots[first as usize].state {
             State::Waiting(_, waker) => {
                 let waker = std::mem::replace(waker, Waker::noop().clone());
-                Some((waker, list.level))
+                Some((waker, level))
             }
             _ => unreachable!("only waiting slots are in a list"),
         }
@@ -290,14 +280,7 @@ impl<N, G> Lists<N, G> {
     /// Puts a slot at the end of its level's list.
     fn link(&mut self, place: u32) {
         let level = self.slots[place as usize].level;
-        let list = match self.lists.binary_search_by_key(&level, |list| list.level) {
-            Ok(at) => &mut self.lists[at],
-            Err(at) => {
-                let (first, last) = (NONE, NONE);
-                self.lists.insert(at, List { level, first, last });
-                &mut self.lists[at]
-            }
-        };
+        let list = self.levels.of(level);
         let last = std::mem::replace(&mut list.last, place);
         if last == NONE {
             list.first = place;
@@ -316,12 +299,16 @@ impl<N, G> Lists<N, G> {
             level,
             ..
         } = self.slots[place as usize];
-        let at = self.lists.binary_search_by_key(&level, |list| list.level);
-        let list = &mut self.lists[at.expect("a waiting slot's level has a list")];
-        match previous {
-            NONE => list.first = next,
-            _ => self.slots[previous as usize].next = next,
+        let list = self.levels.of(level);
+        if list.first == place {
+            // The next one's line is not touched.
+            list.first = next;
+            if next == NONE {
+                list.last = NONE;
+            }
+            return;
         }
+        self.slots[previous as usize].next = next;
         match next {
             NONE => list.last = previous,
             _ => self.slots[next as usize].previous = previous,

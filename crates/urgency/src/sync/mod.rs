@@ -36,7 +36,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `lists.rs` | who waits, in which order, and what was handed over |
+//! | `lists.rs`, `levels.rs` | who waits, in which order, and what was handed over |
 //! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
 //! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
 //! | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
@@ -64,6 +64,7 @@ use const_fn;
 mod above;
 mod error;
 mod inherit;
+mod levels;
 mod lists;
 pub mod mpsc;
 mod notify;

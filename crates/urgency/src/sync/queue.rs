@@ -44,8 +44,9 @@ use std::task::Waker;
 /// Somebody is in the queue: see the module's rules.
 pub(super) const QUEUED: u64 = 1;
 
-/// See the module's text.
+/// See the module's text. What whoever has the lock reads and writes in any case is on one cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(super) struct WaitQueue<N, G = ()> {
     word: AtomicU64,
     lists: Mutex<Lists<N, G>>,
