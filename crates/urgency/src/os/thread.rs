@@ -13,6 +13,7 @@
 //! - *The processor of a hand-off*: a woken thread goes to an idle processor if there is one, which takes ten
 //!   times as long as a switch on this one (30 and 2 µs here). A thread that leaves its stack for more urgent work is about
 //!   to sleep; so the thread for that work is called to this processor, and may run everywhere again as soon as it runs.
+//! - *A stuck poll*: a thread that lost its processor in the middle of a poll is called to that of a worker that looks (`sched/fetch.rs`).
 //! - *The real-time class* for that thread instead, if the program asks for it and the system permits it.
 
 #[cfg(target_os = "linux")]
@@ -104,6 +105,18 @@ mod imp {
         here.set(cpu);
         sched_setaffinity(Some(pid), &here).ok()?;
         Some(home)
+    }
+
+    /// A thread of this process, which waits for a processor, comes to the calling thread's. `false`: it may not run here, or only
+    /// on one processor.
+    pub(crate) fn bring_here(tid: i32) -> bool {
+        let Some(home) = call_here(tid) else {
+            return false;
+        };
+        let pid = rustix::thread::Pid::from_raw(tid);
+        // It may have been forbidden some of them meanwhile; the kernel takes those that are left.
+        let _ = rustix::thread::sched_setaffinity(pid, &home);
+        true
     }
 
     /// The calling thread may run on all these processors again.
@@ -240,6 +253,10 @@ mod imp {
         None
     }
 
+    pub(crate) fn bring_here(_: i32) -> bool {
+        false
+    }
+
     pub(crate) fn send_home(_: &Processors) {}
 
     pub(crate) fn cpu_time(_: i32) -> Option<u64> {
@@ -270,6 +287,7 @@ mod imp {
 }
 
 pub(crate) use imp::{
-    Processors, call_here, can_demote, can_real_time, cpu_time, current_cpu, current_id, demote,
-    is_blocked, leave_idle_class, promote, send_home, set_real_time, set_short_slice,
+    Processors, bring_here, call_here, can_demote, can_real_time, cpu_time, current_cpu,
+    current_id, demote, is_blocked, leave_idle_class, promote, send_home, set_real_time,
+    set_short_slice,
 };

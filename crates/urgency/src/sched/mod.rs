@@ -70,6 +70,8 @@ pub(crate) mod arrival;
 #[cfg(not(urgency_loom))]
 pub(crate) mod centre;
 #[cfg(not(urgency_loom))]
+pub(crate) mod fetch;
+#[cfg(not(urgency_loom))]
 pub(crate) mod find;
 #[cfg(not(urgency_loom))]
 pub(crate) mod hand_off;

@@ -214,11 +214,12 @@ impl Shared {
         }
     }
 
-    /// Between two polls: looks for events if a thread rests in the poller and nobody has looked lately.
+    /// Between two polls: looks for events, and for polls that are stuck, if a thread rests in the poller and nobody has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
         if self.lookout.is_resting() && self.lookout.is_due(worker.since()) {
             self.look();
+            self.fetch_stuck(worker);
         }
     }
 

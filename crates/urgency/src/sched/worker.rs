@@ -7,7 +7,7 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
-use super::stack::Stack;
+use super::{fetch::Stuck, stack::Stack};
 use crate::account::counters::{LevelCounters, WorkerCounters};
 use crossbeam_utils::CachePadded;
 use std::{
@@ -47,6 +47,8 @@ pub(crate) struct Worker {
     looked_around: Cell<u64>,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
+    /// What others saw of its poll.
+    pub(crate) stuck: Stuck,
     pub(crate) counters: WorkerCounters,
     pub(crate) by_level: Box<[LevelCounters]>,
 }
@@ -113,6 +115,7 @@ impl Worker {
             turn: Cell::new(0),
             looked_around: Cell::new(0),
             since: AtomicU64::new(crate::os::clock::now()),
+            stuck: Stuck::default(),
             counters: WorkerCounters::default(),
             by_level: (0..levels).map(|_| LevelCounters::default()).collect(),
         }
