@@ -29,6 +29,7 @@
 mod aging;
 mod kind;
 mod order;
+mod plan;
 mod proactive;
 mod queues;
 mod sharing;
@@ -36,8 +37,9 @@ mod sharing;
 pub use aging::Aging;
 pub use kind::{Kind, KindError, Policy};
 pub use order::{End, Order, Picker};
+pub use plan::{Overflow, Plan, PlanError};
 pub use proactive::{Pick, Proactive};
-pub use queues::{Overflow, Plan, PlanError, Queues};
+pub use queues::Queues;
 pub use sharing::{Amount, Asking, Sharing, Victims, deal};
 
 /// What became ready, or stealable.
