@@ -6,7 +6,7 @@ use common::{ends, in_child, is_child, quiet, runtime, with_levels};
 use std::{
     future::pending,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::{Duration, Instant},
@@ -14,8 +14,8 @@ use std::{
 use urgency::{
     BuildError, Handle, LevelId, Runtime, Shutdown, WaitErrorKind, block_on,
     life::{
-        CancelToken, Capacity, Local, PanicPolicy, admit, admit_blocking, deadline, task_scope,
-        try_admit, with_deadline,
+        CancelToken, Capacity, Local, PanicPolicy, TaskScope, admit, admit_blocking, deadline,
+        task_scope, try_admit, with_deadline,
     },
     scheduling_point,
     sync::{Notify, Semaphore, oneshot},
@@ -140,6 +140,38 @@ fn a_panic_in_a_scope_cancels_the_others_and_goes_on_when_they_are_over() {
             assert_eq!(text == "on purpose", in_body, "{text}");
             assert_eq!(over.get(), 10, "nobody outlives the scope");
         }
+    });
+}
+
+#[test]
+fn a_task_that_is_cancelled_before_it_ran_is_in_its_scope_until_nothing_is_left_of_it() {
+    /// Notes how many tasks are in the scope as it is dropped.
+    struct Seen(TaskScope, Arc<Mutex<Vec<usize>>>);
+    impl Drop for Seen {
+        fn drop(&mut self) {
+            self.1.lock().unwrap().push(self.0.live());
+        }
+    }
+    ends(|| {
+        let runtime = runtime(1);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let theirs = seen.clone();
+        let scope = task_scope(async move |scope| {
+            let (of_task, of_closure) = (
+                Seen(scope.clone(), theirs.clone()),
+                Seen(scope.clone(), theirs),
+            );
+            scope.spawn(async move {
+                pending::<()>().await;
+                drop(of_task)
+            });
+            scope.spawn_fn(move || drop(of_closure));
+            scope.cancel();
+        });
+        runtime.spawn(scope).get().unwrap();
+        let mut seen = seen.lock().unwrap().clone();
+        seen.sort_unstable();
+        assert!(seen == [1, 2] || seen == [2, 2], "{seen:?}");
     });
 }
 

@@ -171,7 +171,11 @@ impl TaskScope {
     {
         let ticket = self.inner.reserve();
         let place = ticket.place;
-        self.note(place, crate::spawn(ticketed(ticket, future)))
+        let held = Held {
+            what: future,
+            ticket,
+        };
+        self.note(place, crate::spawn(ticketed(held)))
     }
 
     /// As [`spawn`](Self::spawn), at a level.
@@ -188,7 +192,11 @@ impl TaskScope {
         let level = level.into();
         let ticket = self.inner.reserve();
         let place = ticket.place;
-        self.note(place, crate::spawn_at(level, ticketed(ticket, future)))
+        let held = Held {
+            what: future,
+            ticket,
+        };
+        self.note(place, crate::spawn_at(level, ticketed(held)))
     }
 
     /// As [`spawn_fn`](crate::spawn_fn()), a task of the scope. Once it has started it runs to its end.
@@ -199,11 +207,15 @@ impl TaskScope {
     {
         let ticket = self.inner.reserve();
         let place = ticket.place;
-        let handle = crate::spawn_fn(move || {
-            let _ticket = ticket;
+        let held = Held {
+            what: closure,
+            ticket,
+        };
+        let run = move || {
+            let (closure, _ticket) = held.release();
             closure()
-        });
-        self.note(place, handle)
+        };
+        self.note(place, crate::spawn_fn(run))
     }
 
     /// Cancels all tasks of the scope, and those that are spawned later.
@@ -217,9 +229,23 @@ impl TaskScope {
     }
 }
 
+/// What a task is made of, dropped in this order also if it never ran: nothing of a task outlives its place. (The captures of a
+/// closure, and the arguments of an `async fn`, are dropped in the order in which they are named.)
+struct Held<F> {
+    what: F,
+    ticket: Ticket,
+}
+
+impl<F> Held<F> {
+    /// As a call with `self`, so that a closure captures the whole.
+    fn release(self) -> (F, Ticket) {
+        (self.what, self.ticket)
+    }
+}
+
 /// The future, and after it the ticket, whose drop sees a panic of either the poll or the drop.
-async fn ticketed<F: Future>(ticket: Ticket, future: F) -> F::Output {
-    let _ticket = ticket;
+async fn ticketed<F: Future>(held: Held<F>) -> F::Output {
+    let (future, _ticket) = held.release();
     future.await
 }
 
