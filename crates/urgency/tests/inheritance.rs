@@ -70,6 +70,13 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
+/// The one context at the low level waits in its pool. If its worker was taken from it, it comes to its scheduling point when the kernel lets
+/// it, and is in no pool before.
+fn low_waits(runtime: &Runtime) {
+    let low = usize::from(LevelId::from(Low).rank());
+    until(|| runtime.stats().levels[low].queued == 1);
+}
+
 /// A high task that locks, and says how many steps the crowd made between its wait and its acquisition.
 fn urgent<T: Send + 'static>(
     runtime: &Runtime,
@@ -110,6 +117,7 @@ fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end() 
         until(|| holds.load(SeqCst));
         let tasks = crowd.start(&runtime);
         crowd.wait_for_steps();
+        low_waits(&runtime);
         let steps = urgent(&runtime, &mutex, &crowd).get().unwrap();
         assert!(steps <= CROWD, "{steps} steps of what is less urgent");
         crowd.end(tasks);
@@ -137,8 +145,7 @@ fn wait_for_a_low_closure(wait: fn(&Runtime, &Arc<Mutex<usize>>, &Crowd) -> usiz
         until(|| holds.load(SeqCst));
         let tasks = crowd.start(&runtime);
         crowd.wait_for_steps();
-        // If its worker was taken it comes to its scheduling point when the kernel lets it, and is in no pool before.
-        until(|| runtime.stats().levels[usize::from(LevelId::from(Low).rank())].queued == 1);
+        low_waits(&runtime);
         let steps = wait(&runtime, &mutex, &crowd);
         assert!(steps <= CROWD, "{steps} steps of what is less urgent");
         crowd.end(tasks);

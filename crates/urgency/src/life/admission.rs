@@ -7,6 +7,7 @@
 //! The plain `spawn` forms ask nobody: they are for the parts of work that was admitted, and a part that is refused would leave the
 //! whole hanging.
 
+use super::held::Held;
 use crate::{
     Handle, LevelId,
     runtime::{current, rank_on, spawn_fn_on, spawn_on},
@@ -98,9 +99,9 @@ impl Admission {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let permit = self.permit;
+        let held = Held::new(future, self.permit);
         let admitted = async move {
-            let _permit = permit;
+            let (future, _permit) = held.release();
             future.await
         };
         spawn_on(&self.shared, self.level, admitted)
@@ -112,9 +113,9 @@ impl Admission {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let permit = self.permit;
+        let held = Held::new(closure, self.permit);
         let admitted = move || {
-            let _permit = permit;
+            let (closure, _permit) = held.release();
             closure()
         };
         spawn_fn_on(&self.shared, self.level, admitted)

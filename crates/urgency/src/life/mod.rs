@@ -20,6 +20,7 @@
 
 mod admission;
 mod frames;
+mod held;
 mod inherited;
 mod local;
 mod panic_policy;

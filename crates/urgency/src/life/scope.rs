@@ -11,6 +11,7 @@
 //! thread for each scope, at the very moment when there is too much work already. So tasks are `'static`, and what they share is
 //! counted.
 
+use super::held::Held;
 use crate::{Handle, LevelId, sync::Notify, task::TaskRef};
 use std::{
     fmt,
@@ -171,10 +172,7 @@ impl TaskScope {
     {
         let ticket = self.inner.reserve();
         let place = ticket.place;
-        let held = Held {
-            what: future,
-            ticket,
-        };
+        let held = Held::new(future, ticket);
         self.note(place, crate::spawn(ticketed(held)))
     }
 
@@ -192,10 +190,7 @@ impl TaskScope {
         let level = level.into();
         let ticket = self.inner.reserve();
         let place = ticket.place;
-        let held = Held {
-            what: future,
-            ticket,
-        };
+        let held = Held::new(future, ticket);
         self.note(place, crate::spawn_at(level, ticketed(held)))
     }
 
@@ -207,10 +202,7 @@ impl TaskScope {
     {
         let ticket = self.inner.reserve();
         let place = ticket.place;
-        let held = Held {
-            what: closure,
-            ticket,
-        };
+        let held = Held::new(closure, ticket);
         let run = move || {
             let (closure, _ticket) = held.release();
             closure()
@@ -229,22 +221,8 @@ impl TaskScope {
     }
 }
 
-/// What a task is made of, dropped in this order also if it never ran: nothing of a task outlives its place. (The captures of a
-/// closure, and the arguments of an `async fn`, are dropped in the order in which they are named.)
-struct Held<F> {
-    what: F,
-    ticket: Ticket,
-}
-
-impl<F> Held<F> {
-    /// As a call with `self`, so that a closure captures the whole.
-    fn release(self) -> (F, Ticket) {
-        (self.what, self.ticket)
-    }
-}
-
 /// The future, and after it the ticket, whose drop sees a panic of either the poll or the drop.
-async fn ticketed<F: Future>(held: Held<F>) -> F::Output {
+async fn ticketed<F: Future>(held: Held<F, Ticket>) -> F::Output {
     let (future, _ticket) = held.release();
     future.await
 }
