@@ -214,8 +214,21 @@ fn a_chain_of_locks_is_boosted_through_and_the_raised_waiter_goes_first() {
         let a = waiter(Low.into(), "a", Some(&one));
         let tasks = crowd.start(&runtime);
         crowd.wait_for_steps();
-        let urgent = urgent(&runtime, &one, &crowd);
-        waits.notify_one();
+        let (theirs, steps) = (one.clone(), crowd.steps.clone());
+        let urgent = runtime.spawn_at(High, async move {
+            let mut lock = pin!(theirs.lock());
+            let before = steps.load(SeqCst);
+            let guard = std::future::poll_fn(|cx| {
+                let polled = lock.as_mut().poll(cx);
+                // B, which waits for this, is raised by now.
+                waits.notify_one();
+                polled
+            })
+            .await;
+            let after = steps.load(SeqCst);
+            drop(guard);
+            after - before
+        });
         let steps = urgent.get().unwrap();
         assert!(steps <= CROWD, "{steps} steps of what is less urgent");
         crowd.end(tasks);
