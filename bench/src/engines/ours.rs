@@ -25,9 +25,15 @@ pub fn runtime(workers: usize) -> Runtime {
 
 /// A runtime of so many workers with the levels [`Urgent`] and [`Batch`].
 pub fn runtime_with_levels(workers: usize) -> Runtime {
+    runtime_that_demotes(workers, false)
+}
+
+/// The same, which may put a thread that an event preempts into the kernel's idle class.
+pub fn runtime_that_demotes(workers: usize, demotes: bool) -> Runtime {
     Runtime::builder()
         .workers(workers)
         .levels::<Levels>()
+        .demote_preempted(demotes)
         .build()
         .expect("threads can be started")
 }
@@ -43,6 +49,8 @@ pub fn run(workers: usize, measure: impl FnOnce() -> Sample) -> Sample {
 pub fn with_stats(sample: Sample, runtime: &Runtime) -> Sample {
     let stats = runtime.stats();
     let total = stats.total();
+    // Of the most urgent level: from ready to running.
+    let ready_p99 = stats.levels[0].latency.quantile(0.99);
     sample
         .with("stats_tasks", total.tasks as f64)
         .with("stats_closures", total.closures as f64)
@@ -60,6 +68,7 @@ pub fn with_stats(sample: Sample, runtime: &Runtime) -> Sample {
         .with("stats_threads_peak", stats.threads_peak as f64)
         .with("stats_running_ns", total.running.as_nanos() as f64)
         .with("stats_behind_ns", total.behind.as_nanos() as f64)
+        .with("stats_ready_p99_ns", ready_p99.as_nanos() as f64)
 }
 
 /// `urgency::join`.
