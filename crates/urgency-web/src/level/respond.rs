@@ -82,8 +82,7 @@ where
         B::Error: Send,
     {
         let (send, answer) = oneshot::channel();
-        let task = urgency::spawn_at(level, async move {
-            let _ticket = ticket;
+        let work = async move {
             let response = async {
                 poll_fn(|cx| service.poll_ready(cx)).await?;
                 service.call(request).await
@@ -104,6 +103,11 @@ where
                     }
                 }
             }
+        };
+        let task = urgency::spawn_at(level, async move {
+            // A block that is dropped before it ran drops what it captured in this order: the ticket last.
+            work.await;
+            drop(ticket);
         });
         let task = Some(Cancelling::new(task));
         let kind = Kind::There { answer, task };
@@ -176,5 +180,62 @@ impl<S: Service<Q>, Q, B: Body> fmt::Debug for Respond<S, Q, B> {
             Kind::Waiting { .. } | Kind::Here { .. } => "Respond(here)",
             Kind::There { .. } => "Respond(there)",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bounds::{Bounds, InFlight};
+    use super::*;
+    use bytes::Bytes;
+    use http_body_util::Empty;
+    use std::{
+        convert::Infallible,
+        future::Pending,
+        sync::{Arc, Mutex},
+    };
+    use urgency::Runtime;
+
+    /// Says when it is dropped how many requests are in flight.
+    struct Probe(InFlight, LevelId, Arc<Mutex<Vec<usize>>>);
+
+    impl Drop for Probe {
+        fn drop(&mut self) {
+            let in_flight = self.0.at(self.1);
+            self.2.lock().unwrap().push(in_flight);
+        }
+    }
+
+    /// A service that is never ready.
+    struct Never;
+
+    impl Service<Probe> for Never {
+        type Response = Response<Empty<Bytes>>;
+        type Error = Infallible;
+        type Future = Pending<Result<Self::Response, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Pending
+        }
+
+        fn call(&mut self, _: Probe) -> Self::Future {
+            unreachable!("it is not ready")
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_cancelled_before_its_handler_ran_is_in_flight_until_it_is_dropped() {
+        let (bounds, seen) = (Bounds::default(), Arc::default());
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let level = LevelId::new(0).unwrap();
+        runtime.run(|| {
+            // The only worker is here.
+            let request = Probe(bounds.in_flight(), level, Arc::clone(&seen));
+            let ticket = bounds.enter(level).unwrap();
+            drop(Respond::there(level, Never, request, ticket));
+        });
+        drop(runtime);
+        assert_eq!(*seen.lock().unwrap(), [1]);
+        assert_eq!(bounds.in_flight().at(level), 0);
     }
 }
