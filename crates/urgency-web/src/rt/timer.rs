@@ -3,7 +3,6 @@
 //! hyper resets a connection's sleep more often than it lets one end, so `reset` keeps the allocation.
 
 use hyper::rt;
-use pin_project_lite::pin_project;
 use std::{
     pin::Pin,
     task::{Context, Poll},
@@ -31,18 +30,13 @@ impl Timer {
     }
 }
 
-pin_project! {
-    struct Sleep {
-        #[pin]
-        inner: time::Sleep,
-    }
-}
+struct Sleep(time::Sleep);
 
 impl Future for Sleep {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.project().inner.poll(cx)
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx)
     }
 }
 
@@ -50,20 +44,16 @@ impl rt::Sleep for Sleep {}
 
 impl rt::Timer for Timer {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
-        Box::pin(Sleep {
-            inner: time::sleep(duration),
-        })
+        Box::pin(Sleep(time::sleep(duration)))
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
-        Box::pin(Sleep {
-            inner: time::sleep_until(deadline),
-        })
+        Box::pin(Sleep(time::sleep_until(deadline)))
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<Sleep>() {
-            Some(sleep) => sleep.project().inner.get_mut().reset(deadline),
+            Some(mut sleep) => sleep.0.reset(deadline),
             None => *sleep = self.sleep_until(deadline),
         }
     }

@@ -138,16 +138,17 @@ where
             }
         }
         let mut polled = connection.as_mut().poll(cx);
-        if polled.is_pending() && idle.poll(cx).is_ready() {
+        while polled.is_pending() && idle.poll(cx).is_ready() {
+            if says_goodbye {
+                return Poll::Ready(End::Cut);
+            }
             finish(connection.as_mut());
             polled = connection.as_mut().poll(cx);
-            if polled.is_pending() {
-                if says_goodbye || !idle.is_http2() {
-                    return Poll::Ready(End::Cut);
-                }
-                says_goodbye = true;
-                idle.begin_anew(cx);
+            if polled.is_pending() && !idle.is_http2() {
+                return Poll::Ready(End::Cut);
             }
+            says_goodbye = true;
+            idle.begin_anew();
         }
         polled.map(|result| match result {
             Ok(()) => End::Finished,

@@ -25,7 +25,7 @@ use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 use std::{
     future::Future,
-    pin::{Pin, pin},
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
@@ -187,7 +187,7 @@ impl Idle {
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.set = true;
         loop {
-            ready!(pin!(&mut self.timer).poll(cx));
+            ready!(Pin::new(&mut self.timer).poll(cx));
             match self.since.checked_add(self.limit) {
                 Some(due) if self.timer.deadline() < due => self.timer.reset(due),
                 _ => return Poll::Ready(()),
@@ -200,10 +200,9 @@ impl Idle {
         self.activity.http2.load(Relaxed)
     }
 
-    /// Begins anew.
-    pub(super) fn begin_anew(&mut self, cx: &mut Context<'_>) {
+    /// Begins anew, with the next poll.
+    pub(super) fn begin_anew(&mut self) {
         self.since = Instant::now();
-        let _not_yet = self.poll_timer(cx);
     }
 }
 

@@ -100,11 +100,7 @@ impl Admission {
         F::Output: Send + 'static,
     {
         let held = Held::new(future, self.permit);
-        let admitted = async move {
-            let (future, _permit) = held.release();
-            future.await
-        };
-        spawn_on(&self.shared, self.level, admitted)
+        spawn_on(&self.shared, self.level, held.run())
     }
 
     /// As [`spawn`](Self::spawn), for a closure.
@@ -114,11 +110,7 @@ impl Admission {
         T: Send + 'static,
     {
         let held = Held::new(closure, self.permit);
-        let admitted = move || {
-            let (closure, _permit) = held.release();
-            closure()
-        };
-        spawn_fn_on(&self.shared, self.level, admitted)
+        spawn_fn_on(&self.shared, self.level, move || held.call())
     }
 }
 

@@ -14,8 +14,27 @@ impl<F, P> Held<F, P> {
         Held { what, place }
     }
 
-    /// As a call with `self`, so that a closure captures the whole.
-    pub(super) fn release(self) -> (F, P) {
-        (self.what, self.place)
+    /// Runs a closure, and gives the place back after it. A call with `self`, so that a closure around it captures the whole.
+    pub(super) fn call<T>(self) -> T
+    where
+        F: FnOnce() -> T,
+    {
+        let Held {
+            what,
+            place: _place,
+        } = self;
+        what()
+    }
+
+    /// The future, and after it the place, whose drop sees a panic of either the poll or the drop.
+    pub(super) async fn run(self) -> F::Output
+    where
+        F: Future,
+    {
+        let Held {
+            what,
+            place: _place,
+        } = self;
+        what.await
     }
 }

@@ -173,7 +173,7 @@ impl TaskScope {
         let ticket = self.inner.reserve();
         let place = ticket.place;
         let held = Held::new(future, ticket);
-        self.note(place, crate::spawn(ticketed(held)))
+        self.note(place, crate::spawn(held.run()))
     }
 
     /// As [`spawn`](Self::spawn), at a level.
@@ -191,7 +191,7 @@ impl TaskScope {
         let ticket = self.inner.reserve();
         let place = ticket.place;
         let held = Held::new(future, ticket);
-        self.note(place, crate::spawn_at(level, ticketed(held)))
+        self.note(place, crate::spawn_at(level, held.run()))
     }
 
     /// As [`spawn_fn`](crate::spawn_fn()), a task of the scope. Once it has started it runs to its end.
@@ -203,11 +203,7 @@ impl TaskScope {
         let ticket = self.inner.reserve();
         let place = ticket.place;
         let held = Held::new(closure, ticket);
-        let run = move || {
-            let (closure, _ticket) = held.release();
-            closure()
-        };
-        self.note(place, crate::spawn_fn(run))
+        self.note(place, crate::spawn_fn(move || held.call()))
     }
 
     /// Cancels all tasks of the scope, and those that are spawned later.
@@ -219,12 +215,6 @@ impl TaskScope {
     pub fn live(&self) -> usize {
         self.inner.lock().live
     }
-}
-
-/// The future, and after it the ticket, whose drop sees a panic of either the poll or the drop.
-async fn ticketed<F: Future>(held: Held<F, Ticket>) -> F::Output {
-    let (future, _ticket) = held.release();
-    future.await
 }
 
 impl fmt::Debug for TaskScope {

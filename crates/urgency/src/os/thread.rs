@@ -113,16 +113,18 @@ mod imp {
         let Some(home) = call_here(tid) else {
             return false;
         };
-        let pid = rustix::thread::Pid::from_raw(tid);
-        // It may have been forbidden some of them meanwhile; the kernel takes those that are left.
-        let _ = rustix::thread::sched_setaffinity(pid, &home);
+        allow(rustix::thread::Pid::from_raw(tid), &home);
         true
     }
 
     /// The calling thread may run on all these processors again.
     pub(crate) fn send_home(home: &Processors) {
+        allow(None, home);
+    }
+
+    fn allow(thread: Option<rustix::thread::Pid>, home: &Processors) {
         // It may have been forbidden some of them meanwhile; the kernel takes those that are left.
-        let _ = rustix::thread::sched_setaffinity(None, home);
+        let _ = rustix::thread::sched_setaffinity(thread, home);
     }
 
     /// How long a thread of this process has run, in nanoseconds.
