@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The library's tests on aarch64, emulated (by hand; needs Debian's qemu-user, gcc-aarch64-linux-gnu and
-# libc6-dev-arm64-cross). The emulator runs on this machine's memory model, so this shows that the code is right for the other
-# processor's system calls and instructions; that its orderings are, the loom models show. Tests that start themselves as a
-# process of their own are left out: the kernel cannot run that program directly.
+# libc6-dev-arm64-cross). The emulator runs on this machine's memory model, so this shows that the code is
+# right for the other processor's system calls and instructions; that its orderings are, the loom models show.
+# Tests that start themselves as a process of their own are left out: the kernel cannot run that program
+# directly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A program of examples-external on rayon as it is, and on our rayon-core: the service's latencies beside the batch. By hand. polars takes
-# an hour of a processor to compile, twice; rayon-beside-service a minute.
+# A program of examples-external on rayon as it is, and on our rayon-core: the service's latencies beside the
+# batch. By hand. polars takes an hour of a processor to compile, twice; rayon-beside-service a minute.
 #
 #   ci/beside.sh EXAMPLE [build|run|all] [rounds]
 set -euo pipefail

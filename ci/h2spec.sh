@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Examines the HTTP/2 server of urgency-web with h2spec, which comes through the Go module proxy, and loads it with h2load and wrk
-# where they are installed (Debian: nghttp2-client, wrk). Needs Go. Ends with status 1 if a case of h2spec fails, but for one: a wrong
-# preface (3.5, case 2). There hyper closes the socket without reading on, so that the kernel resets the connection; h2spec wants an orderly end.
+# Examines the HTTP/2 server of urgency-web with h2spec, which comes through the Go module proxy, and loads it
+# with h2load and wrk where they are installed (Debian: nghttp2-client, wrk). Needs Go. Ends with status 1 if
+# a case of h2spec fails, but for one: a wrong preface (3.5, case 2). There hyper closes the socket without
+# reading on, so that the kernel resets the connection; h2spec wants an orderly end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PATH:/usr/local/go/bin:$(go env GOPATH 2>/dev/null || echo "$HOME/go")/bin"

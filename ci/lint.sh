@@ -4,5 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
 cargo fmt --all --check
+# What rustfmt leaves alone: a comment's line, unless it is a table's, has at most 120 characters.
+if grep -rnP --include='*.rs' '^(?=.{121,}$)\s*//[/!]? [^|]' crates bench examples-external; then
+    echo "wrap these comments at 110 characters" >&2
+    exit 1
+fi
 cargo clippy --workspace --all-targets --locked -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

@@ -4,9 +4,10 @@
 #   ci/memcached-tests.sh            # all that can pass
 #   ci/memcached-tests.sh touch.t    # some, with their output
 #
-# The tests are not part of this repository: they are taken from Debian's source package of memcached (apt-get source). They
-# need perl, and a C compiler for nothing. Environment: URGENCY is the binary (default: builds the release), WORK a
-# directory to keep the source in (default: target/memcached-tests), EACH the time limit of one file in seconds (120).
+# The tests are not part of this repository: they are taken from Debian's source package of memcached (apt-get
+# source). They need perl, and a C compiler for nothing. Environment: URGENCY is the binary (default: builds
+# the release), WORK a directory to keep the source in (default: target/memcached-tests), EACH the time limit
+# of one file in seconds (120).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The parts of urgency-web that plain `cargo test` leaves out, because they bring cryptography or Tokio's runtime: TLS, the pooled client, QUIC, the
-# Tokio driver; and crates that cannot do without Tokio, in a package of its own so that nobody else builds them: reqwest against our own server,
-# redis and async-nats against Debian's servers, sqlx with SQLite.
+# The parts of urgency-web that plain `cargo test` leaves out, because they bring cryptography or Tokio's
+# runtime: TLS, the pooled client, QUIC, the Tokio driver; and crates that cannot do without Tokio, in a
+# package of its own so that nobody else builds them: reqwest against our own server, redis and async-nats
+# against Debian's servers, sqlx with SQLite.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy --locked -p urgency-web --all-features --all-targets -- -D warnings

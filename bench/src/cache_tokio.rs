@@ -1,7 +1,8 @@
-//! `urgency-bench cache-tokio`: the cache server of `urgency cache`, the very same code for connections and store, on Tokio.
+//! `urgency-bench cache-tokio`: the cache server of `urgency cache`, the very same code for connections and
+//! store, on Tokio.
 //!
-//! It is no experiment but a server to load: with `urgency load cache`, beside `urgency cache` and memcached, on the same
-//! processors. It knows no levels; the background work is tasks among the connections.
+//! It is no experiment but a server to load: with `urgency load cache`, beside `urgency cache` and memcached,
+//! on the same processors. It knows no levels; the background work is tasks among the connections.
 
 use clap::Parser;
 use futures_io::{AsyncRead, AsyncWrite};

@@ -1,4 +1,5 @@
-//! The table of all experiments, in the order in which `--list` prints them: fork-join first, then promptness, async, I/O and the mix.
+//! The table of all experiments, in the order in which `--list` prints them: fork-join first, then
+//! promptness, async, I/O and the mix.
 
 use crate::harness::{Experiment, Scale};
 

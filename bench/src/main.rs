@@ -1,22 +1,27 @@
 //! # urgency-bench: how Urgency compares, measured so that the numbers can be believed
 //!
-//! Every claim in the README about speed or latency is an *experiment* here. An experiment names its *contenders* (ours, its
-//! peers, a serial program) and its *bars*: the limits that ours must keep, as data. `urgency-bench --list` prints all of them.
+//! Every claim in the README about speed or latency is an *experiment* here. An experiment names its
+//! *contenders* (ours, its peers, a serial program) and its *bars*: the limits that ours must keep, as data.
+//! `urgency-bench --list` prints all of them.
 //!
 //! How one run goes:
 //!
-//! 1. For each experiment that the filter admits, `--rounds` rounds are run. In each round every contender gives one sample, in an order
-//!    shuffled afresh, so that slow drifts of the machine (clocks of a virtual machine, neighbours) hit all contenders alike.
-//! 2. A sample is a fresh child process, `urgency-bench --one <experiment>/<contender>`, that prints one line of JSON. No pool of a
-//!    peer that idles, spins or keeps memory can disturb another, and no runtime has to be restartable.
-//! 3. Medians over the rounds are printed, and for bars the median of the *paired* ratios (ours over the peer in the same round).
+//! 1. For each experiment that the filter admits, `--rounds` rounds are run. In each round every contender
+//!    gives one sample, in an order shuffled afresh, so that slow drifts of the machine (clocks of a virtual
+//!    machine, neighbours) hit all contenders alike.
+//! 2. A sample is a fresh child process, `urgency-bench --one <experiment>/<contender>`, that prints one line
+//!    of JSON. No pool of a peer that idles, spins or keeps memory can disturb another, and no runtime has to
+//!    be restartable.
+//! 3. Medians over the rounds are printed, and for bars the median of the *paired* ratios (ours over the peer
+//!    in the same round).
 //! 4. All raw samples are kept as JSON, with what the machine was and how much of it others used meanwhile.
 //!
 //! Each contender verifies its own result: a wrong answer is a failed sample, and a failed sample fails `--check`.
 //!
-//! Layout, floors that import only downwards: `<problem>/` (one folder per problem: `mod.rs` is the shared configuration,
-//! the input and the verification, then one file per contender), `engines/` (how each runtime is built), `client/` (load
-//! clients that run in a process of their own), `harness/` (experiments, rounds, summaries).
+//! Layout, floors that import only downwards: `<problem>/` (one folder per problem: `mod.rs` is the shared
+//! configuration, the input and the verification, then one file per contender), `engines/` (how each runtime
+//! is built), `client/` (load clients that run in a process of their own), `harness/` (experiments, rounds,
+//! summaries).
 //!
 //! There is no unsafe code in this crate.
 

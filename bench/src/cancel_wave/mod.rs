@@ -1,6 +1,7 @@
-//! A wave of 10^5 cancellations under overload: 10^5 requests, each of which wants 20 us of compute in two halves with a pause between, are
-//! started on 2 workers. That is a second of work for each worker. After 100 ms the clients give up: every request is cancelled. How long does the
-//! cancelling take, how long until the system is free again (a new request of the same kind is answered), and how much memory did the wave cost?
+//! A wave of 10^5 cancellations under overload: 10^5 requests, each of which wants 20 us of compute in two
+//! halves with a pause between, are started on 2 workers. That is a second of work for each worker. After 100
+//! ms the clients give up: every request is cancelled. How long does the cancelling take, how long until the
+//! system is free again (a new request of the same kind is answered), and how much memory did the wave cost?
 
 #[cfg(feature = "ours")]
 mod ours;

@@ -1,13 +1,15 @@
-//! Load clients. A load client must not be starved by what it measures, so it is a process of its own, one plain thread around an
-//! `epoll` descriptor, in the real-time class SCHED_FIFO where that is permitted (the metric `client_real_time` says whether it was), with a timer slack
-//! of 1 ns. It runs on none of the runtimes that it measures.
+//! Load clients. A load client must not be starved by what it measures, so it is a process of its own, one
+//! plain thread around an `epoll` descriptor, in the real-time class SCHED_FIFO where that is permitted (the
+//! metric `client_real_time` says whether it was), with a timer slack of 1 ns. It runs on none of the
+//! runtimes that it measures.
 //!
-//! The protocol is request and reply of [`MESSAGE`] bytes each: the server echoes. The first 8 bytes are a sequence number, so that the client can
-//! verify that each reply is the one that it waits for.
+//! The protocol is request and reply of [`MESSAGE`] bytes each: the server echoes. The first 8 bytes are a
+//! sequence number, so that the client can verify that each reply is the one that it waits for.
 //!
-//! Two paces. *Closed* (`closed.rs`): each connection has one request under way, always; the result is throughput and round-trip time. *Open*
-//! (`open.rs`): requests are sent at times drawn beforehand (Poisson), whatever the server does, and latency counts from the *intended* time, so a
-//! server that stalls cannot make the client ask less often (coordinated omission).
+//! Two paces. *Closed* (`closed.rs`): each connection has one request under way, always; the result is
+//! throughput and round-trip time. *Open* (`open.rs`): requests are sent at times drawn beforehand (Poisson),
+//! whatever the server does, and latency counts from the *intended* time, so a server that stalls cannot make
+//! the client ask less often (coordinated omission).
 
 mod closed;
 mod connection;
@@ -58,7 +60,8 @@ impl UnderWay {
 }
 
 impl Load {
-    /// Runs the client in a process of its own and returns what it measured: `p50_ns` and so on, `requests_per_s`, `client_real_time`.
+    /// Runs the client in a process of its own and returns what it measured: `p50_ns` and so on,
+    /// `requests_per_s`, `client_real_time`.
     pub fn run(&self) -> Sample {
         let UnderWay(mut client) = self.start();
         // Its input stays open meanwhile.

@@ -1,9 +1,10 @@
-//! The open loop: requests at intended times (a Poisson process with a fixed seed), connections in turn; latency counts from the intended time.
+//! The open loop: requests at intended times (a Poisson process with a fixed seed), connections in turn;
+//! latency counts from the intended time.
 //!
-//! These descriptors wake the thread: the connections, a timer set to the time of the next send, and standard input: when that is
-//! closed, nothing more is sent. After the last send it waits
-//! up to [`GRACE`] for replies; a request still without one counts with the time that it has waited, so a server that never answers
-//! does not look fast.
+//! These descriptors wake the thread: the connections, a timer set to the time of the next send, and standard
+//! input: when that is closed, nothing more is sent. After the last send it waits up to [`GRACE`] for
+//! replies; a request still without one counts with the time that it has waited, so a server that never
+//! answers does not look fast.
 
 use super::Load;
 use super::connection::Connection;

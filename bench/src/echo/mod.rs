@@ -1,7 +1,9 @@
-//! TCP request and reply over loopback with 1, 64 and 1000 connections: each connection always has one request of 64 bytes under way.
+//! TCP request and reply over loopback with 1, 64 and 1000 connections: each connection always has one
+//! request of 64 bytes under way.
 //!
-//! The load client is a process of its own on the same two processors (see `client/`). `cpu_ns` is the server's CPU time per request.
-//! The contender `threads` (a thread per connection) is for orientation; no bar refers to it.
+//! The load client is a process of its own on the same two processors (see `client/`). `cpu_ns` is the
+//! server's CPU time per request. The contender `threads` (a thread per connection) is for orientation; no
+//! bar refers to it.
 
 #[cfg(feature = "ours")]
 pub mod ours;

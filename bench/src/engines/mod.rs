@@ -1,4 +1,5 @@
-//! How each runtime is built, in one place per runtime, so that every experiment uses it in the same way and with the same number of workers.
+//! How each runtime is built, in one place per runtime, so that every experiment uses it in the same way and
+//! with the same number of workers.
 
 pub mod chili;
 #[cfg(feature = "ours")]

@@ -1,7 +1,7 @@
 //! Urgency: one runtime per process, with two levels where an experiment needs them.
 //!
-//! Samples of ours carry the runtime's own accounting as metrics `stats_<counter>` (see [`with_stats`]). They are in the raw samples, not in the
-//! tables: they say why a number is what it is, and no peer has them.
+//! Samples of ours carry the runtime's own accounting as metrics `stats_<counter>` (see [`with_stats`]). They
+//! are in the raw samples, not in the tables: they say why a number is what it is, and no peer has them.
 
 use crate::harness::Sample;
 use urgency::Runtime;

@@ -1,5 +1,6 @@
-//! Breadth-first search of a random graph with sixteen edges out of each node: one frontier after the other, its nodes in
-//! parallel, each node claimed by one compare-exchange. Nearly every access to a distance misses the caches.
+//! Breadth-first search of a random graph with sixteen edges out of each node: one frontier after the other,
+//! its nodes in parallel, each node claimed by one compare-exchange. Nearly every access to a distance misses
+//! the caches.
 
 use super::kernel::Kernel;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -75,7 +76,8 @@ impl Kernel for Bfs {
     }
 
     fn verify(&self) {
-        // Distances are right iff no edge skips one and each node but the first has a predecessor at the distance before.
+        // Distances are right iff no edge skips one and each node but the first has a predecessor at the
+        // distance before.
         let distance = |node: u32| self.distance[node as usize].load(Relaxed);
         let mut has_predecessor = vec![false; self.distance.len()];
         has_predecessor[0] = true;

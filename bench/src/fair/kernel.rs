@@ -1,7 +1,8 @@
 //! The compute kernels of the paper's evaluation (Fairness in Responsive Parallelism, section 6.2.2).
 //!
-//! Sizes follow one rule: at full scale each kernel alone takes 1 to 2 s on one worker of the machine on which Urgency is developed (the paper's
-//! take 6 to 35 s serially). UTS has no added work per node: its hash is dear enough.
+//! Sizes follow one rule: at full scale each kernel alone takes 1 to 2 s on one worker of the machine on
+//! which Urgency is developed (the paper's take 6 to 35 s serially). UTS has no added work per node: its hash
+//! is dear enough.
 
 use super::{bfs::Bfs, sample_sort::SampleSort, strassen::Strassen};
 use crate::harness::Scale;

@@ -1,15 +1,20 @@
-//! The evaluation of *Fairness in Responsive Parallelism* (section 6.2) on the runtime: three levels, an interactive one on top, an endless,
-//! massively parallel sink in the middle, and one of five compute kernels at the bottom.
+//! The evaluation of *Fairness in Responsive Parallelism* (section 6.2) on the runtime: three levels, an
+//! interactive one on top, an endless, massively parallel sink in the middle, and one of five compute kernels
+//! at the bottom.
 //!
-//! - `fair-<kernel>-<workers>` (Tables 1 and 4, Figures 8 and 9): a contender is a fairness criterion, in per cent for high, middle and low. `time_ns` is
-//!   the kernel's time, `time_probes` the same in units of a serial fib(22) that is run on all processors meanwhile (`pace.rs`: the machine's speed changes by
-//!   half). The *stretch* is the latter over that under 0-0-100 in the same round, and should be one over the kernel's share. A network echo, 50
-//!   requests a second, open loop, from a client in a process of its own, gives the response times. The shares are from the runtime's own accounting.
-//!   The top level uses little, and the sink gets what it leaves.
-//! - `fair-alone-<kernel>-<workers>` (Tables 2 and 3): the kernel without the sink, under the default policy and under a fair one, alone
-//!   and beside the echo. `again` is the default policy once more: what it differs from itself is noise.
+//! - `fair-<kernel>-<workers>` (Tables 1 and 4, Figures 8 and 9): a contender is a fairness criterion, in per
+//!   cent for high, middle and low. `time_ns` is the kernel's time, `time_probes` the same in units of a
+//!   serial fib(22) that is run on all processors meanwhile (`pace.rs`: the machine's speed changes by half).
+//!   The *stretch* is the latter over that under 0-0-100 in the same round, and should be one over the
+//!   kernel's share. A network echo, 50 requests a second, open loop, from a client in a process of its own,
+//!   gives the response times. The shares are from the runtime's own accounting. The top level uses little,
+//!   and the sink gets what it leaves.
+//! - `fair-alone-<kernel>-<workers>` (Tables 2 and 3): the kernel without the sink, under the default policy
+//!   and under a fair one, alone and beside the echo. `again` is the default policy once more: what it
+//!   differs from itself is noise.
 //! - `fair-shares-<workers>`: a minute of two levels that compute without end and the echo on top.
-//! - `fair-schedules-<workers>`: the same for 8 s under other schedules: prompt, and the adaptive family, whose shares nobody sets.
+//! - `fair-schedules-<workers>`: the same for 8 s under other schedules: prompt, and the adaptive family,
+//!   whose shares nobody sets.
 //! - `fair-peers-<workers>` (Table 5): fib and the echo, without a sink, on ours, rayon, Tokio and Go; see `peers/`.
 //!
 //! In the experiments without a criterion for the paper's numbers of cores, 1 and 2 workers stand for its 70.

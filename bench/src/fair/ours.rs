@@ -164,8 +164,8 @@ pub fn beside_echo(scale: Scale, which: Which, workers: usize, fair: bool) -> Sa
     end(sample, runtime)
 }
 
-/// Two levels that compute without end below the echo. `most_off_share` is how far the worst level is off: the middle one also
-/// gets what the high one leaves.
+/// Two levels that compute without end below the echo. `most_off_share` is how far the worst level is off:
+/// the middle one also gets what the high one leaves.
 pub fn shares(scale: Scale, workers: usize, shares: [f64; 3]) -> Sample {
     let length = Duration::from_millis(scale.pick(60_000, 300));
     let runtime = runtime(workers, Some(shares));

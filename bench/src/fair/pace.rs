@@ -1,13 +1,15 @@
 //! How fast the machine is, while something else is measured.
 //!
-//! On a virtual machine the same loop takes 128 ns one second and 190 the next, though the thread has its processor all the time: the core
-//! beneath is shared, or changes its frequency. Two samples of a second each, one after the other, then differ by half, whatever
-//! the scheduler does. So a thread on each processor runs a serial fib(22) 50 times a second, 100 us each, in the class SCHED_FIFO where that is permitted,
-//! and measures its own processor time. It costs half a per cent of the machine, and
-//! what it cannot know is how much of it the caches are.
+//! On a virtual machine the same loop takes 128 ns one second and 190 the next, though the thread has its
+//! processor all the time: the core beneath is shared, or changes its frequency. Two samples of a second
+//! each, one after the other, then differ by half, whatever the scheduler does. So a thread on each processor
+//! runs a serial fib(22) 50 times a second, 100 us each, in the class SCHED_FIFO where that is permitted, and
+//! measures its own processor time. It costs half a per cent of the machine, and what it cannot know is how
+//! much of it the caches are.
 //!
-//! The two processors differ as much from each other as each from itself a second later, and one worker is on one of them for as long as nothing moves it. So a
-//! processor's probes count by how busy it was (`/proc/stat`, in hundredths of a second).
+//! The two processors differ as much from each other as each from itself a second later, and one worker is on
+//! one of them for as long as nothing moves it. So a processor's probes count by how busy it was
+//! (`/proc/stat`, in hundredths of a second).
 
 use crate::harness::machine;
 use crate::harness::timing::serial_fib;

@@ -1,5 +1,6 @@
-//! Sample sort (after Blelloch, Gibbons and Simhadri, 2010): splitters from a sample, a histogram per chunk, every chunk dealt into its
-//! places in the buckets, and the buckets sorted. Each step is parallel, and all but the last move the whole input through memory.
+//! Sample sort (after Blelloch, Gibbons and Simhadri, 2010): splitters from a sample, a histogram per chunk,
+//! every chunk dealt into its places in the buckets, and the buckets sorted. Each step is parallel, and all
+//! but the last move the whole input through memory.
 //!
 //! The places are carved out of the output with `split_at_mut`, so they are known to be disjoint.
 

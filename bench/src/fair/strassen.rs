@@ -1,4 +1,5 @@
-//! Strassen's product of two matrices of `f64` in Z-order: seven products of half the size instead of eight, all in parallel.
+//! Strassen's product of two matrices of `f64` in Z-order: seven products of half the size instead of eight,
+//! all in parallel.
 //!
 //! The entries are small integers, so sums and differences are exact and the check of `matmul` applies.
 

@@ -1,4 +1,5 @@
-//! chili with `join_with_heartbeat_every::<1>`: as shipped it skips 63 of 64 forks once 3 are queued, and a skipped fork can never be shared.
+//! chili with `join_with_heartbeat_every::<1>`: as shipped it skips 63 of 64 forks once 3 are queued, and a
+//! skipped fork can never be shared.
 
 use super::Config;
 use crate::engines;

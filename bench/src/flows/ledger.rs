@@ -1,7 +1,8 @@
 //! Which items are under way, and how long each took.
 //!
-//! A slot per item: when it entered, then how long it took. So recording costs one store, and the feeders' window one counter. Work that belongs to
-//! no item any more (the heavy operations of `packets-bimodal`) is counted, so that the run ends with it.
+//! A slot per item: when it entered, then how long it took. So recording costs one store, and the feeders'
+//! window one counter. Work that belongs to no item any more (the heavy operations of `packets-bimodal`) is
+//! counted, so that the run ends with it.
 
 use crate::harness::Sample;
 use crate::harness::timing::Latencies;

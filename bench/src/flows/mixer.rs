@@ -1,9 +1,11 @@
-//! The audio mixer (dissertation, 5.3): conferences of two participants. Each participant encodes a frame of 1600 bytes each 20 ms and hands it to
-//! the task of its conference, which waits for both, mixes them, and hands each the mix, to be decoded. They all wait in loops that yield, as in
-//! the dissertation's program, so at any time most tasks are ready and have nothing to do. A frame that is not back within 10 ms is
-//! a *breach*.
+//! The audio mixer (dissertation, 5.3): conferences of two participants. Each participant encodes a frame of
+//! 1600 bytes each 20 ms and hands it to the task of its conference, which waits for both, mixes them, and
+//! hands each the mix, to be decoded. They all wait in loops that yield, as in the dissertation's program, so
+//! at any time most tasks are ready and have nothing to do. A frame that is not back within 10 ms is a
+//! *breach*.
 //!
-//! The codec is SHA-1, as the dissertation's is MD5. The load is the number of conferences; `breaches_share` is the result.
+//! The codec is SHA-1, as the dissertation's is MD5. The load is the number of conferences; `breaches_share`
+//! is the result.
 
 use crate::harness::timing::Latencies;
 use crate::harness::{Experiment, Sample, Scale};

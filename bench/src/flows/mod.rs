@@ -1,17 +1,21 @@
-//! The benchmarks of the dissertation on OCaml's schedulers (2.9 to 2.11 of our notes), by policy within a level: many small tasks that
-//! belong to *items* (packets, options, frames), each of which is to be finished soon. They trade throughput for tail latency, and the order
-//! in which a scheduler takes its tasks decides where.
+//! The benchmarks of the dissertation on OCaml's schedulers (2.9 to 2.11 of our notes), by policy within a
+//! level: many small tasks that belong to *items* (packets, options, frames), each of which is to be finished
+//! soon. They trade throughput for tail latency, and the order in which a scheduler takes its tasks decides
+//! where.
 //!
 //! - `packets-general-<workers>`: one feeder, a task per packet that scans it.
-//! - `packets-chain-<workers>`: ten feeders; after the scan a chain of ten tasks, each reading the packet at 20 places. Whoever runs the next link where
-//!   the last one ran finds the packet in its cache.
-//! - `packets-bimodal-<workers>`: ten feeders, a chain of three; the last one has two operations of about 20 ms follow in one case of a thousand.
-//! - `pricer-<workers>`: options by binomial lattices, a task per time step; one in 200 has a hundred times as many steps.
+//! - `packets-chain-<workers>`: ten feeders; after the scan a chain of ten tasks, each reading the packet at
+//!   20 places. Whoever runs the next link where the last one ran finds the packet in its cache.
+//! - `packets-bimodal-<workers>`: ten feeders, a chain of three; the last one has two operations of about 20
+//!   ms follow in one case of a thousand.
+//! - `pricer-<workers>`: options by binomial lattices, a task per time step; one in 200 has a hundred times
+//!   as many steps.
 //! - `mixer-<workers>`: audio conferences; a frame each 20 ms per participant, which is to be mixed within 10 ms.
 //!
-//! A contender is a policy of ours or a peer. A feeder makes items as fast as it may: at most a window of them is under way over all feeders (the
-//! dissertation's spawners retry when their bounded queue is full), and a feeder that finds it full yields. `p99_ns` and so on are
-//! from an item's entry to its end; `per_s` is items per second. `urgency-bench --draw` makes the pictures.
+//! A contender is a policy of ours or a peer. A feeder makes items as fast as it may: at most a window of
+//! them is under way over all feeders (the dissertation's spawners retry when their bounded queue is full),
+//! and a feeder that finds it full yields. `p99_ns` and so on are from an item's entry to its end; `per_s` is
+//! items per second. `urgency-bench --draw` makes the pictures.
 
 mod ledger;
 mod mixer;

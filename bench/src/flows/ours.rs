@@ -1,5 +1,6 @@
-//! Urgency, by policy within a level: `ours` is the default, aging; the others have the names of `urgency::policy::Kind`. Feeders yield far: under
-//! an order that takes the newest first, a task that yields near would come next.
+//! Urgency, by policy within a level: `ours` is the default, aging; the others have the names of
+//! `urgency::policy::Kind`. Feeders yield far: under an order that takes the newest first, a task that yields
+//! near would come next.
 
 use super::{Executor, Fed, Flow};
 use crate::engines::ours::with_stats;

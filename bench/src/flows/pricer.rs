@@ -1,5 +1,6 @@
-//! Option pricing by binomial lattices (dissertation, 5.4): an American call per item, backward induction over its time steps, a task per step. One
-//! option in 200 has 2000 steps, the others 20. (The source's heavy ones have 5000, the text's 2000.)
+//! Option pricing by binomial lattices (dissertation, 5.4): an American call per item, backward induction
+//! over its time steps, a task per step. One option in 200 has 2000 steps, the others 20. (The source's heavy
+//! ones have 5000, the text's 2000.)
 
 use super::{Executor, Flow, Way, flow_experiment};
 use crate::harness::{Experiment, Scale};

@@ -1,12 +1,15 @@
-//! What it costs to leave a computation for more urgent work and to come back, on one worker: a closure at the lower level computes; 20,000 times a
-//! second it spawns a closure at the higher level, so it is abandoned at once, the urgent closure runs on another stack, and then it is resumed.
+//! What it costs to leave a computation for more urgent work and to come back, on one worker: a closure at
+//! the lower level computes; 20,000 times a second it spawns a closure at the higher level, so it is
+//! abandoned at once, the urgent closure runs on another stack, and then it is resumed.
 //!
-//! `hand_off_p50_ns` is from just before the spawn to the urgent closure's first line; `round_trip_p50_ns` until the lower closure goes on.
-//! `busy_share` is the share of one core that 20,000 of them a second cost: 1 less the rate of computing with them over the rate without.
-//! `late` counts the urgent closures that had not run when the lower closure went on (none, if the runtime is prompt).
+//! `hand_off_p50_ns` is from just before the spawn to the urgent closure's first line; `round_trip_p50_ns`
+//! until the lower closure goes on. `busy_share` is the share of one core that 20,000 of them a second cost:
+//! 1 less the rate of computing with them over the rate without. `late` counts the urgent closures that had
+//! not run when the lower closure went on (none, if the runtime is prompt).
 //!
-//! `ours-bound` is the same with the process bound to one processor, `ours` with all of them (the receiver of a worker may land on an idle processor, and
-//! then pays for its wake-up). The contender `threads` is the operating system's floor: two threads bound to one processor that unpark each other.
+//! `ours-bound` is the same with the process bound to one processor, `ours` with all of them (the receiver of
+//! a worker may land on an idle processor, and then pays for its wake-up). The contender `threads` is the
+//! operating system's floor: two threads bound to one processor that unpark each other.
 
 #[cfg(feature = "ours")]
 mod ours;

@@ -1,9 +1,10 @@
 //! Experiments, contenders and bars as plain data.
 //!
-//! A problem builds its experiments with the methods below; a contender is a closure that measures itself and returns a [`Sample`]. Bars compare
-//! medians: a ratio bar takes the median over the rounds of (ours / peer) in the same round; with several peers, the peer with the best
-//! median counts. A bar whose contender or peer has no sample is *not measured*, which `--check` treats as a failure: a bar that
-//! nobody looked at is not kept.
+//! A problem builds its experiments with the methods below; a contender is a closure that measures itself and
+//! returns a [`Sample`]. Bars compare medians: a ratio bar takes the median over the rounds of (ours / peer)
+//! in the same round; with several peers, the peer with the best median counts. A bar whose contender or peer
+//! has no sample is *not measured*, which `--check` treats as a failure: a bar that nobody looked at is not
+//! kept.
 
 use super::Sample;
 
@@ -12,7 +13,8 @@ use super::Sample;
 pub enum Scale {
     /// The sizes that the bars are about.
     Full,
-    /// A smoke test: every contender runs and verifies its result in well under a second. Bars are printed but not judged.
+    /// A smoke test: every contender runs and verifies its result in well under a second. Bars are printed
+    /// but not judged.
     Quick,
 }
 

@@ -1,7 +1,9 @@
-//! The fairness paper's Figures 8 and 9 (SVG) from the raw samples of `fair-<kernel>-<workers>`, a file for each number of workers.
+//! The fairness paper's Figures 8 and 9 (SVG) from the raw samples of `fair-<kernel>-<workers>`, a file for
+//! each number of workers.
 //!
-//! Left, Figure 8: the kernel's normalised time, its stretch times its share, by criterion; 1 is perfectly fair. Right, Figure 9: the mean response of the
-//! echo, on a logarithmic scale. The stretch is in probes of the machine's pace, as in the bars.
+//! Left, Figure 8: the kernel's normalised time, its stretch times its share, by criterion; 1 is perfectly
+//! fair. Right, Figure 9: the mean response of the echo, on a logarithmic scale. The stretch is in probes of
+//! the machine's pace, as in the bars.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};

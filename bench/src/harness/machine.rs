@@ -1,7 +1,8 @@
-//! What the operating system says about this process and the machine: CPU time, memory, threads, limits, the real-time class.
+//! What the operating system says about this process and the machine: CPU time, memory, threads, limits, the
+//! real-time class.
 //!
-//! Memory is `VmHWM` of `/proc/self/status`, not `ru_maxrss`: the latter is inherited through fork and exec, so a child would report the
-//! harness's peak as its own.
+//! Memory is `VmHWM` of `/proc/self/status`, not `ru_maxrss`: the latter is inherited through fork and exec,
+//! so a child would report the harness's peak as its own.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};

@@ -1,14 +1,16 @@
 //! The harness: what an experiment is, how its samples are taken, and what is said about them.
 //!
-//! Words: an **experiment** is a question with a table as its answer. A **contender** is one program that answers it. A
-//! **sample** is one run of one contender in a process of its own: a map from metric names to numbers. A **round** is one sample of each contender.
-//! A **bar** is a limit that a contender of ours must keep, either absolute or relative to peers in the same rounds.
+//! Words: an **experiment** is a question with a table as its answer. A **contender** is one program that
+//! answers it. A **sample** is one run of one contender in a process of its own: a map from metric names to
+//! numbers. A **round** is one sample of each contender. A **bar** is a limit that a contender of ours must
+//! keep, either absolute or relative to peers in the same rounds.
 //!
 //! The last part of a metric's name is its unit: `_ns`, `_bytes`, `_per_s`, `_share` (of 1); anything else is a count.
 //!
-//! Files in reading order: `experiment.rs` (the words as types), `options.rs` (the command line), `sample.rs` (what a child
-//! prints), `timing.rs` (how contenders measure), `child.rs` (one sample in a fresh process), `rounds.rs` (interleaving), `summary.rs` (medians, ratios,
-//! verdicts), `table.rs` (print), `record.rs` (the JSON file), `machine.rs` (clocks, memory, limits, the real-time class).
+//! Files in reading order: `experiment.rs` (the words as types), `options.rs` (the command line), `sample.rs`
+//! (what a child prints), `timing.rs` (how contenders measure), `child.rs` (one sample in a fresh process),
+//! `rounds.rs` (interleaving), `summary.rs` (medians, ratios, verdicts), `table.rs` (print), `record.rs` (the
+//! JSON file), `machine.rs` (clocks, memory, limits, the real-time class).
 
 mod child;
 mod experiment;

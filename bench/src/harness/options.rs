@@ -4,7 +4,8 @@ use super::Scale;
 use clap::Parser;
 use std::path::PathBuf;
 
-/// Measures Urgency beside its peers. Contenders run interleaved, each sample in a fresh process; raw samples are kept as JSON.
+/// Measures Urgency beside its peers. Contenders run interleaved, each sample in a fresh process; raw samples
+/// are kept as JSON.
 #[derive(Parser, Debug)]
 #[command(name = "urgency-bench", version)]
 pub struct Options {
@@ -39,7 +40,8 @@ pub struct Options {
     #[arg(long, default_value_t = 900, value_name = "SECONDS")]
     pub timeout: u64,
 
-    /// Repeat a sample (up to 3 times) if other processes used more than this share of the machine meanwhile (0.05 = 5 %).
+    /// Repeat a sample (up to 3 times) if other processes used more than this share of the machine meanwhile
+    /// (0.05 = 5 %).
     #[arg(long, value_name = "SHARE")]
     pub quiet: Option<f64>,
 
@@ -51,7 +53,8 @@ pub struct Options {
     #[arg(long, value_name = "EXPERIMENT/CONTENDER")]
     pub one: Option<String>,
 
-    /// Draw throughput against tail latency, and the fairness paper's figures, from the raw samples in this file (or in several), into `docs/`, and stop.
+    /// Draw throughput against tail latency, and the fairness paper's figures, from the raw samples in this
+    /// file (or in several), into `docs/`, and stop.
     #[arg(long, value_name = "FILE")]
     pub draw: Vec<PathBuf>,
 
@@ -70,7 +73,8 @@ impl Options {
         }
     }
 
-    /// Whether the filter admits this experiment, one of `all`: a word that is a whole name means that experiment only, others match parts of names.
+    /// Whether the filter admits this experiment, one of `all`: a word that is a whole name means that
+    /// experiment only, others match parts of names.
     pub fn admits(&self, name: &str, all: &[String]) -> bool {
         let matches = |word: &String| match all.contains(word) {
             true => name == word,

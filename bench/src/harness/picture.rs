@@ -1,7 +1,7 @@
 //! Trade-off pictures (SVG) from the raw samples of a run: throughput against tail latency, a point per contender.
 //!
-//! Across: items per second, the median over the rounds. Up: p99 of an item's time, on a logarithmic scale. Right and low is good. Where no
-//! contender is both, the scheduler is a choice.
+//! Across: items per second, the median over the rounds. Up: p99 of an item's time, on a logarithmic scale.
+//! Right and low is good. Where no contender is both, the scheduler is a choice.
 
 use super::figures;
 use plotters::prelude::*;
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 const SIZE: (u32, u32) = (960, 600);
 const FONT: &str = "sans-serif";
 
-/// Draws every experiment with `per_s` and `p99_ns` of the records at `paths` into `directory`, and the figures of `figures.rs`. Returns what was written.
+/// Draws every experiment with `per_s` and `p99_ns` of the records at `paths` into `directory`, and the
+/// figures of `figures.rs`. Returns what was written.
 pub fn draw_all(paths: &[PathBuf], directory: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut experiments = Vec::new();
     for path in paths {

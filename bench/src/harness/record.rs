@@ -1,5 +1,5 @@
-//! The raw samples as JSON: one file per run, `<save>/<seconds since 1970>-<process id>.json`, rewritten after each experiment so that an interrupted
-//! run keeps what it has.
+//! The raw samples as JSON: one file per run, `<save>/<seconds since 1970>-<process id>.json`, rewritten
+//! after each experiment so that an interrupted run keeps what it has.
 
 use super::options::Options;
 use super::rounds::Row;

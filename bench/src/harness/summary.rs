@@ -1,7 +1,7 @@
 //! From samples to statements: medians per contender and metric, and a verdict per bar.
 //!
-//! Ratios are paired: ours over the peer of the same round, then the median. A drift of the machine between rounds cancels; the
-//! ratio of two medians would keep it.
+//! Ratios are paired: ours over the peer of the same round, then the median. A drift of the machine between
+//! rounds cancels; the ratio of two medians would keep it.
 
 use super::experiment::{Bar, Limit};
 use super::rounds::Row;

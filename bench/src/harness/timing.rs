@@ -1,8 +1,9 @@
 //! How contenders measure themselves.
 //!
-//! [`repeat`] is for programs: run once to warm up (threads started, pages touched, branch predictors trained), then `times` times, each
-//! result compared with the expected one; the sample is the median time. [`Latencies`] is for distributions, recorded in nanoseconds
-//! with three significant digits. [`spin`] is work of a known duration that no compiler removes.
+//! [`repeat`] is for programs: run once to warm up (threads started, pages touched, branch predictors
+//! trained), then `times` times, each result compared with the expected one; the sample is the median time.
+//! [`Latencies`] is for distributions, recorded in nanoseconds with three significant digits. [`spin`] is
+//! work of a known duration that no compiler removes.
 
 use super::{Sample, machine};
 use hdrhistogram::Histogram;

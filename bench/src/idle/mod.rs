@@ -1,5 +1,5 @@
-//! What an idle runtime costs: CPU time and wake-ups per second of a process whose runtime was used once and then has nothing to do.
-//! The one sleep of the measuring thread itself is not counted.
+//! What an idle runtime costs: CPU time and wake-ups per second of a process whose runtime was used once and
+//! then has nothing to do. The one sleep of the measuring thread itself is not counted.
 
 mod chili;
 #[cfg(feature = "ours")]

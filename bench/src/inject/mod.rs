@@ -1,9 +1,11 @@
-//! A small urgent job arrives from outside while both workers are inside one fork-join computation (fib without cut-off, some seconds long):
-//! how long until it starts? A plain thread hands one in each 4 ms, 500 at most; the wait is from just before the hand-in to the job's first
-//! line. Jobs that start only after the computation has ended count with all of their wait.
+//! A small urgent job arrives from outside while both workers are inside one fork-join computation (fib
+//! without cut-off, some seconds long): how long until it starts? A plain thread hands one in each 4 ms, 500
+//! at most; the wait is from just before the hand-in to the job's first line. Jobs that start only after the
+//! computation has ended count with all of their wait.
 //!
-//! `time_ns` is the computation's own time. Each runtime gets an argument of fib with which it computes for two to three seconds. The contender
-//! `ours-undisturbed` is the same computation with nothing handed in: what the promptness costs.
+//! `time_ns` is the computation's own time. Each runtime gets an argument of fib with which it computes for
+//! two to three seconds. The contender `ours-undisturbed` is the same computation with nothing handed in:
+//! what the promptness costs.
 
 #[cfg(feature = "ours")]
 mod ours;

@@ -1,4 +1,5 @@
-//! The computation at the lower level, the jobs at the higher one, as closures on stacks of their own or as async tasks.
+//! The computation at the lower level, the jobs at the higher one, as closures on stacks of their own or as
+//! async tasks.
 
 use super::Config;
 use crate::engines::ours::{Batch, Urgent, runtime_with_levels, with_stats};

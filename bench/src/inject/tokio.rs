@@ -1,4 +1,5 @@
-//! `Runtime::spawn` from outside; the computation forks by `tokio::spawn` and computes the other branch itself. Tokio has no levels.
+//! `Runtime::spawn` from outside; the computation forks by `tokio::spawn` and computes the other branch
+//! itself. Tokio has no levels.
 
 use super::Config;
 use crate::engines;

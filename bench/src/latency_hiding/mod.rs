@@ -1,12 +1,15 @@
-//! Latency hiding (Cilk-L, section 6 of the paper): map-reduce over 5000 leaves by binary recursion. Each leaf opens a one-shot timer descriptor with the delay,
-//! waits for it, and computes fib(30) in parallel down to a base of 25; the reduction adds up modulo 10^9.
+//! Latency hiding (Cilk-L, section 6 of the paper): map-reduce over 5000 leaves by binary recursion. Each
+//! leaf opens a one-shot timer descriptor with the delay, waits for it, and computes fib(30) in parallel down
+//! to a base of 25; the reduction adds up modulo 10^9.
 //!
 //! Contenders:
 //! - `ideal`: our program without timers: nothing to hide;
-//! - `ours-async`: leaves are async tasks; `ours-get`: leaves are closures in a fork-join recursion that block in `get`;
-//! - `blocking`: the usual form, a pool of P threads whose leaves block in `read`; `blocking-2p`: twice as many threads. These two run
-//!   [`Config::blocking_leaves`] leaves only, and their time is scaled up: at 100 ms a whole run would take ten minutes, and it is linear in
-//!   the number of leaves (`leaves` says how many ran).
+//! - `ours-async`: leaves are async tasks; `ours-get`: leaves are closures in a fork-join recursion that
+//!   block in `get`;
+//! - `blocking`: the usual form, a pool of P threads whose leaves block in `read`; `blocking-2p`: twice as
+//!   many threads. These two run [`Config::blocking_leaves`] leaves only, and their time is scaled up: at 100
+//!   ms a whole run would take ten minutes, and it is linear in the number of leaves (`leaves` says how many
+//!   ran).
 //!
 //! `threads` is the most threads that a look each 20 ms saw, `peak_rss_bytes` the peak of resident memory.
 
@@ -83,7 +86,8 @@ pub fn serial_fib(n: u32) -> u64 {
     timing::serial_fib(std::hint::black_box(n))
 }
 
-/// Runs `work` while a thread of its own looks at the number of this process's threads each 20 ms; returns the most that it saw, without itself.
+/// Runs `work` while a thread of its own looks at the number of this process's threads each 20 ms; returns
+/// the most that it saw, without itself.
 fn watching_threads<R>(work: impl FnOnce() -> R) -> (R, f64) {
     let (done, watch) = mpsc::channel::<()>();
     std::thread::scope(|threads| {

@@ -1,9 +1,12 @@
-//! 1024 x 1024 matrices of `f64`, multiplied by divide and conquer down to 32 x 32: eight products of quadrants, four and then four in parallel.
+//! 1024 x 1024 matrices of `f64`, multiplied by divide and conquer down to 32 x 32: eight products of
+//! quadrants, four and then four in parallel.
 //!
-//! The matrices are stored quadrant by quadrant (Z-order), blocks of 32 x 32 by rows. So a quadrant is a contiguous quarter of the slice, and
-//! `split_at_mut` proves that the four products write to different places; no unsafe code and no copy.
+//! The matrices are stored quadrant by quadrant (Z-order), blocks of 32 x 32 by rows. So a quadrant is a
+//! contiguous quarter of the slice, and `split_at_mut` proves that the four products write to different
+//! places; no unsafe code and no copy.
 //!
-//! The entries are small integers, so all sums are exact, and the product is verified by Freivalds' check: (A B) x = A (B x).
+//! The entries are small integers, so all sums are exact, and the product is verified by Freivalds' check: (A
+//! B) x = A (B x).
 
 mod chili;
 pub mod matrix;

@@ -1,13 +1,14 @@
 //! The demo's scenario: interactive requests beside endless compute on the same two processors.
 //!
-//! A client in a process of its own sends 500 requests a second over 8 connections, open loop (a Poisson process), and measures from the intended time
-//! of each. The server echoes them, at the higher level where there are levels. Meanwhile two processors' worth of compute never ends:
+//! A client in a process of its own sends 500 requests a second over 8 connections, open loop (a Poisson
+//! process), and measures from the intended time of each. The server echoes them, at the higher level where
+//! there are levels. Meanwhile two processors' worth of compute never ends:
 //!
-//! - *mixed*: fork-join compute, without end: a tree of 256 leaves, each a fib(16) that forks at every call. Where fork-join is not to be
-//!   had (`tokio-tasks`: four tasks that compute 0.1 ms and yield, `tokio-blocking`: two closures in `spawn_blocking`, `threads`: two plain threads) it is
-//!   the serial fib.
-//! - *mixed-loops*: sequential loops, one per processor, that never check in. (Tokio alone as tasks is left out: such tasks would take all
-//!   its workers for ever, and no request would be answered.)
+//! - *mixed*: fork-join compute, without end: a tree of 256 leaves, each a fib(16) that forks at every call.
+//!   Where fork-join is not to be had (`tokio-tasks`: four tasks that compute 0.1 ms and yield,
+//!   `tokio-blocking`: two closures in `spawn_blocking`, `threads`: two plain threads) it is the serial fib.
+//! - *mixed-loops*: sequential loops, one per processor, that never check in. (Tokio alone as tasks is left
+//!   out: such tasks would take all its workers for ever, and no request would be answered.)
 //!
 //! `compute_share` is the rate of computing under load over the rate alone (before and after, in the same process).
 

@@ -1,5 +1,6 @@
-//! Pairs of tasks that send a number back and forth over two channels of capacity 1 (`async-channel` for all runtimes): one pair, where each
-//! message is a sleep and a wake-up, and 64 pairs, where the queues stay full.
+//! Pairs of tasks that send a number back and forth over two channels of capacity 1 (`async-channel` for all
+//! runtimes): one pair, where each message is a sleep and a wake-up, and 64 pairs, where the queues stay
+//! full.
 
 #[cfg(feature = "ours")]
 mod ours;

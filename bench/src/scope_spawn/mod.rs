@@ -1,8 +1,9 @@
 //! What a closure spawned in a scope costs.
 //!
-//! Two programs. *children*: 10^6 children of one scope, each of which writes one slot; memory must stay bounded although the spawning closure is
-//! far ahead of the workers. *fib*: a scope and one spawn per call, the shape of Cilk programs; its spawns nest deeply and are joined
-//! soon. `child_ns` is the time per spawned closure; `growth_bytes` is the peak of resident memory beyond what was resident before.
+//! Two programs. *children*: 10^6 children of one scope, each of which writes one slot; memory must stay
+//! bounded although the spawning closure is far ahead of the workers. *fib*: a scope and one spawn per call,
+//! the shape of Cilk programs; its spawns nest deeply and are joined soon. `child_ns` is the time per spawned
+//! closure; `growth_bytes` is the peak of resident memory beyond what was resident before.
 
 #[cfg(feature = "ours")]
 mod ours;

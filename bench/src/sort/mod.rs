@@ -1,7 +1,9 @@
-//! Merge sort of 10^7 random `u64`, halves in parallel, and a parallel merge: the longer run is cut in the middle, the other at the same key by
-//! binary search, and both parts are merged in parallel. Below 4096 elements `sort_unstable` and a serial merge take over.
+//! Merge sort of 10^7 random `u64`, halves in parallel, and a parallel merge: the longer run is cut in the
+//! middle, the other at the same key by binary search, and both parts are merged in parallel. Below 4096
+//! elements `sort_unstable` and a serial merge take over.
 //!
-//! The data go back and forth between the slice and a buffer of the same length, so there are no copies but at the leaves.
+//! The data go back and forth between the slice and a buffer of the same length, so there are no copies but
+//! at the leaves.
 
 mod chili;
 #[cfg(feature = "ours")]

@@ -1,9 +1,11 @@
 //! Two programs of users whose runtime stalled, in their shapes.
 //!
-//! - `stall-sst-build` (slatedb/slatedb#1963): the build of a sorted table is one giant poll, since everything that it awaits is ready. Beside two such
-//!   builders, of 200 ms a poll, a task sleeps 10 ms again and again: by how much does it oversleep? A plain thread that does the same is the control.
-//! - `stall-io` (DataFusion's and InfluxDB's `io_stall`): 16 streams fetch a piece in 8 round trips of 1 ms each, and then decode it for 20 ms, all on one
-//!   runtime. How long does a fetch of 8 ms take, and how long does the whole take?
+//! - `stall-sst-build` (slatedb/slatedb#1963): the build of a sorted table is one giant poll, since
+//!   everything that it awaits is ready. Beside two such builders, of 200 ms a poll, a task sleeps 10 ms
+//!   again and again: by how much does it oversleep? A plain thread that does the same is the control.
+//! - `stall-io` (DataFusion's and InfluxDB's `io_stall`): 16 streams fetch a piece in 8 round trips of 1 ms
+//!   each, and then decode it for 20 ms, all on one runtime. How long does a fetch of 8 ms take, and how long
+//!   does the whole take?
 
 #[cfg(feature = "ours")]
 mod ours;

@@ -1,8 +1,10 @@
-//! How soon the other worker runs a forked branch, after the main worker has computed serially for a while and the other found nothing to do.
+//! How soon the other worker runs a forked branch, after the main worker has computed serially for a while
+//! and the other found nothing to do.
 //!
-//! Two workers. The main worker spins for the gap, takes the time, and joins two branches: the first spins until the second has started (or
-//! [`PATIENCE`] has passed), the second takes the time at once. The wait is from before the fork to the second branch's start. `alone` counts the forks
-//! whose second branch no other worker took in time.
+//! Two workers. The main worker spins for the gap, takes the time, and joins two branches: the first spins
+//! until the second has started (or [`PATIENCE`] has passed), the second takes the time at once. The wait is
+//! from before the fork to the second branch's start. `alone` counts the forks whose second branch no other
+//! worker took in time.
 
 #[cfg(feature = "ours")]
 mod ours;

@@ -1,4 +1,5 @@
-//! The sum of 10^7 `u64` by divide and conquer, down to leaves of 1 element (all overhead: 10^7 forks) and of 64 (a few nanoseconds of work each).
+//! The sum of 10^7 `u64` by divide and conquer, down to leaves of 1 element (all overhead: 10^7 forks) and of
+//! 64 (a few nanoseconds of work each).
 
 mod chili;
 #[cfg(feature = "ours")]

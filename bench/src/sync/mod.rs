@@ -1,8 +1,10 @@
-//! Primitives and channels: Tokio's on Tokio, ours on ours, the same programs (`programs!` is written once and expanded for each).
+//! Primitives and channels: Tokio's on Tokio, ours on ours, the same programs (`programs!` is written once
+//! and expanded for each).
 //!
 //! - *alone*: one task and a primitive for which nobody waits, the fast path.
 //! - *shared*: 8 tasks that use it for a moment, in turns that they choose (each yields after 16 operations).
-//! - *queued*: 8 tasks, of which the holder always yields, so that all others wait in the queue and each release is a hand-over.
+//! - *queued*: 8 tasks, of which the holder always yields, so that all others wait in the queue and each
+//!   release is a hand-over.
 
 #[cfg(feature = "ours")]
 mod ours;

@@ -1,8 +1,9 @@
-//! What it costs to be called rarely: 1000 small parallel calls (two branches of 20 us), one each millisecond, in CPU time of the whole process.
-//! 40 ms of it are the work itself; the rest is waking up, looking for work and going back to sleep.
+//! What it costs to be called rarely: 1000 small parallel calls (two branches of 20 us), one each
+//! millisecond, in CPU time of the whole process. 40 ms of it are the work itself; the rest is waking up,
+//! looking for work and going back to sleep.
 //!
-//! *tick-inside*: the loop runs on a worker and sleeps there. *tick-outside*: a plain thread calls in each time, as a game's or an audio
-//! program's main loop would.
+//! *tick-inside*: the loop runs on a worker and sleeps there. *tick-outside*: a plain thread calls in each
+//! time, as a game's or an audio program's main loop would.
 
 #[cfg(feature = "ours")]
 mod ours;

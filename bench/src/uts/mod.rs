@@ -1,6 +1,7 @@
-//! Unbalanced tree search, the benchmark's standard tree T1: geometric with a fixed shape, root seed 19, expected branching 4 down to depth 10:
-//! 4,130,071 nodes, 3,305,118 of them leaves. A node is a SHA-1 state; the number of children is drawn from it, and child i's state is the hash
-//! of the parent's state and i. So nobody can know how large a subtree is without walking it.
+//! Unbalanced tree search, the benchmark's standard tree T1: geometric with a fixed shape, root seed 19,
+//! expected branching 4 down to depth 10: 4,130,071 nodes, 3,305,118 of them leaves. A node is a SHA-1 state;
+//! the number of children is drawn from it, and child i's state is the hash of the parent's state and i. So
+//! nobody can know how large a subtree is without walking it.
 //!
 //! The children of a node are forked by halving, each child a job of its own.
 

@@ -1,8 +1,9 @@
 //! Running `wrk` and `h2load`, and reading what they print.
 //!
-//! `wrk` is the closed loop: as many requests as the server answers. `h2load --rps` is the paced one: so many requests a second on each connection; its log
-//! has the time of each request. (`h2load` counts from when it sends. A connection that waits for an answer does not send its next request, so a
-//! stall hides requests that would have been slow as well, in all contenders alike.)
+//! `wrk` is the closed loop: as many requests as the server answers. `h2load --rps` is the paced one: so many
+//! requests a second on each connection; its log has the time of each request. (`h2load` counts from when it
+//! sends. A connection that waits for an answer does not send its next request, so a stall hides requests
+//! that would have been slow as well, in all contenders alike.)
 
 use super::Pace;
 use crate::harness::Sample;

@@ -1,12 +1,15 @@
 //! HTTP at 64 connections: hyper's "hello", and a JSON route of axum; alone, and beside endless fork-join compute.
 //!
-//! The programs are the same line for line but for the runtime: the same hyper builder with the same service, the same axum router. axum is served by
-//! `axum::serve` on Tokio and by `urgency_web::serve` on ours. *Beside* means the compute of `mixed`: on ours at a lower level of the same runtime, on
-//! Tokio in a rayon pool of two threads, as one does.
+//! The programs are the same line for line but for the runtime: the same hyper builder with the same service,
+//! the same axum router. axum is served by `axum::serve` on Tokio and by `urgency_web::serve` on ours.
+//! *Beside* means the compute of `mixed`: on ours at a lower level of the same runtime, on Tokio in a rayon
+//! pool of two threads, as one does.
 //!
-//! The client is a process of its own with one thread: `wrk`, a closed loop that saturates the machine, or for *paced* `h2load` at 50 requests a second on each
-//! connection. Beside compute it runs in the class SCHED_FIFO where that is permitted, because otherwise the compute delays the client, and the client's
-//! clock measures that; metric `client_real_time`. *ours-demoting* is our server with `Builder::demote_preempted`, which takes a privilege.
+//! The client is a process of its own with one thread: `wrk`, a closed loop that saturates the machine, or
+//! for *paced* `h2load` at 50 requests a second on each connection. Beside compute it runs in the class
+//! SCHED_FIFO where that is permitted, because otherwise the compute delays the client, and the client's
+//! clock measures that; metric `client_real_time`. *ours-demoting* is our server with
+//! `Builder::demote_preempted`, which takes a privilege.
 
 mod load;
 #[cfg(feature = "ours")]

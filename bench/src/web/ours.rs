@@ -10,7 +10,8 @@ use std::convert::Infallible;
 use urgency::net::TcpListener;
 use urgency_web::rt::Io;
 
-/// One sample. With `demotes`, threads of the compute that an event preempts go to the kernel's idle class, where that is permitted.
+/// One sample. With `demotes`, threads of the compute that an event preempts go to the kernel's idle class,
+/// where that is permitted.
 pub fn run(config: Config, demotes: bool) -> Sample {
     let runtime = if config.beside {
         runtime_that_demotes(2, demotes)

@@ -3,8 +3,9 @@
 //! Whoever needs the pool to live holds its registry: the [`ThreadPool`](crate::ThreadPool), and every job spawned
 //! without a scope. When the last is gone, the pool's runtime ends, and with it its threads.
 //!
-//! A pool may also be *placed* ([`urgency::place_pools`](crate::urgency::place_pools)): it is a level of the program's runtime for calls from
-//! outside, and calls from that runtime's own code stay at the level of that code.
+//! A pool may also be *placed* ([`urgency::place_pools`](crate::urgency::place_pools)): it is a level of the
+//! program's runtime for calls from outside, and calls from that runtime's own code stay at the level of that
+//! code.
 //!
 //! The registry of the calling code is what its runtime was given by [`Registry::new`]. A runtime that belongs to
 //! the program, not to a pool, has none; there one is made for the moment, without handlers.
@@ -75,7 +76,8 @@ impl Registry {
         })
     }
 
-    /// Where a pool of so many workers is placed, if pools are. One of fewer than the runtime has is not: it may be there to bound something.
+    /// Where a pool of so many workers is placed, if pools are. One of fewer than the runtime has is not: it
+    /// may be there to bound something.
     pub(crate) fn place_for(workers: usize) -> Option<Host> {
         let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
         place.clone().filter(|host| host.workers() <= workers)
@@ -86,7 +88,8 @@ impl Registry {
         *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
     }
 
-    /// Calls `f` with the registry that a call of the calling code means: this one, or if that follows the caller, his level of it.
+    /// Calls `f` with the registry that a call of the calling code means: this one, or if that follows the
+    /// caller, his level of it.
     pub(crate) fn with_here<R>(self: &Arc<Self>, f: impl FnOnce(&Arc<Registry>) -> R) -> R {
         if !self.follows || !self.host.is_here() || self.host.is_at_home() {
             return f(self);

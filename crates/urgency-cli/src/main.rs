@@ -7,13 +7,14 @@
 //! `urgency load cache` loads a server that speaks memcached's protocol ([`urgency_load`]).
 //! `urgency sim` simulates schedulers ([`urgency_sim`]).
 //!
-//! Exit codes: 0 all went well; 1 something failed while running (a process died, a file could not be written); 2 the command line
-//! was wrong, and nothing was started.
+//! Exit codes: 0 all went well; 1 something failed while running (a process died, a file could not be
+//! written); 2 the command line was wrong, and nothing was started.
 //!
 //! `urgency load compare` measures `urgency cache` beside memcached.
 //!
-//! Hidden subcommands are child processes: `demo-server` (one contender) and `demo-client` (the load) of the demo, `compare-child` of the comparison. Each gets
-//! its task as one argument of JSON and talks JSON lines on its standard streams.
+//! Hidden subcommands are child processes: `demo-server` (one contender) and `demo-client` (the load) of the
+//! demo, `compare-child` of the comparison. Each gets its task as one argument of JSON and talks JSON lines
+//! on its standard streams.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! The command from outside: what it says to bad values, and that a short run answers every request and writes its files.
+//! The command from outside: what it says to bad values, and that a short run answers every request and
+//! writes its files.
 //!
 //! No test asserts a time.
 

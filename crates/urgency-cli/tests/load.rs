@@ -1,4 +1,5 @@
-//! `urgency load` from outside: what it says to bad values, to a server that is not there, and to a comparison that cannot be made.
+//! `urgency load` from outside: what it says to bad values, to a server that is not there, and to a
+//! comparison that cannot be made.
 
 #![allow(missing_docs)]
 

@@ -1,9 +1,11 @@
 //! How the client's threads are scheduled: on which processors, in which class, how exactly their timers fire.
 //!
-//! A load client must not be starved by what it measures, or the wait for its own processor counts as the server's latency. So its threads ask for the class
-//! SCHED_FIFO, which the kernel prefers to every normal thread; that needs CAP_SYS_NICE or a limit RLIMIT_RTPRIO above 0. Where it is refused the
-//! threads stay normal, and the outcome says so. The kernel takes a real-time thread that never sleeps off its processor for 5 % of each second
-//! (`sched_rt_runtime_us`: measured here as pauses of 50 ms), so a thread that [spins](crate::Waiting::Spin) asks for the niceness -20 instead.
+//! A load client must not be starved by what it measures, or the wait for its own processor counts as the
+//! server's latency. So its threads ask for the class SCHED_FIFO, which the kernel prefers to every normal
+//! thread; that needs CAP_SYS_NICE or a limit RLIMIT_RTPRIO above 0. Where it is refused the threads stay
+//! normal, and the outcome says so. The kernel takes a real-time thread that never sleeps off its processor
+//! for 5 % of each second (`sched_rt_runtime_us`: measured here as pauses of 50 ms), so a thread that
+//! [spins](crate::Waiting::Spin) asks for the niceness -20 instead.
 
 use crate::Waiting;
 use clap::ValueEnum;

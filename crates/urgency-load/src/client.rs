@@ -136,8 +136,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// A connection that cannot be opened again, breaks or is closed; a reply that is none; a request that the server does not understand. What a server may
-    /// say (`SERVER_ERROR`) and wrong values are counted in the outcome instead.
+    /// A connection that cannot be opened again, breaks or is closed; a reply that is none; a request that
+    /// the server does not understand. What a server may say (`SERVER_ERROR`) and wrong values are counted in
+    /// the outcome instead.
     pub fn run(
         &mut self,
         pace: Pace,

@@ -1,8 +1,9 @@
 //! One connection: requests that wait for their turn, requests under way, bytes in both directions.
 //!
-//! Replies come in the order of the requests, so the requests under way are a queue. At most `depth` of them are under way; further ones wait here, in the client,
-//! and their latency runs: it counts from the time at which they were due. A request becomes bytes when it is sent, not before, so the versions of a
-//! key are sent in the order in which they are drawn.
+//! Replies come in the order of the requests, so the requests under way are a queue. At most `depth` of them
+//! are under way; further ones wait here, in the client, and their latency runs: it counts from the time at
+//! which they were due. A request becomes bytes when it is sent, not before, so the versions of a key are
+//! sent in the order in which they are drawn.
 
 use crate::protocol::{Command, Malformed, Protocol, Reply, shorten};
 use crate::{Error, Server, server::Stream};
@@ -92,7 +93,8 @@ impl Connection {
         self.waiting.push_back(due);
     }
 
-    /// Makes waiting requests into bytes, while fewer than `depth` are under way, by `write`, which returns the request's version.
+    /// Makes waiting requests into bytes, while fewer than `depth` are under way, by `write`, which returns
+    /// the request's version.
     pub fn start(&mut self, depth: usize, mut write: impl FnMut(&Due, &mut Vec<u8>) -> u32) {
         while self.under_way.len() < depth && self.out.len() - self.written < OUT_FULL {
             let Some(due) = self.waiting.pop_front() else {

@@ -1,6 +1,7 @@
 //! What can go wrong, said so that the reader knows what to do.
 //!
-//! A wrong value and a `SERVER_ERROR` are no errors here: they are counted in the [`Outcome`](crate::Outcome), and the run goes on.
+//! A wrong value and a `SERVER_ERROR` are no errors here: they are counted in the
+//! [`Outcome`](crate::Outcome), and the run goes on.
 
 use crate::Server;
 use std::{fmt, io};

@@ -1,8 +1,10 @@
 //! What a reply means: it is counted, a value is compared with what it must be, and the history of its key goes on.
 //!
-//! A right reply to a get is a miss or the value of that key in some version. If this client has written all keys itself, the version must be one that was
-//! sent, and not below the floor at the time when the get was sent (see [`crate::value`]). A wrong or stale value is counted, and the first one is kept in words; the run goes
-//! on. `ERROR` and `CLIENT_ERROR` end it: the client's requests are well-formed, so the server does not speak the protocol, and what follows cannot be trusted.
+//! A right reply to a get is a miss or the value of that key in some version. If this client has written all
+//! keys itself, the version must be one that was sent, and not below the floor at the time when the get was
+//! sent (see [`crate::value`]). A wrong or stale value is counted, and the first one is kept in words; the
+//! run goes on. `ERROR` and `CLIENT_ERROR` end it: the client's requests are well-formed, so the server does
+//! not speak the protocol, and what follows cannot be trusted.
 
 use crate::Error;
 use crate::connection::{Due, Request, command_name};

@@ -2,19 +2,25 @@
 //!
 //! Each turn of the loop:
 //!
-//! 1. Requests that are due go to their connections. In the open loop a request goes to a connection drawn at random, as if each connection were an independent
-//!    user; how late the thread came to it is the client's *lag*. In the closed loop each reply makes the next request due.
+//! 1. Requests that are due go to their connections. In the open loop a request goes to a connection drawn at
+//!    random, as if each connection were an independent user; how late the thread came to it is the client's
+//!    *lag*. In the closed loop each reply makes the next request due.
 //! 2. Connections with something to send are flushed, each with one system call for all that it has.
-//! 3. The thread waits until a connection is ready or the next request is due. The due time is that of a timer descriptor in the same epoll, because the
-//!    timeout of `epoll_wait` counts in milliseconds, and `epoll_pwait2`, which is finer, is younger than some kernels in use.
-//!    A client with a processor of its own may [spin](Waiting::Spin) instead.
-//! 4. Each ready connection is read once. A reply's latency is from the time at which its request was *due* to the time at which the read returned.
+//! 3. The thread waits until a connection is ready or the next request is due. The due time is that of a
+//!    timer descriptor in the same epoll, because the timeout of `epoll_wait` counts in milliseconds, and
+//!    `epoll_pwait2`, which is finer, is younger than some kernels in use. A client with a processor of its
+//!    own may [spin](Waiting::Spin) instead.
+//! 4. Each ready connection is read once. A reply's latency is from the time at which its request was *due*
+//!    to the time at which the read returned.
 //!
-//! A run has a ramp, whose requests count for nothing, then the recorded time, then a grace in which replies are awaited. What is still without a reply
-//! then is `unanswered`, and its latency is the time that it waited, so a server that never answers does not look fast.
+//! A run has a ramp, whose requests count for nothing, then the recorded time, then a grace in which replies
+//! are awaited. What is still without a reply then is `unanswered`, and its latency is the time that it
+//! waited, so a server that never answers does not look fast.
 //!
-//! Beside that latency stands the one from the time at which the request was *sent*: the difference between the two is the client's own delay, and what waited in the client because
-//! its connection had as many requests under way as it may. A thread that loses its processor also comes late to replies, which is in both.
+//! Beside that latency stands the one from the time at which the request was *sent*: the difference between
+//! the two is the client's own delay, and what waited in the client because its connection had as many
+//! requests under way as it may. A thread that loses its processor also comes late to replies, which is in
+//! both.
 //!
 //! Nothing here depends on the runtime that may be under test: a plain thread, one epoll descriptor.
 

@@ -12,8 +12,8 @@ use serde::Serialize;
 pub enum Waiting {
     /// Sleep in the kernel until a reply comes or a request is due. For a client that shares its processors.
     Sleep,
-    /// Look again and again: most exact, and costs no wake-ups (in a virtual machine, one costs more than a request), but each thread needs a processor of its
-    /// own.
+    /// Look again and again: most exact, and costs no wake-ups (in a virtual machine, one costs more than a
+    /// request), but each thread needs a processor of its own.
     Spin,
 }
 
@@ -41,8 +41,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// 50 connections, one thread, 16 requests under way on each at most, 90 % gets, 100000 keys of 32 bytes with popularity zipf:0.99,
-    /// values of 100 bytes, all of them verified.
+    /// 50 connections, one thread, 16 requests under way on each at most, 90 % gets, 100000 keys of 32 bytes
+    /// with popularity zipf:0.99, values of 100 bytes, all of them verified.
     pub fn new(server: Server) -> Self {
         Load {
             server,

@@ -162,7 +162,8 @@ impl Outcome {
 }
 
 impl Health {
-    /// The client has a part in the result when its own lag is a tenth of the latency that it reports, or when it never sleeps.
+    /// The client has a part in the result when its own lag is a tenth of the latency that it reports, or
+    /// when it never sleeps.
     fn find_limits(&self, pace: Pace, latency: &Latency) -> Option<String> {
         let is_open = matches!(pace, Pace::Open(..));
         if is_open && self.lag_p99_ms > 0.05 && self.lag_p99_ms > 0.1 * latency.p99_ms {

@@ -1,7 +1,8 @@
 //! Requests as bytes, and bytes as replies: memcached's text protocol, in its classic and in its meta commands.
 //!
-//! The parser is told which command the next reply belongs to, looks at the bytes that have come, and either takes one whole reply or asks for
-//! more. It copies nothing. A reply that does not fit the command is [`Malformed`]: the stream cannot be read on from there.
+//! The parser is told which command the next reply belongs to, looks at the bytes that have come, and either
+//! takes one whole reply or asks for more. It copies nothing. A reply that does not fit the command is
+//! [`Malformed`]: the stream cannot be read on from there.
 
 use crate::Workload;
 use crate::value;
@@ -93,7 +94,8 @@ impl Protocol {
         to.extend_from_slice(b"\r\n");
     }
 
-    /// Takes one reply to `command` from the start of `bytes`: the reply and how many bytes it was, or none if it is not whole yet.
+    /// Takes one reply to `command` from the start of `bytes`: the reply and how many bytes it was, or none
+    /// if it is not whole yet.
     ///
     /// # Errors
     ///

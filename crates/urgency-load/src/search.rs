@@ -1,16 +1,20 @@
 //! The search for the highest rate that meets a quality of service.
 //!
-//! A quality is a quantile and a bound: `p95<10ms` means that 95 % of the requests are answered within 10 ms of the time at which they were due. A rate
-//! *meets* it if a run at this rate, open loop, keeps the bound, answers every request (none unanswered after the grace), achieves 99 % of what was offered, and
-//! shows no wrong value.
+//! A quality is a quantile and a bound: `p95<10ms` means that 95 % of the requests are answered within 10 ms
+//! of the time at which they were due. A rate *meets* it if a run at this rate, open loop, keeps the bound,
+//! answers every request (none unanswered after the grace), achieves 99 % of what was offered, and shows no
+//! wrong value.
 //!
-//! 1. A closed-loop run gives the most that the server does when it is asked as fast as it answers. The open loop can hardly do more: the search begins
-//!    with the range from nothing to a tenth above it.
-//! 2. The range is halved, geometrically once a lower end is known: a rate that meets the quality becomes the lower end, one that does not the upper.
-//! 3. When the ends are within the precision (3 % unless asked otherwise), the lower end is confirmed by longer runs. If one of them fails, the rate goes down by
-//!    the precision, and is confirmed again; not more than ten times.
+//! 1. A closed-loop run gives the most that the server does when it is asked as fast as it answers. The open
+//!    loop can hardly do more: the search begins with the range from nothing to a tenth above it.
+//! 2. The range is halved, geometrically once a lower end is known: a rate that meets the quality becomes the
+//!    lower end, one that does not the upper.
+//! 3. When the ends are within the precision (3 % unless asked otherwise), the lower end is confirmed by
+//!    longer runs. If one of them fails, the rate goes down by the precision, and is confirmed again; not
+//!    more than ten times.
 //!
-//! All trials are kept, so that a surprising end can be looked into. The decisions are pure code here; the trials themselves come from outside.
+//! All trials are kept, so that a surprising end can be looked into. The decisions are pure code here; the
+//! trials themselves come from outside.
 
 use crate::{Error, Outcome};
 use serde::Serialize;

@@ -1,18 +1,21 @@
 //! Values that prove themselves.
 //!
-//! A value is a function of the key's number and a *version*: its size, and each of its bytes. The version travels in the item's flags, a 32-bit number that a
-//! server stores with the item and returns as it is. So a reader knows from the flags what the bytes must be, even for a value of one byte, and
-//! finds another key's value, a mix of two versions, a wrong length, and a single wrong bit.
+//! A value is a function of the key's number and a *version*: its size, and each of its bytes. The version
+//! travels in the item's flags, a 32-bit number that a server stores with the item and returns as it is. So a
+//! reader knows from the flags what the bytes must be, even for a value of one byte, and finds another key's
+//! value, a mix of two versions, a wrong length, and a single wrong bit.
 //!
-//! Words of 8 bytes come from a counter mixed with the key and the version (the finaliser of SplitMix64: Steele, Lea, Flood 2014), so two versions
-//! agree in no word except by chance.
+//! Words of 8 bytes come from a counter mixed with the key and the version (the finaliser of SplitMix64:
+//! Steele, Lea, Flood 2014), so two versions agree in no word except by chance.
 //!
 //! ## Which versions may be read
 //!
-//! [`Versions`] is the history of one key as its writers know it. Sets of one key may overlap, and then nobody knows which one the server took last.
-//! Such sets form a *group*: it begins with a set while no other is under way, and ends when none is. When a group has ended and all its sets were stored, what the
-//! server holds is at least the first version of the group; from then on that is the *floor*. A get that was sent when the floor was f must not
-//! return a version below f: the server would have forgotten an acknowledged set. Nor may it return one that was never sent.
+//! [`Versions`] is the history of one key as its writers know it. Sets of one key may overlap, and then
+//! nobody knows which one the server took last. Such sets form a *group*: it begins with a set while no other
+//! is under way, and ends when none is. When a group has ended and all its sets were stored, what the server
+//! holds is at least the first version of the group; from then on that is the *floor*. A get that was sent
+//! when the floor was f must not return a version below f: the server would have forgotten an acknowledged
+//! set. Nor may it return one that was never sent.
 
 use crate::workload::ValueSizes;
 

@@ -1,15 +1,17 @@
 //! What is asked: keys, their popularity, the share of gets, the sizes of values.
 //!
-//! A key's *number* runs from 0 to `keys - 1`. Its text is the number in decimal, with a prefix `k`, filled with zeros to the key size. Popularity draws a *rank*;
-//! ranks are spread over the numbers by a fixed permutation, because the fill writes the numbers in ascending order, and popular keys should
-//! not all be the oldest items of the cache.
+//! A key's *number* runs from 0 to `keys - 1`. Its text is the number in decimal, with a prefix `k`, filled
+//! with zeros to the key size. Popularity draws a *rank*; ranks are spread over the numbers by a fixed
+//! permutation, because the fill writes the numbers in ascending order, and popular keys should not all be
+//! the oldest items of the cache.
 //!
-//! The Zipf distribution (rank r with probability proportional to r^-s) is drawn by rejection-inversion (Hörmann and Derflinger, 1996): no
-//! table, constant time, any exponent above 0. The sum of the weights is bounded by an integral that can be inverted; a point under the integral is
-//! drawn, rounded to the nearest rank, and rejected in the few cases in which it lies above that rank's weight.
+//! The Zipf distribution (rank r with probability proportional to r^-s) is drawn by rejection-inversion
+//! (Hörmann and Derflinger, 1996): no table, constant time, any exponent above 0. The sum of the weights is
+//! bounded by an integral that can be inverted; a point under the integral is drawn, rounded to the nearest
+//! rank, and rejected in the few cases in which it lies above that rank's weight.
 //!
-//! The size of a value is a function of random bits that come from the key and the version ([`crate::value`]), so whoever reads a value
-//! knows how long it must be.
+//! The size of a value is a function of random bits that come from the key and the version
+//! ([`crate::value`]), so whoever reads a value knows how long it must be.
 
 use crate::Error;
 use serde::Serialize;
@@ -186,8 +188,8 @@ enum SizeChoice {
     Mix(Vec<(u64, usize)>),
 }
 
-/// A mix in the manner of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012): two fifths of the values are tiny, half lie between 20 and 700
-/// bytes, one in twenty is larger than a kilobyte.
+/// A mix in the manner of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012): two fifths of the values
+/// are tiny, half lie between 20 and 700 bytes, one in twenty is larger than a kilobyte.
 const ETC: &str =
     "2:18,3:9,5:3,11:9,14:2,23:9,65:12,120:10,200:10,350:8,600:5,1100:3.3,2400:1.4,6000:0.3";
 
@@ -300,7 +302,8 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// [`Error::Option`] if there are no keys, if the key size has no room for the largest number or is above 250, or if the share is no share.
+    /// [`Error::Option`] if there are no keys, if the key size has no room for the largest number or is above
+    /// 250, or if the share is no share.
     pub fn check(&self) -> Result<(), Error> {
         let digits = self.keys.saturating_sub(1).to_string().len();
         if self.keys == 0 {

@@ -1,10 +1,13 @@
 //! What a root would take on a machine of its own: the other half of a stretch.
 //!
-//! A root's *job* is the root and what it spawned, directly or not. On P workers of its own its last vertex can have run, at the earliest, after the longest
-//! path to it and after a P-th part of all work that it waits for, both within the job: nothing of the schedule that is measured is in
-//! that. So a stretch against it is never less than against any real run alone, and never below 1. (A greedy run alone takes at most the sum of the two, by Brent.)
+//! A root's *job* is the root and what it spawned, directly or not. On P workers of its own its last vertex
+//! can have run, at the earliest, after the longest path to it and after a P-th part of all work that it
+//! waits for, both within the job: nothing of the schedule that is measured is in that. So a stretch against
+//! it is never less than against any real run alone, and never below 1. (A greedy run alone takes at most the
+//! sum of the two, by Brent.)
 //!
-//! What a job waits for outside of itself, the request before it on a connection say, is no work of its own: that wait is in the response.
+//! What a job waits for outside of itself, the request before it on a connection say, is no work of its own:
+//! that wait is in the response.
 
 use crate::dag::{Dag, NONE, Thread};
 

@@ -14,8 +14,8 @@ pub struct Costs {
     /// One operation on a queue that all workers share. Operations on the same queue come one after the
     /// other: this is what contention is made of.
     pub queue: u64,
-    /// One look at another worker's deque or queue, with or without success (at least 1). Thieves of one victim come one
-    /// after the other.
+    /// One look at another worker's deque or queue, with or without success (at least 1). Thieves of one
+    /// victim come one after the other.
     pub steal: u64,
     /// Continuing a whole deque that another worker left.
     pub mug: u64,
@@ -35,8 +35,9 @@ impl Costs {
         wake: 0,
     };
 
-    /// Medians of five runs of `urgency sim --calibrate` alone on the 2-core virtual machine on which Urgency is developed, rounded. A wake-up was
-    /// one of 6 or 50 µs there: as the processor slept lightly or deeply.
+    /// Medians of five runs of `urgency sim --calibrate` alone on the 2-core virtual machine on which Urgency
+    /// is developed, rounded. A wake-up was one of 6 or 50 µs there: as the processor slept lightly or
+    /// deeply.
     pub const MEASURED: Costs = Costs {
         queue: 60,
         steal: 250,

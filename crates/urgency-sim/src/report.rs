@@ -31,8 +31,8 @@ pub struct Response {
     pub done: u64,
     /// Whether it is a root.
     pub root: bool,
-    /// For a root the least time that it could take with all workers to itself, in nanoseconds: the longer one of its job's span
-    /// and work / P. 0 for other threads.
+    /// For a root the least time that it could take with all workers to itself, in nanoseconds: the longer
+    /// one of its job's span and work / P. 0 for other threads.
     pub alone: u64,
 }
 
@@ -94,8 +94,8 @@ pub struct Report {
     pub waking: u64,
     /// How long they slept.
     pub asleep: u64,
-    /// How long they slept or searched while something was ready that they could have run, in worker-nanoseconds: 0 for a
-    /// greedy schedule.
+    /// How long they slept or searched while something was ready that they could have run, in
+    /// worker-nanoseconds: 0 for a greedy schedule.
     pub idle_while_ready: u64,
     /// Looks at other workers.
     pub steal_attempts: u64,

@@ -1,6 +1,7 @@
-//! The server that `ci/h2spec.sh` examines: every answer with a body, bodies of requests read to the end. Prints its port and serves until
-//! it is ended. With the argument `http2` it speaks nothing else; otherwise it also speaks HTTP/1, and then
-//! something that is neither is answered by the 400 of HTTP/1, where h2spec wants the connection closed.
+//! The server that `ci/h2spec.sh` examines: every answer with a body, bodies of requests read to the end.
+//! Prints its port and serves until it is ended. With the argument `http2` it speaks nothing else; otherwise
+//! it also speaks HTTP/1, and then something that is neither is answered by the 400 of HTTP/1, where h2spec
+//! wants the connection closed.
 
 use axum::{Router, body::Bytes, extract::DefaultBodyLimit};
 use std::future::IntoFuture;

@@ -1,5 +1,6 @@
-//! A service with two kinds of requests on one runtime: `/` is answered at once, and `/batch/primes/{n}` computes on all cores, at a lower level.
-//! Both are handlers of one axum router; the batch one forks with `join` like any other code.
+//! A service with two kinds of requests on one runtime: `/` is answered at once, and `/batch/primes/{n}`
+//! computes on all cores, at a lower level. Both are handlers of one axum router; the batch one forks with
+//! `join` like any other code.
 //!
 //! ```sh
 //! cargo run --release -p urgency-web --example levels -- 8080

@@ -1,7 +1,7 @@
 //! `Connector`: how hyper-util's pooled client gets its connections.
 //!
-//! A connector is a service from an address to a stream. This one looks the name up (a blocking call that costs no worker), connects with the
-//! runtime's sockets and, for `https`, shakes hands.
+//! A connector is a service from an address to a stream. This one looks the name up (a blocking call that
+//! costs no worker), connects with the runtime's sockets and, for `https`, shakes hands.
 
 use crate::rt::Io;
 use http::{Uri, uri::Scheme};
@@ -36,8 +36,8 @@ use urgency::net::TcpStream;
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an address without a host or with another scheme; otherwise those of the lookup, the connection or the
-/// handshake.
+/// `InvalidInput` for an address without a host or with another scheme; otherwise those of the lookup, the
+/// connection or the handshake.
 #[derive(Clone, Default)]
 pub struct Connector {
     #[cfg(feature = "tls")]

@@ -9,7 +9,8 @@
 //! - `tls`: HTTPS by rustls, for servers (`tls::Tls`) and clients.
 //! - `client`: `client::Connector`, for hyper-util's pooled client.
 //! - `quic`: `quic::QuicRuntime`, for endpoints of quinn.
-//! - `tokio-driver`: `tokio_driver::TokioDriver`, a way in for crates that ask for a Tokio runtime, and what bypasses the levels there.
+//! - `tokio-driver`: `tokio_driver::TokioDriver`, a way in for crates that ask for a Tokio runtime, and what
+//!   bypasses the levels there.
 //!
 //! Streams of listeners: [`urgency::net::Incoming`] is a `futures_core::Stream`.
 //!

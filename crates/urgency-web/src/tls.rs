@@ -1,7 +1,8 @@
 //! TLS by rustls: the handshake of a server's connections, and of a client's.
 //!
-//! rustls is used through `tokio-rustls`, which needs Tokio's I/O traits and no more; the sockets have them. The cryptography is
-//! that of *ring*. `futures-rustls` would have needed no traits of Tokio's, but follows rustls slowly.
+//! rustls is used through `tokio-rustls`, which needs Tokio's I/O traits and no more; the sockets have them.
+//! The cryptography is that of *ring*. `futures-rustls` would have needed no traits of Tokio's, but follows
+//! rustls slowly.
 //!
 //! A handshake is polled by the connection's task, at its level. Its signature computes for 50 µs (ECDSA P-256) to a
 //! millisecond (RSA 2048) without a scheduling point; relief covers the rest.
@@ -55,7 +56,8 @@ impl Tls {
         }
     }
 
-    /// With a chain of certificates and its key, as PEM. TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, no certificates of clients.
+    /// With a chain of certificates and its key, as PEM. TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, no
+    /// certificates of clients.
     ///
     /// # Errors
     ///
@@ -95,7 +97,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Tls {
 }
 
 impl<L, S, H> Serve<L, S, H> {
-    /// Serves HTTPS. A peer gets ten seconds for the handshake; [`Serve::handshake`] with a [`Tls`] takes another limit.
+    /// Serves HTTPS. A peer gets ten seconds for the handshake; [`Serve::handshake`] with a [`Tls`] takes
+    /// another limit.
     pub fn tls(self, tls: Tls) -> Serve<L, S, Tls> {
         self.handshake(tls, PATIENCE)
     }

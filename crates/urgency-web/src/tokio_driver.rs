@@ -1,9 +1,11 @@
 //! `TokioDriver`: a way in for crates that ask for a Tokio runtime.
 //!
-//! `reqwest`, `sqlx`, `redis`, `async-nats` and others do not only use Tokio's traits: they open Tokio's sockets, set Tokio's timers and call
-//! `tokio::spawn`. For that there has to be a Tokio runtime in the thread's context whenever their code is polled. A driver has one,
-//! of Tokio's single-threaded kind, on one thread of its own; [`TokioDriver::run`] wraps a future so that each poll of it, and its drop, happen
-//! inside that context. The *future* stays a task of Urgency. Tokio only tells its waker when something is ready.
+//! `reqwest`, `sqlx`, `redis`, `async-nats` and others do not only use Tokio's traits: they open Tokio's
+//! sockets, set Tokio's timers and call `tokio::spawn`. For that there has to be a Tokio runtime in the
+//! thread's context whenever their code is polled. A driver has one, of Tokio's single-threaded kind, on one
+//! thread of its own; [`TokioDriver::run`] wraps a future so that each poll of it, and its drop, happen
+//! inside that context. The *future* stays a task of Urgency. Tokio only tells its waker when something is
+//! ready.
 //!
 //! # What has levels and what has not
 //!
@@ -14,23 +16,27 @@
 //! | `tokio::spawn` inside the crate | the driver's thread | **none** |
 //! | `tokio::task::spawn_blocking` inside the crate | threads of Tokio's blocking pool | **none** |
 //!
-//! The last two bypass the levels: nothing makes them wait for more urgent work, relief does not know them, and `Runtime::stats` does not
-//! count them. The driver's thread competes with the workers for the CPUs as any thread of the process does, under the kernel's time sharing. Clients
-//! of databases typically spawn one task for each connection, which moves bytes; that is harmless. A crate that *computes* in `tokio::spawn` delays
-//! every other user of the driver meanwhile, and takes a CPU from urgent work. Give such a crate a driver of its own, or call it elsewhere.
+//! The last two bypass the levels: nothing makes them wait for more urgent work, relief does not know them,
+//! and `Runtime::stats` does not count them. The driver's thread competes with the workers for the CPUs as
+//! any thread of the process does, under the kernel's time sharing. Clients of databases typically spawn one
+//! task for each connection, which moves bytes; that is harmless. A crate that *computes* in `tokio::spawn`
+//! delays every other user of the driver meanwhile, and takes a CPU from urgent work. Give such a crate a
+//! driver of its own, or call it elsewhere.
 //!
-//! `tokio::task::block_in_place` panics on a single-threaded runtime, as Tokio documents. So does `Handle::block_on` inside a task; use
-//! [`urgency::block_on`].
+//! `tokio::task::block_in_place` panics on a single-threaded runtime, as Tokio documents. So does
+//! `Handle::block_on` inside a task; use [`urgency::block_on`].
 //!
 //! # Why a thread, and not a worker
 //!
-//! A worker that ran Tokio's loop would sit in Tokio's `epoll_wait` and be lost to the others, or be relieved each time. Tokio tells of its parking by callbacks
-//! (`on_thread_park`), but Urgency gives a worker away for the duration of a call only, so that no thread can keep one by mistake.
+//! A worker that ran Tokio's loop would sit in Tokio's `epoll_wait` and be lost to the others, or be relieved
+//! each time. Tokio tells of its parking by callbacks (`on_thread_park`), but Urgency gives a worker away for
+//! the duration of a call only, so that no thread can keep one by mistake.
 //!
 //! # Why the context cannot leak
 //!
-//! Tokio's context is a thread-local that is set during a poll. An Urgency stack does not move between threads and runs no stranger's work while it
-//! waits, so that what runs during the poll is the wrapped future and what it forks on this stack.
+//! Tokio's context is a thread-local that is set during a poll. An Urgency stack does not move between
+//! threads and runs no stranger's work while it waits, so that what runs during the poll is the wrapped
+//! future and what it forks on this stack.
 
 use pin_project_lite::pin_project;
 use std::{
@@ -60,8 +66,9 @@ use urgency::sync::oneshot;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Dropping a driver ends its thread and waits for that; the tasks that were spawned with `tokio::spawn` are dropped there. Wrapped futures that
-/// still live then get errors from Tokio's I/O, and Tokio's timers panic when they are polled: drop or finish them first.
+/// Dropping a driver ends its thread and waits for that; the tasks that were spawned with `tokio::spawn` are
+/// dropped there. Wrapped futures that still live then get errors from Tokio's I/O, and Tokio's timers panic
+/// when they are polled: drop or finish them first.
 pub struct TokioDriver {
     handle: Handle,
     stop: Option<oneshot::Sender<()>>,

@@ -5,7 +5,8 @@
 //! urgency sim --trace trace.json --workers 8 --costs measured
 //! ```
 //!
-//! Requests look something up, wait for "the disk", and answer; a report in the background computes in many small parts.
+//! Requests look something up, wait for "the disk", and answer; a report in the background computes in many
+//! small parts.
 
 use std::time::Duration;
 use urgency::{Runtime, time};

@@ -1,7 +1,8 @@
 //! Stages and silos: an image pipeline whose stages have workers and orders of their own, beside a runtime for its log.
 //!
-//! A stage is a level: `FixedShares::of_workers` gives it workers that do nothing else, `pool_at` an order, and `spawn_at` moves a
-//! picture on. A silo is a second runtime: nothing in the pipeline can take its worker, and the handle is awaited across.
+//! A stage is a level: `FixedShares::of_workers` gives it workers that do nothing else, `pool_at` an order,
+//! and `spawn_at` moves a picture on. A silo is a second runtime: nothing in the pipeline can take its
+//! worker, and the handle is awaited across.
 //!
 //! ```text
 //! cargo run --release --example stages

@@ -121,19 +121,23 @@
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
 //!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`.
 //!
-//! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it runs at that level:
-//!     `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
+//! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it
+//!     runs at that level: `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
 //!
-//! 13. *Fair, if asked for.* With a [`Criterion`] each level that has work gets its share of the workers' time, rounds of 5 ms
-//!     at a time, from code without scheduling points as well: `levels_that_always_have_work_get_their_shares`,
+//! 13. *Fair, if asked for.* With a [`Criterion`] each level that has work gets its share of the workers'
+//!     time, rounds of 5 ms at a time, from code without scheduling points as well:
+//!     `levels_that_always_have_work_get_their_shares`,
 //!     `code_without_scheduling_points_gives_way_at_the_end_of_its_round`.
 //!
-//! 14. *Staged, if asked for.* Where a schedule has workers wait for their level ([`policy`]), a worker runs nothing of another level, and is not
-//!     idle while its own has work: `a_worker_of_a_stage_runs_nothing_of_another_and_every_stage_goes_on`,
-//!     `under_every_schedule_random_programs_give_their_serial_results`. Guarantee 2 holds for all other schedules.
+//! 14. *Staged, if asked for.* Where a schedule has workers wait for their level ([`policy`]), a worker runs
+//!     nothing of another level, and is not idle while its own has work:
+//!     `a_worker_of_a_stage_runs_nothing_of_another_and_every_stage_goes_on`,
+//!     `under_every_schedule_random_programs_give_their_serial_results`. Guarantee 2 holds for all other
+//!     schedules.
 //!
-//! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock) is not checked for
-//! inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an urgent waiter wait for it.
+//! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock)
+//! is not checked for inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an
+//! urgent waiter wait for it.
 //!
 //! # Errors
 //!

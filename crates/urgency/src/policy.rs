@@ -1,8 +1,8 @@
 //! Schedulers: which level a worker serves, and which ready context of that level comes next.
 //!
-//! The defaults need no choice: [prompt](Schedule::Prompt) between levels, [aging](Kind::Aging) within a level. `docs/which-scheduler.md` says when another
-//! one is better, with measurements. The types here are those of the crate `urgency-policy`: the runtime and the simulator
-//! (`urgency sim`) execute the same lines.
+//! The defaults need no choice: [prompt](Schedule::Prompt) between levels, [aging](Kind::Aging) within a
+//! level. `docs/which-scheduler.md` says when another one is better, with measurements. The types here are
+//! those of the crate `urgency-policy`: the runtime and the simulator (`urgency sim`) execute the same lines.
 //!
 //! # Between levels
 //!
@@ -19,12 +19,13 @@
 //! Rounds and quanta end at scheduling points, and where code comes to none, a millisecond later (relief). Rounds
 //! shorter than a millisecond last one. In a runtime without work nothing ticks.
 //!
-//! Where workers wait for their level, one may be idle while another level has work: that is what such a schedule is for.
-//! It is never idle while its own level has any.
+//! Where workers wait for their level, one may be idle while another level has work: that is what such a
+//! schedule is for. It is never idle while its own level has any.
 //!
 //! # Within a level
 //!
-//! [`Builder::pool`](crate::Builder::pool) and [`Builder::pool_at`](crate::Builder::pool_at) take a [`Kind`], by value or by its name:
+//! [`Builder::pool`](crate::Builder::pool) and [`Builder::pool_at`](crate::Builder::pool_at) take a [`Kind`],
+//! by value or by its name:
 //!
 //! | kind | names | order |
 //! | --- | --- | --- |
@@ -32,15 +33,16 @@
 //! | [`Kind::Proactive`] | `proactive`, `proactive-newest`, `proactive-aging` | a set for each worker; waiting stacks' jobs are donated to a random one; thieves pick victim and entry at random |
 //! | [`Kind::Queues`] | `fifo`, `lifo`, `slot`, `alternating`, `mix`, `reverse`, ... | a queue for each worker, by a [`Plan`]: its [`Order`], how work is [shared](Sharing), what happens when it is full ([`Overflow`]) |
 //!
-//! [`Kind::NAMED`] lists all names. Under every kind the runtime stays greedy: a worker that would find nothing where the policy sends it takes
-//! the oldest entry of any queue before it sleeps. What differs is the order, so a task under a stack-like order may wait for as
-//! long as newer ones come, and a task that spins for another needs [`yield_far`](crate::yield_far).
+//! [`Kind::NAMED`] lists all names. Under every kind the runtime stays greedy: a worker that would find
+//! nothing where the policy sends it takes the oldest entry of any queue before it sleeps. What differs is
+//! the order, so a task under a stack-like order may wait for as long as newer ones come, and a task that
+//! spins for another needs [`yield_far`](crate::yield_far).
 //!
 //! # Stages and silos
 //!
-//! A *stage* is a level with workers and an order of its own: fixed shares between levels, a pool policy at each, and `spawn_at` moves
-//! work from stage to stage. A *silo* is a runtime of its own: any number live side by side, and handles are awaited across them.
-//! `examples/stages.rs` has both.
+//! A *stage* is a level with workers and an order of its own: fixed shares between levels, a pool policy at
+//! each, and `spawn_at` moves work from stage to stage. A *silo* is a runtime of its own: any number live
+//! side by side, and handles are awaited across them. `examples/stages.rs` has both.
 
 pub use urgency_policy::level::{
     Adaptive, AdaptiveError, Criterion, CriterionError, FixedShares, Otherwise, Parameters, Rounds,

@@ -1,4 +1,5 @@
-//! Promptness by count: a worker below moves up at its very next scheduling point, and the time until then is accounted.
+//! Promptness by count: a worker below moves up at its very next scheduling point, and the time until then is
+//! accounted.
 
 mod common;
 

@@ -56,7 +56,8 @@ fn run_times(runtime: &Runtime) -> Vec<Duration> {
     levels.iter().map(|level| level.total.running).collect()
 }
 
-/// The levels' shares of what ran from now on (a clock that is calibrated meanwhile may take a little back) until `enough` was run.
+/// The levels' shares of what ran from now on (a clock that is calibrated meanwhile may take a little back)
+/// until `enough` was run.
 fn shares(runtime: &Runtime, enough: Duration) -> Vec<f64> {
     let before = run_times(runtime);
     let limit = Instant::now() + Duration::from_secs(60);
@@ -217,7 +218,8 @@ fn a_level_that_uses_little_of_its_share_does_not_wait_for_the_rounds_of_others(
                 served = turns.load(Relaxed);
                 waited.push(served - asked);
             }
-            // In rounds alone one request in each round of the others waits for most of it: 30 to 40 in all. Now one or two meet another process.
+            // In rounds alone one request in each round of the others waits for most of it: 30 to 40 in all.
+            // Now one or two meet another process.
             between.sort_unstable();
             let pause = between[between.len() / 2];
             let long = waited.iter().filter(|&&turns| turns > 4 * pause).count();

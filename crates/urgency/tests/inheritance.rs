@@ -1,4 +1,5 @@
-//! Priority inheritance of `sync::Mutex`: an inversion is bounded by what the holder does under the lock. All by counts.
+//! Priority inheritance of `sync::Mutex`: an inversion is bounded by what the holder does under the lock. All
+//! by counts.
 
 mod common;
 
@@ -27,7 +28,8 @@ struct Crowd {
     over: Arc<AtomicBool>,
 }
 
-/// How many contexts the crowd has. One whose worker is taken from it goes on to its next scheduling point, which is a step.
+/// How many contexts the crowd has. One whose worker is taken from it goes on to its next scheduling point,
+/// which is a step.
 const CROWD: usize = 3;
 
 impl Crowd {
@@ -70,8 +72,8 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// The one context at the low level waits in its pool. If its worker was taken from it, it comes to its scheduling point when the kernel lets
-/// it, and is in no pool before.
+/// The one context at the low level waits in its pool. If its worker was taken from it, it comes to its
+/// scheduling point when the kernel lets it, and is in no pool before.
 fn low_waits(runtime: &Runtime) {
     let low = usize::from(LevelId::from(Low).rank());
     until(|| runtime.stats().levels[low].queued == 1);
@@ -126,7 +128,8 @@ fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end() 
     });
 }
 
-/// A low closure holds the lock that `wait` waits for at the high level. `wait` returns how many steps the crowd made meanwhile.
+/// A low closure holds the lock that `wait` waits for at the high level. `wait` returns how many steps the
+/// crowd made meanwhile.
 fn wait_for_a_low_closure(wait: fn(&Runtime, &Arc<Mutex<usize>>, &Crowd) -> usize) {
     ends(move || {
         let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());

@@ -426,7 +426,8 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
         let (worked, over) = (Count::default(), Count::default());
         let gate = Arc::new(AtomicBool::new(false));
         let theirs = gate.clone();
-        // The one worker is busy, and requests pile up: half of them wait in the queue, half of them (in groups) for a signal.
+        // The one worker is busy, and requests pile up: half of them wait in the queue, half of them (in
+        // groups) for a signal.
         let busy = runtime.spawn_fn_at(High, move || {
             while !theirs.load(SeqCst) {
                 scheduling_point()

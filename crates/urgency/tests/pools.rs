@@ -1,4 +1,5 @@
-//! Orders within a level other than aging: which order, nothing lost, nothing left behind, yields that come to their end.
+//! Orders within a level other than aging: which order, nothing lost, nothing left behind, yields that come
+//! to their end.
 
 mod common;
 #[path = "common/program.rs"]

@@ -122,8 +122,9 @@ fn within_a_level_contexts_run_in_the_order_in_which_they_became_ready() {
     assert!(reordered <= 8, "{reordered} of 3000 polls came too early");
 }
 
-/// Closures wait in `get`, each for a task of its own, and the tasks end one after the other. For each closure in the order in which it
-/// went on: how many that became resumable after it went on before it. And how often relief intervened.
+/// Closures wait in `get`, each for a task of its own, and the tasks end one after the other. For each
+/// closure in the order in which it went on: how many that became resumable after it went on before it. And
+/// how often relief intervened.
 fn overtaken(workers: usize) -> (Vec<usize>, u64) {
     const CLOSURES: usize = 60;
     let runtime = runtime(workers);
@@ -168,8 +169,9 @@ fn overtaken(workers: usize) -> (Vec<usize>, u64) {
     (overtaken, runtime.stats().total().reliefs)
 }
 
-/// With two workers one of them may take a closure that its thread is slow to go on with: then as many as the workers go on before it,
-/// and some more while the kernel runs another process in its place, which this test allows for one in ten.
+/// With two workers one of them may take a closure that its thread is slow to go on with: then as many as the
+/// workers go on before it, and some more while the kernel runs another process in its place, which this test
+/// allows for one in ten.
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
 fn stacks_go_on_in_the_order_in_which_what_they_waited_for_ended() {

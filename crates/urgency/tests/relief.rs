@@ -241,8 +241,8 @@ fn demoted_once(runtime: &Runtime) -> Option<u32> {
     overrunning.get().unwrap()
 }
 
-/// Something waits all the time, so nothing but the scheduling point restores the thread, except for one of seventeen periods. And it
-/// may be demoted again before it looks: so this is counted.
+/// Something waits all the time, so nothing but the scheduling point restores the thread, except for one of
+/// seventeen periods. And it may be demoted again before it looks: so this is counted.
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn a_thread_that_overruns_is_in_the_idle_class_until_its_next_scheduling_point() {
@@ -296,8 +296,8 @@ fn a_demoted_thread_that_goes_on_looping_is_restored_when_nothing_waits() {
     });
 }
 
-/// A thread that events preempt is in the idle class while they come, and in its usual one soon after. All on one processor: on
-/// two the events do not preempt it.
+/// A thread that events preempt is in the idle class while they come, and in its usual one soon after. All on
+/// one processor: on two the events do not preempt it.
 #[test]
 fn a_preempted_thread_is_demoted_while_events_come_if_the_program_asks_for_it() {
     ends(|| {

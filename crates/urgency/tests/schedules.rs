@@ -1,4 +1,5 @@
-//! Schedules between levels other than prompt and fair rounds: who serves what, by count; nothing is lost; nothing ticks.
+//! Schedules between levels other than prompt and fair rounds: who serves what, by count; nothing is lost;
+//! nothing ticks.
 
 mod common;
 #[path = "common/program.rs"]

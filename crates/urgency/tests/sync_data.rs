@@ -1,5 +1,5 @@
-//! The primitives with data and events: reader-writer lock, condition variable, barrier, once cell, broadcast, watch, promise;
-//! and several futures at once.
+//! The primitives with data and events: reader-writer lock, condition variable, barrier, once cell,
+//! broadcast, watch, promise; and several futures at once.
 
 mod common;
 

@@ -1,13 +1,15 @@
 //! A service beside polars, which makes a pool of its own and knows nothing of Urgency.
 //!
-//! Every 5 ms a request sorts 20,000 numbers, 1,000 times in all. Beside it queries run without an end: each groups two
-//! million rows by a key, adds them up, and sorts all of them. Everything is on one runtime: Cargo's `[patch]` puts this
-//! repository's `rayon-core` under polars, and `place_pools` makes the pool that polars builds the caller's level of the runtime. The
-//! queries run first at the service's level, then below it.
+//! Every 5 ms a request sorts 20,000 numbers, 1,000 times in all. Beside it queries run without an end: each
+//! groups two million rows by a key, adds them up, and sorts all of them. Everything is on one runtime:
+//! Cargo's `[patch]` puts this repository's `rayon-core` under polars, and `place_pools` makes the pool that
+//! polars builds the caller's level of the runtime. The queries run first at the service's level, then below
+//! it.
 //!
 //! cargo run --release
 //!
-//! Without the feature `patched`, and without the patch, the same queries run on rayon's threads beside the runtime's. `ci/beside.sh` runs both.
+//! Without the feature `patched`, and without the patch, the same queries run on rayon's threads beside the
+//! runtime's. `ci/beside.sh` runs both.
 
 use polars::prelude::*;
 use std::{
@@ -63,7 +65,8 @@ fn batch(stop: &AtomicBool, rows: &AtomicU64) -> PolarsResult<()> {
     Ok(())
 }
 
-/// Serves all requests beside queries at `level`, if there are any. Returns the latencies, and the rows per second in millions.
+/// Serves all requests beside queries at `level`, if there are any. Returns the latencies, and the rows per
+/// second in millions.
 fn serve(
     runtime: &Runtime,
     level: Option<LevelId>,

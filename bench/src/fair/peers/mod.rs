@@ -1,12 +1,14 @@
-//! Table 5: fib with the network echo, 50 requests a second, on runtimes without levels. All fork down to fib(20), which is serial (the
-//! paper's source does the same), and all echo 64 bytes; a contender's `time_ns` is fib's, the response times are the echo's.
+//! Table 5: fib with the network echo, 50 requests a second, on runtimes without levels. All fork down to
+//! fib(20), which is serial (the paper's source does the same), and all echo 64 bytes; a contender's
+//! `time_ns` is fib's, the response times are the echo's.
 //!
 //! - `ours`: the echo at the more urgent of two levels.
-//! - `rayon`: a thread reads each connection, and has the pool write each reply: the only way for work to get in there. `threads-rayon`: the thread
-//!   replies itself, and the kernel of the operating system divides the processors.
+//! - `rayon`: a thread reads each connection, and has the pool write each reply: the only way for work to get
+//!   in there. `threads-rayon`: the thread replies itself, and the kernel of the operating system divides the
+//!   processors.
 //! - `tokio`: a task per connection, and a task per fork. `tokio-rayon`: the usual pair, a runtime and a pool.
-//! - `go`: a goroutine per connection and per fork, `GOMAXPROCS` as many as workers. Built with the Go toolchain when it is installed;
-//!   otherwise there is no such contender.
+//! - `go`: a goroutine per connection and per fork, `GOMAXPROCS` as many as workers. Built with the Go
+//!   toolchain when it is installed; otherwise there is no such contender.
 
 mod go;
 #[cfg(feature = "ours")]

@@ -1,5 +1,5 @@
-//! The text protocol's parser: it never panics, uses no more than it was given, asks only for more than it has, and reads a
-//! stream the same whole as in two pieces.
+//! The text protocol's parser: it never panics, uses no more than it was given, asks only for more than it
+//! has, and reads a stream the same whole as in two pieces.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,9 @@
 //! The text protocol: a line, and for storage commands a value after it.
 //!
-//! Errors are part of the protocol, so a wrong line is a request, too: one that is answered with an error. Two details are
-//! memcached's and matter to clients. `noreply` is looked for in the last word only, before anything else is
-//! checked. A storage command with too few or too many words is answered with `ERROR`, and its value is then taken for the next line.
+//! Errors are part of the protocol, so a wrong line is a request, too: one that is answered with an error.
+//! Two details are memcached's and matter to clients. `noreply` is looked for in the last word only, before
+//! anything else is checked. A storage command with too few or too many words is answered with `ERROR`, and
+//! its value is then taken for the next line.
 //!
 //! Lines end with a line feed, with or without a carriage return before it. A client that sends
 //! [`LINE_MAX`] bytes without one is cut off, unless they begin a multi-key get, which may be
@@ -97,7 +98,8 @@ pub enum Request<'a> {
         /// Whether there is no answer.
         quiet: bool,
     },
-    /// A command that is about the server: `stats`, `shutdown`, `slabs`, `lru`, `lru_crawler`, `watch`, `debugtime` and the like.
+    /// A command that is about the server: `stats`, `shutdown`, `slabs`, `lru`, `lru_crawler`, `watch`,
+    /// `debugtime` and the like.
     Admin(Admin<'a>),
     /// A line that is wrong.
     Error(&'static str),

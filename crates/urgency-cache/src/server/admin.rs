@@ -1,7 +1,8 @@
 //! The commands about the server in the text protocol.
 //!
-//! Those that ask for what is so anyway are answered with `OK`, so that a client's routine does not fail. Those that ask for
-//! what cannot be had (another mode of the LRU, the crawler off, pages moved between slab classes) get memcached's error.
+//! Those that ask for what is so anyway are answered with `OK`, so that a client's routine does not fail.
+//! Those that ask for what cannot be had (another mode of the LRU, the crawler off, pages moved between slab
+//! classes) get memcached's error.
 
 use super::{
     connection::After,

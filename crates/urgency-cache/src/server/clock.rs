@@ -1,7 +1,8 @@
 //! The server's time: whole seconds, read when somebody asks.
 //!
-//! memcached has a thread that counts seconds. Here nothing ticks: a connection reads the kernel's coarse monotonic
-//! clock (a few nanoseconds, no system call) once for each batch of requests. An idle server never wakes up to see what time it is.
+//! memcached has a thread that counts seconds. Here nothing ticks: a connection reads the kernel's coarse
+//! monotonic clock (a few nanoseconds, no system call) once for each batch of requests. An idle server never
+//! wakes up to see what time it is.
 //!
 //! Times are seconds since shortly before the start, so they fit 32 bits and are never 0; an expiry of 0 is "never".
 
@@ -80,8 +81,8 @@ impl Clock {
         self.unix_zero + i64::from(time)
     }
 
-    /// The time that a client means: 0 is never, a negative number is past, up to 30 days are from now, and more is a date in
-    /// seconds since 1970.
+    /// The time that a client means: 0 is never, a negative number is past, up to 30 days are from now, and
+    /// more is a date in seconds since 1970.
     #[inline]
     pub fn expiry(&self, asked: i64, now: u32) -> u32 {
         let time = match asked {

@@ -1,7 +1,7 @@
 //! One client, served in straight-line code: read what there is, execute each whole request, send the answers, again.
 //!
-//! The code is generic over the `futures-io` traits, so it runs on any runtime; it knows no levels, sockets or timers. It
-//! waits in two places only: for bytes from the client, and for the client to take answers.
+//! The code is generic over the `futures-io` traits, so it runs on any runtime; it knows no levels, sockets
+//! or timers. It waits in two places only: for bytes from the client, and for the client to take answers.
 
 use super::{
     Server,
@@ -270,8 +270,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 }
 
 impl Session<'_> {
-    /// Carries out a request of the text protocol, and appends its answer; all but a retrieval, whose answer may have to be
-    /// sent in pieces.
+    /// Carries out a request of the text protocol, and appends its answer; all but a retrieval, whose answer
+    /// may have to be sent in pieces.
     pub fn text(&mut self, request: &text::Request<'_>, out: &mut Vec<u8>) -> After {
         use text::Request;
         match *request {

@@ -1,9 +1,10 @@
 //! What a connection has received and not yet used: one buffer, filled by reads as long as it has room.
 //!
-//! A buffer starts small, for most of ten thousand connections wait; it doubles when a read fills it, up to [`ROOM`], and
-//! shrinks again when it is empty. A value longer than that makes it as long as the value, as its bytes arrive: announcing a
-//! large value costs nothing. What lies beyond [`ROOM`] is taken from one [`Allowance`] of the whole server, so ten
-//! thousand clients that send large values at a trickle do not fill the memory.
+//! A buffer starts small, for most of ten thousand connections wait; it doubles when a read fills it, up to
+//! [`ROOM`], and shrinks again when it is empty. A value longer than that makes it as long as the value, as
+//! its bytes arrive: announcing a large value costs nothing. What lies beyond [`ROOM`] is taken from one
+//! [`Allowance`] of the whole server, so ten thousand clients that send large values at a trickle do not fill
+//! the memory.
 
 use futures_io::AsyncRead;
 use std::{

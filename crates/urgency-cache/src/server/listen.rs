@@ -1,10 +1,11 @@
 //! Sockets and levels: the server on Urgency.
 //!
-//! Each connection is a task at the most urgent level, so is each listener. The LRU's upkeep is less urgent, everything
-//! else that happens in the background is the least. A program that puts work of its own beside the cache gives it a level below [`Serve`].
+//! Each connection is a task at the most urgent level, so is each listener. The LRU's upkeep is less urgent,
+//! everything else that happens in the background is the least. A program that puts work of its own beside
+//! the cache gives it a level below [`Serve`].
 //!
-//! A listener that cannot accept, because the process has no descriptor left or because there are as many connections as
-//! are allowed, pauses and says so; clients wait in the kernel's queue meanwhile.
+//! A listener that cannot accept, because the process has no descriptor left or because there are as many
+//! connections as are allowed, pauses and says so; clients wait in the kernel's queue meanwhile.
 
 use super::{
     Server, connection, datagrams,

@@ -1,7 +1,8 @@
 //! The meta commands, carried out and answered.
 //!
-//! An answer is a code and then, in the order in which they were asked for, the flags that return something. `T` takes effect at its place
-//! among them: `t` before it tells the old time to live, `t` after it the new one.
+//! An answer is a code and then, in the order in which they were asked for, the flags that return something.
+//! `T` takes effect at its place among them: `t` before it tells the old time to live, `t` after it the new
+//! one.
 
 use super::{
     counters::Count,

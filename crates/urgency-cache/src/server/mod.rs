@@ -2,13 +2,16 @@
 //!
 //! From the bottom up:
 //!
-//! - `clock`, `counters`, `signal`, `settings`, `registry`, `prefixes`: what all connections share, put together in [`Server`].
+//! - `clock`, `counters`, `signal`, `settings`, `registry`, `prefixes`: what all connections share, put
+//!   together in [`Server`].
 //! - `session` and the files `*_requests`: what a request does and what is answered. No sockets.
 //! - `input`, `output`, [`connection`]: one client, in straight-line code, over any stream.
-//! - [`upkeep`]: the background work. [`listen`]: sockets, and everything at its level; the only part that knows Urgency.
+//! - [`upkeep`]: the background work. [`listen`]: sockets, and everything at its level; the only part that
+//!   knows Urgency.
 //!
-//! A connection's memory is bounded: one buffer for what it sends (64 KiB, or one value of the largest size, and
-//! all the larger ones together not more than [`ALLOWANCE`] or four of the largest values), one for what it is sent (64 KiB and one item).
+//! A connection's memory is bounded: one buffer for what it sends (64 KiB, or one value of the largest size,
+//! and all the larger ones together not more than [`ALLOWANCE`] or four of the largest values), one for what
+//! it is sent (64 KiB and one item).
 
 mod admin;
 mod binary_requests;
@@ -110,7 +113,8 @@ impl Server {
         }
     }
 
-    /// How much it says on standard error: 0 nothing but trouble, 1 what goes wrong with clients, 2 connections as well.
+    /// How much it says on standard error: 0 nothing but trouble, 1 what goes wrong with clients, 2
+    /// connections as well.
     pub fn set_verbosity(&self, level: u32) {
         self.verbosity.store(level.min(VERBOSITY_MAX), Relaxed);
     }

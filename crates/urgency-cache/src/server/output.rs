@@ -1,7 +1,7 @@
 //! What a connection is to send: one buffer, written out when there is nothing more to do or when it is full.
 //!
-//! Answers to pipelined requests go out in one write. A client that does not read is waited for: its connection executes no further
-//! request, so what it costs is one buffer.
+//! Answers to pipelined requests go out in one write. A client that does not read is waited for: its
+//! connection executes no further request, so what it costs is one buffer.
 
 use futures_io::AsyncWrite;
 use std::{future::poll_fn, io, pin::Pin};

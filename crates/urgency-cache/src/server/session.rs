@@ -1,7 +1,7 @@
 //! The requests of one client, carried out: what all protocols share.
 //!
-//! A session has no socket. It takes a request, asks the store, counts, and returns what became of it; the protocols' own files
-//! (`text_requests`, `meta_requests`, `binary_requests`) put that into words.
+//! A session has no socket. It takes a request, asks the store, counts, and returns what became of it; the
+//! protocols' own files (`text_requests`, `meta_requests`, `binary_requests`) put that into words.
 
 use super::{
     Server,

@@ -12,7 +12,8 @@ use crate::{
     store::ItemView,
 };
 
-/// The version that clients see: that of the memcached whose protocol this is, for they look at it to know what they may use.
+/// The version that clients see: that of the memcached whose protocol this is, for they look at it to know
+/// what they may use.
 pub const VERSION: &str = concat!("1.6.18-urgency-", env!("CARGO_PKG_VERSION"));
 
 /// Appends a line.

@@ -1,12 +1,12 @@
 //! The background work, in small steps between the requests.
 //!
-//! Two tasks. One moves items between the segments of the LRU, so that a write finds its victim at
-//! once. The other, less urgent still, grows the tables, balances the memory and crawls for expired items. Both sleep until something was
-//! stored, work until there is nothing to do, and pause: an idle server has no task that wakes up. So an idle server keeps expired items
-//! until it is used again, which harms nobody.
+//! Two tasks. One moves items between the segments of the LRU, so that a write finds its victim at once. The
+//! other, less urgent still, grows the tables, balances the memory and crawls for expired items. Both sleep
+//! until something was stored, work until there is nothing to do, and pause: an idle server has no task that
+//! wakes up. So an idle server keeps expired items until it is used again, which harms nobody.
 //!
-//! A step is a few microseconds long, and after each the task lets others run. More urgent work takes the worker away anyway; the steps are for
-//! the others of the same level, and for the shard's lock.
+//! A step is a few microseconds long, and after each the task lets others run. More urgent work takes the
+//! worker away anyway; the steps are for the others of the same level, and for the shard's lock.
 
 use super::Server;
 use crate::store::{Cursor, Done};

@@ -1,10 +1,10 @@
 //! Emptying a page, for another shard, for the table, or for a limit that was lowered.
 //!
-//! The page is closed (`heap.rs`), then its blocks are taken one by one from its beginning: a live item
-//! moves into a hole elsewhere in the shard; if there is none, the items that are due are evicted until there
-//! is, and if that does not help soon the item itself. So what goes is the oldest, not what lay in the page. Between two steps the
-//! shard is as usable as ever; the state is the page's number alone, because what was emptied is
-//! one free block at the page's beginning.
+//! The page is closed (`heap.rs`), then its blocks are taken one by one from its beginning: a live item moves
+//! into a hole elsewhere in the shard; if there is none, the items that are due are evicted until there is,
+//! and if that does not help soon the item itself. So what goes is the oldest, not what lay in the page.
+//! Between two steps the shard is as usable as ever; the state is the page's number alone, because what was
+//! emptied is one free block at the page's beginning.
 //!
 //! The page chosen is that of the item that would be evicted next.
 //!

@@ -12,7 +12,8 @@ const MIB: usize = 1 << 20;
 #[derive(Args, Clone, Debug)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 pub struct Options {
-    /// The TCP port; 0 is off, -1 any free one. With -s it is off [default: 11211, or the UDP port if that is given alone]
+    /// The TCP port; 0 is off, -1 any free one. With -s it is off
+    /// [default: 11211, or the UDP port if that is given alone]
     #[arg(short = 'p', long = "port", value_name = "NUM", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1..=65535))]
     pub port: Option<i32>,
     /// The UDP port; 0 is off, -1 any free one
@@ -146,7 +147,8 @@ pub struct Options {
     #[arg(short = 'Z', help_heading = REFUSED)]
     pub encrypt: bool,
 
-    /// Wait for requests in the real-time class (needs CAP_SYS_NICE or RLIMIT_RTPRIO): prompt beside other busy processes
+    /// Wait for requests in the real-time class (needs CAP_SYS_NICE or RLIMIT_RTPRIO): prompt beside other
+    /// busy processes
     #[arg(long)]
     pub real_time_polling: bool,
     /// For tests: the command `debugtime`

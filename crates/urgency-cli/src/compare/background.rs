@@ -1,8 +1,9 @@
 //! Is the background work harmless? The same load with a growing table and a running crawler, and without.
 //!
-//! Beside the load new keys are written at a fixed rate. In the first run the table doubles on their account, and the
-//! crawler is asked to look through everything: once, or again and again. In the second run as many other new keys are written, for which the table of the first is large enough, and
-//! nothing crawls. What differs is the background work, and that there are a third more items.
+//! Beside the load new keys are written at a fixed rate. In the first run the table doubles on their account,
+//! and the crawler is asked to look through everything: once, or again and again. In the second run as many
+//! other new keys are written, for which the table of the first is large enough, and nothing crawls. What
+//! differs is the background work, and that there are a third more items.
 
 use super::calm::calmest;
 use super::process::{command, statistics};
@@ -199,8 +200,9 @@ fn both(
     })
 }
 
-/// Writes new keys of this `kind`, so many each second, until all is `done`. It shares the processor of the client, which spins there: so it sends bursts, without replies, and
-/// has its processor at once for the 50 us that each takes. Written one by one they made the client 0.5 to 1 ms late.
+/// Writes new keys of this `kind`, so many each second, until all is `done`. It shares the processor of the
+/// client, which spins there: so it sends bursts, without replies, and has its processor at once for the 50
+/// us that each takes. Written one by one they made the client 0.5 to 1 ms late.
 fn insert(
     options: &Options,
     port: u16,

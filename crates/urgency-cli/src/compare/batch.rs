@@ -1,8 +1,10 @@
-//! The load beside a parallel batch job: at a lower level of the cache's own runtime, against memcached with the same job as a process of its own on the same processors.
+//! The load beside a parallel batch job: at a lower level of the cache's own runtime, against memcached with
+//! the same job as a process of its own on the same processors.
 //!
-//! The job computes the same for all. Who answers fast by starving the job would show in its units per second, so these are printed beside the latencies. Both servers
-//! are measured with real-time scheduling, too, which needs a privilege, memcached beside a job that was started with `nice -n 19`, and ours as a runtime is without
-//! `Builder::demote_preempted`. None of these has a bar.
+//! The job computes the same for all. Who answers fast by starving the job would show in its units per
+//! second, so these are printed beside the latencies. Both servers are measured with real-time scheduling,
+//! too, which needs a privilege, memcached beside a job that was started with `nice -n 19`, and ours as a
+//! runtime is without `Builder::demote_preempted`. None of these has a bar.
 
 use super::calm::calmest;
 use super::process::Process;

@@ -1,12 +1,17 @@
 //! Measurements that were disturbed are made again.
 //!
-//! Two processors are few: one compiler beside them, or a thread of the kernel on the client's, makes latencies that are nobody's. There are two signs of it that do not
-//! depend on the server: the processor time that others used, which is that of the machine without that of this process and its children; and the *lag* of the client, which has a
-//! processor of its own, and yet came late to requests that were due. A client that loses its processor for one tick of the kernel, 4 ms, adds these to all requests of that time, whoever serves
-//! them, and sends them as a burst; measured here, such runs have ten times the median and the p95 of calm ones, with each server.
+//! Two processors are few: one compiler beside them, or a thread of the kernel on the client's, makes
+//! latencies that are nobody's. There are two signs of it that do not depend on the server: the processor
+//! time that others used, which is that of the machine without that of this process and its children; and the
+//! *lag* of the client, which has a processor of its own, and yet came late to requests that were due. A
+//! client that loses its processor for one tick of the kernel, 4 ms, adds these to all requests of that time,
+//! whoever serves them, and sends them as a burst; measured here, such runs have ten times the median and the
+//! p95 of calm ones, with each server.
 //!
-//! So a measurement is repeated while either is above its limit, as often as the options allow, after a wait for others to end; then the one with the least lag counts. The limits are the same for all
-//! contenders, and the latencies themselves decide nothing. The lag of what counts stands in the tables, and a bar goes only by rounds in which the client was in time for both sides.
+//! So a measurement is repeated while either is above its limit, as often as the options allow, after a wait
+//! for others to end; then the one with the least lag counts. The limits are the same for all contenders, and
+//! the latencies themselves decide nothing. The lag of what counts stands in the tables, and a bar goes only
+//! by rounds in which the client was in time for both sides.
 
 use super::{Error, Options};
 use std::thread;
@@ -19,7 +24,8 @@ pub const LATE: f64 = 0.25;
 /// How long calm is waited for before a measurement is repeated.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Measures until nothing disturbs it, or as often as the options allow; then the calmest. `lag` is the client's p99, in milliseconds.
+/// Measures until nothing disturbs it, or as often as the options allow; then the calmest. `lag` is the
+/// client's p99, in milliseconds.
 ///
 /// # Errors
 ///

@@ -36,7 +36,8 @@ impl Contender {
     ///
     /// # Errors
     ///
-    /// If this program does not know its own path, or if `urgency-bench`, which has the server on Tokio, is not beside it.
+    /// If this program does not know its own path, or if `urgency-bench`, which has the server on Tokio, is
+    /// not beside it.
     pub fn command(self, port: u16, threads: usize, megabytes: u64) -> io::Result<Command> {
         let (port, threads) = (port.to_string(), threads.to_string());
         let megabytes = megabytes.to_string();

@@ -1,5 +1,5 @@
-//! Latencies of each server against the offered rate (figures 1 and 3 of the paper), its processor time, and what our runtime says about where that went
-//! (figure 6: running and waste).
+//! Latencies of each server against the offered rate (figures 1 and 3 of the paper), its processor time, and
+//! what our runtime says about where that went (figure 6: running and waste).
 //!
 //! The rates are shares of memcached's highest rate. A server that is far beyond its limit is not asked for more.
 

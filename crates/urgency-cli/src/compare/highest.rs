@@ -1,4 +1,5 @@
-//! The highest rate of each server at which 95 % of the requests are answered within 10 ms, or another quality of service is met.
+//! The highest rate of each server at which 95 % of the requests are answered within 10 ms, or another
+//! quality of service is met.
 
 use super::calm::calmest;
 use super::rows::median;

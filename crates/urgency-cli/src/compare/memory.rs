@@ -1,8 +1,9 @@
 //! What an item costs in memory beyond its key and its value.
 //!
-//! Each server is filled with the same items, twice. With room for all of them: the memory that its process has taken meanwhile, by the kernel's account, over their number. And
-//! with a limit that they exceed: how many it still has, and how large its process became. memcached's limit is about its slabs only; its table and its
-//! threads' memory come on top. Ours is about everything.
+//! Each server is filled with the same items, twice. With room for all of them: the memory that its process
+//! has taken meanwhile, by the kernel's account, over their number. And with a limit that they exceed: how
+//! many it still has, and how large its process became. memcached's limit is about its slabs only; its table
+//! and its threads' memory come on top. Ours is about everything.
 
 use super::process::{Process, statistics};
 use super::rows::median;
@@ -96,7 +97,8 @@ fn one(options: &Options, contender: Contender, value: u64) -> Result<Row, Error
     })
 }
 
-/// A server into which so many items of this size were written, the memory that it had before, and the number of items that it has now.
+/// A server into which so many items of this size were written, the memory that it had before, and the number
+/// of items that it has now.
 fn filled(
     options: &Options,
     contender: Contender,

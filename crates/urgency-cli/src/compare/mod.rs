@@ -1,13 +1,17 @@
 //! `urgency load compare`: the cache server beside memcached, and beside the same server code on Tokio.
 //!
-//! What is fair on few processors: the servers get the processors of `--server-cpus`, the same for each and one at a time, and as many worker threads as these
-//! are. The client, this process, has processors of its own and spins there; a client that shared them would take from the server what the server is measured
-//! by, and on a virtual machine each of its wake-ups costs more than a request. On a machine with two processors each server has one.
+//! What is fair on few processors: the servers get the processors of `--server-cpus`, the same for each and
+//! one at a time, and as many worker threads as these are. The client, this process, has processors of its
+//! own and spins there; a client that shared them would take from the server what the server is measured by,
+//! and on a virtual machine each of its wake-ups costs more than a request. On a machine with two processors
+//! each server has one.
 //!
-//! The parts: `highest` (the search for the highest rate at which 95 % of the requests are answered within 10 ms, the quality of service of the
-//! Prompt I-Cilk paper, section 5), `curves` (its figures 1 and 3: latencies against the offered rate; and figure 6: running and waste), `batch` (the same load beside a
-//! parallel batch job: at a lower level of the cache's own runtime, against a process of its own beside memcached), `background` (while the table grows and the crawler
-//! runs), `memory` (what an item costs beyond its key and its value). Each part saves its rows as JSON and ends with its bars.
+//! The parts: `highest` (the search for the highest rate at which 95 % of the requests are answered within 10
+//! ms, the quality of service of the Prompt I-Cilk paper, section 5), `curves` (its figures 1 and 3:
+//! latencies against the offered rate; and figure 6: running and waste), `batch` (the same load beside a
+//! parallel batch job: at a lower level of the cache's own runtime, against a process of its own beside
+//! memcached), `background` (while the table grows and the crawler runs), `memory` (what an item costs beyond
+//! its key and its value). Each part saves its rows as JSON and ends with its bars.
 
 mod background;
 mod batch;

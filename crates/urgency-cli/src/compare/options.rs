@@ -9,8 +9,10 @@ use urgency_load::{Load, Waiting};
 
 /// Measures `urgency cache` beside memcached: same machine, same client, same processors for each server.
 ///
-/// Each server is a process of its own on --server-cpus; this process is the client and spins on --client-cpus. Contenders take turns in an order shuffled in each
-/// round; the tables have medians, the directory --save has everything as JSON. A part that needs the result of an earlier one takes it from there.
+/// Each server is a process of its own on --server-cpus; this process is the client and spins on
+/// --client-cpus. Contenders take turns in an order shuffled in each round; the tables have medians, the
+/// directory --save has everything as JSON. A part that needs the result of an earlier one takes it from
+/// there.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// What to measure [default: everything].
@@ -37,7 +39,8 @@ pub struct Options {
     #[arg(long)]
     pub check: bool,
 
-    /// The quality of service of the part `highest`, as in "p95<10ms" or "p99<1ms". The other parts go by the default one.
+    /// The quality of service of the part `highest`, as in "p95<10ms" or "p99<1ms". The other parts go by the
+    /// default one.
     #[arg(long, default_value = "p95<10ms")]
     pub quality: Quality,
 

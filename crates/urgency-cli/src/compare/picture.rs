@@ -1,4 +1,5 @@
-//! The latencies against the offered rate, one panel for each of p50, p95, p99 and p99.9 (figures 1 and 3 of the paper), as SVG.
+//! The latencies against the offered rate, one panel for each of p50, p95, p99 and p99.9 (figures 1 and 3 of
+//! the paper), as SVG.
 
 use super::Error;
 use super::contender::Contender;

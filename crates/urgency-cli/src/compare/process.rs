@@ -1,9 +1,12 @@
 //! A server or a batch job as a child process: started, waited for, asked how much processor time it used, ended.
 //!
-//! Children inherit the processors of the thread that starts them, so the parent binds itself before. Whoever is dropped is killed, and waited for.
+//! Children inherit the processors of the thread that starts them, so the parent binds itself before. Whoever
+//! is dropped is killed, and waited for.
 //!
-//! Each child is a session of its own. The kernel shares the processors among sessions first (`/proc/PID/autogroup`), and the client, which spins with niceness -20, would
-//! take nearly all of what the session that it shares with a server gets: with a compiler elsewhere on the machine memcached answered 12 requests per second then.
+//! Each child is a session of its own. The kernel shares the processors among sessions first
+//! (`/proc/PID/autogroup`), and the client, which spins with niceness -20, would take nearly all of what the
+//! session that it shares with a server gets: with a compiler elsewhere on the machine memcached answered 12
+//! requests per second then.
 
 use super::{Error, embedded::Account};
 use std::collections::BTreeMap;
@@ -126,7 +129,8 @@ fn is_installed(program: &Path) -> bool {
     program.exists() || std::env::split_paths(&path).any(|place| place.join(program).exists())
 }
 
-/// What a shell does before it becomes the command: it tells the kernel how nice the session is. Kernels without such groups go by the process, in each case.
+/// What a shell does before it becomes the command: it tells the kernel how nice the session is. Kernels
+/// without such groups go by the process, in each case.
 const BECOME: &str =
     "echo \"$0\" 2>/dev/null >/proc/self/autogroup; exec nice -n \"$1\" \"${@:2}\"";
 

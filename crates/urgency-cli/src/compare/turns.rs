@@ -1,4 +1,5 @@
-//! Rounds, in which each contender has a turn. A turn can fail: that is a result of its contender, and the others go on.
+//! Rounds, in which each contender has a turn. A turn can fail: that is a result of its contender, and the
+//! others go on.
 
 use super::{Error, Failure, Options, files};
 use serde::Serialize;

@@ -1,11 +1,12 @@
 //! A child process that talks in lines of JSON.
 //!
-//! The program starts itself again with a hidden subcommand and the task as its argument. Two threads drain the child's pipes, so neither
-//! side ever blocks on a full one: each line of its standard output goes into a channel, its standard error is kept as its last words.
+//! The program starts itself again with a hidden subcommand and the task as its argument. Two threads drain
+//! the child's pipes, so neither side ever blocks on a full one: each line of its standard output goes into a
+//! channel, its standard error is kept as its last words.
 //!
-//! A conversation cannot hang: [`Child::hear`] waits a limited time, and a child that ends is noticed at once, because its pipe closes.
-//! Dropping a child closes its input, which tells a server to end, gives it a moment, and then ends it by force; it is always waited for, so
-//! nothing is left behind.
+//! A conversation cannot hang: [`Child::hear`] waits a limited time, and a child that ends is noticed at
+//! once, because its pipe closes. Dropping a child closes its input, which tells a server to end, gives it a
+//! moment, and then ends it by force; it is always waited for, so nothing is left behind.
 
 use super::error::Error;
 use serde::{Serialize, de::DeserializeOwned};
@@ -113,7 +114,8 @@ impl Child {
         }
     }
 
-    /// If the child has ended although it should run: why. It is watched for `moment`: others see its connections close before it has ended.
+    /// If the child has ended although it should run: why. It is watched for `moment`: others see its
+    /// connections close before it has ended.
     pub fn check_alive(&mut self, moment: Duration) -> Result<(), Error> {
         match self.wait(moment) {
             Ok(None) => Ok(()),

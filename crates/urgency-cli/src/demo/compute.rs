@@ -1,8 +1,9 @@
 //! The compute that never ends, and the meter that counts its units.
 //!
-//! A *unit* is one `fib(18)` by the definition, without any shortcut: 8361 calls. In fork-join compute each of its calls is a fork, and
-//! a tree of forks over 256 units stands above, again and again; the three contenders run the same lines over their own `join`. In sequential
-//! compute (and under plain threads, which have no `join`) a unit is the plain recursion.
+//! A *unit* is one `fib(18)` by the definition, without any shortcut: 8361 calls. In fork-join compute each
+//! of its calls is a fork, and a tree of forks over 256 units stands above, again and again; the three
+//! contenders run the same lines over their own `join`. In sequential compute (and under plain threads, which
+//! have no `join`) a unit is the plain recursion.
 //!
 //! The meter is one counter per process. A unit takes tens of microseconds, so counting it costs nothing.
 

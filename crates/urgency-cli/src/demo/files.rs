@@ -1,6 +1,8 @@
-//! The files that the demo writes, probed before anything is measured: a run whose results cannot be kept must fail at once, not at its end.
+//! The files that the demo writes, probed before anything is measured: a run whose results cannot be kept
+//! must fail at once, not at its end.
 //!
-//! Probing opens the file for appending, which changes nothing in a file that exists; one that did not exist is removed again.
+//! Probing opens the file for appending, which changes nothing in a file that exists; one that did not exist
+//! is removed again.
 
 use super::error::Error;
 use std::{

@@ -1,8 +1,8 @@
 //! Latencies: a histogram with three digits of precision, as it is recorded, sent between processes, merged and asked.
 //!
-//! A request without an answer is part of the distribution with the time that it had waited when the client gave up, so that a server that never
-//! answers does not look fast. Such a time is a lower bound; the shortest one is remembered, and a quantile at or above it is
-//! [at least](Quantile::at_least) what it says.
+//! A request without an answer is part of the distribution with the time that it had waited when the client
+//! gave up, so that a server that never answers does not look fast. Such a time is a lower bound; the
+//! shortest one is remembered, and a quantile at or above it is [at least](Quantile::at_least) what it says.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

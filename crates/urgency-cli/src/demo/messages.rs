@@ -1,9 +1,9 @@
 //! What the demo's processes say to each other: one JSON value per line, over the children's standard streams.
 //!
-//! - The server prints [`ServerSays::Ready`] when it listens. It reads [`ServerHears`] and answers each; the end of its input ends it, so no server
-//!   outlives its parent.
-//! - The client prints [`ClientSays`]: `Begun` when the warm-up is over, `Progress` four times a second, `Sent` after the last request,
-//!   `Done` with everything, and ends.
+//! - The server prints [`ServerSays::Ready`] when it listens. It reads [`ServerHears`] and answers each; the
+//!   end of its input ends it, so no server outlives its parent.
+//! - The client prints [`ClientSays`]: `Begun` when the warm-up is over, `Progress` four times a second,
+//!   `Sent` after the last request, `Done` with everything, and ends.
 //!
 //! Whatever a child prints to standard error are its last words, shown if it fails.
 
@@ -108,7 +108,8 @@ pub enum ClientSays {
     },
 }
 
-/// Prints one value as a line. If nobody reads it any more, the parent is gone and so is the purpose of this process: it ends.
+/// Prints one value as a line. If nobody reads it any more, the parent is gone and so is the purpose of this
+/// process: it ends.
 pub fn say(value: &impl Serialize) {
     let mut line = serde_json::to_vec(value).expect("the messages can be written as JSON");
     line.push(b'\n');

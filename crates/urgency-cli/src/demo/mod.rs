@@ -6,14 +6,16 @@
 //!        │                 ^
 //!        └──starts──> client (sends requests, measures)
 //!
-//! The parent only coordinates: it sleeps nearly all the time. Each turn has a server process of its own, so that nothing of one contender
-//! disturbs another, and a client process of its own.
+//! The parent only coordinates: it sleeps nearly all the time. Each turn has a server process of its own, so
+//! that nothing of one contender disturbs another, and a client process of its own.
 //!
-//! Reading order: `plan.rs` (which turns, how long), `turn.rs` (what happens in one), `server/` (the contenders: the code that a user would
-//! write), `client/` (the load), then what is made of the numbers: `outcome.rs`, `table.rs`, `words.rs`, `picture.rs`, `raw.rs`.
+//! Reading order: `plan.rs` (which turns, how long), `turn.rs` (what happens in one), `server/` (the
+//! contenders: the code that a user would write), `client/` (the load), then what is made of the numbers:
+//! `outcome.rs`, `table.rs`, `words.rs`, `picture.rs`, `raw.rs`.
 //!
-//! A contender that fails loses its further turns; the others go on, their results are shown and written as ever, and the exit code is 1.
-//! What can be known to fail is tried before the first turn: files that cannot be written, a port that is taken.
+//! A contender that fails loses its further turns; the others go on, their results are shown and written as
+//! ever, and the exit code is 1. What can be known to fail is tried before the first turn: files that cannot
+//! be written, a port that is taken.
 
 mod child;
 pub mod client;

@@ -1,7 +1,7 @@
 //! What the user may choose, with the allowed range of each choice.
 //!
-//! A value outside its range is refused before anything is started: the message names the option, the value and what is allowed, and the
-//! exit code is 2. One constant per range is the only place where it is written.
+//! A value outside its range is refused before anything is started: the message names the option, the value
+//! and what is allowed, and the exit code is 2. One constant per range is the only place where it is written.
 
 use super::contender::Contender;
 use clap::{Args, ValueEnum};
@@ -12,12 +12,13 @@ const RATES: RangeInclusive<f64> = 1.0..=100_000.0;
 const SECONDS: RangeInclusive<f64> = 1.0..=3600.0;
 const WORKERS: RangeInclusive<usize> = 1..=urgency::MAX_WORKERS;
 
-/// Shows what urgent-work-first means: the same interactive requests, beside compute that never ends, under three ways of
-/// sharing the machine.
+/// Shows what urgent-work-first means: the same interactive requests, beside compute that never ends, under
+/// three ways of sharing the machine.
 ///
-/// A load client, a process of its own, sends small requests over loopback TCP at a fixed rate and measures how long each answer takes, from the
-/// moment at which the request was due. The process that answers them computes endlessly on all processors at the same time. At the end: a table,
-/// what it means in words, and a picture.
+/// A load client, a process of its own, sends small requests over loopback TCP at a fixed rate and measures
+/// how long each answer takes, from the moment at which the request was due. The process that answers them
+/// computes endlessly on all processors at the same time. At the end: a table, what it means in words, and a
+/// picture.
 #[derive(Args, Clone, Debug, Serialize)]
 pub struct Options {
     /// The level at which Urgency serves the requests; the compute is always at `batch`.

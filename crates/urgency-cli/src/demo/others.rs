@@ -1,8 +1,9 @@
-//! How much of the machine other programs used meanwhile: a table of latencies from a busy machine says little, and the reader should know.
+//! How much of the machine other programs used meanwhile: a table of latencies from a busy machine says
+//! little, and the reader should know.
 //!
-//! From `/proc`: the time for which the processors were busy with anything, less what this process and its ended children used, over all the
-//! time there was. All three are counted in the same ticks, so their length does not matter. Time that a hypervisor gave to other machines counts as
-//! used by others.
+//! From `/proc`: the time for which the processors were busy with anything, less what this process and its
+//! ended children used, over all the time there was. All three are counted in the same ticks, so their length
+//! does not matter. Time that a hypervisor gave to other machines counts as used by others.
 
 use std::fs;
 

@@ -1,8 +1,9 @@
 //! The latency distributions as a picture (SVG).
 //!
-//! Across: the share of the requests, stretched so that each step to the right leaves a tenth of them (50 %, 90 %, 99 %, 99.9 %). Up: the time
-//! within which that share was answered, on a logarithmic scale. A curve that stays low and flat is what an interactive program wants; where
-//! it rises is where users wait. A curve ends where a single request is left.
+//! Across: the share of the requests, stretched so that each step to the right leaves a tenth of them (50 %,
+//! 90 %, 99 %, 99.9 %). Up: the time within which that share was answered, on a logarithmic scale. A curve
+//! that stays low and flat is what an interactive program wants; where it rises is where users wait. A curve
+//! ends where a single request is left.
 
 use super::{contender::Contender, error::Error, outcome::Outcome};
 use plotters::{

@@ -1,15 +1,16 @@
 //! How the seconds that the user gave are spent.
 //!
-//! The contenders share the time equally, in *rounds*: each round gives each of them one *turn*, so that what happens on the machine in the
-//! meantime happens to all. From round to round the order moves on by one. More rounds compare more fairly, but each turn needs a moment to start,
-//! so a turn lasts about [`TURN_S`] seconds.
+//! The contenders share the time equally, in *rounds*: each round gives each of them one *turn*, so that what
+//! happens on the machine in the meantime happens to all. From round to round the order moves on by one. More
+//! rounds compare more fairly, but each turn needs a moment to start, so a turn lasts about [`TURN_S`]
+//! seconds.
 //!
 //! A turn, for a contender that computes:
 //!
 //!     start   settle   compute alone   warm-up   requests beside the compute   compute alone
 //!
-//! The stand-alone rate of the compute is measured before and after, in the same process, so that a drift of the machine cancels out. Without compute
-//! there are only the warm-up and the requests.
+//! The stand-alone rate of the compute is measured before and after, in the same process, so that a drift of
+//! the machine cancels out. Without compute there are only the warm-up and the requests.
 
 use super::contender::Contender;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What the user sees while the demo runs.
 //!
-//! On a terminal: one line that is redrawn, with what the current turn is doing, and one line that stays for each finished turn. Elsewhere
-//! (a file, a pipe, a CI log) only the lines that stay.
+//! On a terminal: one line that is redrawn, with what the current turn is doing, and one line that stays for
+//! each finished turn. Elsewhere (a file, a pipe, a CI log) only the lines that stay.
 
 use std::{
     io::{IsTerminal, Write, stdout},

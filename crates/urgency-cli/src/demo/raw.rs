@@ -1,4 +1,5 @@
-//! The raw results as JSON, for other programs: everything in the table, the distributions themselves, the options, and what the runtime counted.
+//! The raw results as JSON, for other programs: everything in the table, the distributions themselves, the
+//! options, and what the runtime counted.
 
 use super::{
     latencies::{Latencies, Quantile},

@@ -1,8 +1,8 @@
 //! The request, the reply, and the little work between the two.
 //!
-//! Both are 16 bytes: a sequence number and, little-endian as well, a key (request) or the answer (reply). The work is a chain of
-//! dependent multiplications that no compiler can shorten, some 30 µs long. The client knows the answers to the [`KEYS`] keys that it asks
-//! for, so each reply is checked.
+//! Both are 16 bytes: a sequence number and, little-endian as well, a key (request) or the answer (reply).
+//! The work is a chain of dependent multiplications that no compiler can shorten, some 30 µs long. The client
+//! knows the answers to the [`KEYS`] keys that it asks for, so each reply is checked.
 
 /// Bytes of a request and of a reply.
 pub const MESSAGE: usize = 16;

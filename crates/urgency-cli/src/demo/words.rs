@@ -1,7 +1,7 @@
 //! The results in words, with the numbers that were measured, whatever they are.
 //!
-//! Two sentences: what Urgency did, beside the idle machine if that was measured; and what the others needed for the same. Where
-//! Urgency is not the fastest, the second sentence says so.
+//! Two sentences: what Urgency did, beside the idle machine if that was measured; and what the others needed
+//! for the same. Where Urgency is not the fastest, the second sentence says so.
 
 use super::{
     contender::Contender,

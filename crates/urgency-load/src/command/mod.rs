@@ -1,7 +1,7 @@
 //! The command `urgency load cache`: fills the server's keys, runs a load or a search, and reports.
 //!
-//! Standard output has the result; standard error has the progress, if it is a terminal. Exit codes: 0 all went well; 1 the run failed, or a reply was wrong;
-//! 2 the command line was wrong, and nothing was started.
+//! Standard output has the result; standard error has the progress, if it is a terminal. Exit codes: 0 all
+//! went well; 1 the run failed, or a reply was wrong; 2 the command line was wrong, and nothing was started.
 
 mod options;
 mod report;

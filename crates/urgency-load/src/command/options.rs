@@ -15,9 +15,10 @@ const PRECISIONS: RangeInclusive<f64> = 0.001..=0.5;
 
 /// Loads a server that speaks memcached's protocol, and measures how long its replies take.
 ///
-/// With --rate: requests at this rate whatever the server does (open loop); latency counts from the time at which a request was due. With --search: the highest
-/// such rate that meets a quality of service. With neither: as fast as the server answers (closed loop). Every value that is read is verified. First
-/// every key is written once.
+/// With --rate: requests at this rate whatever the server does (open loop); latency counts from the time at
+/// which a request was due. With --search: the highest such rate that meets a quality of service. With
+/// neither: as fast as the server answers (closed loop). Every value that is read is verified. First every
+/// key is written once.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// HOST:PORT, HOST, or the path of a Unix socket.
@@ -72,7 +73,8 @@ pub struct Options {
     #[arg(long, value_name = "SHARE", default_value_t = 0.9, value_parser = share)]
     pub gets: f64,
 
-    /// Bytes of the values: N, LOW-HIGH, a mix SIZE:WEIGHT,SIZE:WEIGHT,..., or etc (many small, few large, as in Facebook's pool ETC).
+    /// Bytes of the values: N, LOW-HIGH, a mix SIZE:WEIGHT,SIZE:WEIGHT,..., or etc (many small, few large, as
+    /// in Facebook's pool ETC).
     #[arg(long, value_name = "BYTES", default_value = "100")]
     pub value: ValueSizes,
 
@@ -108,12 +110,14 @@ pub struct Options {
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<Cpus>,
 
-    /// The scheduling class of the client's threads: SCHED_FIFO if that is permitted, so that the client is not starved by what it measures (niceness -20 with
-    /// --waiting spin, because the kernel throttles real-time threads that never sleep), or as it was started.
+    /// The scheduling class of the client's threads: SCHED_FIFO if that is permitted, so that the client is
+    /// not starved by what it measures (niceness -20 with --waiting spin, because the kernel throttles
+    /// real-time threads that never sleep), or as it was started.
     #[arg(long, value_enum, default_value_t = Class::RealTime)]
     pub class: Class,
 
-    /// What the client's threads do while there is nothing to do: sleep; or spin, which is most exact but takes a whole processor for each thread.
+    /// What the client's threads do while there is nothing to do: sleep; or spin, which is most exact but
+    /// takes a whole processor for each thread.
     #[arg(long, value_enum, default_value_t = Waiting::Sleep)]
     pub waiting: Waiting,
 

@@ -15,9 +15,9 @@
 //! if they can.
 //!
 //! The published variants differ below this: *adaptive* steals at random among worker-owned deques
-//! ([`Proactive`](crate::pool::Proactive)), *adaptive + aging* resumes each worker's own deques in the order in which
-//! they became resumable (the same with [`Pick::Oldest`](crate::pool::Pick)), and *adaptive greedy* has prompt's central
-//! pool ([`Aging`](crate::pool::Aging)).
+//! ([`Proactive`](crate::pool::Proactive)), *adaptive + aging* resumes each worker's own deques in the order
+//! in which they became resumable (the same with [`Pick::Oldest`](crate::pool::Pick)), and *adaptive greedy*
+//! has prompt's central pool ([`Aging`](crate::pool::Aging)).
 
 use super::{Otherwise, Seat};
 use crate::order::MAX_LEVELS;

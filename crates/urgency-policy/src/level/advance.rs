@@ -1,25 +1,28 @@
 //! An advance on a level's share: who has used little of it is served at once.
 //!
-//! Rounds alone let an interactive level wait. With half of all rounds and one worker, every second request comes in a round of somebody else,
-//! and waits for up to 5 ms, though the level may use a thousandth of its share. But a level that is owed so
-//! much can be served at once without taking anything from anybody, as long as what it takes is charged to it.
+//! Rounds alone let an interactive level wait. With half of all rounds and one worker, every second request
+//! comes in a round of somebody else, and waits for up to 5 ms, though the level may use a thousandth of its
+//! share. But a level that is owed so much can be served at once without taking anything from anybody, as
+//! long as what it takes is charged to it.
 //!
 //! # Rules
 //!
 //! 1. Each level has a *balance*: time that it was entitled to and has not used. It grows by the level's share of what
 //!    ran, whoever ran it, and shrinks by what the level ran itself, donated time included.
-//! 2. It begins with two rounds, which is the most it can have; the least is minus two. So nobody saves up: a level that idles for a minute may
-//!    then have a round and a half in advance (rule 3), and one that was donated much is soon where all begin.
-//! 3. A level is *ahead* from when its balance is above a round and a half, until it is down to half a round. Levels
-//!    that use their whole share never come there: they swing around their balance by one round, as draws do, and are held below by rule 5.
-//! 4. While a level is ahead, it comes before the primary level of every seat that is less urgent ([`Seat`](super::Seat)).
-//!    What it runs in a round of another level is moved from its account to that level's
-//!    ([`Rounds::move_time`](super::Rounds::move_time)), so the others' shares stay what they are.
-//! 5. The balance grows by 15/16 of the share. A level that uses more than that sinks to the bottom, wherever the swings
-//!    took it.
+//! 2. It begins with two rounds, which is the most it can have; the least is minus two. So nobody saves up: a
+//!    level that idles for a minute may then have a round and a half in advance (rule 3), and one that was
+//!    donated much is soon where all begin.
+//! 3. A level is *ahead* from when its balance is above a round and a half, until it is down to half a round.
+//!    Levels that use their whole share never come there: they swing around their balance by one round, as
+//!    draws do, and are held below by rule 5.
+//! 4. While a level is ahead, it comes before the primary level of every seat that is less urgent
+//!    ([`Seat`](super::Seat)). What it runs in a round of another level is moved from its account to that
+//!    level's ([`Rounds::move_time`](super::Rounds::move_time)), so the others' shares stay what they are.
+//! 5. The balance grows by 15/16 of the share. A level that uses more than that sinks to the bottom, wherever
+//!    the swings took it.
 //!
-//! The paper (Fairness in Responsive Parallelism, section 6) has responses of 3 to 35 ms under its criteria; its processors look for
-//! the level of their round only.
+//! The paper (Fairness in Responsive Parallelism, section 6) has responses of 3 to 35 ms under its criteria;
+//! its processors look for the level of their round only.
 
 use super::{Criterion, SCALE};
 use alloc::vec::Vec;
@@ -58,7 +61,8 @@ impl Advance {
         advance
     }
 
-    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as a bitfield.
+    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as
+    /// a bitfield.
     pub fn settle(&mut self, criterion: &Criterion, ran: &[u64]) -> u64 {
         let most = 2 * self.round;
         let all: u64 = ran.iter().sum();

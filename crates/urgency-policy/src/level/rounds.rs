@@ -14,9 +14,9 @@
 //! 1. `credit[i]` is what level `i` is owed, in parts of a round ([`SCALE`] parts are one round). A draw adds
 //!    each level's share to its credit, and takes a whole round from the level that is drawn.
 //! 2. Credits sum to zero between draws.
-//! 3. A round that lasted longer or shorter than the others is charged as it was
-//!    ([`Rounds::charge`]), and what another level took of it to that one ([`Rounds::move_time`]). So shares hold for time, not only for counts, whatever delays the end of a
-//!    round.
+//! 3. A round that lasted longer or shorter than the others is charged as it was ([`Rounds::charge`]), and
+//!    what another level took of it to that one ([`Rounds::move_time`]). So shares hold for time, not only
+//!    for counts, whatever delays the end of a round.
 //! 4. A change of the criterion starts over: what was owed under the old one is forgotten, less than one
 //!    round for each level.
 //!
@@ -142,15 +142,16 @@ impl Rounds {
         }
     }
 
-    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as a bitfield: see
-    /// [`Advance`].
+    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as
+    /// a bitfield: see [`Advance`].
     pub fn settle(&mut self, ran: &[u64]) -> u64 {
         self.advance.settle(&self.criterion, ran)
     }
 
-    /// Another level ran for `nanos` in a round of the level of rank `primary`, which had work: since it is ahead, or since the
-    /// worker was late. The time is moved from the one's account to the other's, but nobody's debt grows beyond 16
-    /// rounds: who could not run then is not to have the workers to itself later.
+    /// Another level ran for `nanos` in a round of the level of rank `primary`, which had work: since it is
+    /// ahead, or since the worker was late. The time is moved from the one's account to the other's, but
+    /// nobody's debt grows beyond 16 rounds: who could not run then is not to have the workers to itself
+    /// later.
     pub fn move_time(&mut self, ran: u8, primary: u8, nanos: u64) {
         let nanos = nanos.min(self.length.saturating_mul(4));
         let parts = u128::from(nanos) * u128::from(SCALE) / u128::from(self.length);

@@ -173,8 +173,9 @@ impl Schedule {
         }
     }
 
-    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as a bitfield, for
-    /// [`Seat::with_ahead`]; see [`Advance`](super::Advance). None are under a schedule without shares.
+    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as
+    /// a bitfield, for [`Seat::with_ahead`]; see [`Advance`](super::Advance). None are under a schedule
+    /// without shares.
     pub fn settle(&mut self, ran: &[u64]) -> u64 {
         match self {
             Schedule::FairlyPrompt(rounds) => rounds.settle(ran),

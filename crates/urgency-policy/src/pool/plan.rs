@@ -1,7 +1,8 @@
-//! A plan for the queues of workers: what distinguishes the schedulers that have a queue for each (`queues.rs` runs it).
+//! A plan for the queues of workers: what distinguishes the schedulers that have a queue for each
+//! (`queues.rs` runs it).
 //!
-//! It says in which [`Order`] a worker takes from its own queue, how work is [shared](Sharing) between workers, how long a queue may get and
-//! what then ([`Overflow`]).
+//! It says in which [`Order`] a worker takes from its own queue, how work is [shared](Sharing) between
+//! workers, how long a queue may get and what then ([`Overflow`]).
 
 use super::{Amount, Order, Sharing, Victims};
 use core::fmt;

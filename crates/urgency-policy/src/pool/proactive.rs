@@ -10,9 +10,10 @@
 //! 2. When the wait is over, the deque is resumable where it stands.
 //! 3. A worker without work looks at its own resumable deques, then at a random worker, and there at a
 //!    random deque. It continues a resumable one and steals the oldest job of any other.
-//! 4. What yields far, until something else has happened, goes to a queue that all workers share. So does a near
-//!    yield where the owner picks the newest: its own set would give either straight back, for ever. Who has nothing of its own looks there
-//!    at every second try, and everybody at every 32nd look. (The papers have no yields.)
+//! 4. What yields far, until something else has happened, goes to a queue that all workers share. So does a
+//!    near yield where the owner picks the newest: its own set would give either straight back, for ever. Who
+//!    has nothing of its own looks there at every second try, and everybody at every 32nd look. (The papers
+//!    have no yields.)
 //!
 //! The paper picks deques at random. I-Cilk's source picks the newest, for the owner and for thieves, which
 //! is worse for the age of requests; the published *aging* variant has the owner pick the oldest.

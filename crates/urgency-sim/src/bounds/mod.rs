@@ -16,9 +16,9 @@
 //!
 //! The O(..) bounds name no constant. They are checked with [`CONSTANT`]; the ratio tells the real one.
 //!
-//! The theorems are about unit steps. A vertex of w nanoseconds is w steps of one nanosecond without a scheduling point in
-//! between; for Brent and the spans that makes no difference, for promptness it does: it is then a broken
-//! premise, unless [`Machine::check_in`] is 1.
+//! The theorems are about unit steps. A vertex of w nanoseconds is w steps of one nanosecond without a
+//! scheduling point in between; for Brent and the spans that makes no difference, for promptness it does: it
+//! is then a broken premise, unless [`Machine::check_in`] is 1.
 
 mod cone;
 mod response;
@@ -150,8 +150,8 @@ pub fn feasibility(stretches: &[f64]) -> Check {
     }
 }
 
-/// How much the levels were stretched while all of them had work left, by rank: the time of all workers until then, in parts of what a level ran in
-/// it. Infinite for one that ran nothing.
+/// How much the levels were stretched while all of them had work left, by rank: the time of all workers until
+/// then, in parts of what a level ran in it. Infinite for one that ran nothing.
 pub fn contested_stretches(report: &Report) -> Vec<f64> {
     let all = report.contested as f64 * report.workers as f64;
     let levels = report.levels.iter();
@@ -170,7 +170,8 @@ pub fn expectations(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Che
     worst.into_iter().flatten().collect()
 }
 
-/// Theorem 1 for the sampled thread that comes nearest to it, of those that are asked for. `None` if the schedule is not prompt.
+/// Theorem 1 for the sampled thread that comes nearest to it, of those that are asked for. `None` if the
+/// schedule is not prompt.
 pub fn prompt_responses(
     dag: &Dag,
     machine: &Machine,

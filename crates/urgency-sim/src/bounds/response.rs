@@ -51,8 +51,8 @@ fn broken(dag: &Dag, machine: &Machine, report: &Report, cone: &Cone, level: u8)
     broken
 }
 
-/// Theorem 1: under a prompt schedule of a well-formed DAG, T(a) ≤ W/P + S, where W is the work at a's level or above that may
-/// run in parallel with a, and S a's span. `None` if the schedule is not prompt.
+/// Theorem 1: under a prompt schedule of a well-formed DAG, T(a) ≤ W/P + S, where W is the work at a's level
+/// or above that may run in parallel with a, and S a's span. `None` if the schedule is not prompt.
 pub fn prompt_response(
     dag: &Dag,
     machine: &Machine,
@@ -96,9 +96,9 @@ fn expectation(
     Some((rounds.criterion().clone(), mean, cone, broken))
 }
 
-/// Theorem 2: under a fairly prompt schedule, for a thread that waits for its own level ρ only,
-/// E\[T(a)\] < (W + S (P-1)) / (F(ρ) P) + 1, with W the parallel work at ρ alone. The mean is over `reports`, of runs with
-/// different seeds. `None` if the schedule is not fairly prompt, or the level has no share.
+/// Theorem 2: under a fairly prompt schedule, for a thread that waits for its own level ρ only, E\[T(a)\] <
+/// (W + S (P-1)) / (F(ρ) P) + 1, with W the parallel work at ρ alone. The mean is over `reports`, of runs
+/// with different seeds. `None` if the schedule is not fairly prompt, or the level has no share.
 pub fn fair_response_alone(
     dag: &Dag,
     machine: &Machine,

@@ -333,7 +333,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If it is empty, a thread is empty, a level's rank is above 63, an edge leads to no vertex, or the edges form a cycle.
+    /// If it is empty, a thread is empty, a level's rank is above 63, an edge leads to no vertex, or the
+    /// edges form a cycle.
     pub fn build(self) -> Result<Dag, DagError> {
         let len = self.work.len();
         if len == 0 {

@@ -12,8 +12,8 @@
 //! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
 //! Who does what: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says;
-//! [`find`] looks where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds; [`contest`] sees when the first level has run dry;
-//! [`deques`] and [`queues`] are the structures.
+//! [`find`] looks where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds;
+//! [`contest`] sees when the first level has run dry; [`deques`] and [`queues`] are the structures.
 //!
 //! # What is exact and what is not
 //!

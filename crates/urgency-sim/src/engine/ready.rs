@@ -14,8 +14,9 @@ impl Engine<'_> {
         }
     }
 
-    /// The targets of a vertex that `me` has just run. The first that is ready at the worker's level is what it runs next; the
-    /// others go to its jobs, so that the newest is the one that a serial execution runs first.
+    /// The targets of a vertex that `me` has just run. The first that is ready at the worker's level is what
+    /// it runs next; the others go to its jobs, so that the newest is the one that a serial execution runs
+    /// first.
     pub(super) fn enable_targets(&mut self, me: usize, vertex: Vertex) {
         let dag = self.dag;
         let level = dag.level(vertex);

@@ -24,11 +24,11 @@ fn poisson(dice: &mut Dice, rate: f64, time: u64, mut arrive: impl FnMut(&mut Di
     }
 }
 
-/// The job server of the Prompt I-Cilk paper: four kinds of parallel jobs, the shorter ones more urgent, each kind with `rate`
-/// arrivals a second for `time` ns.
+/// The job server of the Prompt I-Cilk paper: four kinds of parallel jobs, the shorter ones more urgent, each
+/// kind with `rate` arrivals a second for `time` ns.
 ///
-/// The works are stand-ins with the source's proportions of mean latencies (mm, fib, sort, sw: 41, 88, 124, 383 ms at 3/s on 20
-/// workers): 0.4, 0.8, 1.2 and 1.6 s, in leaves of 2 ms.
+/// The works are stand-ins with the source's proportions of mean latencies (mm, fib, sort, sw: 41, 88, 124,
+/// 383 ms at 3/s on 20 workers): 0.4, 0.8, 1.2 and 1.6 s, in leaves of 2 ms.
 pub fn job_server(rate: f64, time: u64, seed: u64) -> Dag {
     const LEAF: u64 = 2_000_000;
     let dice = Dice::new(seed);
@@ -47,8 +47,9 @@ pub fn job_server(rate: f64, time: u64, seed: u64) -> Dag {
     dag.build().expect(WELL_FORMED)
 }
 
-/// A cache server: `rate` requests a second over `connections` connections, each with 5 to 15 µs of work, those of one connection in
-/// order; beside them, at level 1, a job of 5 ms each 50 ms. For `time` ns. (The paper's data set and request mix are not known.)
+/// A cache server: `rate` requests a second over `connections` connections, each with 5 to 15 µs of work,
+/// those of one connection in order; beside them, at level 1, a job of 5 ms each 50 ms. For `time` ns. (The
+/// paper's data set and request mix are not known.)
 pub fn memcached_like(connections: u32, rate: f64, time: u64, seed: u64) -> Dag {
     let mut dice = Dice::new(seed);
     let mut dag = Builder::new();
@@ -125,8 +126,9 @@ impl Sizes {
     }
 }
 
-/// The Bing workload of the AMCilk paper: jobs of serial rounds, each round a fork-join tree of 320 µs work and about 60 µs span; so many
-/// rounds as the size says (a round counts 64 µs). All at level 0, at a load of 0 to 1 of `workers`, for `time` ns.
+/// The Bing workload of the AMCilk paper: jobs of serial rounds, each round a fork-join tree of 320 µs work
+/// and about 60 µs span; so many rounds as the size says (a round counts 64 µs). All at level 0, at a load of
+/// 0 to 1 of `workers`, for `time` ns.
 pub fn bing(workers: usize, load: f64, time: u64, seed: u64) -> Dag {
     jobs(Sizes::BING, workers, load, time, seed)
 }

@@ -14,8 +14,8 @@ pub use shapes::{Random, fork_join, futures, map_reduce, random, three_levels, w
 
 use crate::dag::{Builder, Thread};
 
-/// A balanced binary fork-join tree in the work-first order, in an existing thread: so many leaves, each with `leaf` ns of work, inner
-/// nodes with `inner` ns before and after. Ends with a vertex of the thread.
+/// A balanced binary fork-join tree in the work-first order, in an existing thread: so many leaves, each with
+/// `leaf` ns of work, inner nodes with `inner` ns before and after. Ends with a vertex of the thread.
 pub(crate) fn tree(dag: &mut Builder, thread: Thread, leaves: u64, leaf: u64, inner: u64) {
     let level = dag.level_of(thread);
     if leaves <= 1 {

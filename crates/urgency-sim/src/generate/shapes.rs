@@ -6,7 +6,8 @@ use urgency_policy::dice::Dice;
 
 const WELL_FORMED: &str = "generated computations are DAGs";
 
-/// A fork-join tree of this depth in which each inner node forks `branching` children, in the work-first order; each vertex has `work` ns.
+/// A fork-join tree of this depth in which each inner node forks `branching` children, in the work-first
+/// order; each vertex has `work` ns.
 ///
 /// # Panics
 ///
@@ -91,8 +92,8 @@ pub fn map_reduce(leaves: u64, latency: u64, leaf: u64, inner: u64) -> Dag {
     dag.build().expect(WELL_FORMED)
 }
 
-/// A wavefront over a grid: each row is a future that the row above creates with its first cell, and each cell waits for the one above
-/// it. Cells have `work` ns.
+/// A wavefront over a grid: each row is a future that the row above creates with its first cell, and each
+/// cell waits for the one above it. Cells have `work` ns.
 pub fn wavefront(rows: u32, columns: u32, work: u64) -> Dag {
     let mut dag = Builder::new();
     let first = dag.root(0, 0);
@@ -208,8 +209,9 @@ pub fn random(parameters: Random, seed: u64) -> Dag {
     dag.build().expect(WELL_FORMED)
 }
 
-/// The fairness paper's experiment: a request every `period` ns at level 0, an endless parallel sink at level 1 (as much work as all
-/// workers could do in `time`), and a kernel at level 2 with `kernel` ns of work. Leaves have `grain` ns. The sink is thread 0, the kernel thread 1.
+/// The fairness paper's experiment: a request every `period` ns at level 0, an endless parallel sink at level
+/// 1 (as much work as all workers could do in `time`), and a kernel at level 2 with `kernel` ns of work.
+/// Leaves have `grain` ns. The sink is thread 0, the kernel thread 1.
 pub fn three_levels(workers: usize, time: u64, period: u64, kernel: u64, grain: u64) -> Dag {
     let mut dag = Builder::new();
     let sink = dag.root(1, 0);

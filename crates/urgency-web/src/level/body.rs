@@ -1,12 +1,13 @@
 //! The body of a response that was made at another level.
 //!
 //! - *Whole*: what there was when the handler returned is all; at most one frame.
-//! - *Piped*: the handler's task polls the real body at its own level and sends the frames, one ahead of the connection.
+//! - *Piped*: the handler's task polls the real body at its own level and sends the frames, one ahead of the
+//!   connection.
 //! - *Direct*: the handler ran at the connection's level, and so does its body.
 //!
-//! A pipe that ends without the word that it is complete was cut: the handler's task was cancelled, or the body panicked. What the
-//! client got is then not what the handler meant, so the connection must not end the message as if it were; see
-//! [`LevelBody`]'s errors.
+//! A pipe that ends without the word that it is complete was cut: the handler's task was cancelled, or the
+//! body panicked. What the client got is then not what the handler meant, so the connection must not end the
+//! message as if it were; see [`LevelBody`]'s errors.
 
 use crate::BoxError;
 use bytes::Buf;

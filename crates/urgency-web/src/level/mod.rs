@@ -21,37 +21,40 @@
 //!
 //! # Who waits for whom
 //!
-//! A connection is a task, and so is a handler that runs at another level. If the connection awaited a less urgent handler's
-//! [`Handle`](urgency::Handle), that would be a priority inversion, and the runtime would refuse it: the connection
-//! would only be as urgent as the handler. Three answers were possible:
+//! A connection is a task, and so is a handler that runs at another level. If the connection awaited a less
+//! urgent handler's [`Handle`](urgency::Handle), that would be a priority inversion, and the runtime would
+//! refuse it: the connection would only be as urgent as the handler. Three answers were possible:
 //!
 //! - *Boost* the handler to the connection's level. Then all requests are equally urgent, and the layer is for nothing.
-//! - *Lower* the connection to the handler's level. An HTTP/2 connection carries requests of many levels at once, so it has no right
-//!   level; and while a batch request ran, its urgent neighbours would wait.
-//! - *Send a message.* The handler's task puts the response into a one-shot channel, and the connection is woken by it as it is woken by
-//!   bytes of the client. This is what is done.
+//! - *Lower* the connection to the handler's level. An HTTP/2 connection carries requests of many levels at
+//!   once, so it has no right level; and while a batch request ran, its urgent neighbours would wait.
+//! - *Send a message.* The handler's task puts the response into a one-shot channel, and the connection is
+//!   woken by it as it is woken by bytes of the client. This is what is done.
 //!
-//! It is no inversion in the sense of the papers (fairness paper, section 2: a `get` of less urgent work delays what comes after it),
-//! because nothing urgent comes after it: what follows the response on its stream *is* the response. HTTP/2 goes on
-//! with its other streams meanwhile. An HTTP/1 connection has nothing else to do, since a client that sends a second request
-//! there has asked for the answers in order. What the connection then does at its own level is to
-//! write bytes. So the connections should have the most urgent level ([`Serve::level`](crate::Serve::level)), and
-//! requests below it cost the urgent ones no more than their bytes.
+//! It is no inversion in the sense of the papers (fairness paper, section 2: a `get` of less urgent work
+//! delays what comes after it), because nothing urgent comes after it: what follows the response on its
+//! stream *is* the response. HTTP/2 goes on with its other streams meanwhile. An HTTP/1 connection has
+//! nothing else to do, since a client that sends a second request there has asked for the answers in order.
+//! What the connection then does at its own level is to write bytes. So the connections should have the most
+//! urgent level ([`Serve::level`](crate::Serve::level)), and requests below it cost the urgent ones no more
+//! than their bytes.
 //!
 //! # Bodies
 //!
-//! What a handler computes while its response is sent is part of the handler: the body of the response is polled by the handler's task,
-//! at the handler's level, one frame ahead of the connection. A body that is complete in its first frame goes along with the response.
-//! The request's body is read by the handler as always.
+//! What a handler computes while its response is sent is part of the handler: the body of the response is
+//! polled by the handler's task, at the handler's level, one frame ahead of the connection. A body that is
+//! complete in its first frame goes along with the response. The request's body is read by the handler as
+//! always.
 //!
 //! # The end of a request
 //!
 //! - The client goes away: the connection drops the response's future, and the handler's task is cancelled.
 //! - The handler panics, or its task is cancelled by a shutdown: its connection lives on, and the client gets a 500.
-//! - The layer's bound for the level is reached: the client gets a 503 with `Retry-After`, and the handler is not called.
+//! - The layer's bound for the level is reached: the client gets a 503 with `Retry-After`, and the handler is
+//!   not called.
 //!
-//! A request of the connection's own level runs in the connection's task: nothing is spawned, and a panic ends the connection, as it does
-//! without the layer.
+//! A request of the connection's own level runs in the connection's task: nothing is spawned, and a panic
+//! ends the connection, as it does without the layer.
 
 mod body;
 mod bounds;
@@ -79,8 +82,9 @@ use urgency::LevelId;
 
 /// Gives requests levels. See the [module's text](self).
 ///
-/// The first rule that fits a request decides, in the order in which they were added; then [`otherwise`](LevelLayer::otherwise);
-/// then the level of the connection. Services made by one layer share its counts.
+/// The first rule that fits a request decides, in the order in which they were added; then
+/// [`otherwise`](LevelLayer::otherwise); then the level of the connection. Services made by one layer share
+/// its counts.
 ///
 /// # Panics
 ///
@@ -97,7 +101,8 @@ impl LevelLayer {
         LevelLayer::default()
     }
 
-    /// Requests for `prefix` and what is below it: `/batch` is for `/batch`, `/batch/` and `/batch/7`, not for `/batches`.
+    /// Requests for `prefix` and what is below it: `/batch` is for `/batch`, `/batch/` and `/batch/7`, not
+    /// for `/batches`.
     pub fn path(mut self, prefix: impl Into<String>, level: impl Into<LevelId>) -> Self {
         let mut prefix = prefix.into();
         prefix.truncate(prefix.trim_end_matches('/').len());
@@ -146,8 +151,9 @@ impl LevelLayer {
         self
     }
 
-    /// At most so many requests at `level` at a time, from their arrival to the end of their handler. More are answered
-    /// 503, at the connection's level and without calling the handler; `retry_after` (in whole seconds, rounded up) is what they are told.
+    /// At most so many requests at `level` at a time, from their arrival to the end of their handler. More
+    /// are answered 503, at the connection's level and without calling the handler; `retry_after` (in whole
+    /// seconds, rounded up) is what they are told.
     pub fn bound(mut self, level: impl Into<LevelId>, most: usize, retry_after: Duration) -> Self {
         self.bounds.set(level.into(), most, retry_after);
         self

@@ -2,8 +2,9 @@
 //!
 //! - *Shed*: ready at once, with a 503.
 //! - *Here*: the handler is polled by the caller.
-//! - *There*: the handler's task sends the response. Dropping the future cancels the task; once it is ready, that right goes to the
-//!   body, if that is still being made. If the sender is gone without a response, the handler panicked, or a shutdown cancelled it.
+//! - *There*: the handler's task sends the response. Dropping the future cancels the task; once it is ready,
+//!   that right goes to the body, if that is still being made. If the sender is gone without a response, the
+//!   handler panicked, or a shutdown cancelled it.
 //!
 //! The task's handle is never awaited: see the module's text on inversion.
 

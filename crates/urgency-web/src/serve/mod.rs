@@ -177,9 +177,10 @@ impl<L, S, H> Serve<L, S, H> {
 
     /// How long a connection may be without a request; 30 seconds otherwise. [`Duration::MAX`] is no limit.
     ///
-    /// A request is under way from the last byte of its head until its response has been made and sent. A connection without one is
-    /// closed when nothing was sent on it for so long: a client has so much time for the first request's head, and for each
-    /// further one from the end of the response before. Handlers, and responses that go on for ever, are not limited by this.
+    /// A request is under way from the last byte of its head until its response has been made and sent. A
+    /// connection without one is closed when nothing was sent on it for so long: a client has so much time
+    /// for the first request's head, and for each further one from the end of the response before. Handlers,
+    /// and responses that go on for ever, are not limited by this.
     pub fn idle(mut self, limit: Duration) -> Self {
         self.idle = limit;
         self
@@ -200,8 +201,9 @@ impl<L, S, H> Serve<L, S, H> {
 
     /// Sets options of HTTP/1 and HTTP/2.
     ///
-    /// The builder has a timer already. hyper's own defaults hold otherwise, but for the limit on the headers of an HTTP/1 request: it
-    /// is off, because [`idle`](Serve::idle) includes it. For HTTP/2 alone: `|http| *http = http.clone().http2_only()`.
+    /// The builder has a timer already. hyper's own defaults hold otherwise, but for the limit on the headers
+    /// of an HTTP/1 request: it is off, because [`idle`](Serve::idle) includes it. For HTTP/2 alone:
+    /// `|http| *http = http.clone().http2_only()`.
     pub fn http(mut self, set: impl FnOnce(&mut auto::Builder<Executor>)) -> Self {
         set(&mut self.http);
         self

@@ -1,8 +1,8 @@
 //! What lost its worker to relief, by name.
 //!
-//! A cold account: it is written when work comes back that had kept a worker from others for more than a relief period. The
-//! names are those of the types of closures and futures; the compiler makes them of the path of the function in which
-//! they are written, so they lead to the place.
+//! A cold account: it is written when work comes back that had kept a worker from others for more than a
+//! relief period. The names are those of the types of closures and futures; the compiler makes them of the
+//! path of the function in which they are written, so they lead to the place.
 
 use crate::os::clock;
 use std::{
@@ -19,8 +19,9 @@ const MOST: usize = 256;
 const OTHERS: &str = "others";
 
 /// Work that did not come to a scheduling point while others waited, so that relief took its worker; see
-/// [`Stats::overruns`](crate::Stats::overruns). Its thread may be in the kernel's idle class until it does, and a thread or process that it
-/// makes meanwhile stays there: see [`Builder::demote_preempted`](crate::Builder::demote_preempted).
+/// [`Stats::overruns`](crate::Stats::overruns). Its thread may be in the kernel's idle class until it does,
+/// and a thread or process that it makes meanwhile stays there: see
+/// [`Builder::demote_preempted`](crate::Builder::demote_preempted).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Overrun {

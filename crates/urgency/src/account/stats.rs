@@ -10,8 +10,8 @@ use std::{sync::atomic::Ordering, time::Duration};
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
 ///
 /// Counters only grow; the difference of two snapshots is what happened between them. A snapshot is taken
-/// while the workers run, so values that belong together may be a moment apart. A span of time counts when it ends: what
-/// a stack runs now is added at its next scheduling point.
+/// while the workers run, so values that belong together may be a moment apart. A span of time counts when it
+/// ends: what a stack runs now is added at its next scheduling point.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
@@ -25,16 +25,18 @@ pub struct Stats {
     pub threads_peak: usize,
     /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
     pub threads_refused: u64,
-    /// How often a thread was demoted to the kernel's idle class: because it overran, or an event preempted it
-    /// ([`Builder::demote_preempted`](crate::Builder::demote_preempted), which says what becomes of threads and processes that it makes meanwhile).
+    /// How often a thread was demoted to the kernel's idle class: because it overran, or an event preempted
+    /// it ([`Builder::demote_preempted`](crate::Builder::demote_preempted), which says what becomes of
+    /// threads and processes that it makes meanwhile).
     pub demotions: u64,
-    /// What lost its worker to relief, by the names of closures and futures, what went on for longest first. At most 256
-    /// are told apart.
+    /// What lost its worker to relief, by the names of closures and futures, what went on for longest first.
+    /// At most 256 are told apart.
     pub overruns: Vec<Overrun>,
     /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
     pub real_time: bool,
-    /// Whether the system lets a thread be demoted, and come back: the latter takes `CAP_SYS_NICE` or an `RLIMIT_NICE` of 20, for the usual niceness.
-    /// `false` also while it refuses the thread that would find out.
+    /// Whether the system lets a thread be demoted, and come back: the latter takes `CAP_SYS_NICE` or an
+    /// `RLIMIT_NICE` of 20, for the usual niceness. `false` also while it refuses the thread that would find
+    /// out.
     pub can_demote: bool,
 }
 
@@ -106,7 +108,8 @@ level_counters! {
     reliefs,
     /// Times the worker was taken from a less urgent stack by an event.
     promotions,
-    /// Polls at this level whose thread had lost its processor to another thread or process, and which this worker called to its own.
+    /// Polls at this level whose thread had lost its processor to another thread or process, and which this
+    /// worker called to its own.
     fetches,
 }
 

@@ -149,8 +149,9 @@ impl Countdown {
         }
     }
 
-    /// Waits until the count is zero. A stack first runs what lies on its deque since the countdown was made (unless a `join` or a scope that
-    /// began since then is not over), and suspends then; nothing else runs on top of it.
+    /// Waits until the count is zero. A stack first runs what lies on its deque since the countdown was made
+    /// (unless a `join` or a scope that began since then is not over), and suspends then; nothing else runs
+    /// on top of it.
     ///
     /// # Panics
     ///
@@ -180,7 +181,8 @@ impl Countdown {
 
     fn wait_on(&self, me: &Stack) {
         check(me);
-        // What began after the countdown was made, and is not over, relies on the indices of its jobs: others run them then.
+        // What began after the countdown was made, and is not over, relies on the indices of its jobs: others
+        // run them then.
         if ptr::eq(me.innermost_scope(), self.scope) && me.deque.is_boxed_above(self.base) {
             me.frames.lower(self.base);
             run::run_pushed_above(me, self.base);

@@ -93,8 +93,9 @@ impl Host {
                 return f(None);
             };
             let shared = ptr::from_ref(me.runtime());
-            // SAFETY: the pointer is that of the `Arc` in which every `Shared` lives. The thread keeps the runtime while it
-            // is bound, so longer than the call; and since the host is never dropped, the count stays right.
+            // SAFETY: the pointer is that of the `Arc` in which every `Shared` lives. The thread keeps the
+            // runtime while it is bound, so longer than the call; and since the host is never dropped, the
+            // count stays right.
             let shared = unsafe { Arc::from_raw(shared) };
             let level = me.level();
             let host = ManuallyDrop::new(Host { shared, level });
@@ -330,9 +331,9 @@ pub fn workers() -> Option<usize> {
 
 /// The number of the worker that the calling stack holds, from 0; `None` on a plain thread.
 ///
-/// Until its next scheduling point the stack keeps that worker, whatever happens, so no other stack of the runtime
-/// has the same number at the same time. (A thread that was brought with a number has always that.) The price: until then there is no relief from this stack, and urgent work
-/// that arrives meanwhile waits.
+/// Until its next scheduling point the stack keeps that worker, whatever happens, so no other stack of the
+/// runtime has the same number at the same time. (A thread that was brought with a number has always that.)
+/// The price: until then there is no relief from this stack, and urgent work that arrives meanwhile waits.
 #[inline]
 pub fn worker_index() -> Option<usize> {
     Stack::with_current(|me| {

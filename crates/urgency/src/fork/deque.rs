@@ -30,8 +30,9 @@
 //! A job found stolen resets the deque to that index: everything below was stolen before it, and
 //! jobs pushed while waiting for it start there.
 //!
-//! A slot's lowest bit says that the job is *its own box* (a child of a scope), and not in the frame of a `join`. Whoever runs jobs in
-//! the midst of a computation looks at it first, since a `join` that has not ended takes its job back by its index.
+//! A slot's lowest bit says that the job is *its own box* (a child of a scope), and not in the frame of a
+//! `join`. Whoever runs jobs in the midst of a computation looks at it first, since a `join` that has not
+//! ended takes its job back by its index.
 //!
 //! The array is bounded only by memory; growing takes the lock, so thieves need no reclamation
 //! scheme. Rejected: a linked list through the frames (0.1 ns slower, and halving needs indices); a
@@ -168,8 +169,8 @@ impl Deque {
         unsafe { self.push(job.map_addr(|address| address | BOXED)) };
     }
 
-    /// Whether all jobs from `base` on are boxes of their own: no `join` that was called since then is unfinished. Meaningful for the
-    /// owner.
+    /// Whether all jobs from `base` on are boxes of their own: no `join` that was called since then is
+    /// unfinished. Meaningful for the owner.
     #[cold]
     pub(crate) fn is_boxed_above(&self, base: usize) -> bool {
         let slots = self.slots.load(Ordering::Relaxed);
@@ -281,9 +282,9 @@ impl Deque {
         self.public.top.load(Ordering::Relaxed) < split + share
     }
 
-    /// A thief takes the oldest public job, if `admit` (asked when there is one) allows it. `on_steal`
-    /// runs under the lock with the job and its index, before the owner can learn that the job is gone. With `raise`, a thief
-    /// that finds only private jobs makes the oldest half public itself.
+    /// A thief takes the oldest public job, if `admit` (asked when there is one) allows it. `on_steal` runs
+    /// under the lock with the job and its index, before the owner can learn that the job is gone. With
+    /// `raise`, a thief that finds only private jobs makes the oldest half public itself.
     pub(crate) fn steal(
         &self,
         raise: bool,

@@ -1,10 +1,10 @@
 //! The asymmetric fence: free for the owner of a deque, dear for the thief.
 //!
-//! The owner's pop and the thief's raise of the split are Dekker's pattern: each writes its word,
-//! then reads the other's. A full fence between the two costs 5 ns, more than the whole fork. But
-//! the owner pops millions of times for each remote raise, so the thief pays for both: `membarrier`
-//! makes every running thread of the process execute a full barrier (17 µs here, in a virtual machine, and 6 to 12 for each of the others), and the
-//! owner only has to keep the compiler from reordering.
+//! The owner's pop and the thief's raise of the split are Dekker's pattern: each writes its word, then reads
+//! the other's. A full fence between the two costs 5 ns, more than the whole fork. But the owner pops
+//! millions of times for each remote raise, so the thief pays for both: `membarrier` makes every running
+//! thread of the process execute a full barrier (17 µs here, in a virtual machine, and 6 to 12 for each of
+//! the others), and the owner only has to keep the compiler from reordering.
 //!
 //! Where `membarrier` is missing (old kernels, some sandboxes, other systems), [`heavy`] says so and
 //! thieves never raise a split themselves: they wait for the owner's next scheduling point. So the
@@ -23,7 +23,8 @@ pub(crate) fn light() {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// A full barrier behind a sequentially consistent read-modify-write of the same thread, which on x86-64 is one already.
+/// A full barrier behind a sequentially consistent read-modify-write of the same thread, which on x86-64 is
+/// one already.
 #[inline(always)]
 pub(crate) fn behind_locked() {
     #[cfg(any(urgency_loom, miri, not(target_arch = "x86_64")))]

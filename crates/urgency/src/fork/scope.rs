@@ -14,8 +14,9 @@
 //! 1. `owner` is the stack that opened the scope; only it looks at `base`.
 //! 2. `remote` never becomes zero while a counted child can still spawn: a child is counted before its
 //!    parent ends.
-//! 3. The stack runs children only when the scope ends, or in a `sync` while nothing that began inside the scope is unfinished: an inner
-//!    scope and a `join` rely on the indices of their jobs. (The deque's tags and the stack's innermost scope tell.)
+//! 3. The stack runs children only when the scope ends, or in a `sync` while nothing that began inside the
+//!    scope is unfinished: an inner scope and a `join` rely on the indices of their jobs. (The deque's tags
+//!    and the stack's innermost scope tell.)
 //! 4. Whoever makes `remote` zero wakes the owner and does not touch the scope afterwards: the
 //!    decrement that shows zero is its last access.
 
@@ -195,8 +196,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits until all children that were spawned so far have ended.
     ///
     /// Called by a child, or on another thread than the one that opened the scope, it would wait for the
-    /// caller itself and therefore does nothing. Nor does it where something that began inside the scope is not over: in a closure of
-    /// a `join`, or in an inner scope.
+    /// caller itself and therefore does nothing. Nor does it where something that began inside the scope is
+    /// not over: in a closure of a `join`, or in an inner scope.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! All of several futures.
 //!
-//! Each of many has a waker of its own that marks it, so that a wake-up polls those that were woken, and not all: a thousand
-//! futures that end one by one cost a thousand polls, not half a million.
+//! Each of many has a waker of its own that marks it, so that a wake-up polls those that were woken, and not
+//! all: a thousand futures that end one by one cost a thousand polls, not half a million.
 
 use std::{
     convert::Infallible,
@@ -17,8 +17,8 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-/// Waits for both of two futures, and gives both outputs. Both run in the calling task, in turns; to run them in parallel, see
-/// [`join`](crate::join()) and [`spawn`](crate::spawn()).
+/// Waits for both of two futures, and gives both outputs. Both run in the calling task, in turns; to run them
+/// in parallel, see [`join`](crate::join()) and [`spawn`](crate::spawn()).
 ///
 /// ```
 /// let both = urgency::future::zip(async { 1 }, async { "one" });

@@ -35,8 +35,8 @@ pub async fn race<A: IntoFuture, B: IntoFuture>(a: A, b: B) -> Either<A::Output,
     .await
 }
 
-/// Waits for the first of many futures, and says by its place in the sequence which it was. The others are dropped. It never ends if
-/// there are none.
+/// Waits for the first of many futures, and says by its place in the sequence which it was. The others are
+/// dropped. It never ends if there are none.
 ///
 /// ```
 /// use std::time::Duration;

@@ -2,9 +2,10 @@
 
 /// Waits for the first of several futures, drops the others, and goes on with what is written behind it.
 ///
-/// They are polled in the order in which they are written: of two that are ready at once the first wins. Each pattern must match
-/// whatever its future gives. The code behind the arrow is part of the surrounding function: it can `return`, `break`,
-/// use `?` and `.await`. With `default => ..` at the end nothing waits: that is what happens if no future is ready at once.
+/// They are polled in the order in which they are written: of two that are ready at once the first wins. Each
+/// pattern must match whatever its future gives. The code behind the arrow is part of the surrounding
+/// function: it can `return`, `break`, use `?` and `.await`. With `default => ..` at the end nothing waits:
+/// that is what happens if no future is ready at once.
 ///
 /// To keep a future that does not win, pin it and write `&mut future`; then go on polling it, or drop it.
 ///

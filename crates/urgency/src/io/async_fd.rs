@@ -28,9 +28,9 @@ use std::{
 /// descriptors, devices. Regular files are always ready as far as the kernel is concerned and are
 /// refused; [`fs`](crate::fs) is for them.
 ///
-/// Several tasks may use it at once, by `&`. Those that wait in one direction get their turn in the order
-/// in which they began to wait. (Design: section 6; the paper's I/O futures.) An operation begins when its future is first polled;
-/// to start it now and await it later, [`spawn`](crate::spawn()) it.
+/// Several tasks may use it at once, by `&`. Those that wait in one direction get their turn in the order in
+/// which they began to wait. (Design: section 6; the paper's I/O futures.) An operation begins when its
+/// future is first polled; to start it now and await it later, [`spawn`](crate::spawn()) it.
 ///
 /// ```
 /// use std::io::{Read, Write};

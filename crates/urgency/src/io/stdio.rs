@@ -129,7 +129,8 @@ pub fn stderr() -> io::Result<Stdout> {
     Standard::new(io::stderr()).map(Stdout)
 }
 
-/// See [`stdin`]. A read begins when its future is first polled; to start it now and await it later, [`spawn`](crate::spawn()) it.
+/// See [`stdin`]. A read begins when its future is first polled; to start it now and await it later,
+/// [`spawn`](crate::spawn()) it.
 #[derive(Debug)]
 pub struct Stdin(Standard);
 

@@ -1,11 +1,12 @@
 //! A limit on how many tasks of a level there are: backpressure at the place where work comes in (Dissertation, 4.4.6).
 //!
-//! A level with a capacity has a semaphore of so many permits. Whoever brings work from outside asks for admission *before* it makes the work,
-//! and so decides what happens when there is none: wait ([`admit`]), so that a queue builds up where it can be seen, in the kernel's accept queue or
-//! with the caller; or fail and shed ([`try_admit`]), with the work still in hand. The task carries the permit until its future is gone.
+//! A level with a capacity has a semaphore of so many permits. Whoever brings work from outside asks for
+//! admission *before* it makes the work, and so decides what happens when there is none: wait ([`admit`]), so
+//! that a queue builds up where it can be seen, in the kernel's accept queue or with the caller; or fail and
+//! shed ([`try_admit`]), with the work still in hand. The task carries the permit until its future is gone.
 //!
-//! The plain `spawn` forms ask nobody: they are for the parts of work that was admitted, and a part that is refused would leave the
-//! whole hanging.
+//! The plain `spawn` forms ask nobody: they are for the parts of work that was admitted, and a part that is
+//! refused would leave the whole hanging.
 
 use super::held::Held;
 use crate::{

@@ -1,19 +1,20 @@
 //! Which jobs of a stack were forked by code that has something to inherit, so that their thieves have it, too.
 //!
-//! A fork must not look whether there is anything to inherit: it is bound by its stores. But what code has changes in frames of the stack, and
-//! the deque is a stack, too: a job was forked inside a frame if it lies at or above the index at which the frame began. So a
-//! frame is noted when it is entered, and whoever steals a job asks what its index was inside of. Code that has nothing to
-//! inherit, which is nearly all, enters no frame.
+//! A fork must not look whether there is anything to inherit: it is bound by its stores. But what code has
+//! changes in frames of the stack, and the deque is a stack, too: a job was forked inside a frame if it lies
+//! at or above the index at which the frame began. So a frame is noted when it is entered, and whoever steals
+//! a job asks what its index was inside of. Code that has nothing to inherit, which is nearly all, enters no
+//! frame.
 //!
 //! # Rules
 //!
 //! 1. The owner enters and leaves; under the lock, since thieves look.
-//! 2. A thief looks under the deque's lock, before the owner can see that the job is gone: the `join` that forked it has not ended, so its
-//!    frames are here.
-//! 3. A child of a scope may outlive the frame that spawned it, so it carries what it inherits; for it, the look only finds the same or
-//!    what is further out.
-//! 4. If jobs from below a frame's beginning were run inside of it (a `sync` of an outer scope), the frame begins further down:
-//!    [`Frames::lower`].
+//! 2. A thief looks under the deque's lock, before the owner can see that the job is gone: the `join` that
+//!    forked it has not ended, so its frames are here.
+//! 3. A child of a scope may outlive the frame that spawned it, so it carries what it inherits; for it, the
+//!    look only finds the same or what is further out.
+//! 4. If jobs from below a frame's beginning were run inside of it (a `sync` of an outer scope), the frame
+//!    begins further down: [`Frames::lower`].
 
 use super::inherited::{Inherited, inherited};
 use std::sync::{

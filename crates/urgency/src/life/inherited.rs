@@ -1,13 +1,15 @@
 //! What a task inherits from the code that spawns it: a deadline, and locals.
 //!
-//! The calling thread knows what the code that runs on it has; a future that has something of its own puts it there for the time of each
-//! poll, and a closure for the time of its run. Spawning looks there: if there is nothing, which is one load, nothing is
-//! different; else the task is wrapped. A stack never changes its thread, so a closure that waits, or is abandoned, keeps its own.
+//! The calling thread knows what the code that runs on it has; a future that has something of its own puts it
+//! there for the time of each poll, and a closure for the time of its run. Spawning looks there: if there is
+//! nothing, which is one load, nothing is different; else the task is wrapped. A stack never changes its
+//! thread, so a closure that waits, or is abandoned, keeps its own.
 //!
 //! A job that another stack steals has what the code that forked it had, at no cost for the fork (frames.rs).
 //!
-//! *The deadline of a child*: a task that was spawned under a deadline and is still there at that time is cancelled, as by its handle. (Its
-//! output has no room for an error.) The timer is set when it first has to wait. A closure is not cut off once it has started.
+//! *The deadline of a child*: a task that was spawned under a deadline and is still there at that time is
+//! cancelled, as by its handle. (Its output has no room for an error.) The timer is set when it first has to
+//! wait. A closure is not cut off once it has started.
 
 use super::local::Values;
 use crate::{
@@ -192,12 +194,14 @@ impl<F: Future> Carried<F> {
     }
 }
 
-/// The result of `future`, unless it takes longer than until `at`, or until a deadline that the calling code has already. All tasks that
-/// it spawns have the same deadline: those that are still there then are cancelled.
+/// The result of `future`, unless it takes longer than until `at`, or until a deadline that the calling code
+/// has already. All tasks that it spawns have the same deadline: those that are still there then are
+/// cancelled.
 ///
 /// # Errors
 ///
-/// The future's output is [`Elapsed`](crate::time::Elapsed) when the time is over. `future` is cancelled by being dropped.
+/// The future's output is [`Elapsed`](crate::time::Elapsed) when the time is over. `future` is cancelled by
+/// being dropped.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -226,8 +230,8 @@ pub fn with_deadline<F: IntoFuture>(at: Instant, future: F) -> WithDeadline<F::I
     }
 }
 
-/// The deadline of the calling code: the earliest of those that it and the code that spawned it were given. `None`: it may take as
-/// long as it takes.
+/// The deadline of the calling code: the earliest of those that it and the code that spawned it were given.
+/// `None`: it may take as long as it takes.
 pub fn deadline() -> Option<Instant> {
     inherited().and_then(|here| here.deadline)
 }

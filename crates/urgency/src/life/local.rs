@@ -1,7 +1,8 @@
 //! `Local`: a value for a piece of work and all that it spawns.
 //!
-//! The values of a piece of work are a list from the innermost outwards, shared with its children; a new one is put in front.
-//! Rejected: a map, which every child would have to copy or lock. There are few locals, and the first is the one that is wanted.
+//! The values of a piece of work are a list from the innermost outwards, shared with its children; a new one
+//! is put in front. Rejected: a map, which every child would have to copy or lock. There are few locals, and
+//! the first is the one that is wanted.
 
 use super::inherited::{Inherited, Within, inherited};
 use std::{
@@ -44,8 +45,8 @@ impl fmt::Debug for Values {
     }
 }
 
-/// A place in which each piece of work can have a value of its own, which the tasks that it spawns inherit: the identity of a
-/// request, a tracing span.
+/// A place in which each piece of work can have a value of its own, which the tasks that it spawns inherit:
+/// the identity of a request, a tracing span.
 ///
 /// ```
 /// use urgency::life::Local;
@@ -92,7 +93,8 @@ impl<T: Send + Sync + 'static> Local<T> {
         Some(value.downcast().expect("a place has values of one type"))
     }
 
-    /// `future` as work that has this value, and whose tasks inherit it. The deadline and the other locals of the calling code stay.
+    /// `future` as work that has this value, and whose tasks inherit it. The deadline and the other locals of
+    /// the calling code stay.
     pub fn with<F: IntoFuture>(&'static self, value: T, future: F) -> WithLocal<F::IntoFuture> {
         WithLocal {
             within: Within {

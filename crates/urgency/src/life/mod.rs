@@ -8,15 +8,18 @@
 //! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
 //! | [`admit`], [`try_admit`] | a limit on how many tasks of a level there are at once (backpressure) |
 //!
-//! A single task is cancelled by [`Handle::cancel`](crate::Handle::cancel); a future by dropping it. What happens with panics is a
-//! [`PanicPolicy`] of the runtime, and its end is [`Runtime::shutdown`](crate::Runtime::shutdown).
+//! A single task is cancelled by [`Handle::cancel`](crate::Handle::cancel); a future by dropping it. What
+//! happens with panics is a [`PanicPolicy`] of the runtime, and its end is
+//! [`Runtime::shutdown`](crate::Runtime::shutdown).
 //!
 //! # Cancelling is cheap, on purpose
 //!
-//! Under overload cancellations come in waves, and a wave must make room instead of more work (Dissertation, 4.4.7). Here a cancellation makes no
-//! allocation, starts no thread and blocks nobody: a flag is set, and the task is queued once, at its own level, to be dropped. A
-//! task that waits to run already is not even queued again. A signal for many is one walk over those who listen, without recursion.
-//! The test `a_wave_of_cancellations_under_overload_makes_room_at_once` counts it; `bench`'s `cancel-wave` measures it.
+//! Under overload cancellations come in waves, and a wave must make room instead of more work (Dissertation,
+//! 4.4.7). Here a cancellation makes no allocation, starts no thread and blocks nobody: a flag is set, and
+//! the task is queued once, at its own level, to be dropped. A task that waits to run already is not even
+//! queued again. A signal for many is one walk over those who listen, without recursion. The test
+//! `a_wave_of_cancellations_under_overload_makes_room_at_once` counts it; `bench`'s `cancel-wave` measures
+//! it.
 
 mod admission;
 mod frames;

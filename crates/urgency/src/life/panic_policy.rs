@@ -10,8 +10,8 @@ type Call = dyn Fn(LevelId) + Send + Sync;
 
 /// What happens when a task panics; chosen by [`Builder::on_panic`](crate::Builder::on_panic).
 ///
-/// In any case the panic hook of the standard library has reported it, the runtime counts it, and whoever waits for the task
-/// has the panic resumed in it.
+/// In any case the panic hook of the standard library has reported it, the runtime counts it, and whoever
+/// waits for the task has the panic resumed in it.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -50,8 +50,8 @@ impl PanicPolicy {
         PanicPolicy(Choice::Abort)
     }
 
-    /// Calls `call` with the level of a detached task that panicked, on the worker that ran it. Others go to whoever waits. A panic
-    /// of `call` itself is dropped.
+    /// Calls `call` with the level of a detached task that panicked, on the worker that ran it. Others go to
+    /// whoever waits. A panic of `call` itself is dropped.
     pub fn call(call: impl Fn(LevelId) + Send + Sync + 'static) -> Self {
         PanicPolicy(Choice::Call(Arc::new(call)))
     }

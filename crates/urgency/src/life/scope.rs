@@ -1,15 +1,15 @@
 //! `task_scope`: tasks that end before the code that started them goes on.
 //!
-//! The scope counts its tasks and knows each, in a slab. A task's future carries its place; when the future is gone, whatever the reason, the
-//! place is given back, and the last one notifies.
+//! The scope counts its tasks and knows each, in a slab. A task's future carries its place; when the future
+//! is gone, whatever the reason, the place is given back, and the last one notifies.
 //!
 //! 1. The body returns: the scope waits for all.
 //! 2. The body panics, or a task of the scope does: all are cancelled, the scope waits for them, and the panic goes on.
 //! 3. The scope's own future is dropped: all are cancelled, and nobody waits.
 //!
-//! *Rejected*: waiting in case 3, which could be done by suspending the stack that drops. A wave of cancellations would then need a
-//! thread for each scope, at the very moment when there is too much work already. So tasks are `'static`, and what they share is
-//! counted.
+//! *Rejected*: waiting in case 3, which could be done by suspending the stack that drops. A wave of
+//! cancellations would then need a thread for each scope, at the very moment when there is too much work
+//! already. So tasks are `'static`, and what they share is counted.
 
 use super::held::Held;
 use crate::{Handle, LevelId, sync::Notify, task::TaskRef};
@@ -236,12 +236,13 @@ impl Drop for Owner {
     }
 }
 
-/// Runs `body`, which may spawn tasks, and waits until all of them are over: none outlives the scope, unless the scope itself is
-/// dropped.
+/// Runs `body`, which may spawn tasks, and waits until all of them are over: none outlives the scope, unless
+/// the scope itself is dropped.
 ///
 /// # Panics
 ///
-/// If `body` panics, with its panic; if a task of the scope does, with a panic that says so. The other tasks are cancelled, and awaited, before.
+/// If `body` panics, with its panic; if a task of the scope does, with a panic that says so. The other tasks
+/// are cancelled, and awaited, before.
 ///
 /// # Cancellation
 ///

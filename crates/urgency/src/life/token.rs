@@ -1,11 +1,12 @@
 //! `CancelToken`: one signal for many, in a tree.
 //!
-//! A node has a flag, an event, and weak links to its children, each in a slot that the child knows. A child keeps its parent alive,
-//! never the other way. Cancelling sets the flag, notifies all, takes the list of children and goes on with them, from a list and
-//! not by recursion: a chain of a million tokens needs no deep stack. Dropping walks up in the same way.
+//! A node has a flag, an event, and weak links to its children, each in a slot that the child knows. A child
+//! keeps its parent alive, never the other way. Cancelling sets the flag, notifies all, takes the list of
+//! children and goes on with them, from a list and not by recursion: a chain of a million tokens needs no
+//! deep stack. Dropping walks up in the same way.
 //!
-//! *A child made during the cancellation*: the flag is set before the list is taken, and a child looks at the flag under the lock of the list. So it
-//! is born cancelled, or it is found.
+//! *A child made during the cancellation*: the flag is set before the list is taken, and a child looks at the
+//! flag under the lock of the list. So it is born cancelled, or it is found.
 
 use crate::{
     future::{Either, race},
@@ -160,8 +161,8 @@ impl CancelToken {
         }
     }
 
-    /// The result of `future`, or `None` if the token is cancelled first: then the future is dropped. If both are so at once, the result
-    /// counts.
+    /// The result of `future`, or `None` if the token is cancelled first: then the future is dropped. If both
+    /// are so at once, the result counts.
     ///
     /// # Cancellation
     ///

@@ -7,8 +7,8 @@
 //!    made, the attempt finds out: the socket's error, then whether it has a peer.
 //! 3. If it is refused, the next address is tried. The error is that of the last one.
 //!
-//! Unix: the kernel connects at once or refuses, unless the listener's queue is full. That it has room is told to nobody
-//! but a thread that blocks in the call; so then one does.
+//! Unix: the kernel connects at once or refuses, unless the listener's queue is full. That it has room is
+//! told to nobody but a thread that blocks in the call; so then one does.
 
 use super::{
     addr::{self, Resolved},

@@ -61,8 +61,8 @@ impl UdpSocket {
         addr::first_that_works(to.resolve().wait()?, net::UdpSocket::bind)?.try_into()
     }
 
-    /// Sets the only peer, for [`send`](UdpSocket::send) and [`recv`](UdpSocket::recv). Nothing is sent, so this waits only
-    /// for the lookup of a name; [`spawn`](crate::spawn) starts that before it is awaited.
+    /// Sets the only peer, for [`send`](UdpSocket::send) and [`recv`](UdpSocket::recv). Nothing is sent, so
+    /// this waits only for the lookup of a name; [`spawn`](crate::spawn) starts that before it is awaited.
     ///
     /// # Errors
     /// That of the last address, or of the name's lookup.

@@ -1,10 +1,11 @@
 //! Unix datagram sockets.
 //!
-//! A datagram goes into the queue of the receiving socket, and waits in the sender if that is full. The kernel tells only
-//! sockets that are *connected* to the receiver when there is room again. So a send to any other receiver
-//! that finds the queue full connects a *scout*, a socket that sends nothing, waits until that is writable, and tries again. Whether it
-//! is the queue that is full or the sender's own buffer, a look at the sender tells: its own buffer makes it unwritable.
-//! (A sender that has a peer is also unwritable while that peer's queue is full, and then waits for the wrong one.)
+//! A datagram goes into the queue of the receiving socket, and waits in the sender if that is full. The
+//! kernel tells only sockets that are *connected* to the receiver when there is room again. So a send to any
+//! other receiver that finds the queue full connects a *scout*, a socket that sends nothing, waits until that
+//! is writable, and tries again. Whether it is the queue that is full or the sender's own buffer, a look at
+//! the sender tells: its own buffer makes it unwritable. (A sender that has a peer is also unwritable while
+//! that peer's queue is full, and then waits for the wrong one.)
 
 use super::{
     Started, StartedReceive, StartedSend,
@@ -95,9 +96,9 @@ impl UnixDatagram {
         self.datagrams.transmit(datagram, None).await
     }
 
-    /// Sends one datagram to the socket at `to`: the address that [`recv_from`](UnixDatagram::recv_from) gave, or a path's.
-    /// While that socket's queue is full, it waits (if the sender has a peer whose queue is full as well, for room in both).
-    /// Dropping the future before it is ready has sent nothing.
+    /// Sends one datagram to the socket at `to`: the address that [`recv_from`](UnixDatagram::recv_from)
+    /// gave, or a path's. While that socket's queue is full, it waits (if the sender has a peer whose queue
+    /// is full as well, for room in both). Dropping the future before it is ready has sent nothing.
     ///
     /// ```
     /// use std::os::unix::net::SocketAddr;
@@ -162,8 +163,8 @@ impl UnixDatagram {
         })
     }
 
-    /// Sends now to the connected peer, or as soon as there is room; await the result later. (A [`send_to`](UnixDatagram::send_to)
-    /// is started with [`spawn`](crate::spawn).)
+    /// Sends now to the connected peer, or as soon as there is room; await the result later. (A
+    /// [`send_to`](UnixDatagram::send_to) is started with [`spawn`](crate::spawn).)
     pub fn start_send(&self, datagram: Vec<u8>) -> StartedSend<'_, unix::UnixDatagram> {
         Started::new(SendOperation {
             datagrams: &self.datagrams,
@@ -189,7 +190,8 @@ async fn queue_has_room(to: &unix::SocketAddr) -> io::Result<()> {
     scout.set_nonblocking(true)?;
     match scout.connect_addr(to) {
         Ok(()) => Async::from_nonblocking(scout).writable().await,
-        // The receiver has chosen a peer meanwhile. If that is our sender, the limit does not bind it; else it is refused.
+        // The receiver has chosen a peer meanwhile. If that is our sender, the limit does not bind it; else
+        // it is refused.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(error) => Err(error),
     }

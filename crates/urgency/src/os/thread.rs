@@ -1,19 +1,23 @@
 //! Thread identity, and what the kernel's scheduler lets a process say about its own threads.
 //!
-//! Each means is probed: where it is missing or not permitted, the runtime does without. A probe changes the class of a thread of its own. What the kernel said is remembered; that no thread could be
-//! had for the question is not, so the next who wants to know asks again.
+//! Each means is probed: where it is missing or not permitted, the runtime does without. A probe changes the
+//! class of a thread of its own. What the kernel said is remembered; that no thread could be had for the
+//! question is not, so the next who wants to know asks again.
 //!
 //! - *Demotion*: a thread that overruns goes to the idle scheduling class while it overruns, so that the
-//!   thread that got its worker runs first. To leave the class again the kernel wants what it wants for a lower niceness: a privilege,
-//!   or an `RLIMIT_NICE` of 20, which many systems do not give. Threads and processes inherit the class, with `SCHED_RESET_ON_FORK`, too: the flag is for
-//!   the real-time classes and negative niceness (tried on Linux 6.18).
+//!   thread that got its worker runs first. To leave the class again the kernel wants what it wants for a
+//!   lower niceness: a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give. Threads and
+//!   processes inherit the class, with `SCHED_RESET_ON_FORK`, too: the flag is for the real-time classes and
+//!   negative niceness (tried on Linux 6.18).
 //! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
 //!   thread with a shorter slice than the running one preempts it at once; otherwise it may have to wait
 //!   until the running one has used up its own, 3 ms here. Its share of the processor stays the same.
 //! - *The processor of a hand-off*: a woken thread goes to an idle processor if there is one, which takes ten
-//!   times as long as a switch on this one (30 and 2 µs here). A thread that leaves its stack for more urgent work is about
-//!   to sleep; so the thread for that work is called to this processor, and may run everywhere again as soon as it runs.
-//! - *A stuck poll*: a thread that lost its processor in the middle of a poll is called to that of a worker that looks (`sched/fetch.rs`).
+//!   times as long as a switch on this one (30 and 2 µs here). A thread that leaves its stack for more urgent
+//!   work is about to sleep; so the thread for that work is called to this processor, and may run everywhere
+//!   again as soon as it runs.
+//! - *A stuck poll*: a thread that lost its processor in the middle of a poll is called to that of a worker
+//!   that looks (`sched/fetch.rs`).
 //! - *The real-time class* for that thread instead, if the program asks for it and the system permits it.
 
 #[cfg(target_os = "linux")]
@@ -91,8 +95,8 @@ mod imp {
     /// The processors that a thread may run on.
     pub(crate) type Processors = rustix::thread::CpuSet;
 
-    /// Until [`send_home`], a thread of this process, which sleeps, runs on the calling thread's processor only. Returns
-    /// where it may run otherwise; `None`: it is left as it is.
+    /// Until [`send_home`], a thread of this process, which sleeps, runs on the calling thread's processor
+    /// only. Returns where it may run otherwise; `None`: it is left as it is.
     pub(crate) fn call_here(tid: i32) -> Option<Processors> {
         use rustix::thread::{Pid, sched_getaffinity, sched_getcpu, sched_setaffinity};
         let pid = Pid::from_raw(tid)?;
@@ -107,8 +111,8 @@ mod imp {
         Some(home)
     }
 
-    /// A thread of this process, which waits for a processor, comes to the calling thread's. `false`: it may not run here, or only
-    /// on one processor.
+    /// A thread of this process, which waits for a processor, comes to the calling thread's. `false`: it may
+    /// not run here, or only on one processor.
     pub(crate) fn bring_here(tid: i32) -> bool {
         let Some(home) = call_here(tid) else {
             return false;

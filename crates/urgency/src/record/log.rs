@@ -207,9 +207,9 @@ impl Recording {
         self.nanos(at.saturating_sub(self.origin))
     }
 
-    /// The computation as JSON, in the format `urgency-trace-1` that `urgency sim --trace` reads. It has the recorded run beside it: its
-    /// workers, its end, when each thread ended, and what it cost; the simulator checks the papers' bounds on
-    /// that as well.
+    /// The computation as JSON, in the format `urgency-trace-1` that `urgency sim --trace` reads. It has the
+    /// recorded run beside it: its workers, its end, when each thread ended, and what it cost; the simulator
+    /// checks the papers' bounds on that as well.
     pub fn to_json(&self) -> String {
         let mut text = String::from("{\"format\":\"urgency-trace-1\",\n\"threads\":[");
         for (number, thread) in self.threads.iter().enumerate() {

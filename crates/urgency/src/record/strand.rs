@@ -3,7 +3,8 @@
 //! # The life of a strand
 //!
 //! 1. The spawner makes it, which cuts the spawner's own step, and the task carries it.
-//! 2. A poll begins: if it was woken, that wake-up becomes an edge, or the latency of the step. The clock of the step starts.
+//! 2. A poll begins: if it was woken, that wake-up becomes an edge, or the latency of the step. The clock of
+//!    the step starts.
 //! 3. The step is cut wherever an edge leaves it: at a spawn, a wake-up, a result.
 //! 4. The poll ends: the step ends; pending or ready.
 //!
@@ -73,7 +74,8 @@ struct Woken {
 }
 
 impl Strand {
-    /// A thread of a task that is spawned at `level`, by `spawner` if that is of the same runtime. `None`: the limit is reached.
+    /// A thread of a task that is spawned at `level`, by `spawner` if that is of the same runtime. `None`:
+    /// the limit is reached.
     pub(super) fn new(
         recorder: &Recorder,
         spawner: Option<&Strand>,

@@ -197,10 +197,11 @@ impl Builder {
     }
 
     /// Shares the workers between the levels: each level is entitled to its part of their time, in rounds of
-    /// 5 ms, and what a level does not use goes to the most urgent one that has work. A level that has used little of its share
-    /// need not wait for a round of its own: it comes first, for up to a round and a half of time at once. Without a
-    /// criterion urgent work goes first without limit. See [`Criterion`] for shares and tolerated stretches, and
-    /// [`Runtime::set_fairness`] for a change while the runtime runs. (Fairness in Responsive Parallelism, section 3.)
+    /// 5 ms, and what a level does not use goes to the most urgent one that has work. A level that has used
+    /// little of its share need not wait for a round of its own: it comes first, for up to a round and a half
+    /// of time at once. Without a criterion urgent work goes first without limit. See [`Criterion`] for
+    /// shares and tolerated stretches, and [`Runtime::set_fairness`] for a change while the runtime runs.
+    /// (Fairness in Responsive Parallelism, section 3.)
     ///
     /// ```
     /// use urgency::{Criterion, Runtime};
@@ -238,7 +239,8 @@ impl Builder {
         self
     }
 
-    /// In which order the ready contexts of a level come, for all levels; see [`policy`](crate::policy) for the choice. The default is
+    /// In which order the ready contexts of a level come, for all levels; see [`policy`](crate::policy) for
+    /// the choice. The default is
     /// [`Kind::Aging`]: as they became ready, over all workers. Any order but that has a queue for each worker.
     ///
     /// ```
@@ -285,25 +287,31 @@ impl Builder {
     }
 
     /// While events come for more urgent work, threads that they preempt are in the kernel's idle class
-    /// (`SCHED_IDLE`), so that the next event finds the processor at once. Without it the kernel shares
-    /// the processor fairly between the thread that serves events and the one that it preempts, and the former waits for 3 ms now and then
-    /// once it uses half of the time. The default is off.
+    /// (`SCHED_IDLE`), so that the next event finds the processor at once. Without it the kernel shares the
+    /// processor fairly between the thread that serves events and the one that it preempts, and the former
+    /// waits for 3 ms now and then once it uses half of the time. The default is off.
     ///
-    /// A thread comes back to its usual class a millisecond or two after the last event, when it goes on to other work, and for as long as it gets
-    /// less than a sixteenth of a processor: beside other busy processes, for instance, or when the urgent work takes all.
+    /// A thread comes back to its usual class a millisecond or two after the last event, when it goes on to
+    /// other work, and for as long as it gets less than a sixteenth of a processor: beside other busy
+    /// processes, for instance, or when the urgent work takes all.
     /// [`Stats::demotions`](crate::Stats::demotions) counts.
     ///
     /// # Permission
     ///
-    /// Every thread may enter that class, but to leave it the kernel asks for `CAP_SYS_NICE`, or an `RLIMIT_NICE` that permits the thread's niceness:
-    /// 20 for the usual 0 (`ulimit -e 20`, `LimitNICE=+0` in a unit of systemd). Without it nothing is ever demoted, and [`Stats::can_demote`](crate::Stats::can_demote) says so.
+    /// Every thread may enter that class, but to leave it the kernel asks for `CAP_SYS_NICE`, or an
+    /// `RLIMIT_NICE` that permits the thread's niceness: 20 for the usual 0 (`ulimit -e 20`, `LimitNICE=+0`
+    /// in a unit of systemd). Without it nothing is ever demoted, and
+    /// [`Stats::can_demote`](crate::Stats::can_demote) says so.
     ///
     /// # Threads and processes that the program makes
     ///
-    /// inherit the class of the thread that makes them, for good; the kernel's flag `SCHED_RESET_ON_FORK` does not change that for this class. The runtime's
-    /// own threads leave it. For others, where less urgent code makes them: let more urgent code or a thread of the program's own do that, or let them leave the class first
-    /// (`sched_setscheduler` with `SCHED_OTHER` at the beginning of the thread, or in [`pre_exec`](std::os::unix::process::CommandExt::pre_exec) of a process;
-    /// `chrt --other 0 COMMAND`). The same goes for code that relief has demoted because it overran, whatever is chosen here; it is rarer.
+    /// inherit the class of the thread that makes them, for good; the kernel's flag `SCHED_RESET_ON_FORK`
+    /// does not change that for this class. The runtime's own threads leave it. For others, where less urgent
+    /// code makes them: let more urgent code or a thread of the program's own do that, or let them leave the
+    /// class first (`sched_setscheduler` with `SCHED_OTHER` at the beginning of the thread, or in
+    /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec) of a process; `chrt --other 0 COMMAND`).
+    /// The same goes for code that relief has demoted because it overran, whatever is chosen here; it is
+    /// rarer.
     ///
     /// ```
     /// let runtime = urgency::Runtime::builder().demote_preempted(true).build()?;
@@ -315,11 +323,13 @@ impl Builder {
         self
     }
 
-    /// Records what the runtime runs, at most so many steps of tasks: [`Runtime::recording`] gives it as a computation that `urgency sim
-    /// --trace` takes as input, to try other schedulers and machines on it, and checks the papers' bounds on. A recorded step costs some microseconds; a
-    /// runtime that does not record pays nothing.
+    /// Records what the runtime runs, at most so many steps of tasks: [`Runtime::recording`] gives it as a
+    /// computation that `urgency sim --trace` takes as input, to try other schedulers and machines on it, and
+    /// checks the papers' bounds on. A recorded step costs some microseconds; a runtime that does not record
+    /// pays nothing.
     ///
-    /// A step is what a task runs between two points where it spawns, wakes somebody, takes a result or waits. Fork-join within a closure is part of its step.
+    /// A step is what a task runs between two points where it spawns, wakes somebody, takes a result or
+    /// waits. Fork-join within a closure is part of its step.
     ///
     /// ```
     /// let runtime = urgency::Runtime::builder().workers(2).record(1_000_000).build()?;

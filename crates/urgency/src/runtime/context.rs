@@ -155,8 +155,8 @@ fn name_of(header: NonNull<task::Header>) -> u64 {
     (header.addr().get() as u64 >> 4) & ((1 << NAME_BITS) - 1)
 }
 
-/// A name for the task whose code is running, in 52 bits: the number of its slot in the table of live tasks, and a part of its
-/// address. 0 if it is no task.
+/// A name for the task whose code is running, in 52 bits: the number of its slot in the table of live tasks,
+/// and a part of its address. 0 if it is no task.
 #[inline]
 pub(crate) fn own_name() -> u64 {
     Stack::with_current(|me| {

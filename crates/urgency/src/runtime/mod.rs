@@ -150,8 +150,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// From now on the workers are shared in this way; see [`Builder::schedule`]. Workers whose level changes go there at
-    /// their next scheduling point.
+    /// From now on the workers are shared in this way; see [`Builder::schedule`]. Workers whose level changes
+    /// go there at their next scheduling point.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
 //! What becomes ready at a level with another pool policy than aging: at which worker, and as what.
 //!
-//! The policies distinguish arrivals that are alike under aging: a new closure, a task that was woken, one that yields, near or far. All
-//! of it is found out here, so that the default path does not ask.
+//! The policies distinguish arrivals that are alike under aging: a new closure, a task that was woken, one
+//! that yields, near or far. All of it is found out here, so that the default path does not ask.
 //!
-//! - An entry becomes ready *at the worker* that the calling stack holds. A thread of the runtime that comes from the poller counts
-//!   as the worker that it held last; a thread from outside as none.
+//! - An entry becomes ready *at the worker* that the calling stack holds. A thread of the runtime that comes
+//!   from the poller counts as the worker that it held last; a thread from outside as none.
 //! - A task that is inserted by its own poll *yields*.
 
 use super::{attention::FULL, pool::Entry, queues::Queues, shared::Shared, stack::Stack};

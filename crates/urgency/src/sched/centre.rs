@@ -8,7 +8,8 @@
 //! - **in quanta** (adaptive): for all workers at once, with what each level used;
 //! - **once** (fixed shares).
 //!
-//! Seats that *wait* for their level instead of donating have rules of their own: `waiting.rs`. So have rounds: `rounds.rs`.
+//! Seats that *wait* for their level instead of donating have rules of their own: `waiting.rs`. So have
+//! rounds: `rounds.rs`.
 //!
 //! # Protocol
 //!
@@ -17,15 +18,15 @@
 //!    Under quanta it is also armed while one worker runs and another is idle: the idle one may be of more use at
 //!    another level; in rounds, while two workers run different levels: the one may owe the other time, though all work
 //!    that waits is in their deques. An idle runtime does not tick.
-//! 2. Each expiry, 1 ms apart, ends the rounds that have lasted as long as the schedule says (5 ms by default). A schedule
-//!    with quanta has the timer expire where a quantum ends.
-//!    Quanta lie on a grid that goes on while nothing expires: who comes after a silence waits for a part of a quantum.
+//! 2. Each expiry, 1 ms apart, ends the rounds that have lasted as long as the schedule says (5 ms by
+//!    default). A schedule with quanta has the timer expire where a quantum ends. Quanta lie on a grid that
+//!    goes on while nothing expires: who comes after a silence waits for a part of a quantum.
 //! 3. A worker whose new seat draws it elsewhere is alerted (PREEMPT), and abandons its stack at its next
-//!    scheduling point. For a relief period nobody takes it from there (`is_settled` in `rounds.rs`): a taken stack is in no
-//!    pool until it checks in, and the next round may be its level's. If it comes to none by the next expiry, relief
-//!    takes the worker from its stack, as from any that does not check in; the worker serves by its seat.
-//!    Only a thread that has *run* since, and still has not checked in, is demoted: the others come to their scheduling
-//!    point when the kernel lets them, and until then their level lacks them.
+//!    scheduling point. For a relief period nobody takes it from there (`is_settled` in `rounds.rs`): a taken
+//!    stack is in no pool until it checks in, and the next round may be its level's. If it comes to none by
+//!    the next expiry, relief takes the worker from its stack, as from any that does not check in; the worker
+//!    serves by its seat. Only a thread that has *run* since, and still has not checked in, is demoted: the
+//!    others come to their scheduling point when the kernel lets them, and until then their level lacks them.
 //! 4. What a level used in a quantum is what its workers' own counters say, and the time since each busy worker's
 //!    current span began. After a silence it is scaled to one quantum.
 //!

@@ -9,19 +9,24 @@
 //!
 //! # Protocol
 //!
-//! 1. Whoever demotes changes the class, and sets the bit then. It lists the stack after that, for whoever ends this reason.
-//! 2. Whoever ends a reason clears its bit; whoever clears the last one changes the class. The stack itself ends all when it checks in.
-//! 3. Only a stack whose worker is taken is demoted. It may check in between the two steps of 1, so whoever demotes it looks afterwards.
+//! 1. Whoever demotes changes the class, and sets the bit then. It lists the stack after that, for whoever
+//!    ends this reason.
+//! 2. Whoever ends a reason clears its bit; whoever clears the last one changes the class. The stack itself
+//!    ends all when it checks in.
+//! 3. Only a stack whose worker is taken is demoted. It may check in between the two steps of 1, so whoever
+//!    demotes it looks afterwards.
 //!
 //! # Invariant
 //!
-//! A thread that stays in the idle class has a reason, and whoever ends that has the stack in a list, or is about to look at it. The converse
-//! may fail: who cleared the last bit may change the class after the next one who demotes did. Then the thread has a reason and its usual class, and that demotion no effect.
+//! A thread that stays in the idle class has a reason, and whoever ends that has the stack in a list, or is
+//! about to look at it. The converse may fail: who cleared the last bit may change the class after the next
+//! one who demotes did. Then the thread has a reason and its usual class, and that demotion no effect.
 //!
 //! # Rejected
 //!
-//! A flag for each reason, where the first to end promotes: a worker given back ended a demotion by relief, and with it the effect of the other, which
-//! was still noted and so not repeated, for as long as events came.
+//! A flag for each reason, where the first to end promotes: a worker given back ended a demotion by relief,
+//! and with it the effect of the other, which was still noted and so not repeated, for as long as events
+//! came.
 
 use crate::{
     chaos,
@@ -35,7 +40,8 @@ pub(crate) const PREEMPTED: u8 = 2;
 /// Every reason.
 pub(crate) const ALL: u8 = OVERRAN | PREEMPTED;
 
-/// See the module's text. All changes are read-modify-writes: who finds the other's value has everything before it, too.
+/// See the module's text. All changes are read-modify-writes: who finds the other's value has everything
+/// before it, too.
 #[derive(Debug)]
 pub(crate) struct Demotion(AtomicU8);
 

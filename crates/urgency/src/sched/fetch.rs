@@ -1,22 +1,27 @@
 //! Fetching a poll whose thread has lost its processor.
 //!
-//! The kernel takes a processor from a worker's thread for another process, or for another thread of ours, when it likes, and for milliseconds. If the
-//! thread is in the middle of a poll, that one task waits as long; the others go on with the other workers. With 64 connections and a client on
-//! the same machine that is one request in a hundred, and so the 99th percentile. The kernel would move the thread to a processor without work, but there is
-//! none: the other workers have more to do. They know what it does not: that what they do next is no older.
+//! The kernel takes a processor from a worker's thread for another process, or for another thread of ours,
+//! when it likes, and for milliseconds. If the thread is in the middle of a poll, that one task waits as
+//! long; the others go on with the other workers. With 64 connections and a client on the same machine that
+//! is one request in a hundred, and so the 99th percentile. The kernel would move the thread to a processor
+//! without work, but there is none: the other workers have more to do. They know what it does not: that what
+//! they do next is no older.
 //!
 //! So a worker that looks for events between two polls (`lookout.rs`) looks at the other workers, too:
 //!
 //! 1. A poll that began [`STUCK`] ago is looked at: how long has its thread run?
-//! 2. If it has not run since the look before, the thread is called to this processor, where it competes with the looking one only, and
+//! 2. If it has not run since the look before, the thread is called to this processor, where it competes with
+//!    the looking one only, and
 //! 3. the looking thread yields to it, once. It holds no task then, only a place in the queue.
 //!
-//! Long polls that run are not touched; relief is for them. A poll is fetched once: where it is preempted again, or sleeps in the kernel, another call would not help.
-//! Nor is a thread called if it may not run here, or only on one processor.
+//! Long polls that run are not touched; relief is for them. A poll is fetched once: where it is preempted
+//! again, or sleeps in the kernel, another call would not help. Nor is a thread called if it may not run
+//! here, or only on one processor.
 //!
-//! All of it is a hint: [`Stuck`] is written by whoever looks, two may look at once, and the poll may end at any time; then a thread that is about to do something else
-//! changes its processor. The thread may run everywhere again right after the call; code that sets its own thread's processors within those
-//! two system calls would lose that, but it does not run then.
+//! All of it is a hint: [`Stuck`] is written by whoever looks, two may look at once, and the poll may end at
+//! any time; then a thread that is about to do something else changes its processor. The thread may run
+//! everywhere again right after the call; code that sets its own thread's processors within those two system
+//! calls would lose that, but it does not run then.
 
 use super::{
     shared::Shared,
@@ -40,7 +45,8 @@ pub(crate) struct Stuck {
 const FETCHED: u64 = u64::MAX;
 
 impl Stuck {
-    /// A look at a poll that began at `since`, and whose thread has run for `ran`. `true`, once: it has not run since the last look.
+    /// A look at a poll that began at `since`, and whose thread has run for `ran`. `true`, once: it has not
+    /// run since the last look.
     fn look(&self, since: u64, ran: u64) -> bool {
         let before = self.ran.load(Ordering::Relaxed);
         let is_known = self.since.swap(since, Ordering::Relaxed) == since;

@@ -12,9 +12,10 @@
 //!   processor that is wanted (`pop_spare_for`).
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A
 //!   spare beyond [`KEPT_SPARES`] ends.
-//! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before its maker goes on. So the maker touches the
-//!   stack only if the thread waits for a delivery of his, and names it then, since the delivery may come before it has named itself. (It always did: a
-//!   worker was delivered to a stack whose thread slept, and the thread that was woken had ended.)
+//! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before
+//!   its maker goes on. So the maker touches the stack only if the thread waits for a delivery of his, and
+//!   names it then, since the delivery may come before it has named itself. (It always did: a worker was
+//!   delivered to a stack whose thread slept, and the thread that was woken had ended.)
 //! - If no thread can be had (the limit, or the system refuses), a stack that is to be abandoned simply
 //!   goes on, and a stack that must wait runs what is ready on top of itself. If the runtime has no thread
 //!   at all, tasks that nobody can run end with an error. `Stats::threads_refused` counts it.
@@ -114,9 +115,10 @@ impl Shared {
         stack.deliver(Delivery::Worker(worker));
     }
 
-    /// As [`Shared::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is free for the other.
-    /// Not if it came from the poller: then it has preempted somebody there, who goes on. (Nor to a stack that
-    /// resumes, as a rule: its caches are where it was, and requests beside compute had a p50 a quarter higher.)
+    /// As [`Shared::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is
+    /// free for the other. Not if it came from the poller: then it has preempted somebody there, who goes on.
+    /// (Nor to a stack that resumes, as a rule: its caches are where it was, and requests beside compute had
+    /// a p50 a quarter higher.)
     pub(crate) fn hand_over(&self, me: &Stack, worker: &Worker, stack: &Stack) {
         if me.is_urgent() {
             self.deliver(worker, stack);

@@ -1,7 +1,9 @@
-//! What the scheduler knows of the calling thread without asking its stack: variables of the thread, read by insertions.
+//! What the scheduler knows of the calling thread without asking its stack: variables of the thread, read by
+//! insertions.
 //!
-//! - It polls a task: then the first thing that this makes ready may be left to the end of the poll (`insert.rs`,
-//!   step 4), goes into the ring of the polling stack, and has the poll's beginning as its time. And the poll has a budget.
+//! - It polls a task: then the first thing that this makes ready may be left to the end of the poll
+//!   (`insert.rs`, step 4), goes into the ring of the polling stack, and has the poll's beginning as its
+//!   time. And the poll has a budget.
 //! - It comes from the poller with a batch of wake-ups, which are counted.
 //! - It is about to wait for what it makes ready, and leaves its processor.
 

@@ -18,11 +18,12 @@
 //! - Searcher that found work: `stop_search`, a full barrier, and if there is more work and nobody
 //!   else searches, start the next idle worker: a woken one wakes the next.
 //!
-//! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the job to itself, while a worker goes idle that would
-//! have asked for it. A stack without jobs that knows of somebody hungry says that it hides none (`Worker::hides_jobs`): when its poll begins, or when
-//! it answers a request. It has no room then, so its next fork comes in (`Attention::is_for_forks`), first says otherwise, and then looks whether
-//! anybody is hungry. The worker that goes idle is hungry first, then looks: one of them sees the other. Of a stack that may hide
-//! jobs it sees them behind a barrier on all processors.
+//! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the job to itself, while a
+//! worker goes idle that would have asked for it. A stack without jobs that knows of somebody hungry says
+//! that it hides none (`Worker::hides_jobs`): when its poll begins, or when it answers a request. It has no
+//! room then, so its next fork comes in (`Attention::is_for_forks`), first says otherwise, and then looks
+//! whether anybody is hungry. The worker that goes idle is hungry first, then looks: one of them sees the
+//! other. Of a stack that may hide jobs it sees them behind a barrier on all processors.
 //!
 //! *Named race, "insert under release"*: the inserter looks at the set before the bit is there, the
 //! worker looks at the levels before the announcement is there. The two barriers exclude that both
@@ -166,8 +167,8 @@ mod loom_models {
         });
     }
 
-    /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of the poll is
-    /// seen, or its stack sees that somebody is idle, and publishes the job.
+    /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of
+    /// the poll is seen, or its stack sees that somebody is idle, and publishes the job.
     #[test]
     fn the_first_fork_of_a_poll_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {
@@ -190,8 +191,8 @@ mod loom_models {
         });
     }
 
-    /// A stack in a poll that began while nobody was hungry is asked for jobs while it has none, and forks later. Whether it said then that
-    /// it hides none or not, its fork is seen by who goes idle, or sees him.
+    /// A stack in a poll that began while nobody was hungry is asked for jobs while it has none, and forks
+    /// later. Whether it said then that it hides none or not, its fork is seen by who goes idle, or sees him.
     #[test]
     fn the_first_fork_after_an_answer_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {

@@ -1,19 +1,20 @@
 //! Who looks for events while workers are busy: a thread in the poller, or the workers themselves.
 //!
-//! A thread in the poller is prompt: the kernel preempts a core for it when an event arrives, or wakes one up. But
-//! it is a thread switch for each event, and while some worker runs *brief* polls of tasks it is for nothing: that
-//! worker is back at the scheduler before a woken thread would run. Then the thread *rests*: it waits for
-//! notifications only, for a relief period at a time, and the brief workers look at the kernel's queue between two
-//! polls, once in [`LOOK_PERIOD`] (less often if there is one level only), and whenever they run dry. If a look finds more than one event, the next
-//! idle worker is started as after any insertion. While any worker runs what may be long, nobody rests: an event may
-//! have to preempt it (with rest, p99 of requests beside endless compute was 5.9 ms instead of 0.2).
+//! A thread in the poller is prompt: the kernel preempts a core for it when an event arrives, or wakes one
+//! up. But it is a thread switch for each event, and while some worker runs *brief* polls of tasks it is for
+//! nothing: that worker is back at the scheduler before a woken thread would run. Then the thread *rests*: it
+//! waits for notifications only, for a relief period at a time, and the brief workers look at the kernel's
+//! queue between two polls, once in [`LOOK_PERIOD`] (less often if there is one level only), and whenever
+//! they run dry. If a look finds more than one event, the next idle worker is started as after any insertion.
+//! While any worker runs what may be long, nobody rests: an event may have to preempt it (with rest, p99 of
+//! requests beside endless compute was 5.9 ms instead of 0.2).
 //!
 //! # States
 //!
 //! - `AWAKE`: nobody rests. Whoever is in the poller waits there for everything.
 //! - `RESTING`: one thread rests. It wakes up after every relief period, and goes on resting only while each
-//!   worker that is not idle is brief or searches. (It does not wait for the timer descriptor: that stays readable while the
-//!   worker that took its event is preempted, and the thread would spin.)
+//!   worker that is not idle is brief or searches. (It does not wait for the timer descriptor: that stays
+//!   readable while the worker that took its event is preempted, and the thread would spin.)
 //! - `ROUSED`: the last such worker is about to run something that may be long, or is idle while its thread waits for
 //!   something else, and has notified the resting thread. (The thread of a worker that went idle for want of
 //!   work goes into the poller itself.)
@@ -32,8 +33,9 @@ use crate::facade::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 /// takes until a thread in the poller runs, and thirty times what a look costs.
 const LOOK_PERIOD: f64 = 30_000.0;
 
-/// The same where nothing is more urgent than what the workers run. A look costs about as much for one event as for ten:
-/// with 64 connections it was 10 % of the server's time at 30 µs, and the rate of requests 7 % less.
+/// The same where nothing is more urgent than what the workers run. A look costs about as much for one event
+/// as for ten: with 64 connections it was 10 % of the server's time at 30 µs, and the rate of requests 7 %
+/// less.
 const LOOK_PERIOD_OF_ONE_LEVEL: f64 = 100_000.0;
 
 const AWAKE: u8 = 0;

@@ -18,8 +18,9 @@
 //! - [`preempted`]: threads that events preempt, in the kernel's idle class if the program asks for it;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
-//! The protocols below them are types of their own, each with its rules and its model:
-//! [`attention`], [`suspension`], [`mailbox`], [`ready`], [`idle`], [`lookout`], [`demotion`], [`ring`], and the deque in `fork`.
+//! The protocols below them are types of their own, each with its rules and its model: [`attention`],
+//! [`suspension`], [`mailbox`], [`ready`], [`idle`], [`lookout`], [`demotion`], [`ring`], and the deque in
+//! `fork`.
 
 pub(crate) mod alarm;
 pub(crate) mod attention;

@@ -1,15 +1,17 @@
 //! A queue that all workers share, for what overflows or was yielded: behind a lock, or without one.
 //!
 //! First in, first out, for any number of threads. Which of the two a level has is the plan's choice
-//! (`urgency_policy::pool::Overflow`); the papers compare them. The one without a lock is `crossbeam_queue::SegQueue`, a linked
-//! list of blocks of 31 entries, in which a push and a pop are one locked instruction each if nobody is in the way.
+//! (`urgency_policy::pool::Overflow`); the papers compare them. The one without a lock is
+//! `crossbeam_queue::SegQueue`, a linked list of blocks of 31 entries, in which a push and a pop are one
+//! locked instruction each if nobody is in the way.
 //!
 //! # Invariants
 //!
-//! 1. The bit of a queue in `occupied` is set if it has an entry, but while a push or a pop is under way. With the lock both change under it. Without, who found
-//!    the queue empty clears the bit and looks once more, so that a push that came between sets it, or is seen by that look.
-//! 2. [`SharedQueue::oldest`] is at or before the time of the oldest entry: without a lock nobody can look at that entry, and the time of what was
-//!    taken last stands for it.
+//! 1. The bit of a queue in `occupied` is set if it has an entry, but while a push or a pop is under way.
+//!    With the lock both change under it. Without, who found the queue empty clears the bit and looks once
+//!    more, so that a push that came between sets it, or is seen by that look.
+//! 2. [`SharedQueue::oldest`] is at or before the time of the oldest entry: without a lock nobody can look at
+//!    that entry, and the time of what was taken last stands for it.
 
 use crossbeam_queue::SegQueue;
 use std::{

@@ -9,9 +9,10 @@
 //!    kernel has preempted a core for this thread already, so nothing is gained by passing the work on; or
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
-//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is
-//! still there while the first runs what it found. Whoever leaves the poller empty calls a spare in.
-//! While all workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What becomes of work that waits for long is in `relief.rs`.
+//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still
+//! there while the first runs what it found. Whoever leaves the poller empty calls a spare in. While all
+//! workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What
+//! becomes of work that waits for long is in `relief.rs`.
 
 use super::{
     here,
@@ -214,7 +215,8 @@ impl Shared {
         }
     }
 
-    /// Between two polls: looks for events, and for polls that are stuck, if a thread rests in the poller and nobody has looked lately.
+    /// Between two polls: looks for events, and for polls that are stuck, if a thread rests in the poller and
+    /// nobody has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
         if self.lookout.is_resting() && self.lookout.is_due(worker.since()) {

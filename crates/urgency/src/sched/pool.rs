@@ -9,8 +9,8 @@
 //! and not a set of stealing queues. The queue itself is `crossbeam`'s segmented queue: fetch-and-add
 //! style positions in a list of blocks, as in the paper, without an epoch scheme.
 //!
-//! That is the default, *aging*. Under another policy the level has the queues of `queues.rs` instead, and neither these two
-//! nor rings; the default pays one branch for the choice.
+//! That is the default, *aging*. Under another policy the level has the queues of `queues.rs` instead, and
+//! neither these two nor rings; the default pays one branch for the choice.
 //!
 //! An entry is a hint, and may be stale: a task that another entry already ran (it was boosted), a
 //! stack claimed by somebody else, a deque that is empty by now. Whoever pops it finds out by a claim

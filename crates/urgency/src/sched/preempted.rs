@@ -1,27 +1,32 @@
 //! Preempted threads in the idle class: what [`Builder::demote_preempted`](crate::Builder::demote_preempted) turns on.
 //!
-//! An event takes the worker of a less urgent stack, whose thread it has just preempted, and gives it back when it is
-//! served. The preempted thread is *runnable* all the while: for the kernel two threads of one weight compete, and when the one that
-//! serves events has used more than its half of the processor, it must wait until the other one's slice or the kernel's tick ends, 3 to 4 ms.
-//! So the preempted thread goes to the idle class, which an event preempts at once. It stays there when its worker comes back, since more events come
-//! soon: until an expiry of relief before which no event preempted it again. (Each taking arms relief.)
+//! An event takes the worker of a less urgent stack, whose thread it has just preempted, and gives it back
+//! when it is served. The preempted thread is *runnable* all the while: for the kernel two threads of one
+//! weight compete, and when the one that serves events has used more than its half of the processor, it must
+//! wait until the other one's slice or the kernel's tick ends, 3 to 4 ms. So the preempted thread goes to the
+//! idle class, which an event preempts at once. It stays there when its worker comes back, since more events
+//! come soon: until an expiry of relief before which no event preempted it again. (Each taking arms relief.)
 //!
 //! # Bounds
 //!
-//! A thread in that class hardly runs beside other processes, and it may hold a lock. So at each expiry, a millisecond apart, the kernel
-//! is asked how long it ran. One that ran for less than a sixteenth of the period *starves*: it is in its usual class for a period at least, and
-//! until it has run for so long in one. A thread that goes on to other work, which may be more urgent, leaves the class first.
+//! A thread in that class hardly runs beside other processes, and it may hold a lock. So at each expiry, a
+//! millisecond apart, the kernel is asked how long it ran. One that ran for less than a sixteenth of the
+//! period *starves*: it is in its usual class for a period at least, and until it has run for so long in one.
+//! A thread that goes on to other work, which may be more urgent, leaves the class first.
 //!
 //! # Protocol
 //!
-//! Who is in that class, and who ends it, is `demotion.rs`, with its model. The stack enters the list after it was demoted; an expiry takes it from there before it looks.
+//! Who is in that class, and who ends it, is `demotion.rs`, with its model. The stack enters the list after
+//! it was demoted; an expiry takes it from there before it looks.
 //!
 //! # Rejected
 //!
-//! - To promote the thread when its worker is given back: two system calls for each event, and the next event finds it in its usual class again. Beside a batch job at
-//!   45 thousand requests/s p95 was 1.3 to 1.9 ms, without all this 2.4, and 0.14 if it stays.
-//! - To do so always. Threads and processes inherit the class of the thread that makes them, and keep it, `SCHED_RESET_ON_FORK` or not; an overrunning thread makes them rarely, but
-//!   here all less urgent code runs in the idle class while events come. So the program has to ask for it.
+//! - To promote the thread when its worker is given back: two system calls for each event, and the next event
+//!   finds it in its usual class again. Beside a batch job at 45 thousand requests/s p95 was 1.3 to 1.9 ms,
+//!   without all this 2.4, and 0.14 if it stays.
+//! - To do so always. Threads and processes inherit the class of the thread that makes them, and keep it,
+//!   `SCHED_RESET_ON_FORK` or not; an overrunning thread makes them rarely, but here all less urgent code
+//!   runs in the idle class while events come. So the program has to ask for it.
 
 use super::{
     demotion::PREEMPTED,
@@ -113,7 +118,8 @@ impl Shared {
         }
     }
 
-    /// Relief expired, or the runtime closes (`all`): who starves, or was not preempted again, is in its usual class now.
+    /// Relief expired, or the runtime closes (`all`): who starves, or was not preempted again, is in its
+    /// usual class now.
     pub(crate) fn look_at_preempted(&self, all: bool) {
         if !self.preempted.on {
             return;

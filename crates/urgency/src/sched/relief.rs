@@ -1,27 +1,28 @@
 //! Relief: work that waits for long gets a worker, whatever the stacks that hold the workers do.
 //!
-//! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed.
-//! When it expires and work still waits, every stack that could serve it gets a CHECK_IN request; one that
-//! has not answered by the next expiry loses its worker to the thread in the poller, unless the kernel has
-//! only given its processor to another process. A stack whose worker was taken and that still has not checked
-//! in at an expiry has its jobs made public, and is *demoted* if it has run for half a period since: its thread goes to the kernel's idle
-//! class until its next scheduling point, or until nothing waits any more, and for some periods at a time:
-//! beside other processes a thread in that class hardly runs, and it may hold a lock. Nothing expires while
-//! nothing waits.
+//! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed. When it
+//! expires and work still waits, every stack that could serve it gets a CHECK_IN request; one that has not
+//! answered by the next expiry loses its worker to the thread in the poller, unless the kernel has only given
+//! its processor to another process. A stack whose worker was taken and that still has not checked in at an
+//! expiry has its jobs made public, and is *demoted* if it has run for half a period since: its thread goes
+//! to the kernel's idle class until its next scheduling point, or until nothing waits any more, and for some
+//! periods at a time: beside other processes a thread in that class hardly runs, and it may hold a lock.
+//! Nothing expires while nothing waits.
 //!
 //! # Jobs of stacks that run
 //!
-//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker serves anything
-//! less urgent, nobody is kept from anything more urgent than what runs: the stacks come to their jobs themselves. Then
-//! the timer expires after [`LATE_PERIODS`] only (`alarm.rs`), and a stack loses its worker if it is blocked, or has run for
-//! [`JOBS_PERIODS`] since it was asked. Treated as work of others, as at first, the jobs of each parallel
-//! call of a few milliseconds had the thread in the poller called in, and a third thread take part.
+//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker
+//! serves anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to
+//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`alarm.rs`), and a stack loses
+//! its worker if it is blocked, or has run for [`JOBS_PERIODS`] since it was asked. Treated as work of
+//! others, as at first, the jobs of each parallel call of a few milliseconds had the thread in the poller
+//! called in, and a third thread take part.
 //!
 //! # Whose fault it was
 //!
-//! A stack whose worker relief took says so at its next scheduling point, on its own thread: what it runs, by the name of the
-//! type of its closure or future, which contains the function that wrote it, and for how long it went on without a
-//! worker (`Stats::overruns`). Nothing is noted on the way of those that check in.
+//! A stack whose worker relief took says so at its next scheduling point, on its own thread: what it runs, by
+//! the name of the type of its closure or future, which contains the function that wrote it, and for how long
+//! it went on without a worker (`Stats::overruns`). Nothing is noted on the way of those that check in.
 
 use super::{
     attention::CHECK_IN,
@@ -190,7 +191,8 @@ impl Shared {
         self.demote_overrunning(level.is_some());
         self.end_demotions(level.is_some());
         let level = level?;
-        // Not the bits: that of a level whose last entry was taken stays until somebody looks there, and would cost its own stack the worker.
+        // Not the bits: that of a level whose last entry was taken stays until somebody looks there, and
+        // would cost its own stack the worker.
         let levels = self.levels_queued();
         let mut late = self.are_jobs_of_running(level);
         let patience = if late {
@@ -282,8 +284,8 @@ impl Shared {
         stack.demotion.begin(reason, is_taken, promote)
     }
 
-    /// The levels of the stacks that had not checked in at the last expiry since their worker was taken, and of those that were demoted for that. They
-    /// are in no pool.
+    /// The levels of the stacks that had not checked in at the last expiry since their worker was taken, and
+    /// of those that were demoted for that. They are in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
         let of = |levels: u64, stack: &Arc<Stack>| levels | 1 << stack.level();
         let levels = locked(&self.overrunning.stacks).iter().fold(0, of);

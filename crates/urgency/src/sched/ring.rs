@@ -12,10 +12,10 @@
 //! takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
 //! goes elsewhere, what is left goes into the pool (`Shared::flush_ring`).
 //!
-//! A ring's *only* entry is its owner's for a few microseconds (`Stack::offers_task`): the poll that woke it is about to end, and then it
-//! runs where its data is. To take it earlier would make two tasks that wake each other change the processor
-//! at every step. If the poll is long after all, a searcher takes the entry then; if nobody searches by
-//! that time, relief sees to it.
+//! A ring's *only* entry is its owner's for a few microseconds (`Stack::offers_task`): the poll that woke it
+//! is about to end, and then it runs where its data is. To take it earlier would make two tasks that wake
+//! each other change the processor at every step. If the poll is long after all, a searcher takes the entry
+//! then; if nobody searches by that time, relief sees to it.
 //!
 //! # Protocol
 //!
@@ -26,9 +26,9 @@
 //!    A slot that was overwritten meanwhile had its position consumed, so the exchange fails.
 //!
 //! *Named race, "push under take"*: somebody takes the worker and empties the ring while the stack still
-//! pushes. The pusher looks at its attention word after the push, the taker empties the ring after it has
-//! set the word, and there is a full barrier between the two steps of each (in a runtime of one level the pusher's is the
-//! taker's `fence::heavy`): one of them sees the entry.
+//! pushes. The pusher looks at its attention word after the push, the taker empties the ring after it has set
+//! the word, and there is a full barrier between the two steps of each (in a runtime of one level the
+//! pusher's is the taker's `fence::heavy`): one of them sees the entry.
 
 use crate::{
     chaos,
@@ -76,8 +76,8 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Adds an entry that became ready at `since` at the tail. `false`: the ring is full. Only the owner's thread calls this; another
-    /// caller would lose entries.
+    /// Adds an entry that became ready at `since` at the tail. `false`: the ring is full. Only the owner's
+    /// thread calls this; another caller would lose entries.
     #[inline]
     #[must_use]
     pub(crate) fn push(&self, entry: *mut T, since: u64) -> bool {

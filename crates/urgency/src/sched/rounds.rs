@@ -1,23 +1,27 @@
 //! Rounds: their ends, what is charged, advances, and the jobs that a donor misses.
 //!
-//! 1. **The end of a round.** At the first expiry of the relief timer after its length (`centre.rs`). It is charged what the worker *ran*
-//!    in it, and the next seat drawn. So neither a late expiry nor the time until a thread has woken up is at the expense of the round's level.
-//!    A worker that is idle then has taken nothing from anybody: its next round is
-//!    drawn when it is busy at an expiry, and the one before is not charged.
-//! 2. **What others ran in it.** At each expiry: what a worker ran of another level than its round's is charged to that level if the round's has work
-//!    in a pool, or this worker serves it by now, so that it was no donation. The worker was late, or the other level is ahead.
-//!    *Ahead* (`urgency_policy::level::Advance`) is who has used little of its share. It becomes part of every seat, and comes before the primary
-//!    level. All accounts are kept by the workers' own counters of running time.
-//! 3. **Missed jobs.** Forked jobs are private until somebody is hungry, and a worker that donates is not: it has other work. So the
-//!    level of its round would never get a second worker. Therefore a worker that donates while another one runs
-//!    its primary level *misses* that level: the centre has a bit for it, those stacks get SHARE, and the first that has a job to
-//!    publish puts it into the pool, which alerts the donor. It is asked for whenever a worker takes work of another level
-//!    ([`Shared::miss_primary`]) and at each expiry. A bit that nobody misses any more costs one insertion.
-//! 4. **Nothing queued.** While two workers run different levels, each with its jobs to itself, the one may have more than its share;
-//!    so the timer is armed then, too ([`Shared::arm_for_rounds`]).
-//! 5. **What has work.** A winner-take-all round is the urgent level's if that has work as the round begins. A context is work of its level wherever it is: in a
-//!    pool; with a worker that has taken it and is on the way to its thread, which the kernel may let wait for longer than a round ([`Shared::is_bound_for`]); run by a
-//!    worker; in a stack that lost its worker and has not noticed yet.
+//! 1. **The end of a round.** At the first expiry of the relief timer after its length (`centre.rs`). It is
+//!    charged what the worker *ran* in it, and the next seat drawn. So neither a late expiry nor the time
+//!    until a thread has woken up is at the expense of the round's level. A worker that is idle then has
+//!    taken nothing from anybody: its next round is drawn when it is busy at an expiry, and the one before is
+//!    not charged.
+//! 2. **What others ran in it.** At each expiry: what a worker ran of another level than its round's is
+//!    charged to that level if the round's has work in a pool, or this worker serves it by now, so that it
+//!    was no donation. The worker was late, or the other level is ahead. *Ahead*
+//!    (`urgency_policy::level::Advance`) is who has used little of its share. It becomes part of every seat,
+//!    and comes before the primary level. All accounts are kept by the workers' own counters of running time.
+//! 3. **Missed jobs.** Forked jobs are private until somebody is hungry, and a worker that donates is not: it
+//!    has other work. So the level of its round would never get a second worker. Therefore a worker that
+//!    donates while another one runs its primary level *misses* that level: the centre has a bit for it,
+//!    those stacks get SHARE, and the first that has a job to publish puts it into the pool, which alerts the
+//!    donor. It is asked for whenever a worker takes work of another level ([`Shared::miss_primary`]) and at
+//!    each expiry. A bit that nobody misses any more costs one insertion.
+//! 4. **Nothing queued.** While two workers run different levels, each with its jobs to itself, the one may
+//!    have more than its share; so the timer is armed then, too ([`Shared::arm_for_rounds`]).
+//! 5. **What has work.** A winner-take-all round is the urgent level's if that has work as the round begins.
+//!    A context is work of its level wherever it is: in a pool; with a worker that has taken it and is on the
+//!    way to its thread, which the kernel may let wait for longer than a round ([`Shared::is_bound_for`]);
+//!    run by a worker; in a stack that lost its worker and has not noticed yet.
 
 use super::{
     attention::{PREEMPT, SHARE},
@@ -121,8 +125,8 @@ impl Shared {
         self.levels_running().count_ones() > 1
     }
 
-    /// Rule 4 of the module's text. A worker between two pieces of work, the caller perhaps, shows no level: it may be the one
-    /// that mixes them, and the next expiry will tell.
+    /// Rule 4 of the module's text. A worker between two pieces of work, the caller perhaps, shows no level:
+    /// it may be the one that mixes them, and the next expiry will tell.
     pub(crate) fn arm_for_rounds(&self) {
         if !self.centre.has_rounds() {
             return;

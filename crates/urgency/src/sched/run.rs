@@ -70,7 +70,8 @@ pub(crate) fn is_asked_for_jobs(me: &Stack) -> bool {
     me.attention.is_pending(SHARE) || me.runtime().is_anybody_hungry(me.level())
 }
 
-/// `task` is less urgent than it was. If its code runs on the calling thread, the stack gives way to what is more urgent now.
+/// `task` is less urgent than it was. If its code runs on the calling thread, the stack gives way to what is
+/// more urgent now.
 pub(crate) fn lowered(task: &TaskRef) {
     Stack::with_current(|me| {
         let Some(me) = me else {
@@ -146,7 +147,8 @@ impl Shared {
         self.go_at(me, level, clock::now(), room);
     }
 
-    /// The stack goes back to user code, at its level. That is not written: who raises it at this moment would be overruled for good.
+    /// The stack goes back to user code, at its level. That is not written: who raises it at this moment
+    /// would be overruled for good.
     #[inline]
     pub(crate) fn go_on(&self, me: &Stack) {
         let level = me.level();
@@ -195,8 +197,9 @@ impl Shared {
         me.deque.room()
     }
 
-    /// The way out to user code, with a reading of the clock in hand, and with so much room for jobs. Prompt: if more urgent work
-    /// is ready by now, the request for attention is set, and the first scheduling point acts on it.
+    /// The way out to user code, with a reading of the clock in hand, and with so much room for jobs. Prompt:
+    /// if more urgent work is ready by now, the request for attention is set, and the first scheduling point
+    /// acts on it.
     #[inline]
     fn go_at(&self, me: &Stack, level: u8, now: u64, room: usize) {
         let worker = me.worker();

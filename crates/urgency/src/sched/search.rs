@@ -127,8 +127,8 @@ impl Shared {
         {
             return true;
         }
-        // A poll that has forked nothing says so when it is asked, and its first fork sees that this worker is idle: it says
-        // that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
+        // A poll that has forked nothing says so when it is asked, and its first fork sees that this worker
+        // is idle: it says that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
         if !self
             .workers
             .iter()

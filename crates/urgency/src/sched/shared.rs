@@ -1,6 +1,7 @@
 //! What all workers of a runtime share, and who of them is idle.
 //!
-//! The rest of `Shared` is spread over the files that say what is done with it: how ready work gets in (`insert.rs`), how a worker finds it (`find.rs`), and so on.
+//! The rest of `Shared` is spread over the files that say what is done with it: how ready work gets in
+//! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
 
 use super::{
     attention::SHARE,

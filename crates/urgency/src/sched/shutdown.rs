@@ -2,9 +2,9 @@
 //!
 //! # Shutdown in steps
 //!
-//! 1. *Drain*: wait until no task is alive (or until the given time is over); being prompt, the most urgent end first. *Drain down to a
-//!    level*: first refuse new tasks below it and cancel those that there are, the least urgent first; then the same. *Cancel*: skip
-//!    this.
+//! 1. *Drain*: wait until no task is alive (or until the given time is over); being prompt, the most urgent
+//!    end first. *Drain down to a level*: first refuse new tasks below it and cancel those that there are,
+//!    the least urgent first; then the same. *Cancel*: skip this.
 //! 2. Close the table of live tasks: a later spawn gives a handle that reports `ShutDown`.
 //! 3. Cancel what is alive. A suspended task becomes ready and a worker drops its future; a running
 //!    closure goes on to its end, but whatever it waits for ends with an error.
@@ -102,8 +102,9 @@ impl Tasks {
 pub enum Shutdown {
     /// Waits for them, and for those that they spawn.
     Drain,
-    /// Waits for those that are at least as urgent as this level, and for those of such levels that they spawn, the most urgent
-    /// first. Less urgent ones are cancelled at once, the least urgent first, and no new ones are accepted.
+    /// Waits for those that are at least as urgent as this level, and for those of such levels that they
+    /// spawn, the most urgent first. Less urgent ones are cancelled at once, the least urgent first, and no
+    /// new ones are accepted.
     DrainDownTo(LevelId),
     /// Cancels them: a suspended task is dropped; a running closure ends by itself, but whatever it
     /// waits for ends with an error.

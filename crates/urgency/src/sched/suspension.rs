@@ -20,8 +20,9 @@
 //!    `NOTIFIED`, so that the next attempt to suspend fails at once. No wake-up is lost; a stale one
 //!    costs a spurious return, and every wait is a loop.
 //! 3. Only `claim` leaves `RESUMABLE`.
-//! 4. A stack may be raised to a more urgent level at any time. Who makes it resumable reads its level afterwards, for the entry; who raises it looks
-//!    afterwards whether it is resumable, and if so makes a second entry, at the new level. Both behind a full barrier: one sees the other.
+//! 4. A stack may be raised to a more urgent level at any time. Who makes it resumable reads its level
+//!    afterwards, for the entry; who raises it looks afterwards whether it is resumable, and if so makes a
+//!    second entry, at the new level. Both behind a full barrier: one sees the other.
 
 use crate::{
     chaos,

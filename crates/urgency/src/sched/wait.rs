@@ -109,7 +109,8 @@ impl Shared {
                 worker.at(level).abandonments.add(1);
                 worker.at(level).hand_offs.add(1);
                 if self.centre.has_rounds() {
-                    // Compute in turns: the kernel would wake it on the processor that idles, which has slept for a round.
+                    // Compute in turns: the kernel would wake it on the processor that idles, which has slept
+                    // for a round.
                     self.hand_over(me, worker, &stack);
                 } else {
                     self.deliver(worker, &stack);

@@ -16,11 +16,11 @@
 //! 3. *The centre*, after the seats are written: looks at the levels and the idle set (`Shared::reseated`; after a
 //!    quantum, [`Shared::claim_reseated`]).
 //!
-//! Of any two of them, one sees what the other wrote. And one race has three parties: an inserter claims a worker for
-//! its *old* seat, and the worker, started, finds nothing that its *new* one serves. The entry was announced before
-//! that claim read the old seat, so the centre's look, which comes after it wrote the new one, sees the entry and starts
-//! whoever serves it now. As a second net, a worker that finds nothing starts another that would
-//! find something.
+//! Of any two of them, one sees what the other wrote. And one race has three parties: an inserter claims a
+//! worker for its *old* seat, and the worker, started, finds nothing that its *new* one serves. The entry was
+//! announced before that claim read the old seat, so the centre's look, which comes after it wrote the new
+//! one, sees the entry and starts whoever serves it now. As a second net, a worker that finds nothing starts
+//! another that would find something.
 //!
 //! A started worker starts the next one, as ever: [`Shared::wake_next`](super::shared::Shared) asks for idle workers
 //! that serve what is left.
@@ -28,9 +28,9 @@
 //! # Jobs
 //!
 //! A forked job is private until somebody is hungry. Here only those are hungry whose seat serves the level
-//! ([`Shared::is_anybody_hungry`]): otherwise each fork would go the long way for a worker that will not
-//! take it. So what a worker that goes idle may not take it *shows* ([`Shared::show_jobs`]): it makes it public and puts the
-//! deque into the pool, where the centre sees it as work that waits. After a quantum the centre
+//! ([`Shared::is_anybody_hungry`]): otherwise each fork would go the long way for a worker that will not take
+//! it. So what a worker that goes idle may not take it *shows* ([`Shared::show_jobs`]): it makes it public
+//! and puts the deque into the pool, where the centre sees it as work that waits. After a quantum the centre
 //! does the same for idle workers with new seats.
 //!
 //! # Not covered by seats

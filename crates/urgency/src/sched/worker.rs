@@ -58,7 +58,8 @@ struct Shown {
     /// The level it serves, or [`NO_LEVEL`]. Written by the holder; read by whoever looks for a
     /// worker to alert.
     level: AtomicU8,
-    /// The level of the work that it has taken out of a pool and not gone to yet, or [`NO_LEVEL`]; only in rounds. Written by the holder.
+    /// The level of the work that it has taken out of a pool and not gone to yet, or [`NO_LEVEL`]; only in
+    /// rounds. Written by the holder.
     bound: AtomicU8,
     /// The stack that holds it (or held it last: a bit set on that stack's word is harmless).
     holder: AtomicPtr<Stack>,
@@ -74,13 +75,13 @@ struct Shown {
     ahead: AtomicU64,
     /// When its round began, in ticks; 0 if none has.
     seated_at: AtomicU64,
-    /// When more urgent work first asked for this worker, in ticks, with the level in place of the lowest bits; 0 if none
-    /// does.
+    /// When more urgent work first asked for this worker, in ticks, with the level in place of the lowest
+    /// bits; 0 if none does.
     wanted: AtomicU64,
 }
 
-// SAFETY: `handed`, `lender`, `turn` and `looked_around` are touched only by the holder (module text); hand-off, idle set and taking all
-// order one holder after the other. The work in it is Send.
+// SAFETY: `handed`, `lender`, `turn` and `looked_around` are touched only by the holder (module text);
+// hand-off, idle set and taking all order one holder after the other. The work in it is Send.
 unsafe impl Send for Worker {}
 // SAFETY: as above.
 unsafe impl Sync for Worker {}
@@ -181,8 +182,8 @@ impl Worker {
         }
     }
 
-    /// The level of what it has taken and that of what it serves, as a set of levels. In this order: whoever arrives announces the second
-    /// before it takes back the first.
+    /// The level of what it has taken and that of what it serves, as a set of levels. In this order: whoever
+    /// arrives announces the second before it takes back the first.
     pub(crate) fn levels_in_hand(&self) -> u64 {
         let bound = self.shown.bound.load(Ordering::SeqCst);
         1u64.checked_shl(u32::from(bound)).unwrap_or(0) | self.levels()
@@ -291,8 +292,8 @@ impl Worker {
         }
     }
 
-    /// It comes to the scheduler, or goes to what nothing is more urgent than. Returns for how long it has been wanted while
-    /// it served `serves`, in ticks. (Who asked may have seen what it served before.)
+    /// It comes to the scheduler, or goes to what nothing is more urgent than. Returns for how long it has
+    /// been wanted while it served `serves`, in ticks. (Who asked may have seen what it served before.)
     #[inline]
     pub(crate) fn no_longer_wanted(&self, serves: u8, now: u64) -> u64 {
         let wanted = &self.shown.wanted;

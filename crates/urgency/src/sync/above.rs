@@ -7,8 +7,9 @@
 //! - `may_go_on()`: whether the poll that runs on this thread may do one more operation. After
 //!   [`BUDGET`](crate::sched::here::BUDGET) operations that never waited it is to suspend once, for the sake
 //!   of those of its own level.
-//! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds it while it lives; 0 if it
-//!   is no task. `own_task()`: that task, if its runtime has several levels, which `is_leveled()` says.
+//! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds it while it
+//!   lives; 0 if it is no task. `own_task()`: that task, if its runtime has several levels, which
+//!   `is_leveled()` says.
 //! - `others_run()`: whether somebody may run at the same time who holds what the calling code wants.
 //! - `lowered(task)`: the task gave back what it inherited; if it is the calling one, its stack gives way.
 //!

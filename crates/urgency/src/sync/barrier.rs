@@ -1,7 +1,8 @@
 //! `Barrier`: all wait until all have come.
 //!
-//! Under one short lock are the number of those who came and the number of the round. The last who comes ends the round and
-//! notifies all. Whoever is dropped while it waits takes its arrival back, so a round never ends with too few.
+//! Under one short lock are the number of those who came and the number of the round. The last who comes ends
+//! the round and notifies all. Whoever is dropped while it waits takes its arrival back, so a round never
+//! ends with too few.
 
 use super::notify::{Notified, Notify};
 use crate::facade::{Mutex, MutexGuard};
@@ -12,7 +13,8 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A point that so many contexts pass together, again and again; see [`mod@crate::sync`] for what holds for all primitives.
+/// A point that so many contexts pass together, again and again; see [`mod@crate::sync`] for what holds for
+/// all primitives.
 ///
 /// ```
 /// use urgency::sync::Barrier;

@@ -1,18 +1,21 @@
 //! A channel in which each receiver gets each message.
 //!
-//! Messages have consecutive numbers. Under one lock are the last `capacity` of them, each with the number of receivers that still
-//! want it; a receiver knows the number of its next. A message that nobody wants any more leaves. If the channel is full, the oldest
-//! message leaves, and a receiver that wanted it has *lagged*: sending never waits, so one slow receiver does not hold up the
-//! others. Whoever wants backpressure uses an [`mpsc`](super::mpsc) for each receiver.
+//! Messages have consecutive numbers. Under one lock are the last `capacity` of them, each with the number of
+//! receivers that still want it; a receiver knows the number of its next. A message that nobody wants any
+//! more leaves. If the channel is full, the oldest message leaves, and a receiver that wanted it has
+//! *lagged*: sending never waits, so one slow receiver does not hold up the others. Whoever wants
+//! backpressure uses an [`mpsc`](super::mpsc) for each receiver.
 //!
-//! A message is shared until it is received (portions.rs): the clone is made without the lock, and the last receiver gets the message
-//! itself. A receiver takes several messages out at a time; they count as received. What a message was in is used again.
+//! A message is shared until it is received (portions.rs): the clone is made without the lock, and the last
+//! receiver gets the message itself. A receiver takes several messages out at a time; they count as received.
+//! What a message was in is used again.
 //!
-//! A receiver that waits has said so under the lock (`waits`), and only then a sender announces. So one whose receivers are behind
-//! touches nothing but what the lock guards.
+//! A receiver that waits has said so under the lock (`waits`), and only then a sender announces. So one whose
+//! receivers are behind touches nothing but what the lock guards.
 //!
-//! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their memory. Nobody blocks on the lock then, but two workers
-//! were no faster for it (88 and 91 ns a message for each of 4 receivers, when each message was still announced), and one was slower (32 and 30).
+//! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their
+//! memory. Nobody blocks on the lock then, but two workers were no faster for it (88 and 91 ns a message for
+//! each of 4 receivers, when each message was still announced), and one was slower (32 and 30).
 
 use super::{
     above,
@@ -89,8 +92,8 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Takes up to [`BATCH`] messages out for one receiver, which goes on to the next. Returns the first. If there is none, the receiver
-    /// waits, if it `would_wait`.
+    /// Takes up to [`BATCH`] messages out for one receiver, which goes on to the next. Returns the first. If
+    /// there is none, the receiver waits, if it `would_wait`.
     fn take(&self, taken: &mut Taken<T>, would_wait: bool) -> Result<T, TryRecvError>
     where
         T: Clone,

@@ -1,7 +1,7 @@
 //! `Condvar`: waiting for a change of what a mutex guards.
 //!
-//! A waiter enters the queue of an event before it releases the mutex, so no notification after that release is missed. When it was
-//! notified, it locks again, behind those who wait for the mutex already.
+//! A waiter enters the queue of an event before it releases the mutex, so no notification after that release
+//! is missed. When it was notified, it locks again, behind those who wait for the mutex already.
 
 use super::{mutex::MutexGuard, notify::Notify};
 use std::{
@@ -10,7 +10,8 @@ use std::{
     pin::pin,
 };
 
-/// An event that concerns the data of a [`Mutex`](super::Mutex); see [`mod@crate::sync`] for what holds for all primitives.
+/// An event that concerns the data of a [`Mutex`](super::Mutex); see [`mod@crate::sync`] for what holds for
+/// all primitives.
 ///
 /// ```
 /// use urgency::sync::{Condvar, Mutex};
@@ -43,13 +44,13 @@ impl Condvar {
         }
     }
 
-    /// Releases the lock, waits for a notification, and locks again. Nothing is remembered: a notification that nobody waits for is
-    /// lost.
+    /// Releases the lock, waits for a notification, and locks again. Nothing is remembered: a notification
+    /// that nobody waits for is lost.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future releases the lock, or gives up the place in the queue for it. A notification that was meant for one
-    /// waiter and had been handed to it goes to the next.
+    /// Dropping the future releases the lock, or gives up the place in the queue for it. A notification that
+    /// was meant for one waiter and had been handed to it goes to the next.
     pub async fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let mutex = MutexGuard::mutex(&guard);
         let mut notified = pin!(self.event.notified_unremembered());

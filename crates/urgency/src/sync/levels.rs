@@ -1,12 +1,15 @@
 //! The first and the last waiter of each level, for [`Lists`](super::lists::Lists).
 //!
-//! Nearly always all who wait are of one level. Its list is *at home*: beside the queue's own fields, on the cache line that whoever holds the lock
-//! has in any case. (In an allocation of its own, with 2 workers that share a semaphore, it was half of what handing a permit over waited for.) The others
-//! are behind it, in no order: there are as many as levels waited here at the same time, and nobody goes to their line while there are none.
+//! Nearly always all who wait are of one level. Its list is *at home*: beside the queue's own fields, on the
+//! cache line that whoever holds the lock has in any case. (In an allocation of its own, with 2 workers that
+//! share a semaphore, it was half of what handing a permit over waited for.) The others are behind it, in no
+//! order: there are as many as levels waited here at the same time, and nobody goes to their line while there
+//! are none.
 //!
 //! # Rules
 //!
-//! 1. A level has at most one list. One that is empty has any level: home, when it is empty, becomes that of a level that has none.
+//! 1. A level has at most one list. One that is empty has any level: home, when it is empty, becomes that of
+//!    a level that has none.
 //! 2. The turn is that of the most urgent level whose list is not empty.
 
 /// End of a list, or of the chain of vacant slots.

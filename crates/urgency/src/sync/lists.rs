@@ -14,7 +14,7 @@
 //!                      +------ leave -----+------------> vacant          the waiter was dropped
 //!                      ^                  |
 //!                      +----- revoke -----+                              somebody else needs it more (raw.rs)
-//! waiting --take_first--> vacant                                         the waiter is told where it looks itself (told.rs)
+//! waiting --take_first--> vacant                                         it is told to look itself (told.rs)
 //! ```
 //!
 //! A granted slot is in no list. `leave` of a granted slot returns the grant, and the primitive must hand it to
@@ -206,7 +206,8 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// A waiter that is still in the queue has this waker from now on. The one before comes back, to be dropped outside of the lock.
+    /// A waiter that is still in the queue has this waker from now on. The one before comes back, to be
+    /// dropped outside of the lock.
     pub(super) fn set_waker(&mut self, key: &Key, waker: Waker) -> Waker {
         match &mut self.slots[key.0 as usize].state {
             State::Waiting(_, own) => std::mem::replace(own, waker),
@@ -214,7 +215,8 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// The waker of the waiter whose turn it is, to be woken, and its level. It goes on waiting; until it is polled again it has no waker.
+    /// The waker of the waiter whose turn it is, to be woken, and its level. It goes on waiting; until it is
+    /// polled again it has no waker.
     pub(super) fn wake_first(&mut self) -> Option<(Waker, u8)> {
         let (level, first) = self.levels.turn()?;
         match &mut self.slots[first as usize].state {

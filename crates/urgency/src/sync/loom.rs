@@ -1,7 +1,8 @@
 //! Models of the primitives, run by loom over all interleavings (two preemptions).
 //!
-//! A thread that sleeps when nobody will wake it is a deadlock, which loom reports; so each model that ends shows that no wake-up
-//! was lost. Data that a primitive guards is a loom cell, so that an access which the primitive did not order is reported, too.
+//! A thread that sleeps when nobody will wake it is a deadlock, which loom reports; so each model that ends
+//! shows that no wake-up was lost. Data that a primitive guards is a loom cell, so that an access which the
+//! primitive did not order is reported, too.
 
 use super::{Notify, Semaphore, lists::Key, mpsc, oneshot, portions::Portions, raw::RawMutex};
 use crate::task::Guarded;

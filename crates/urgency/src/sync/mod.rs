@@ -1,8 +1,9 @@
 //! Primitives that suspend the context and not the worker: locks, semaphores, channels, events.
 //!
-//! Each has two forms. The async form is a future. The `_blocking` form is for closures, where it suspends the stack and its
-//! worker does something else meanwhile, and for plain threads, which it parks. Nothing here belongs to a
-//! runtime: a lock can be shared by the tasks of two runtimes and by plain threads, and a `static` can hold one.
+//! Each has two forms. The async form is a future. The `_blocking` form is for closures, where it suspends
+//! the stack and its worker does something else meanwhile, and for plain threads, which it parks. Nothing
+//! here belongs to a runtime: a lock can be shared by the tasks of two runtimes and by plain threads, and a
+//! `static` can hold one.
 //!
 //! | what | for |
 //! | --- | --- |
@@ -22,14 +23,15 @@
 //!
 //! # What holds for all of them
 //!
-//! - *Order.* Who waits is served in the order of arrival within a level, and more urgent levels first. What is released while
-//!   somebody waits is handed to whoever's turn it is, so nobody barges in (but see [`Mutex`]: until a woken waiter has come to a worker). A less urgent waiter can starve
-//!   if more urgent ones never stop coming, as everywhere else in this runtime. A plain thread queues as the most
-//!   urgent level.
-//! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place in a channel that had
-//!   been handed to it goes to the next.
-//! - *Nobody hogs a worker.* Each operation that may wait is a scheduling point. A task that does many operations that never
-//!   have to wait suspends now and then for the sake of others of its level.
+//! - *Order.* Who waits is served in the order of arrival within a level, and more urgent levels first. What
+//!   is released while somebody waits is handed to whoever's turn it is, so nobody barges in (but see
+//!   [`Mutex`]: until a woken waiter has come to a worker). A less urgent waiter can starve if more urgent
+//!   ones never stop coming, as everywhere else in this runtime. A plain thread queues as the most urgent
+//!   level.
+//! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place
+//!   in a channel that had been handed to it goes to the next.
+//! - *Nobody hogs a worker.* Each operation that may wait is a scheduling point. A task that does many
+//!   operations that never have to wait suspends now and then for the sake of others of its level.
 //! - *Cost.* What need not wait costs one or two locked instructions, and no allocation.
 //!
 //! These are the synchronisation primitives that the papers' programs are made of (Dissertation, 2.4 and 4.4.5).

@@ -5,16 +5,17 @@
 //!
 //! # Protocol
 //!
-//! Everything is under one lock, held for a few dozen instructions: the messages, the senders that wait, the receiver's
-//! waker. A *place* is room for one message: `taken` counts those that hold a message and those handed to a sender that did not come
-//! yet.
+//! Everything is under one lock, held for a few dozen instructions: the messages, the senders that wait, the
+//! receiver's waker. A *place* is room for one message: `taken` counts those that hold a message and those
+//! handed to a sender that did not come yet.
 //!
-//! 1. *Send*: if nobody waits and there is a place, the message goes in. Otherwise the sender enters the queue. (A channel is never
-//!    unfull while somebody waits.)
+//! 1. *Send*: if nobody waits and there is a place, the message goes in. Otherwise the sender enters the
+//!    queue. (A channel is never unfull while somebody waits.)
 //! 2. *Receive*: a message goes out, and its place is handed to the sender whose turn it is.
 //! 3. *Drop of a waiting sender*: a place that it was handed goes to the next.
-//! 4. *Close*: by the receiver, or by its drop. All senders that wait, or were handed a place and did not come yet, get their
-//!    messages back. When the last sender is gone, the receiver gets what is left, and then the end.
+//! 4. *Close*: by the receiver, or by its drop. All senders that wait, or were handed a place and did not
+//!    come yet, get their messages back. When the last sender is gone, the receiver gets what is left, and
+//!    then the end.
 //!
 //! An unbounded channel has no places to account for, so its receiver takes all messages at once and
 //! goes through them without the lock.
@@ -379,7 +380,8 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for the next message. `None`: all senders are gone, or the channel was closed, and all messages were received.
+    /// Waits for the next message. `None`: all senders are gone, or the channel was closed, and all messages
+    /// were received.
     ///
     /// # Cancellation
     ///
@@ -430,8 +432,8 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Step 2. With a waker, which is to be woken if there is no message. A waker that is not needed comes back, to be dropped without the
-    /// lock.
+    /// Step 2. With a waker, which is to be woken if there is no message. A waker that is not needed comes
+    /// back, to be dropped without the lock.
     fn take(&mut self, waker: Option<Waker>) -> (Result<T, TryRecvError>, Option<Waker>) {
         let mut state = self.channel.lock();
         if let Some(message) = state.messages.pop_front() {

@@ -14,14 +14,16 @@ use std::{
 
 /// Data that one context at a time may use; see [`mod@crate::sync`] for what holds for all primitives.
 ///
-/// *Priority inheritance*: while code of a runtime waits for it, the task that holds it is at least as urgent (if it is a task: not a plain thread,
-/// a [`Runtime::run`](crate::Runtime::run) closure or a forked job that was stolen), and so is who holds what that one waits for. The release wakes the most urgent waiter, and only then is
-/// the holder what it was before. So between an urgent wait and its end nothing less urgent has the lock, but for the
-/// holder up to its release.
+/// *Priority inheritance*: while code of a runtime waits for it, the task that holds it is at least as urgent
+/// (if it is a task: not a plain thread, a [`Runtime::run`](crate::Runtime::run) closure or a forked job that
+/// was stolen), and so is who holds what that one waits for. The release wakes the most urgent waiter, and
+/// only then is the holder what it was before. So between an urgent wait and its end nothing less urgent has
+/// the lock, but for the holder up to its release.
 ///
-/// *Order*: more urgent waiters first, then the order of arrival; with one exception, for locks that are held briefly and all the time. Until a woken
-/// waiter has come to a worker, code that is running and as urgent may lock and unlock. If the waiter then finds the lock taken, the
-/// release hands it over. So it is overtaken while it could not run, and after that by nobody.
+/// *Order*: more urgent waiters first, then the order of arrival; with one exception, for locks that are held
+/// briefly and all the time. Until a woken waiter has come to a worker, code that is running and as urgent
+/// may lock and unlock. If the waiter then finds the lock taken, the release hands it over. So it is
+/// overtaken while it could not run, and after that by nobody.
 ///
 /// The guard may be held across an `.await`. If a panic drops it, the lock is simply released: there is no poisoning,
 /// since a cancelled task leaves half-done work in the same way.

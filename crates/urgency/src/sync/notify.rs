@@ -2,17 +2,18 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, bit 1 says that one notification is stored, above them is a count of *calls*: how often all were
-//! notified. A notification is never stored while somebody waits.
+//! Bit 0 is the queue's, bit 1 says that one notification is stored, above them is a count of *calls*: how
+//! often all were notified. A notification is never stored while somebody waits.
 //!
 //! # Protocol
 //!
-//! 1. A future notes the count when it is made. As soon as it differs, the future is ready: so a condition that is looked at
-//!    after the future was made cannot change unseen.
+//! 1. A future notes the count when it is made. As soon as it differs, the future is ready: so a condition
+//!    that is looked at after the future was made cannot change unseen.
 //! 2. *Wait*: take the stored notification, by one compare-and-swap; else, under the lock, claim and enter.
-//! 3. *Notify one*: store a notification, by one compare-and-swap, if nobody waits. Otherwise grant `One` to the waiter whose turn
-//!    it is.
-//! 4. *Notify all*: count one up; if somebody waits, under the lock, and grant `All` to everybody. A stored notification stays.
+//! 3. *Notify one*: store a notification, by one compare-and-swap, if nobody waits. Otherwise grant `One` to
+//!    the waiter whose turn it is.
+//! 4. *Notify all*: count one up; if somebody waits, under the lock, and grant `All` to everybody. A stored
+//!    notification stays.
 //! 5. *Drop of a waiter*: if it was granted `One`, notify one. `All` was for it alone.
 //!
 //! Notifying is no scheduling point: much of it happens in drops, and a future may be dropped by the scheduler itself.
@@ -84,8 +85,8 @@ impl Notify {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future gives up the place in the queue; a notification that was meant for one waiter and had been handed to it
-    /// goes to the next.
+    /// Dropping the future gives up the place in the queue; a notification that was meant for one waiter and
+    /// had been handed to it goes to the next.
     pub fn notified(&self) -> Notified<'_> {
         Notified {
             notify: self,
@@ -109,8 +110,8 @@ impl Notify {
         crate::block_on(self.notified());
     }
 
-    /// Wakes the waiter whose turn it is. If nobody waits, the next who does goes on at once; more than one notification is
-    /// not stored.
+    /// Wakes the waiter whose turn it is. If nobody waits, the next who does goes on at once; more than one
+    /// notification is not stored.
     pub fn notify_one(&self) {
         if self.queue.update(|word| Some(word | STORED)).is_err() {
             self.notify_one_cold(true);

@@ -5,7 +5,8 @@ use std::{convert::Infallible, fmt, future::Future, sync::OnceLock};
 
 /// A place for data that is set once; see [`mod@crate::sync`] for what holds for all primitives.
 ///
-/// If making it fails, panics or is cancelled, the next who waits makes it. Looking at data that is there costs one load.
+/// If making it fails, panics or is cancelled, the next who waits makes it. Looking at data that is there
+/// costs one load.
 ///
 /// ```
 /// use urgency::sync::OnceCell;

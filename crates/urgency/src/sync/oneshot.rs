@@ -4,15 +4,17 @@
 //!
 //! One word, and two slots: the message, and the receiver's waker. Both sides own the channel.
 //!
-//! 1. `SENT`: the message is in its slot, and the receiver's. Before, that slot is the sender's. `GONE`: the sender was dropped
-//!    without sending. With either the sender has *ended*.
-//! 2. `CLOSED`: nobody receives any more. A sender that finds it when it ends has its message back: the receiver does not touch
-//!    the slot after it set the bit.
-//! 3. `WAITING`: the waker's slot is full. A sender that finds it when it ends owns that slot and wakes. Else it is the receiver's.
-//! 4. The receiver changes `CLOSED` and `WAITING` only while the sender has not ended. So afterwards the two still say what the sender found.
-//! 5. The sender *leaves* the channel when it ends, if it found neither. Otherwise it takes out what is its own and leaves with the bit
-//!    `DONE`. The receiver leaves with `LEFT`, and sets `CLOSED` at once if the sender has not ended; if the sender has left, it
-//!    need not say so.
+//! 1. `SENT`: the message is in its slot, and the receiver's. Before, that slot is the sender's. `GONE`: the
+//!    sender was dropped without sending. With either the sender has *ended*.
+//! 2. `CLOSED`: nobody receives any more. A sender that finds it when it ends has its message back: the
+//!    receiver does not touch the slot after it set the bit.
+//! 3. `WAITING`: the waker's slot is full. A sender that finds it when it ends owns that slot and wakes. Else
+//!    it is the receiver's.
+//! 4. The receiver changes `CLOSED` and `WAITING` only while the sender has not ended. So afterwards the two
+//!    still say what the sender found.
+//! 5. The sender *leaves* the channel when it ends, if it found neither. Otherwise it takes out what is its
+//!    own and leaves with the bit `DONE`. The receiver leaves with `LEFT`, and sets `CLOSED` at once if the
+//!    sender has not ended; if the sender has left, it need not say so.
 //! 6. Who leaves first does not touch the channel any more. Who leaves second frees it.
 //!
 //! Sending costs one locked instruction, receiving a message that is there none, and so does leaving after it.
@@ -165,7 +167,8 @@ impl<T> Side<T> {
         if self.channel().state.load(Acquire) & ENDED != 0 {
             return Some(waker);
         }
-        // SAFETY: the sender had not ended, so the receiver has cleared `WAITING`, and the slot is its own and empty (rule 3).
+        // SAFETY: the sender had not ended, so the receiver has cleared `WAITING`, and the slot is its own
+        // and empty (rule 3).
         let put = |slot: *mut MaybeUninit<Waker>| unsafe {
             (*slot).write(waker);
         };

@@ -12,11 +12,13 @@ static AVERTED: AtomicU64 = AtomicU64::new(0);
 static SUSPECTED: AtomicU64 = AtomicU64::new(0);
 static LAST: Mutex<Option<&'static Location<'static>>> = Mutex::new(None);
 
-/// How often, in this process, a task waited for a mutex that it held itself in another of its futures; see [`futures_locks`].
+/// How often, in this process, a task waited for a mutex that it held itself in another of its futures; see
+/// [`futures_locks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FuturesLocks {
-    /// The lock had been handed to another future of the task that was not polled; the one that was polled took it over.
+    /// The lock had been handed to another future of the task that was not polled; the one that was polled
+    /// took it over.
     pub averted: u64,
     /// Another future of the task had the guard. If that future is never polled again the task waits for ever; if it is
     /// (as in [`join_all`](crate::future::join_all)), all is well.
@@ -25,8 +27,9 @@ pub struct FuturesLocks {
     pub last: Option<&'static Location<'static>>,
 }
 
-/// The account of *futures-locks*: a future that stands in the queue of a mutex, or holds it, is kept in a variable and not polled,
-/// while the task that owns it waits for the same mutex in another branch. Without help that task waits for ever.
+/// The account of *futures-locks*: a future that stands in the queue of a mutex, or holds it, is kept in a
+/// variable and not polled, while the task that owns it waits for the same mutex in another branch. Without
+/// help that task waits for ever.
 ///
 /// ```
 /// use std::pin::pin;

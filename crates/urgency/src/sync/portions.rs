@@ -1,7 +1,8 @@
 //! A value for several receivers, each of which owns a *portion* of it.
 //!
-//! An `Arc` counts each time it is handed on. Here all portions are counted when the value is made, and handing one on is a move: a
-//! receiver's whole cost is one locked instruction when it is done, and none if it is the last, which gets the value itself.
+//! An `Arc` counts each time it is handed on. Here all portions are counted when the value is made, and
+//! handing one on is a move: a receiver's whole cost is one locked instruction when it is done, and none if
+//! it is the last, which gets the value itself.
 //!
 //! # Rules
 //!
@@ -9,8 +10,9 @@
 //! 2. Whoever gives portions back makes `left` smaller by their number; who makes it zero frees the value.
 //! 3. Who has the only portion may move the value out: nobody is left who could make another.
 //!
-//! Whoever empties the allocation gets it as a [`Spare`], for the next value: a sender that allocates what another processor frees pays
-//! more for that than for the rest (10 of the 42 % of the samples that are a sender's were in `malloc`).
+//! Whoever empties the allocation gets it as a [`Spare`], for the next value: a sender that allocates what
+//! another processor frees pays more for that than for the rest (10 of the 42 % of the samples that are a
+//! sender's were in `malloc`).
 
 use crate::facade::atomic::{
     AtomicUsize,

@@ -1,7 +1,7 @@
 //! A value that is filled in once and that any number of contexts wait for (Dissertation, 4.4.5).
 //!
-//! The value is in a `OnceLock`; the event is a [`Notify`] of which everybody is notified. A filler that goes without filling breaks
-//! the promise, so that nobody waits for ever.
+//! The value is in a `OnceLock`; the event is a [`Notify`] of which everybody is notified. A filler that goes
+//! without filling breaks the promise, so that nobody waits for ever.
 
 use super::notify::Notify;
 use std::{

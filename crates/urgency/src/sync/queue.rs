@@ -75,8 +75,8 @@ impl<N, G> WaitQueue<N, G> {
         self.word.load(Acquire)
     }
 
-    /// Rule 1: changes the word unless somebody waits, or `change` refuses. Returns the word before, or the one that was
-    /// refused.
+    /// Rule 1: changes the word unless somebody waits, or `change` refuses. Returns the word before, or the
+    /// one that was refused.
     #[inline]
     pub(super) fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
         let mut word = self.word.load(Acquire);

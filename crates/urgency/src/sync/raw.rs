@@ -2,40 +2,47 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, `LOCKED` says locked, `KNOWN` that the holder is known to [`Inheritance`], `PASSED` that the lock was granted to a
-//! waiter that did not come for it yet, `OFFERED` that a waiter was woken for it without a grant, with that waiter's level, `DUE` that the
-//! next release must be a grant. Above them is the *name* of the task that holds the lock; 0 if it is no task. It is there so that a
-//! waiter finds out for whom it waits, at no cost for those who do not.
+//! Bit 0 is the queue's, `LOCKED` says locked, `KNOWN` that the holder is known to [`Inheritance`], `PASSED`
+//! that the lock was granted to a waiter that did not come for it yet, `OFFERED` that a waiter was woken for
+//! it without a grant, with that waiter's level, `DUE` that the next release must be a grant. Above them is
+//! the *name* of the task that holds the lock; 0 if it is no task. It is there so that a waiter finds out for
+//! whom it waits, at no cost for those who do not.
 //!
 //! # Protocol
 //!
 //! 1. *Lock*: one compare-and-swap, if it is free and nobody waits.
-//! 2. Otherwise, if the holder may be running and is not in anybody's way, look again for a moment: a short critical section is over
-//!    before a place in the queue is taken. Otherwise enter the queue, and let the holder inherit (inherit.rs).
-//! 3. *Unlock*: one compare-and-swap, if nobody waits and the holder is not known. Otherwise the lock is *offered* to the waiter whose turn it
-//!    is: it is woken, keeps its place, and the lock is free. If it is `DUE`, it is granted to it instead, and stays locked.
-//!    In either case the old holder then gives back what it inherited.
-//! 4. While it is offered, running code that is as urgent as that waiter may lock and unlock it by step 1 (*overtake*), so a lock held for
-//!    nanoseconds does not stand still until a task has come to a worker. The offer ends when the waiter comes. If the lock is free it takes it;
-//!    if not, the lock is `DUE`. So a waiter is overtaken only until it has come to a worker, and then waits for one release.
-//! 5. Whoever enters the queue, or leaves it, while the lock is offered, ends the offer: the next release decides anew. So a more
-//!    urgent waiter is considered, the holder's name stands still while it inherits, and an offer is not lost with its waiter.
+//! 2. Otherwise, if the holder may be running and is not in anybody's way, look again for a moment: a short
+//!    critical section is over before a place in the queue is taken. Otherwise enter the queue, and let the
+//!    holder inherit (inherit.rs).
+//! 3. *Unlock*: one compare-and-swap, if nobody waits and the holder is not known. Otherwise the lock is
+//!    *offered* to the waiter whose turn it is: it is woken, keeps its place, and the lock is free. If it is
+//!    `DUE`, it is granted to it instead, and stays locked. In either case the old holder then gives back
+//!    what it inherited.
+//! 4. While it is offered, running code that is as urgent as that waiter may lock and unlock it by step 1
+//!    (*overtake*), so a lock held for nanoseconds does not stand still until a task has come to a worker.
+//!    The offer ends when the waiter comes. If the lock is free it takes it; if not, the lock is `DUE`. So a
+//!    waiter is overtaken only until it has come to a worker, and then waits for one release.
+//! 5. Whoever enters the queue, or leaves it, while the lock is offered, ends the offer: the next release
+//!    decides anew. So a more urgent waiter is considered, the holder's name stands still while it inherits,
+//!    and an offer is not lost with its waiter.
 //! 6. *Drop of a waiter*: if the lock was granted to it, unlock.
 //!
-//! Without the offers, all who share a busy lock soon stood in its queue, and each turn cost a suspension: 340 ns for a critical section of
-//! ten (ARCHITECTURE).
+//! Without the offers, all who share a busy lock soon stood in its queue, and each turn cost a suspension:
+//! 340 ns for a critical section of ten (ARCHITECTURE).
 //!
 //! # Futures that hold a place and are not polled
 //!
-//! A lock may be granted to a future that its task does not poll any more (it is kept in a variable while a `select!` goes on
-//! with another branch), while the same task waits for the same lock: a deadlock of a task with itself. The grant of a future that did not
-//! come for it can be taken back. So:
+//! A lock may be granted to a future that its task does not poll any more (it is kept in a variable while a
+//! `select!` goes on with another branch), while the same task waits for the same lock: a deadlock of a task
+//! with itself. The grant of a future that did not come for it can be taken back. So:
 //!
-//! 7. *Take over*: a future that would wait, and finds that the lock was granted to another future of its own task, takes the lock; the other one
-//!    goes back to the head of the queue. To the program it is as if the two had come in the other order.
+//! 7. *Take over*: a future that would wait, and finds that the lock was granted to another future of its own
+//!    task, takes the lock; the other one goes back to the head of the queue. To the program it is as if the
+//!    two had come in the other order.
 //!
-//! If such a future has a guard already, that is out of reach; it is counted as *suspected*, with the place of the call. It need not be a
-//! deadlock: with `join_all` the other branch goes on. Both counts are in [`futures_locks`](super::futures_locks()).
+//! If such a future has a guard already, that is out of reach; it is counted as *suspected*, with the place
+//! of the call. It need not be a deadlock: with `join_all` the other branch goes on. Both counts are in
+//! [`futures_locks`](super::futures_locks()).
 
 use super::{
     above,
@@ -95,7 +102,8 @@ impl RawMutex {
         self.queue.word() & LOCKED != 0
     }
 
-    /// Whether code of this level may take the lock: it is free, and nobody waits or it is offered to nobody more urgent.
+    /// Whether code of this level may take the lock: it is free, and nobody waits or it is offered to nobody
+    /// more urgent.
     fn is_free_for(word: u64, level: impl FnOnce() -> u8) -> bool {
         if word & LOCKED != 0 {
             return false;
@@ -308,7 +316,8 @@ impl RawMutex {
         queue.change(|word| word | known);
     }
 
-    /// Step 7: the slot of another future of the task `name`, if the lock was granted to it and it did not come for it yet.
+    /// Step 7: the slot of another future of the task `name`, if the lock was granted to it and it did not
+    /// come for it yet.
     fn unclaimed(queue: &Queue<'_>, word: u64, name: u64) -> Option<u32> {
         if name == 0 || word >> SHIFT != name {
             return None;

@@ -1,8 +1,8 @@
 //! `RwLock`: data for many readers or one writer.
 //!
-//! A semaphore with [`READERS`] permits: a reader takes one, a writer takes all. So the order is the semaphore's: a writer
-//! keeps its place, readers that come after it wait behind it unless they are more urgent, and what is
-//! released is handed over.
+//! A semaphore with [`READERS`] permits: a reader takes one, a writer takes all. So the order is the
+//! semaphore's: a writer keeps its place, readers that come after it wait behind it unless they are more
+//! urgent, and what is released is handed over.
 
 use super::{
     error::TryLockError,
@@ -22,8 +22,9 @@ const READERS: u32 = u32::MAX;
 ///
 /// Readers do not overtake a writer that waits, so a context that holds a read guard must not wait for a second one.
 ///
-/// There is no priority inheritance: each of any number of readers would have to be noted by every lock and unlock. An urgent writer waits for the
-/// least urgent reader; where that matters, take a [`Mutex`](super::Mutex), or a [`watch`](super::watch) channel, whose readers keep nobody waiting.
+/// There is no priority inheritance: each of any number of readers would have to be noted by every lock and
+/// unlock. An urgent writer waits for the least urgent reader; where that matters, take a
+/// [`Mutex`](super::Mutex), or a [`watch`](super::watch) channel, whose readers keep nobody waiting.
 ///
 /// ```
 /// use urgency::sync::RwLock;

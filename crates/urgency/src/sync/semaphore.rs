@@ -2,9 +2,9 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, bit 1 says closed, above them is the number of free permits. While somebody waits there may be free permits:
-//! fewer than the one whose turn it is needs. They are kept for it (or for a more urgent one that needs fewer), else a waiter
-//! for many would starve behind many for one.
+//! Bit 0 is the queue's, bit 1 says closed, above them is the number of free permits. While somebody waits
+//! there may be free permits: fewer than the one whose turn it is needs. They are kept for it (or for a more
+//! urgent one that needs fewer), else a waiter for many would starve behind many for one.
 //!
 //! # Protocol
 //!
@@ -12,16 +12,17 @@
 //! 2. Otherwise, under the lock: claim (queue.rs, rule 3), enter, and [`serve`](Semaphore::serve): a newcomer
 //!    may be more urgent than those who wait, and what is free may suffice for it.
 //! 3. *Release*: one compare-and-swap if nobody waits, else under the lock: add and serve.
-//! 4. *Serve*: as long as the free permits suffice for the one whose turn it is, take them, take it out of the queue and tell it
-//!    (told.rs). Permits that go from hand to hand are never in the word.
+//! 4. *Serve*: as long as the free permits suffice for the one whose turn it is, take them, take it out of
+//!    the queue and tell it (told.rs). Permits that go from hand to hand are never in the word.
 //! 5. *Drop of a waiter*: if it was granted, release; if not, serve, since the next may need fewer.
 //!
-//! So a permit for which somebody waits costs the lock twice, to enter and to hand over. It was three times, and the waiter that had been woken
-//! found the lock taken: with 2 workers, 8 tasks and 2 permits a quarter of the time went into waiting for it; the whole takes a
-//! seventh less now.
+//! So a permit for which somebody waits costs the lock twice, to enter and to hand over. It was three times,
+//! and the waiter that had been woken found the lock taken: with 2 workers, 8 tasks and 2 permits a quarter
+//! of the time went into waiting for it; the whole takes a seventh less now.
 //!
-//! Rejected: offers, as the mutex has them (raw.rs). A permit is mostly held across a wait. Then the overtaker has it still when the waiter comes,
-//! which takes the lock to say so: four times for two permits as well, and less order.
+//! Rejected: offers, as the mutex has them (raw.rs). A permit is mostly held across a wait. Then the
+//! overtaker has it still when the waiter comes, which takes the lock to say so: four times for two permits
+//! as well, and less order.
 
 use super::{
     above,
@@ -45,8 +46,8 @@ const ONE: u64 = 1 << SHIFT;
 
 /// A number of permits to be acquired and given back; see [`mod@crate::sync`] for what holds for all primitives.
 ///
-/// There is no priority inheritance: a permit may be given back by anybody, or added, so that nobody knows for whom a waiter waits. What guards
-/// data that several levels share is a [`Mutex`](super::Mutex).
+/// There is no priority inheritance: a permit may be given back by anybody, or added, so that nobody knows
+/// for whom a waiter waits. What guards data that several levels share is a [`Mutex`](super::Mutex).
 ///
 /// ```
 /// use urgency::sync::Semaphore;
@@ -476,8 +477,8 @@ impl<S: Deref<Target = Semaphore>> fmt::Debug for Acquire<S> {
     }
 }
 
-/// Acquired permits of a [`Semaphore`], given back when it is dropped. `S` is how it knows the semaphore: by reference, or
-/// by an [`Arc`](std::sync::Arc).
+/// Acquired permits of a [`Semaphore`], given back when it is dropped. `S` is how it knows the semaphore: by
+/// reference, or by an [`Arc`](std::sync::Arc).
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit<S: Deref<Target = Semaphore>> {
     semaphore: S,

@@ -1,7 +1,8 @@
 //! What was decided about a waiter, where it finds it without the lock of the queue.
 //!
-//! A waiter that is woken would take the lock only to learn that it may go on; with two workers that share a busy primitive, a third of all
-//! that is done under the lock was this. So whoever decides takes the waiter out of the queue, and *tells* it here.
+//! A waiter that is woken would take the lock only to learn that it may go on; with two workers that share a
+//! busy primitive, a third of all that is done under the lock was this. So whoever decides takes the waiter
+//! out of the queue, and *tells* it here.
 //!
 //! # States
 //!
@@ -12,10 +13,11 @@
 //! # Rules
 //!
 //! 1. While it is undecided, under the lock, the waiter is in the queue and its key names its slot.
-//! 2. Whoever says something takes the waiter out in the same critical section. From then on its key names nothing; the waiter does not use it
-//!    again.
-//! 3. What is said stays. So the waiter may look without the lock: granted means that it owns what it waited for, and if it is dropped then,
-//!    it gives that back. If it looks and is undecided, it looks again under the lock before it relies on rule 1.
+//! 2. Whoever says something takes the waiter out in the same critical section. From then on its key names
+//!    nothing; the waiter does not use it again.
+//! 3. What is said stays. So the waiter may look without the lock: granted means that it owns what it waited
+//!    for, and if it is dropped then, it gives that back. If it looks and is undecided, it looks again under
+//!    the lock before it relies on rule 1.
 
 use crate::facade::{
     Arc,

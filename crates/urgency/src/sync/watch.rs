@@ -1,10 +1,11 @@
 //! The latest of a sequence of values: one place that is written again and again, and readers that wait for a change.
 //!
-//! The place holds an `Arc`, so a reader takes a snapshot and holds no lock while it looks at it: a less urgent reader that is
-//! abandoned in the middle cannot keep an urgent writer waiting, and a reader may keep its snapshot across an `.await`. Each value has
-//! a version, and a receiver remembers the one that it saw.
+//! The place holds an `Arc`, so a reader takes a snapshot and holds no lock while it looks at it: a less
+//! urgent reader that is abandoned in the middle cannot keep an urgent writer waiting, and a reader may keep
+//! its snapshot across an `.await`. Each value has a version, and a receiver remembers the one that it saw.
 //!
-//! Rejected: a reader-writer lock around the value, as Tokio has it. It saves an allocation for each value, and lets readers hold up the writer.
+//! Rejected: a reader-writer lock around the value, as Tokio has it. It saves an allocation for each value,
+//! and lets readers hold up the writer.
 
 use super::{
     error::{RecvError, SendError},
@@ -109,8 +110,8 @@ impl<T> Sender<T> {
         self.place.replace(Arc::new(value))
     }
 
-    /// Changes the value: `change` gets a copy, which is then written. If another value is written meanwhile, it is called again with
-    /// that one.
+    /// Changes the value: `change` gets a copy, which is then written. If another value is written meanwhile,
+    /// it is called again with that one.
     ///
     /// ```
     /// let (sender, receiver) = urgency::sync::watch::channel(vec![1]);

@@ -9,10 +9,10 @@
 //! 1. *Wait*: before a task waits for another, the runtime calls `begin_wait` on the waiting one: it
 //!    notes the awaited task under the lock of `waits`, then reads its own level, then raises the
 //!    awaited task to it. After the wait, `end_wait` takes the note out.
-//! 2. *Raise*: lower the level; then, by a read-modify-write of the state word, look whether the
-//!    task is in a queue, and if so push a second entry, at the new level. The old entry stays
-//!    where it is and will be stale (state.rs, rule 3).
-//!    Or whether it runs, and if so tell the scheduler. Whoever runs the task has read its level before it claims it, and reads it again after that.
+//! 2. *Raise*: lower the level; then, by a read-modify-write of the state word, look whether the task is in a
+//!    queue, and if so push a second entry, at the new level. The old entry stays where it is and will be
+//!    stale (state.rs, rule 3). Or whether it runs, and if so tell the scheduler. Whoever runs the task has
+//!    read its level before it claims it, and reads it again after that.
 //! 3. *Boost*: raise a task; if that changed it, read what it waits for and boost each of them.
 //!
 //! *boost against wait*: both go through the lock, so either the boost sees the note, or the wait,
@@ -22,16 +22,18 @@
 //!
 //! # Inheritance
 //!
-//! A task that holds a lock for which something more urgent waits *inherits* that level, for as long as it holds the lock. So
-//! there are two levels more: the *own* one, which boosts lower for good, and those inherited, one for each such lock, noted
-//! under the lock of `waits`. The task runs at the most urgent of all.
+//! A task that holds a lock for which something more urgent waits *inherits* that level, for as long as it
+//! holds the lock. So there are two levels more: the *own* one, which boosts lower for good, and those
+//! inherited, one for each such lock, noted under the lock of `waits`. The task runs at the most urgent of
+//! all.
 //!
-//! 4. *Inherit*: note lock and level, lower the level, then announce that as in step 2, and go on with what the task waits for (3).
-//! 5. *Give back*, by whoever released the lock: take the note out; the level becomes the most urgent of what is left. The level is
-//!    exchanged before the own one is read again, and a boost lowers them in the other order: so a boost at the same time
-//!    is not lost.
-//! 6. A task that waits for a lock notes that, too: if it is raised, the lock hears of it ([`Lock`]) and lets its holder inherit.
-//!    So a chain of locks is boosted through.
+//! 4. *Inherit*: note lock and level, lower the level, then announce that as in step 2, and go on with what
+//!    the task waits for (3).
+//! 5. *Give back*, by whoever released the lock: take the note out; the level becomes the most urgent of what
+//!    is left. The level is exchanged before the own one is read again, and a boost lowers them in the other
+//!    order: so a boost at the same time is not lost.
+//! 6. A task that waits for a lock notes that, too: if it is raised, the lock hears of it ([`Lock`]) and lets
+//!    its holder inherit. So a chain of locks is boosted through.
 //!
 //! A note counts a reference. A handle that moves to another task between two polls leaves the note
 //! behind; it is removed with the next note or with the future, and means at worst one boost too many.
@@ -162,8 +164,8 @@ impl TaskRef {
         }
     }
 
-    /// Step 4: the task, which holds `lock`, inherits `level`. `true`: the caller owes it a call of [`inherited`](Self::inherited),
-    /// when it holds no lock.
+    /// Step 4: the task, which holds `lock`, inherits `level`. `true`: the caller owes it a call of
+    /// [`inherited`](Self::inherited), when it holds no lock.
     #[must_use]
     pub(crate) fn inherit(&self, lock: usize, level: u8) -> bool {
         self.header().flags.fetch_or(LINKED, Relaxed);

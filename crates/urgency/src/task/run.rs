@@ -140,7 +140,8 @@ impl TaskRef {
         self.run_then(|_| ())
     }
 
-    /// As [`run`](Self::run), with something to do once the task is claimed: who raises it from then on finds it running.
+    /// As [`run`](Self::run), with something to do once the task is claimed: who raises it from then on finds
+    /// it running.
     #[inline]
     pub(crate) fn run_then(self, claimed: impl FnOnce(&TaskRef)) -> Ran {
         let header = self.header();

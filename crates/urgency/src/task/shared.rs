@@ -14,7 +14,8 @@
 //! # A poll
 //!
 //! 1. The result is known? Clone it, with no lock held.
-//! 2. In the room already? Nothing to do. Otherwise ask `may_wait`, and enter the room (or replace the waker there, at the old place in the queue).
+//! 2. In the room already? Nothing to do. Otherwise ask `may_wait`, and enter the room (or replace the waker
+//!    there, at the old place in the queue).
 //! 3. *Then* look at the task, under the lock of the handle. Finished: move the result from the
 //!    handle to `result`. The order matters: a task that finishes after the look finds the waiter
 //!    in the room, and one that emptied the room before we entered is seen as finished.

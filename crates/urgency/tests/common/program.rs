@@ -177,8 +177,8 @@ fn wait(mut handle: Handle<u64>, n: u64) -> u64 {
     }
 }
 
-/// Some random programs at once on `runtime`, which has [`LEVELS`] levels, and its shutdown: each has its serial result, and every
-/// task is accounted for.
+/// Some random programs at once on `runtime`, which has [`LEVELS`] levels, and its shutdown: each has its
+/// serial result, and every task is accounted for.
 pub fn run_random(runtime: Runtime, seed: u64, size: u64) {
     let mut random = Random::new(seed);
     let programs: Vec<_> = (0..8)

@@ -1,8 +1,9 @@
 //! One connection of the load client: requests under way, and the latencies of those that came back.
 //!
-//! The sender notes each request before it writes it; the receiver takes the note when the reply is complete. Replies on one connection come
-//! in the order of the requests, so the notes are a queue. Both ends hold the lock for a few instructions, and both run in the same class, so neither
-//! waits for a thread that is not running.
+//! The sender notes each request before it writes it; the receiver takes the note when the reply is complete.
+//! Replies on one connection come in the order of the requests, so the notes are a queue. Both ends hold the
+//! lock for a few instructions, and both run in the same class, so neither waits for a thread that is not
+//! running.
 //!
 //! Closing wakes the receiver. Only an end that was not announced by [`Connection::close`] is an error.
 

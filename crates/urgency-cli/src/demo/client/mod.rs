@@ -1,18 +1,22 @@
 //! The load client's process.
 //!
-//! A client must not be starved by what it measures: it is a process of its own, of plain threads, raised to the real-time class
-//! SCHED_FIFO where that is permitted (`real_time.rs`). It runs on none of the runtimes that it measures.
+//! A client must not be starved by what it measures: it is a process of its own, of plain threads, raised to
+//! the real-time class SCHED_FIFO where that is permitted (`real_time.rs`). It runs on none of the runtimes
+//! that it measures.
 //!
-//! It is an *open loop*: requests are due at times that do not depend on the answers (`arrivals.rs`), and a latency counts from the time at which
-//! the request was *due*. A server that stalls can therefore neither make the client ask less often nor hide the wait of the requests that could not
-//! be sent meanwhile (coordinated omission).
+//! It is an *open loop*: requests are due at times that do not depend on the answers (`arrivals.rs`), and a
+//! latency counts from the time at which the request was *due*. A server that stalls can therefore neither
+//! make the client ask less often nor hide the wait of the requests that could not be sent meanwhile
+//! (coordinated omission).
 //!
-//! Threads: the main thread sends, over [`CONNECTIONS`] connections in turn; one thread per connection receives (`connection.rs`); one reports.
+//! Threads: the main thread sends, over [`CONNECTIONS`] connections in turn; one thread per connection
+//! receives (`connection.rs`); one reports.
 //!
 //! 1. Connect. Raise the class, so that all threads started from here on inherit it.
 //! 2. For `warm_up_ms` requests are sent and not recorded; then the client says `Begun`.
 //! 3. For `run_ms` requests are recorded; then it says `Sent`.
-//! 4. It waits up to `grace_ms` for the last replies, gives up those that are still missing, closes the connections, and says `Done`.
+//! 4. It waits up to `grace_ms` for the last replies, gives up those that are still missing, closes the
+//!    connections, and says `Done`.
 
 mod arrivals;
 mod connection;

@@ -1,7 +1,9 @@
-//! The real-time class for the load client: SCHED_FIFO, above every normal thread of the machine, so that a reply is seen when it comes and a
-//! request is sent when it is due, however busy the processors are. It needs a privilege (CAP_SYS_NICE, or a limit RLIMIT_RTPRIO above 0).
+//! The real-time class for the load client: SCHED_FIFO, above every normal thread of the machine, so that a
+//! reply is seen when it comes and a request is sent when it is due, however busy the processors are. It
+//! needs a privilege (CAP_SYS_NICE, or a limit RLIMIT_RTPRIO above 0).
 //!
-//! Threads inherit the class of the thread that starts them. The kernel keeps 5 % of each second for everybody else in any case.
+//! Threads inherit the class of the thread that starts them. The kernel keeps 5 % of each second for
+//! everybody else in any case.
 
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,

@@ -1,6 +1,8 @@
-//! Plain threads: one per connection, which blocks in `read`, and one per processor, which computes. The kernel shares the processors among them.
+//! Plain threads: one per connection, which blocks in `read`, and one per processor, which computes. The
+//! kernel shares the processors among them.
 //!
-//! Threads have no `join`, so the compute is the plain recursion for both kinds: the same results, without the cost of forking.
+//! Threads have no `join`, so the compute is the plain recursion for both kinds: the same results, without
+//! the cost of forking.
 
 use super::{Serving, address, cannot_listen};
 use crate::demo::{compute, error::Error, messages::ServerSpec, wire};

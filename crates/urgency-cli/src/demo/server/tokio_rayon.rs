@@ -1,5 +1,5 @@
-//! The usual pair: a Tokio runtime answers, a Rayon pool beside it computes, each with as many threads as there are workers. The kernel shares
-//! the processors between the two.
+//! The usual pair: a Tokio runtime answers, a Rayon pool beside it computes, each with as many threads as
+//! there are workers. The kernel shares the processors between the two.
 
 use super::{Serving, address, cannot_build, cannot_listen};
 use crate::demo::{compute, error::Error, messages::ServerSpec, options::Kind, wire};

@@ -1,5 +1,5 @@
-//! Urgency: one runtime, one set of workers. Requests are async tasks at the level that was asked for, the compute is closures that
-//! `join` at level `Batch`.
+//! Urgency: one runtime, one set of workers. Requests are async tasks at the level that was asked for, the
+//! compute is closures that `join` at level `Batch`.
 
 use super::{Serving, address, cannot_build, cannot_listen};
 use crate::demo::{
@@ -39,7 +39,8 @@ pub fn serve(spec: &ServerSpec) -> Result<impl Serving + use<>, Error> {
         .run(|| TcpListener::bind(address(spec)))
         .map_err(cannot_listen(spec))?;
     let address = listener.local_addr().map_err(cannot_listen(spec))?;
-    // Connections are accepted in time whatever the level of the requests: what is to be seen is how long requests wait.
+    // Connections are accepted in time whatever the level of the requests: what is to be seen is how long
+    // requests wait.
     runtime
         .spawn_at(Interactive, accept(listener, level))
         .detach();

@@ -51,9 +51,10 @@ fn reorderings() -> (usize, u64) {
     (reordered, runtime.stats().total().reliefs)
 }
 
-/// The order within the kernel is exact (see the driver's test). Two threads may come out of the poller at once, each wakes what
-/// it found, and one of them may lose its processor meanwhile; relief runs two tasks at once. So such attempts do not
-/// count: but no other order than the kernel's gives forty tasks exactly in its order, ten times.
+/// The order within the kernel is exact (see the driver's test). Two threads may come out of the poller at
+/// once, each wakes what it found, and one of them may lose its processor meanwhile; relief runs two tasks at
+/// once. So such attempts do not count: but no other order than the kernel's gives forty tasks exactly in its
+/// order, ten times.
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
 fn tasks_run_in_the_order_in_which_their_sockets_became_readable() {

@@ -14,7 +14,8 @@ fn receiver(name: &str) -> (UnixDatagram, unix::SocketAddr, std::path::PathBuf) 
     )
 }
 
-/// Fills the queue of a socket from others, each until its own buffer is full, too. Returns how many datagrams it holds.
+/// Fills the queue of a socket from others, each until its own buffer is full, too. Returns how many
+/// datagrams it holds.
 fn fill(to: &unix::SocketAddr) -> usize {
     let mut sent = 0;
     loop {
