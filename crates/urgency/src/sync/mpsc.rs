@@ -113,7 +113,7 @@ struct Channel<T> {
 
 struct State<T> {
     messages: VecDeque<T>,
-    /// Places with a message, and places that were handed over.
+    /// Places with a message, and places that were handed over; until the channel is closed.
     taken: usize,
     /// A grant is a place; or nothing, if the channel was closed.
     waiting: Lists<(), ()>,
@@ -293,8 +293,8 @@ impl<T> Sender<T> {
         let mut state = self.channel.lock();
         let left = state.waiting.leave(key);
         let next = match left {
-            Left::Granted(()) => state.vacate(),
-            Left::Waiting(..) => None,
+            Left::Granted(()) if !state.closed => state.vacate(),
+            _ => None,
         };
         drop(state);
         drop(left);
