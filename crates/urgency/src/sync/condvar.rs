@@ -1,14 +1,15 @@
 //! `Condvar`: waiting for a change of what a mutex guards.
 //!
 //! A waiter enters the queue of an event before it releases the mutex, so no notification after that release
-//! is missed. When it was notified, it locks again, behind those who wait for the mutex already.
+//! is missed. When it was notified, it locks again, behind those who wait for the mutex already. Until it has the
+//! lock it can do nothing about what it was notified of: if it is dropped before, the notification is *owed* to
+//! the next.
 
-use super::{mutex::MutexGuard, notify::Notify};
-use std::{
-    fmt,
-    future::{Future, poll_fn},
-    pin::pin,
+use super::{
+    mutex::MutexGuard,
+    notify::{Notify, Woken},
 };
+use std::{fmt, future::poll_fn, mem, pin::pin};
 
 /// An event that concerns the data of a [`Mutex`](super::Mutex); see [`mod@crate::sync`] for what holds for
 /// all primitives.
@@ -55,8 +56,8 @@ impl Condvar {
         let mutex = MutexGuard::mutex(&guard);
         let mut notified = pin!(self.event.notified_unremembered());
         let mut guard = Some(guard);
-        poll_fn(|cx| {
-            let polled = notified.as_mut().poll(cx);
+        let woken = poll_fn(|cx| {
+            let polled = notified.poll_woken(cx);
             // In the queue by now.
             if notified.waits() {
                 guard = None;
@@ -65,7 +66,10 @@ impl Condvar {
         })
         .await;
         drop(guard);
-        mutex.lock().await
+        let owed = matches!(woken, Woken::One).then_some(Owed(self));
+        let guard = mutex.lock().await;
+        mem::forget(owed);
+        guard
     }
 
     /// As [`wait`](Self::wait), again and again while `condition` holds of the data.
@@ -106,6 +110,15 @@ impl Condvar {
     /// Wakes all who wait.
     pub fn notify_all(&self) {
         self.event.notify_all();
+    }
+}
+
+/// A notification of one waiter, which goes to the next if it is dropped.
+struct Owed<'a>(&'a Condvar);
+
+impl Drop for Owed<'_> {
+    fn drop(&mut self) {
+        self.0.notify_one();
     }
 }
 

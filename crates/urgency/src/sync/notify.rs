@@ -35,7 +35,7 @@ const CALL: u64 = 4;
 
 /// What woke a waiter.
 #[derive(Clone, Copy, Debug)]
-enum Woken {
+pub(super) enum Woken {
     One,
     All,
 }
@@ -194,10 +194,8 @@ impl Notified<'_> {
         self.key.is_some()
     }
 
-    fn poll_notified(&mut self, cx: &Context<'_>) -> Poll<()> {
-        if self.over {
-            return Poll::Ready(());
-        }
+    /// A poll that says what woke it, to be called until it is ready.
+    pub(super) fn poll_woken(&mut self, cx: &Context<'_>) -> Poll<Woken> {
         let (queue, calls) = (&self.notify.queue, self.calls);
         let take = |word: u64| {
             if word / CALL != calls {
@@ -206,10 +204,19 @@ impl Notified<'_> {
                 (word & STORED != 0).then_some(word & !STORED)
             }
         };
+        let woken_by = |word: u64| {
+            Poll::Ready(if word / CALL != calls {
+                Woken::All
+            } else {
+                Woken::One
+            })
+        };
         if self.key.is_none() {
             std::task::ready!(above::begin(cx));
-            if queue.word() / CALL != calls || queue.update(take).is_ok() {
-                return Poll::Ready(());
+            match queue.update(take) {
+                Ok(word) => return woken_by(word),
+                Err(word) if word / CALL != calls => return Poll::Ready(Woken::All),
+                Err(_) => {}
             }
         }
         let waker = cx.waker().clone();
@@ -217,8 +224,8 @@ impl Notified<'_> {
         let mut queue = queue.lock();
         if self.key.is_none() {
             match queue.claim(take) {
-                Ok(_) => return Poll::Ready(()),
-                Err(word) if word / CALL != calls => return Poll::Ready(()),
+                Ok(word) => return woken_by(word),
+                Err(word) if word / CALL != calls => return Poll::Ready(Woken::All),
                 Err(_) => {}
             }
             self.key = Some(queue.enter(level, (), waker));
@@ -227,7 +234,7 @@ impl Notified<'_> {
         let (granted, unused) = queue.poll(&mut self.key, waker);
         drop(queue);
         drop(unused);
-        granted.map_or(Poll::Pending, |_| Poll::Ready(()))
+        granted.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
@@ -235,8 +242,10 @@ impl Future for Notified<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        std::task::ready!(self.poll_notified(cx));
-        self.over = true;
+        if !self.over {
+            std::task::ready!(self.poll_woken(cx));
+            self.over = true;
+        }
         Poll::Ready(())
     }
 }
