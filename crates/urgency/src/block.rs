@@ -2,7 +2,8 @@
 
 use crate::{
     record::{self, Waits},
-    sched::stack::Stack,
+    sched::{here, run, stack::Stack},
+    task::TaskRef,
 };
 use std::{
     future::Future,
@@ -49,13 +50,18 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
-        crate::sched::run::check(me);
+        run::check(me);
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
         let shared = me.runtime();
         shared.come_in(me);
         waits.during(|| shared.suspend(me));
+        // A thread that the embedder brought would have to run the others on top of this wait, for whose end
+        // they may wait themselves.
+        if here::refill() && me.number().is_none() {
+            shared.give_turn(me);
+        }
         shared.go_on(me);
     }
 }
@@ -93,6 +99,8 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
         while !parked.woken.swap(false, Ordering::AcqRel) {
             thread::park();
         }
+        // In `blocking`, in the middle of a poll.
+        here::refill();
     }
 }
 
@@ -120,6 +128,8 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
         return f();
     };
     let shared = me.runtime();
+    let level = || run::with_current_task(|task| task.map(TaskRef::level));
+    let before = level();
     shared.come_in(me);
     shared.share_all(me);
     shared.release_and_look(me, me.worker());
@@ -128,5 +138,9 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     let result = me.set_aside(|| catch_unwind(AssertUnwindSafe(f)));
     shared.regain(me);
     shared.go_on(me);
+    if level() > before {
+        // It gave back a level that it had inherited, where nobody could tell the stack.
+        run::with_current_task(|task| task.into_iter().for_each(run::lowered));
+    }
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }

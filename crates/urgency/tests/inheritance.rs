@@ -500,3 +500,25 @@ fn a_wait_for_a_guard_of_the_own_task_is_counted() {
         assert!(futures_locks().suspected > before);
     });
 }
+
+#[test]
+fn a_closure_that_gives_a_raised_lock_back_inside_a_blocking_call_is_what_it_was() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        let mutex = Arc::new(Mutex::new(()));
+        let (theirs, holds) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
+        let told = holds.clone();
+        let low = runtime.spawn_fn_at(Low, move || {
+            let guard = theirs.lock_blocking();
+            told.store(true, SeqCst);
+            while current_level() != High.into() {
+                scheduling_point();
+            }
+            urgency::blocking(|| drop(guard));
+            current_level()
+        });
+        until(|| holds.load(SeqCst));
+        urgent(&runtime, &mutex, &Crowd::default()).get().unwrap();
+        assert_eq!(low.get().unwrap(), Low.into());
+    });
+}

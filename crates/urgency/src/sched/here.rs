@@ -79,6 +79,15 @@ pub(crate) fn may_go_on() -> bool {
     })
 }
 
+/// The code on this thread has waited, in the middle of a poll if one runs: the budget begins anew. Whether that
+/// poll had used it up, so that others are to go first.
+pub(crate) fn refill() -> bool {
+    HERE.with(|here| {
+        let polls = matches!(here.polling.get(), Polling::MayDefer | Polling::Deferred);
+        here.budget_left.replace(BUDGET) == 0 && polls
+    })
+}
+
 /// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
 /// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
 #[inline]
