@@ -377,3 +377,70 @@ fn notifying_all_wakes_who_waits_and_who_is_about_to() {
         "one is stored"
     );
 }
+
+#[test]
+fn a_synchronous_wait_inside_a_poll_does_more_operations_than_a_poll_may() {
+    ends(|| {
+        let runtime = runtime(1);
+        let many = async || {
+            let places = Semaphore::new(1);
+            for _ in 0..1000 {
+                drop(places.acquire().await.unwrap());
+            }
+        };
+        let task = runtime.spawn(async move {
+            block_on(many());
+            urgency::blocking(|| block_on(many()));
+        });
+        task.get().unwrap();
+    });
+}
+
+#[test]
+fn a_synchronous_wait_inside_a_poll_lets_its_equals_run() {
+    ends(|| {
+        let gives_way = || {
+            let runtime = runtime(1);
+            let (places, done) = (Semaphore::new(1), Arc::new(AtomicBool::new(false)));
+            let theirs = done.clone();
+            let (start, started) = std::sync::mpsc::channel();
+            let greedy = runtime.spawn(async move {
+                block_on(async {
+                    start.send(()).unwrap();
+                    while !theirs.load(SeqCst) {
+                        drop(places.acquire().await.unwrap());
+                    }
+                });
+            });
+            started.recv().unwrap();
+            let other = runtime.spawn(async move { done.store(true, SeqCst) });
+            all(vec![other, greedy]);
+            runtime.stats().total().reliefs == 0
+        };
+        // Relief comes between if the machine is crowded.
+        assert!((0..20).any(|_| gives_way()));
+    });
+}
+
+#[test]
+fn a_send_that_is_dropped_after_the_channel_was_closed_gives_no_place_back() {
+    let (sender, mut receiver) = mpsc::bounded(1);
+    sender.try_send(0).unwrap();
+    let mut waiting = Box::pin(sender.send(1));
+    assert!(poll(waiting.as_mut()).is_pending());
+    receiver.close();
+    assert_eq!(receiver.try_recv(), Ok(0));
+    drop(waiting);
+
+    let (sender, receiver) = mpsc::bounded(1);
+    sender.try_send(0).unwrap();
+    let mut waiting: Vec<_> = (1..3).map(|n| Box::pin(sender.send(n))).collect();
+    assert!(
+        waiting
+            .iter_mut()
+            .all(|send| poll(send.as_mut()).is_pending())
+    );
+    drop(receiver);
+    drop(waiting);
+    assert!(sender.is_closed());
+}

@@ -9,7 +9,7 @@ use std::{
     pin::{Pin, pin},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     task::{Context, Poll, Waker},
 };
@@ -444,4 +444,97 @@ fn select_takes_the_first_that_is_ready_and_its_code_may_leave_the_function() {
         }
     });
     assert_eq!(waited, 2);
+}
+
+#[test]
+fn a_notification_that_found_its_waiter_before_it_had_the_lock_is_not_lost_with_it() {
+    let (mutex, changed) = (Mutex::new(()), Condvar::new());
+    let wait = || {
+        let mut wait = Box::pin(changed.wait(mutex.try_lock().unwrap()));
+        assert!(poll(wait.as_mut()).is_pending());
+        wait
+    };
+    let (mut a, mut b) = (wait(), wait());
+    let held = mutex.try_lock().unwrap();
+    changed.notify_one();
+    assert!(poll(a.as_mut()).is_pending(), "it waits for the mutex now");
+    drop(a);
+    drop(held);
+    assert!(poll(b.as_mut()).is_ready());
+    drop(b);
+
+    // All were notified: nobody is owed anything.
+    let mut a = wait();
+    let held = mutex.try_lock().unwrap();
+    changed.notify_all();
+    assert!(poll(a.as_mut()).is_pending());
+    drop(held);
+    let mut late = wait();
+    drop(a);
+    assert!(poll(late.as_mut()).is_pending());
+}
+
+/// A task that does so without end lets its equals run, at the suspensions that it owes them.
+fn lets_its_equals_run<F>(step: impl Fn() -> F + Send + Sync + 'static)
+where
+    F: Future<Output = ()> + Send,
+{
+    let step = Arc::new(step);
+    ends(move || {
+        let gives_way = || {
+            let runtime = runtime(1);
+            let (step, done) = (step.clone(), Arc::new(AtomicBool::new(false)));
+            let theirs = done.clone();
+            let (start, started) = std::sync::mpsc::channel();
+            let greedy = runtime.spawn(async move {
+                start.send(()).unwrap();
+                while !theirs.load(SeqCst) {
+                    step().await;
+                }
+            });
+            started.recv().unwrap();
+            let other = runtime.spawn(async move { done.store(true, SeqCst) });
+            other.get().unwrap();
+            greedy.get().unwrap();
+            runtime.stats().total().reliefs == 0
+        };
+        // Relief comes between if the machine is crowded.
+        assert!((0..20).any(|_| gives_way()));
+    });
+}
+
+#[test]
+fn a_watch_a_promise_and_a_barrier_that_need_not_wait_let_equals_run() {
+    let (sender, receiver) = watch::channel(0);
+    let sender = Arc::new(sender);
+    lets_its_equals_run(move || {
+        let (sender, mut receiver) = (sender.clone(), receiver.clone());
+        async move {
+            sender.send(1).unwrap();
+            receiver.changed().await.unwrap();
+        }
+    });
+    let (_sender, receiver) = watch::channel(0);
+    lets_its_equals_run(move || {
+        let mut receiver = receiver.clone();
+        async move { assert!(receiver.wait_for(|_| true).await.is_ok()) }
+    });
+    let (sender, _) = watch::channel(0);
+    let sender = Arc::new(sender);
+    lets_its_equals_run(move || {
+        let sender = sender.clone();
+        async move { sender.closed().await }
+    });
+    let (filler, promise) = promise::promise();
+    filler.fill(1);
+    let theirs = promise.clone();
+    lets_its_equals_run(move || {
+        let promise = theirs.clone();
+        async move { assert_eq!(promise.wait().await, Ok(&1)) }
+    });
+    let barrier = Arc::new(Barrier::new(1));
+    lets_its_equals_run(move || {
+        let barrier = barrier.clone();
+        async move { assert!(barrier.wait().await) }
+    });
 }

@@ -4,7 +4,10 @@
 //! the round and notifies all. Whoever is dropped while it waits takes its arrival back, so a round never
 //! ends with too few.
 
-use super::notify::{Notified, Notify};
+use super::{
+    above,
+    notify::{Notified, Notify},
+};
 use crate::facade::{Mutex, MutexGuard};
 use std::{
     fmt,
@@ -97,6 +100,7 @@ impl Future for BarrierWait<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
         let barrier = self.barrier;
         if self.waiting.is_none() {
+            std::task::ready!(above::begin(cx));
             // Made before the look at the state: the end of the round is not missed.
             let passed = barrier.passed.notified();
             let mut state = barrier.lock();

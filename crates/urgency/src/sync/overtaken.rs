@@ -1,4 +1,4 @@
-//! The account of tasks that wait for what they hold themselves: see raw.rs, step 5.
+//! The account of tasks that wait for what they hold themselves: see raw.rs, step 7.
 
 use std::{
     panic::Location,

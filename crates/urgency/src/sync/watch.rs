@@ -8,11 +8,13 @@
 //! and lets readers hold up the writer.
 
 use super::{
+    above,
     error::{RecvError, SendError},
     notify::Notify,
 };
 use std::{
     fmt,
+    future::poll_fn,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -25,7 +27,7 @@ const NEXT: u64 = 2;
 
 struct Place<T> {
     value: Mutex<Arc<T>>,
-    /// Changed under the lock of `value`.
+    /// Changed under the lock of `value`, but for `ENDED`, after which nobody is left who could change anything.
     version: AtomicU64,
     senders: AtomicUsize,
     receivers: AtomicUsize,
@@ -160,6 +162,7 @@ impl<T> Sender<T> {
 
     /// Waits until there is no receiver.
     pub async fn closed(&self) {
+        poll_fn(|cx| above::begin(cx)).await;
         loop {
             let abandoned = self.place.abandoned.notified();
             if self.receiver_count() == 0 {
@@ -240,6 +243,7 @@ impl<T> Receiver<T> {
     ///
     /// A value counts as seen only if the future was ready.
     pub async fn changed(&mut self) -> Result<Arc<T>, RecvError> {
+        poll_fn(|cx| above::begin(cx)).await;
         loop {
             let changed = self.place.changed.notified();
             if self.has_changed()? {
@@ -263,6 +267,7 @@ impl<T> Receiver<T> {
         &mut self,
         mut condition: impl FnMut(&T) -> bool,
     ) -> Result<Arc<T>, RecvError> {
+        poll_fn(|cx| above::begin(cx)).await;
         let mut value = self.latest_seen();
         while !condition(&value) {
             value = self.changed().await?;
