@@ -445,7 +445,8 @@ fn timers_fire_beside_endless_loops_at_a_lower_level() {
                 .collect();
             assert_eq!(ticks.get().unwrap(), 50);
             let total = runtime.stats().total();
-            assert!(total.promotions >= 1, "{total:?}");
+            // A loop that relief was faster with has no worker to lend.
+            assert!(total.promotions + total.reliefs >= 1, "{total:?}");
             stop.store(true, Relaxed);
             for handle in loops {
                 handle.get().unwrap();
@@ -485,7 +486,7 @@ fn a_socket_is_served_beside_endless_loops_at_a_lower_level() {
         drop(client);
         assert_eq!(server.get().unwrap(), 100);
         let total = runtime.stats().total();
-        assert!(total.promotions >= 1, "{total:?}");
+        assert!(total.promotions + total.reliefs >= 1, "{total:?}");
         stop.store(true, Relaxed);
         for handle in loops {
             handle.get().unwrap();
