@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Address and leak sanitizer over the library's tests, on the stable toolchain.
+# Address sanitizer, without leaks, over the library's tests, on the stable toolchain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS="detect_leaks=0"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Formatting, lints, documentation links, and scripts that must not promise what is not there.
+# Formatting, the width of comments, lints, and links in the documentation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
 cargo fmt --all --check
 # What rustfmt leaves alone: a comment's line, unless it is a table's, has at most 120 characters.
 if grep -rnP --include='*.rs' '^(?=.{121,}$)\s*//[/!]? [^|]' crates bench examples-external; then
-    echo "wrap these comments at 110 characters" >&2
+    echo "wrap these comments: more than 120 characters" >&2
     exit 1
 fi
 cargo clippy --workspace --all-targets --locked -- -D warnings

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library compiles with the oldest Rust that Cargo.toml states. Installs that toolchain if rustup is there.
+# The workspace compiles with the oldest Rust that Cargo.toml states. Installs that toolchain if rustup is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -8,4 +8,5 @@ if ! command -v rustup >/dev/null; then
     exit 0
 fi
 rustup toolchain list | grep -q "^$oldest" || rustup toolchain install "$oldest" --profile minimal
+cargo "+$oldest" check --workspace --locked
 cargo "+$oldest" check -p urgency --all-features --locked

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! rayon's parallel iterators, and every crate that uses rayon, run on Urgency: with levels, preemptible, and without
-//! wasting a core while they wait. Nothing else changes for them.
+//! wasting a core while they wait. Their code need not change; see "What differs from rayon".
 //!
 //! # What maps to what
 //!

@@ -42,6 +42,8 @@
 //! No `syn`, no `quote`: the grammar is six lines, and every program that has levels would wait for
 //! those crates to build.
 
+#![forbid(unsafe_code)]
+
 use proc_macro::TokenStream;
 
 mod error;

@@ -12,8 +12,6 @@
 //! - `tokio-driver`: `tokio_driver::TokioDriver`, a way in for crates that ask for a Tokio runtime, and what
 //!   bypasses the levels there.
 //!
-//! Streams of listeners: [`urgency::net::Incoming`] is a `futures_core::Stream`.
-//!
 //! ```
 //! use axum::{Router, routing::get};
 //! use urgency::net::TcpListener;
@@ -26,6 +24,19 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! `examples/ctrl_c.rs` makes `stop` of a signal, `examples/levels.rs` serves two kinds of requests.
+//!
+//! # What it does not do
+//!
+//! - It limits neither the size of a request nor the time of a handler; tower and axum have layers for both. Its own
+//!   limits are those on connections, on idle ones and on the end ([`Serve`]), and those of [`level`].
+//! - It knows no signals: [`Serve::until`] takes any future.
+//! - TLS is rustls with *ring*. Certificates are the program's to load; a listener keeps those it began with.
+//! - HTTP/3: `quic` is a runtime for quinn, not a server.
+//! - It logs nothing. What went wrong on connections is counted in [`Served`].
+
+#![deny(unsafe_code)]
 
 #[cfg(feature = "client")]
 pub mod client;

@@ -1,7 +1,7 @@
 //! Records a small server under load, and prints it as a computation for the simulator.
 //!
 //! ```text
-//! cargo run --release --example record > trace.json
+//! cargo run --release -p urgency --example record > trace.json
 //! urgency sim --trace trace.json --workers 8 --costs measured
 //! ```
 //!

@@ -5,7 +5,7 @@
 //! worker, and the handle is awaited across.
 //!
 //! ```text
-//! cargo run --release --example stages
+//! cargo run --release -p urgency --example stages
 //! ```
 
 use urgency::{

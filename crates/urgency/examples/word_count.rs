@@ -1,6 +1,6 @@
 //! Counts the words of many files in parallel: a scope reads them, `join` merges the counts.
 //!
-//! `cargo run --release --example word_count [FILE...]`; without a file, this library's own sources.
+//! `cargo run --release -p urgency --example word_count [FILE...]`; without a file, this library's own sources.
 use std::{
     collections::HashMap,
     env, fs, io,

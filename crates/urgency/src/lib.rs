@@ -1,7 +1,7 @@
 //! Urgency: a task runtime in which urgent work goes first.
 //!
 //! One scheduler runs async tasks, fork-join compute and blocking code on the same cores. The program says
-//! how urgent each piece of work is; the runtime does the rest. There is nothing to tune.
+//! how urgent each piece of work is; the runtime does the rest. Nothing has to be tuned.
 //!
 //! ```
 //! use urgency::{Runtime, join};
@@ -86,7 +86,8 @@
 //! - `tokio-io`: the streams of [`net`] implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates that
 //!   are written against these traits (`tokio-rustls`, `tokio-util`'s codecs, `tokio-tungstenite`) take them as
 //!   they are. It brings Tokio's traits; nothing of its runtime is built.
-//! - `stream`: [`net::Incoming`] is a `futures_core::Stream`.
+//! - `stream`: [`net::Incoming`], that of a [`net::UnixListener`], and [`sync::mpsc::Receiver`] are a
+//!   `futures_core::Stream`.
 //!
 //! # Guarantees
 //!
@@ -112,7 +113,7 @@
 //! 7. *No inversion.* A wait for less urgent work is refused, by the compiler
 //!    (`priority_inversions_and_bad_orders_do_not_compile_and_say_why`) or at run time
 //!    (`waiting_for_less_urgent_work_is_an_error_that_names_both_levels`).
-//! 8. *Cancelling loses no bytes.* `reads_that_are_cancelled_all_the_time_lose_no_byte`,
+//! 8. *Cancelling one operation loses no bytes* (`read_exact` and `write_all` are several). `reads_that_are_cancelled_all_the_time_lose_no_byte`,
 //!    `a_started_read_that_is_dropped_gives_its_bytes_back`.
 //! 9. *Panics are data.* A panic is resumed in whoever waits, and harms nobody else:
 //!    `a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_on`.
@@ -163,6 +164,9 @@
 //! The figures are from the 2-core virtual machine on which Urgency is developed. `bench/` measures them and
 //! more; [`Runtime::stats`] tells what a program does with them.
 #![cfg_attr(urgency_loom, allow(dead_code, unused_imports, missing_docs))]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("urgency runs on Linux only: its poller is made of epoll, eventfd and timerfd");
 
 #[cfg(not(urgency_loom))]
 mod account;

@@ -13,7 +13,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use urgency::{Handle, Runtime, join};
+use urgency::{Handle, Runtime, join, life::try_admit, spawn_at, sync::oneshot};
 
 urgency::levels! { pub App: Urgent > Batch }
 
@@ -172,5 +172,41 @@ fn the_latency_histogram_counts_what_starts_and_what_goes_on() {
         tell.send(()).unwrap();
         handle.get().unwrap();
         assert_eq!(counted(), 3);
+    });
+}
+
+/// A task that only waits is woken, which is no scheduling point. So it is the spawn that lets it run.
+#[test]
+fn every_way_to_spawn_on_a_runtime_is_a_scheduling_point() {
+    type Way = fn(&Runtime);
+    let ways: [(&str, Way); 6] = [
+        ("spawn", |on| on.spawn(async {}).detach()),
+        ("spawn_at", |on| on.spawn_at(Batch, async {}).detach()),
+        ("spawn_fn", |on| on.spawn_fn(|| ()).detach()),
+        ("spawn_fn_at", |on| on.spawn_fn_at(Batch, || ()).detach()),
+        ("an admission's spawn", |_| {
+            try_admit(Batch).unwrap().spawn(async {}).detach()
+        }),
+        ("an admission's spawn_fn", |_| {
+            try_admit(Batch).unwrap().spawn_fn(|| ()).detach()
+        }),
+    ];
+    ends(move || {
+        let runtime = with_levels::<App>(1);
+        runtime.run_at(Batch, || {
+            for (name, way) in ways {
+                let (wake, woken) = oneshot::channel();
+                let ran = Arc::new(AtomicBool::new(false));
+                let says = ran.clone();
+                let urgent = spawn_at(Urgent, async move {
+                    woken.await.unwrap();
+                    says.store(true, SeqCst);
+                });
+                wake.send(()).unwrap();
+                way(&runtime);
+                assert!(ran.load(SeqCst), "{name}");
+                urgent.detach();
+            }
+        });
     });
 }

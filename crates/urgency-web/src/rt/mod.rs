@@ -9,6 +9,10 @@
 //! With these three every builder of hyper works: HTTP/1 and HTTP/2, servers and clients.
 
 mod executor;
+#[allow(
+    unsafe_code,
+    reason = "hyper's buffers are filled before they are initialised"
+)]
 mod io;
 mod timer;
 

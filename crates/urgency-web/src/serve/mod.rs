@@ -96,7 +96,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Plain 
 /// let listener = TcpListener::bind("127.0.0.1:0")?;
 /// let router = Router::new().route("/", get(|| async { "hello" }));
 /// let served = urgency::block_on(async {
-///     serve(listener, router).until(async { /* ctrl-c */ }).await
+///     // Ready at once here; `examples/ctrl_c.rs` has one that waits for a signal.
+///     serve(listener, router).until(async {}).await
 /// })?;
 /// assert_eq!((served.accepted, served.left), (0, 0));
 /// # Ok(())

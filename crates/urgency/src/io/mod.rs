@@ -6,7 +6,7 @@
 //!
 //! From the bottom up:
 //!
-//! - `poller`: the kernel's interface, one file per operating system.
+//! - `poller`: the kernel's interface, that of Linux.
 //! - `slab`: keys that are never valid twice.
 //! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
 //! - `source`: a descriptor's two directions and its registration.

@@ -35,7 +35,8 @@
 //! hand-written implementations of [`AtLeast`], and a `cx` borrowed into [`Level::run_on`] at another
 //! level. There a priority inversion is a typed error ([`WaitErrorKind`](crate::WaitErrorKind)).
 //!
-//! Not covered by either: waiting that is not for a handle (a channel, a lock).
+//! Not covered by either: waiting that is not for a handle (a channel, a foreign lock). A
+//! [`sync::Mutex`](crate::sync::Mutex) lends its holder the waiter's level instead.
 //!
 //! # Where this comes from
 //!

@@ -13,6 +13,7 @@ use crate::{
     Handle, LevelId,
     runtime::{current, rank_on, spawn_fn_on, spawn_on},
     sched::shared::Shared,
+    scheduling_point,
     sync::{Permit, Semaphore},
 };
 use std::{
@@ -101,7 +102,9 @@ impl Admission {
         F::Output: Send + 'static,
     {
         let held = Held::new(future, self.permit);
-        spawn_on(&self.shared, self.level, held.run())
+        let handle = spawn_on(&self.shared, self.level, held.run());
+        scheduling_point();
+        handle
     }
 
     /// As [`spawn`](Self::spawn), for a closure.
@@ -111,7 +114,9 @@ impl Admission {
         T: Send + 'static,
     {
         let held = Held::new(closure, self.permit);
-        spawn_fn_on(&self.shared, self.level, move || held.call())
+        let handle = spawn_fn_on(&self.shared, self.level, move || held.call());
+        scheduling_point();
+        handle
     }
 }
 

@@ -15,9 +15,10 @@
 //! # Cancelling is cheap, on purpose
 //!
 //! Under overload cancellations come in waves, and a wave must make room instead of more work (Dissertation,
-//! 4.4.7). Here a cancellation makes no allocation, starts no thread and blocks nobody: a flag is set, and
-//! the task is queued once, at its own level, to be dropped. A task that waits to run already is not even
-//! queued again. A signal for many is one walk over those who listen, without recursion. The test
+//! 4.4.7). Here the cancellation of a task makes no allocation, starts no thread and blocks nobody: a flag is
+//! set, and the task is queued once, at its own level, to be dropped. A task that waits to run already is not
+//! even queued again. A token's is one walk over those who listen, without recursion; it needs a list of the
+//! tokens below. The test
 //! `a_wave_of_cancellations_under_overload_makes_room_at_once` counts it; `bench`'s `cancel-wave` measures
 //! it.
 

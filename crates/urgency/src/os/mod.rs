@@ -1,4 +1,5 @@
-//! What differs between operating systems and processors, and nothing else.
+//! The processor's clock, thread ids and scheduling classes. The poller (in `io/`) and the barrier (in
+//! `fork/`) are the other two that know the system.
 
 pub(crate) mod clock;
 pub(crate) mod thread;

@@ -22,6 +22,7 @@ use crate::{
         shared::Shared,
         shutdown::{Report, Shutdown},
     },
+    scheduling_point,
     task::Handle,
 };
 use std::{
@@ -79,7 +80,9 @@ impl Runtime {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        spawn_on(&self.shared, level_on(&self.shared), future)
+        let handle = spawn_on(&self.shared, level_on(&self.shared), future);
+        scheduling_point();
+        handle
     }
 
     /// As [`spawn_at`](crate::spawn_at), on this runtime.
@@ -89,7 +92,9 @@ impl Runtime {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        spawn_on(&self.shared, rank_on(&self.shared, level.into()), future)
+        let handle = spawn_on(&self.shared, rank_on(&self.shared, level.into()), future);
+        scheduling_point();
+        handle
     }
 
     /// As [`spawn_fn`](crate::spawn_fn), on this runtime; from outside at its least urgent level.
@@ -98,7 +103,9 @@ impl Runtime {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        spawn_fn_on(&self.shared, level_on(&self.shared), closure)
+        let handle = spawn_fn_on(&self.shared, level_on(&self.shared), closure);
+        scheduling_point();
+        handle
     }
 
     /// As [`spawn_fn_at`](crate::spawn_fn_at), on this runtime.
@@ -108,7 +115,9 @@ impl Runtime {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        spawn_fn_on(&self.shared, rank_on(&self.shared, level.into()), closure)
+        let handle = spawn_fn_on(&self.shared, rank_on(&self.shared, level.into()), closure);
+        scheduling_point();
+        handle
     }
 
     /// Runs `closure` on the calling thread as a stack of this runtime, at its least urgent level:
