@@ -51,8 +51,14 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
     let mut future = pin!(future);
     loop {
         run::check(me);
+        let waits_before = me.waits();
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
+        }
+        if me.waits() != waits_before {
+            // All waits of a stack share one token. One inside of the poll may have consumed the wake-up
+            // that was meant for this future.
+            continue;
         }
         let shared = me.runtime();
         shared.come_in(me);
@@ -96,11 +102,10 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
+        here::may_wait();
         while !parked.woken.swap(false, Ordering::AcqRel) {
             thread::park();
         }
-        // In `blocking`, in the middle of a poll.
-        here::refill();
     }
 }
 
@@ -135,7 +140,7 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     shared.release_and_look(me, me.worker());
     // Meanwhile the stack is inside the scheduler, without a worker: nobody can take one from it, and what
     // `f` forks goes to a stack of its own.
-    let result = me.set_aside(|| catch_unwind(AssertUnwindSafe(f)));
+    let result = me.set_aside(|| here::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
     shared.regain(me);
     shared.go_on(me);
     if level() > before {

@@ -81,9 +81,7 @@ impl Future for YieldNow {
             return Poll::Ready(());
         }
         self.has_yielded = true;
-        if self.is_far {
-            arrival::yields_far();
-        }
+        arrival::yields(self.is_far);
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -247,11 +247,16 @@ fn a_free_worker_gets_the_later_half_of_a_loop_that_runs_already() {
 #[test]
 fn a_loop_that_nobody_wants_a_part_of_forks_nothing() {
     let runtime = Runtime::builder().workers(1).build().unwrap();
-    let sum = runtime.run(|| par::reduce(0..1_000_000u64, |n| n, |a, b| a + b));
-    assert_eq!(sum, Some(499_999_500_000));
-    let stats = runtime.stats();
-    assert_eq!(stats.levels[0].total.steals, 0);
-    assert_eq!(stats.levels[0].total.jobs, 0);
+    let parts = AtomicUsize::new(0);
+    let sum = runtime.run(|| {
+        let start = || {
+            parts.fetch_add(1, SeqCst);
+            0
+        };
+        par::fold(0..1_000_000u64, start, |a, n| a + n, |a, b| a + b)
+    });
+    assert_eq!(sum, 499_999_500_000);
+    assert_eq!(parts.load(SeqCst), 1);
 }
 
 #[test]

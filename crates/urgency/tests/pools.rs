@@ -5,7 +5,7 @@ mod common;
 #[path = "common/program.rs"]
 mod program;
 
-use common::{Random, ends, fib, quiet};
+use common::{Random, ends, quiet};
 use program::run_random;
 use std::sync::{
     Arc, Mutex,
@@ -262,20 +262,33 @@ fn a_bounded_queue_makes_its_spawner_wait_and_all_is_run() {
 fn levels_have_kinds_of_their_own() {
     ends(|| {
         let runtime = Runtime::builder()
-            .workers(2)
+            .workers(1)
             .levels::<Two>()
             .pool(named("lifo"))
             .pool_at(Upper, Kind::Aging)
             .build()
             .unwrap();
-        let sum: u64 = (0..50u64)
-            .map(|n| {
-                let above = runtime.spawn_at(Upper, async move { fib(10) + n });
-                let below = runtime.spawn_fn_at(Lower, move || fib(12) + n);
-                above.get().unwrap() + below.get().unwrap()
-            })
-            .sum();
-        assert_eq!(sum, 50 * (55 + 144) + 2 * 1225);
+        let order = |level: LevelId| loop {
+            let before = runtime.stats().total().reliefs;
+            let ran = Arc::new(Mutex::new(Vec::new()));
+            let theirs = ran.clone();
+            let spawner = runtime.spawn_fn_at(level, move || {
+                let spawn = |i| {
+                    let ran = theirs.clone();
+                    urgency::spawn(async move { ran.lock().unwrap().push(i) })
+                };
+                (0..8).map(spawn).collect::<Vec<_>>()
+            });
+            for handle in spawner.get().unwrap() {
+                handle.get().unwrap();
+            }
+            // As in `order`.
+            if runtime.stats().total().reliefs == before {
+                return Arc::into_inner(ran).unwrap().into_inner().unwrap();
+            }
+        };
+        assert_eq!(order(Upper.into()), (0..8).collect::<Vec<_>>());
+        assert_eq!(order(Lower.into()), (0..8).rev().collect::<Vec<_>>());
     });
 }
 

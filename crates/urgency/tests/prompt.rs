@@ -430,3 +430,19 @@ fn where_the_real_time_class_is_refused_no_thread_is_in_it_and_that_is_said() {
         drop(waits);
     });
 }
+
+#[test]
+fn a_stack_that_gives_way_runs_nothing_less_urgent() {
+    use urgency::embed::{self, Host};
+    ends(|| {
+        let builder = Runtime::builder().workers(1).levels::<App>();
+        let runtime = builder.brought_threads().build().unwrap();
+        Host::of_at(&runtime, Interactive).stay(0);
+        let ran = Arc::new(AtomicBool::new(false));
+        let runs = ran.clone();
+        let below = runtime.spawn_at(Batch, async move { runs.store(true, Relaxed) });
+        assert_eq!(embed::give_way(), Some(false));
+        assert!(!ran.load(Relaxed));
+        below.cancel();
+    });
+}

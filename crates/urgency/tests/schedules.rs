@@ -239,6 +239,56 @@ fn a_schedule_can_be_exchanged_while_the_runtime_runs() {
 }
 
 #[test]
+fn after_rounds_a_level_with_workers_of_its_own_has_them_whatever_was_ahead_of_it() {
+    ends(|| {
+        let runtime = two(1, Criterion::from_shares(&[0.5, 0.5]).unwrap());
+        let stop = Arc::new(AtomicBool::new(false));
+        // In turns, so that the other level is ahead for want of work.
+        let below = [
+            endless(&runtime, Lower, &stop),
+            endless(&runtime, Lower, &stop),
+        ];
+        reaches(&below[0], 1000);
+        let shares = FixedShares::of_workers(&[0, 1], Otherwise::Donate);
+        runtime.set_schedule(shares).unwrap();
+        endless(&runtime, Upper, &stop);
+        let either = || below[0].load(Relaxed) + below[1].load(Relaxed);
+        let before = either();
+        while either() < before + 1000 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn a_worker_that_a_new_schedule_frees_gets_the_private_jobs_of_what_runs() {
+    ends(|| {
+        let runtime = two(2, stages(&[1, 1]));
+        let (stop, turns) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let (stops, counts) = (stop.clone(), turns.clone());
+        let forks = runtime.spawn_fn_at(Lower, move || {
+            // Goes on by a direct delivery: its level shows no work.
+            urgency::block_on(urgency::time::sleep(Duration::from_millis(1)));
+            while !stops.load(Relaxed) {
+                fib(10);
+                counts.fetch_add(1, Relaxed);
+            }
+        });
+        reaches(&turns, 100);
+        runtime.set_schedule(Schedule::Prompt).unwrap();
+        while runtime.stats().total().steals == 0 {
+            reaches(&turns, 1);
+        }
+        stop.store(true, Relaxed);
+        forks.get().unwrap();
+    });
+}
+
+#[test]
 fn schedules_that_do_not_fit_are_named() {
     let build = |workers, schedule: Schedule| {
         let builder = Runtime::builder().workers(workers).levels::<Two>();

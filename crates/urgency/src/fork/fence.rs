@@ -8,8 +8,7 @@
 //!
 //! Where `membarrier` is missing (old kernels, some sandboxes, other systems), [`heavy`] says so and
 //! thieves never raise a split themselves: they wait for the owner's next scheduling point. So the
-//! owner's path needs no run-time switch. Under loom, miri and thread sanitizer both sides use a
-//! real fence.
+//! owner's path needs no run-time switch. Under loom and miri both sides use a real fence.
 
 #[cfg(any(urgency_loom, miri))]
 use crate::facade::atomic::{Ordering, fence};

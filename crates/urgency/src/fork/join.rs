@@ -22,6 +22,7 @@ use crate::{
         run::{self, check},
         stack::Stack,
     },
+    task::{caught, discard_payload},
 };
 use std::{
     hint,
@@ -187,13 +188,19 @@ where
         // SAFETY: just popped as ours. A panic of its call or drop must not leave the frame early: it is
         // caught and dropped, the first panic is the one that counts.
         let unstarted = unsafe { job.take_closure() };
-        let _ = catch_unwind(AssertUnwindSafe(|| {
+        let second = caught(|| {
             if RUN_B {
                 unstarted(false);
             }
-        }));
+        });
+        if let Some(payload) = second {
+            discard_payload(payload);
+        }
     } else {
-        let _ = await_stolen(me, job);
+        let result = await_stolen(me, job);
+        if let Some(payload) = caught(|| drop(result)) {
+            discard_payload(payload);
+        }
     }
     resume_unwind(panic)
 }
@@ -206,7 +213,7 @@ where
     B: FnOnce(bool) -> RB + Send,
     RB: Send,
 {
-    let per_nanosecond = clock::ticks_per_nanosecond_cached();
+    let per_nanosecond = clock::ticks_per_nanosecond();
     let (spin, spin_if_wanted) = (SPIN * per_nanosecond, SPIN_IF_WANTED * per_nanosecond);
     let mut since = clock::now();
     let mut turns = 0u32;

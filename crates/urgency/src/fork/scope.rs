@@ -27,6 +27,7 @@ use crate::{
         run::{self, check},
         stack::Stack,
     },
+    task::discard_payload,
 };
 use std::{
     cell::Cell,
@@ -196,8 +197,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Waits until all children that were spawned so far have ended.
     ///
     /// Called by a child, or on another thread than the one that opened the scope, it would wait for the
-    /// caller itself and therefore does nothing. Nor does it where something that began inside the scope is
-    /// not over: in a closure of a `join`, or in an inner scope.
+    /// caller itself and therefore does nothing. It may do nothing, too, where something that began inside the
+    /// scope is not over: in a closure of a `join`, or in an inner scope.
     ///
     /// # Panics
     ///
@@ -288,6 +289,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             if first.is_none() {
                 *first = Some(panic);
                 self.panicked.store(true, Ordering::Release);
+            } else {
+                drop(first);
+                // A child ends without unwinding, whatever its payload does.
+                discard_payload(panic);
             }
         }
     }

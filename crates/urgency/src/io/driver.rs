@@ -33,7 +33,10 @@ use super::{
     slab::Slab,
     source::Directions,
 };
-use crate::time::timers::{TimerKey, Timers};
+use crate::{
+    task::discard_payload,
+    time::timers::{TimerKey, Timers},
+};
 use rustix::fd::BorrowedFd;
 use std::{
     fmt, io,
@@ -373,8 +376,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn wake_all(ready: &mut Vec<Waker>) {
     for waker in ready.drain(..) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            // Dropping a payload may panic as well.
-            std::mem::forget(panic);
+            discard_payload(panic);
         }
     }
 }

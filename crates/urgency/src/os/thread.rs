@@ -156,8 +156,13 @@ mod imp {
         })
     }
 
+    /// `false`: not permitted, or the program has put the thread into another class than the usual one, where
+    /// nobody would put it back.
     pub(crate) fn demote(tid: i32) -> bool {
-        can_demote() && set_class(tid, libc::SCHED_IDLE)
+        // SAFETY: a plain number in, a plain number out.
+        let class = unsafe { libc::sched_getscheduler(tid) };
+        let is_ours = class == libc::SCHED_OTHER || class == libc::SCHED_IDLE;
+        can_demote() && is_ours && set_class(tid, libc::SCHED_IDLE)
     }
 
     pub(crate) fn promote(tid: i32) {

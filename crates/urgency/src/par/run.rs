@@ -60,7 +60,7 @@ fn blocks<I: Items, S: Sink<I::Item>>(
     mut sink: S,
     mut grain: usize,
 ) -> S::Out {
-    let per_nanosecond = clock::ticks_per_nanosecond_cached();
+    let per_nanosecond = clock::ticks_per_nanosecond();
     let (short, long) = (
         (SHORT * per_nanosecond) as u64,
         (LONG * per_nanosecond) as u64,

@@ -151,7 +151,8 @@ impl Builder {
     }
 
     /// The names of the runtime's threads: `name` gets the number of the thread, counted from 0 in the order
-    /// in which they are made. The default is `urgency` for all.
+    /// in which they are made. The default is `urgency` for all; a thread whose name would contain a NUL, or for
+    /// which `name` panics, has that, too.
     pub fn thread_name(mut self, name: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
         self.threads.name = Some(Arc::new(name));
         self

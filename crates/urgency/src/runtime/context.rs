@@ -6,7 +6,7 @@ use crate::{
     io::driver::Driver,
     level::WrongOrder,
     record,
-    sched::{run, shared::Shared, stack::Stack},
+    sched::{here, run, shared::Shared, stack::Stack},
     task::{self, Handle, TaskId, TaskRef, WaitError, WaitErrorKind},
 };
 use std::{
@@ -122,15 +122,19 @@ pub(super) fn as_guest_of<R>(
         // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
         return crate::blocking(|| as_guest_of(shared, level, f));
     }
-    let me = shared.enter_guest(level);
-    let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
-    // Children of a scope that was opened on another stack: nobody else would ever run them.
-    run::run_pushed_above(&me, 0);
-    shared.leave_guest(me);
-    // SAFETY: as above; null if the thread was a plain one.
-    if let Some(outer) = unsafe { outer.as_ref() } {
-        outer.bind();
-    }
+    here::may_wait();
+    let result = here::outside_poll(|| {
+        let me = shared.enter_guest(level);
+        let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
+        // Children of a scope that was opened on another stack: nobody else would ever run them.
+        run::run_pushed_above(&me, 0);
+        shared.leave_guest(me);
+        // SAFETY: as above; null if the thread was a plain one.
+        if let Some(outer) = unsafe { outer.as_ref() } {
+            outer.bind();
+        }
+        result
+    });
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 

@@ -13,13 +13,14 @@ use std::cell::Cell;
 use urgency_policy::pool::Arrival;
 
 thread_local! {
-    /// The poll on this thread yields until something else has happened.
+    /// The poll on this thread that yielded last does so until something else has happened.
     static FAR: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The poll on the calling thread is about to yield, in the far form.
-pub(crate) fn yields_far() {
-    FAR.set(true);
+/// The poll on the calling thread is about to yield, perhaps in the far form. (Nobody asks after a poll that ends
+/// all the same, or a yield that is not a task's.)
+pub(crate) fn yields(is_far: bool) {
+    FAR.set(is_far);
 }
 
 impl Shared {
@@ -52,7 +53,7 @@ impl Shared {
         arrival: Arrival,
         entry: Entry,
     ) {
-        Stack::with_current(|me| {
+        Stack::with_own(|me| {
             let me = me.filter(|me| std::ptr::eq(me.runtime(), self));
             let at = me.and_then(Stack::last_worker).map(|worker| worker.id);
             let waits = queues.push(at, arrival, entry);

@@ -120,8 +120,10 @@ impl Attention {
     #[inline]
     pub(crate) fn enter(&self) -> Entered {
         let old = self.word.swap(BUSY, Ordering::SeqCst);
-        debug_assert_eq!(old & BUSY, 0, "a stack entered the scheduler twice");
-        if old & TAKEN != 0 {
+        if old & (TAKEN | BUSY) != 0 {
+            if old & BUSY != 0 {
+                entered_twice();
+            }
             Entered::Taken
         } else if self.room.load(Ordering::Relaxed) != 0
             || self.requests.load(Ordering::Relaxed) == 0
@@ -235,6 +237,14 @@ impl Attention {
             }
         }
     }
+}
+
+/// The scheduler called code of the program's without setting the stack aside, and that has come here. Both would
+/// go on with the same worker; and nothing may unwind through the scheduler.
+#[cold]
+fn entered_twice() -> ! {
+    eprintln!("urgency: a bug of the runtime: a stack entered the scheduler twice");
+    std::process::abort()
 }
 
 #[cfg(all(test, urgency_loom))]

@@ -158,6 +158,7 @@ impl Shared {
                 _ => state.schedule.seat(worker.id, count, levels),
             };
             worker.set_seat(seat);
+            worker.set_ahead(0);
             worker.seated_at().store(0, Ordering::Relaxed);
         }
         drop(state);
@@ -178,11 +179,12 @@ impl Shared {
         if self.alert_drawn() != 0 {
             self.start_idle();
         }
+        self.show_jobs_to_idle();
     }
 
     /// Alerts whoever is busy where its new seat does not keep it. Returns the levels with work, ordered after the
     /// seats.
-    fn alert_drawn(&self) -> u64 {
+    pub(super) fn alert_drawn(&self) -> u64 {
         let levels = self.ready.levels_after_writes();
         for worker in &self.workers {
             self.alert_if_drawn(worker, levels);

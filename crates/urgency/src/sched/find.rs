@@ -40,12 +40,14 @@ enum Cleared {
 }
 
 impl Shared {
-    /// The oldest ready work of the level that the policy picks, if there is any.
+    /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
-    pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+    pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker, among: u64) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let level = worker.seat().serve(self.ready.levels() & !fruitless)?;
+            let level = worker
+                .seat()
+                .serve(self.ready.levels() & among & !fruitless)?;
             if let Some(work) = self.next_at(me, worker, level) {
                 if hidden {
                     self.show_hidden();
@@ -249,7 +251,7 @@ impl Shared {
         if let Some(job) = self.personal_job(me, worker) {
             return Some(Work::Job(job));
         }
-        if let Some(work) = self.next_ready(me, worker) {
+        if let Some(work) = self.next_ready(me, worker, u64::MAX) {
             self.wake_next();
             return Some(work);
         }

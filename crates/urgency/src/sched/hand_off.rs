@@ -172,6 +172,7 @@ impl Shared {
                 self.release(worker);
                 if self.threads.alive() == 0 {
                     self.refuse_queued();
+                    self.pass_to_guest();
                 } else {
                     self.rouse_suspended();
                 }
@@ -225,8 +226,36 @@ impl Shared {
     /// The runtime has no thread and cannot get one: what is queued ends with an error.
     #[cold]
     fn refuse_queued(&self) {
-        for pool in &self.pools {
-            pool.drain_tasks(|task| self.seize(task));
+        for (level, pool) in self.pools.iter().enumerate() {
+            // What is dropped is the program's.
+            pool.drain_tasks(|task| Stack::outside_scheduler(|| self.seize(task)));
+            if !pool.is_empty() {
+                // The rest was out of it for a moment.
+                self.ready.announce(level as u8);
+            }
+        }
+    }
+
+    /// The runtime has no thread: a plain thread that waits for a worker gets the one that nobody else will use.
+    #[cold]
+    fn pass_to_guest(&self) {
+        while let Some(worker) = self.claim_idle() {
+            let serves = |stack: &Stack| worker.seat().serves_any(1 << stack.level());
+            let claimed = {
+                let stacks = locked(&self.threads.stacks);
+                let mut served = stacks.iter().filter(|stack| serves(stack));
+                served.find(|stack| stack.suspension.claim()).cloned()
+            };
+            if let Some(guest) = claimed {
+                return self.deliver(worker, &guest);
+            }
+            self.release(worker);
+            // One that came while the worker was in hand found none.
+            let stacks = locked(&self.threads.stacks);
+            let mut served = stacks.iter().filter(|stack| serves(stack));
+            if !served.any(|stack| stack.suspension.is_resumable_after_writes()) {
+                return;
+            }
         }
     }
 
@@ -328,7 +357,7 @@ impl Shared {
         let (shared, theirs) = (self.arc(), stack.clone());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
         let spawned = thread::Builder::new()
-            .name(options.name_of(number))
+            .name(Stack::outside_scheduler(|| options.name_of(number)))
             .stack_size(options.stack_size)
             .spawn(move || shared.run_thread(&theirs, number, first));
         match spawned {
@@ -378,6 +407,7 @@ impl Shared {
             next = self.wait_as_spare(stack);
         }
         stack.unbind();
+        stack.forget_thread();
         self.threads.options.stopped(number);
         locked(&self.threads.retired).push(stack.clone());
         self.threads.alive.fetch_sub(1, Ordering::AcqRel);

@@ -126,6 +126,31 @@ pub(crate) fn end_poll() -> bool {
     HERE.with(|here| here.polling.replace(Polling::No)) == Polling::Deferred
 }
 
+/// # Panics
+///
+/// In a waker that the scheduler calls for an event or a timer: the thread may have the only worker, or be the only one
+/// that waits for events.
+pub(crate) fn may_wait() {
+    assert!(
+        !matches!(polling(), Polling::Batch(_)),
+        "a waker that an event or a timer wakes may neither fork nor wait: the thread that calls it serves others; \
+         spawn a task that does it"
+    );
+}
+
+/// Runs `f`, which is no part of the poll that this thread may be in the middle of: it runs on another stack, or on
+/// none. What it makes ready is not left to that poll's end, nor to the ring of a stack that polls nothing.
+pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
+    struct Outer(Polling);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            set_polling(self.0);
+        }
+    }
+    let _outer = Outer(HERE.with(|here| here.polling.replace(Polling::No)));
+    f()
+}
+
 /// Makes something ready with `f` for which this thread is going to wait at once.
 pub(crate) fn departing(departure: Departure, f: impl FnOnce()) {
     HERE.with(|here| here.departure.set(departure));
@@ -163,7 +188,7 @@ pub(crate) fn push_to_ring(shared: &Shared, task: TaskRef) -> Option<TaskRef> {
 
 /// Whether the calling thread belongs to `shared`.
 fn is_here(shared: &Shared) -> bool {
-    Stack::with_current(|me| me.is_some_and(|me| std::ptr::eq(me.runtime(), shared)))
+    Stack::with_own(|me| me.is_some_and(|me| std::ptr::eq(me.runtime(), shared)))
 }
 
 /// Whether the calling thread inserts a batch into `shared`, and counts the entry.
@@ -179,11 +204,12 @@ pub(crate) fn is_batch_of(shared: &Shared) -> bool {
     counts
 }
 
-/// Runs `f`, a batch of wake-ups on a thread from the poller, and returns how many entries it made.
+/// Runs `f`, a batch of wake-ups on a thread from the poller, and returns how many entries it made. A waker may be
+/// anybody's code.
 pub(crate) fn in_batch(f: impl FnOnce()) -> usize {
     let before = HERE.with(|here| here.polling.replace(Polling::Batch(0)));
     HERE.with(|here| here.began.set(clock::now()));
-    f();
+    Stack::outside_scheduler(f);
     match HERE.with(|here| here.polling.replace(before)) {
         Polling::Batch(entries) => entries,
         _ => 0,

@@ -193,7 +193,10 @@ impl Shared {
 
     /// Steps 3 to 5 for all that is in, at `level` and below.
     pub(crate) fn rest_inserted(&self, level: u8) {
-        if self.pools.len() > 1 {
+        if self.centre.is_on() {
+            // A less urgent one may be what a seat draws its worker to.
+            self.alert_drawn();
+        } else if self.pools.len() > 1 {
             self.alert_below(level);
         }
         if self.idle.searchers() == 0 || self.centre.waits() {

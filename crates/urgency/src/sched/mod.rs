@@ -5,16 +5,20 @@
 //!
 //! - [`shared`]: what all workers share;
 //! - [`insert`]: how ready work gets in (announce, alert, wake);
-//! - [`find`]: how a worker finds its next work, asks for jobs, searches, and goes idle;
-//! - [`run`]: how work is run, and the scheduling point;
+//! - [`find`] and [`search`]: how a worker finds its next work, asks for jobs, and goes idle;
+//! - [`run`]: how work is run, and the scheduling point; [`here`]: what a thread knows of its poll;
+//! - [`worker`] and [`stack`]: the permission to run, and what runs;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
-//! - [`hand_off`]: how a worker goes to another thread; spare threads;
-//! - [`centre`]: rounds, quanta and fixed shares, if the runtime is not simply prompt;
+//! - [`hand_off`]: how a worker goes to another thread; spare threads; [`patience`]: how long one spins first;
+//! - [`centre`]: rounds, quanta and fixed shares, if the runtime is not simply prompt; [`rounds`];
 //! - [`waiting`]: seats that wait for their level;
-//! - [`queues`]: other orders within a level than aging, and [`arrival`]: what goes there;
+//! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`overflow`]: what
+//!   is too much there;
 //! - [`personal`]: jobs for one certain worker;
 //! - [`thread_options`]: how threads are made;
-//! - [`poll`]: the thread in the poller, events that take a worker over, relief;
+//! - [`poll`]: the thread in the poller, and events that take a worker over;
+//! - [`relief`]: workers that are taken from what does not give way, by the timer of [`alarm`]; [`fetch`]: polls
+//!   whose thread lost its processor;
 //! - [`preempted`]: threads that events preempt, in the kernel's idle class if the program asks for it;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!

@@ -168,6 +168,11 @@ impl Shared {
             }
             if let Some(worker) = worker {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
+                chaos::delay();
+                // Left to a thread in the poller by somebody who still counted this one.
+                if let Some(other) = self.claim_unstarted() {
+                    self.start(other);
+                }
                 debug_assert!(me.deque.seems_empty());
                 return Polled::Worker(worker);
             }

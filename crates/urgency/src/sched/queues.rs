@@ -190,7 +190,7 @@ impl Queues {
             entry,
             was_abandoned: arrival == Arrival::Abandoned,
             since,
-            depth: at.map_or(0, |_| local.depth + 1),
+            depth: at.map_or(0, |_| local.depth.saturating_add(1)),
         };
         let own = local.queue.len();
         let place = local.policy.place(arrival, own);

@@ -39,7 +39,8 @@ impl Shared {
     pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
         let seated_at = worker.seated_at().load(Ordering::Relaxed);
         seated_at == 0
-            || clock::now() - seated_at > clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
+            || clock::now().saturating_sub(seated_at)
+                > clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
             || self
                 .holder(worker)
                 .is_none_or(|stack| !stack.attention.is_pending(PREEMPT))

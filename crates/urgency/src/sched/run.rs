@@ -24,7 +24,7 @@ use crate::{
     fork::deque::{Popped, Stolen},
     life::run_as,
     os::clock,
-    task::{Ran, TaskRef},
+    task::{Ran, TaskRef, caught, discard_payload},
 };
 use std::{
     mem::ManuallyDrop,
@@ -289,7 +289,7 @@ impl Shared {
         {
             return false;
         }
-        let Some(work) = self.next_ready(me, me.worker()) else {
+        let Some(work) = self.next_ready(me, me.worker(), up_to(me.level())) else {
             return false;
         };
         self.abandon(me, work)
@@ -299,7 +299,7 @@ impl Shared {
     fn take_turn(&self, me: &Stack) -> bool {
         let worker = me.worker();
         let personal = self.personal_job(me, worker).map(Work::Job);
-        match personal.or_else(|| self.next_ready(me, worker)) {
+        match personal.or_else(|| self.next_ready(me, worker, up_to(me.level()))) {
             None => false,
             Some(Work::Resume(stack)) => self.abandon(me, Work::Resume(stack)),
             Some(work) => {
@@ -382,6 +382,11 @@ impl Shared {
     }
 }
 
+/// This level and those that are more urgent.
+fn up_to(level: u8) -> u64 {
+    u64::MAX >> (63 - level)
+}
+
 /// Runs a job that the calling stack stole. Returns its name.
 pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) -> Name {
     let job = stolen.job;
@@ -394,9 +399,16 @@ pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) -> Name {
     // SAFETY: as above; read before the call that may end the job's life.
     let kind = unsafe { (*job).kind };
     let outer = me.set_job(Some(kind));
+    let kept = stolen.inherited.clone();
     // SAFETY: as above.
     run_as(stolen.inherited, || unsafe { (kind.execute)(job) });
     me.set_job(outer);
+    // Who forked the job may have gone on: then this drops the program's values, and must not unwind.
+    if kept.is_some()
+        && let Some(payload) = caught(|| drop(kept))
+    {
+        discard_payload(payload);
+    }
     kind.name
 }
 

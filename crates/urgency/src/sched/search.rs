@@ -159,7 +159,7 @@ impl Shared {
         let mut now = clock::now();
         loop {
             if self.ready.levels() != 0
-                && let Some(work) = self.next_ready(me, worker)
+                && let Some(work) = self.next_ready(me, worker, u64::MAX)
             {
                 return Some(work);
             }
@@ -181,7 +181,7 @@ impl Shared {
                 now = clock::now();
             }
             let before = std::mem::replace(&mut now, clock::now());
-            if now - before > clock::ticks(PREEMPTED) {
+            if now.saturating_sub(before) > clock::ticks(PREEMPTED) {
                 self.threads.patience.lose();
                 return None;
             }

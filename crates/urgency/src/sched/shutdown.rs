@@ -137,7 +137,7 @@ impl Shared {
         }
         let inside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
         let own = usize::from(inside);
-        let deadline = within.map(|within| Instant::now() + within);
+        let deadline = within.and_then(|within| Instant::now().checked_add(within));
         let is_empty = || self.tasks.live.len() <= own;
         if let Shutdown::DrainDownTo(level) = how {
             self.cancel_below(level.rank());
@@ -255,7 +255,7 @@ impl Schedule for Shared {
     }
 
     fn is_kept_alive_here(&self) -> bool {
-        self.is_current()
+        Stack::with_own(|me| me.is_some_and(|me| ptr::eq(me.runtime(), self)))
     }
 }
 

@@ -28,7 +28,9 @@ use std::{
     ptr::{self, NonNull},
     sync::{
         Arc, Mutex, Weak,
-        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering},
+        atomic::{
+            AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+        },
     },
     thread::{self, Thread},
 };
@@ -89,6 +91,8 @@ pub(crate) struct Stack {
     pub(crate) lowering: super::preempted::Lowering,
     /// The number of a thread that the embedder brought, and one; else zero.
     number: AtomicUsize,
+    /// How often the stack has begun to wait; its own.
+    waits: AtomicU32,
     shared: Weak<Shared>,
     myself: Weak<Stack>,
 }
@@ -129,6 +133,7 @@ impl Stack {
             demotion: Demotion::new(),
             lowering: super::preempted::Lowering::new(),
             number: AtomicUsize::new(0),
+            waits: AtomicU32::new(0),
             shared,
             myself: myself.clone(),
         })
@@ -161,13 +166,20 @@ impl Stack {
         CURRENT.set(self);
     }
 
+    /// The thread is about to end: the kernel may give its number to another one before the stack has a thread
+    /// again.
+    pub(crate) fn forget_thread(&self) {
+        self.tid.store(0, Ordering::Relaxed);
+    }
+
     /// Ends what there is of these reasons for which the thread was demoted.
     pub(crate) fn end_demotion(&self, reasons: u8) {
         let promote = || os::thread::promote(self.tid.load(Ordering::Relaxed));
         self.demotion.end(reasons, promote);
     }
 
-    /// Runs `f` as a plain thread of this stack's runtime: what it spawns and forks belongs there.
+    /// Runs `f` as a plain thread of this stack's runtime: what it spawns and forks belongs there. It does not
+    /// unwind.
     pub(crate) fn set_aside<R>(&self, f: impl FnOnce() -> R) -> R {
         CURRENT.set(ptr::null());
         let outer = ASIDE.replace(self);
@@ -175,6 +187,25 @@ impl Stack {
         ASIDE.set(outer);
         CURRENT.set(self);
         result
+    }
+
+    /// Runs `f`, code of the program's that the scheduler calls: it must find no stack, which would be one
+    /// that is inside the scheduler. It does not unwind.
+    pub(crate) fn outside_scheduler<R>(f: impl FnOnce() -> R) -> R {
+        // SAFETY: as in `with_current`.
+        match unsafe { CURRENT.get().as_ref() } {
+            Some(me) => me.set_aside(f),
+            None => f(),
+        }
+    }
+
+    /// Runs `f` with the stack of the calling thread, be it set aside, if it has one.
+    #[inline]
+    pub(crate) fn with_own<R>(f: impl FnOnce(Option<&Stack>) -> R) -> R {
+        let me = CURRENT.get();
+        let own = if me.is_null() { ASIDE.get() } else { me };
+        // SAFETY: as in `with_current` and `aside`.
+        f(unsafe { own.as_ref() })
     }
 
     /// Runs `f` with the stack that the calling plain thread has set aside, if it has.
@@ -275,6 +306,17 @@ impl Stack {
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self);
+    }
+
+    /// The stack begins to wait, inside the scheduler.
+    pub(crate) fn note_wait(&self) {
+        let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
+        self.waits.store(waits, Ordering::Relaxed);
+    }
+
+    /// How often the stack has begun to wait. For the stack itself.
+    pub(crate) fn waits(&self) -> u32 {
+        self.waits.load(Ordering::Relaxed)
     }
 
     /// The stack is ready to go on. Whoever says so has not yet told anybody else.

@@ -7,6 +7,7 @@
 //! thread that holds no worker yet, or none any more; a panic there ends as it would in any thread of the
 //! program's own: it is printed, and the thread goes on without the call.
 
+use crate::task::discard_payload;
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -46,12 +47,15 @@ impl ThreadOptions {
         }
     }
 
-    /// The name of the thread with this number.
+    /// The name of the thread with this number. Asked by whoever needs a thread, in the middle of the scheduler:
+    /// a panic must not end what it does there, and the system takes no name with a NUL.
     pub(crate) fn name_of(&self, number: usize) -> String {
-        match &self.name {
-            Some(name) => name(number),
-            None => "urgency".into(),
-        }
+        let given = self.name.as_ref().and_then(|name| {
+            let named = catch_unwind(AssertUnwindSafe(|| name(number)));
+            named.map_err(discard_payload).ok()
+        });
+        let usable = given.filter(|name| !name.contains('\0'));
+        usable.unwrap_or_else(|| "urgency".into())
     }
 
     /// The thread with this number begins.
@@ -66,8 +70,10 @@ impl ThreadOptions {
 }
 
 fn call(what: &Option<Arc<Call>>, number: usize) {
-    if let Some(what) = what {
-        let _ = catch_unwind(AssertUnwindSafe(|| what(number)));
+    if let Some(what) = what
+        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| what(number)))
+    {
+        discard_payload(payload);
     }
 }
 

@@ -19,13 +19,17 @@ use super::{
     worker::Worker,
 };
 use crate::life::run_as;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::{
+    Arc,
+    atomic::{Ordering, fence},
+};
 use urgency_policy::level::LevelPolicy;
 
 impl Shared {
     /// The stack waits until somebody wakes it. Called inside the scheduler with a worker held;
     /// returns the same way. May return early: every wait is a loop around its condition.
     pub(crate) fn suspend(&self, me: &Stack) {
+        me.note_wait();
         self.share_all(me);
         if !me.suspension.suspend() {
             return;
@@ -85,6 +89,13 @@ impl Shared {
         self.come_in(me);
         self.flush_ring(me);
         me.set_level(level);
+        fence(Ordering::SeqCst);
+        // Whoever raised the task of this stack meanwhile saw another one here, or the level of another.
+        run::with_current_task(|task| {
+            if let Some(task) = task {
+                me.raise_level(task.level());
+            }
+        });
     }
 
     /// Work that was found but cannot be run here returns to its pool.
@@ -251,6 +262,7 @@ impl Shared {
         debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
         me.frames.leave_guest();
         if self.finish(&me, me.what()) {
+            debug_assert!(me.ring.is_empty(), "a guest polls nothing");
             self.release_and_look(&me, me.worker());
             self.rouse_resting();
         }
