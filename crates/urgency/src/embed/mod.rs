@@ -173,7 +173,7 @@ impl Host {
                 run::check(me);
             }
             _ => {
-                let job = self.taken(job);
+                let job = self.taken(job, false);
                 self.shared.insert_job(job);
             }
         });
@@ -198,17 +198,18 @@ impl Host {
         // All are made before the first can run: a panic of `make` leaves none behind.
         let made: Vec<F> = (0..self.workers()).map(&mut make).collect();
         for (worker, f) in made.into_iter().enumerate() {
-            let job = self.taken(boxed::boxed(f));
+            let job = self.taken(boxed::boxed(f), true);
             self.shared.insert_personal(worker, job);
         }
     }
 
     /// A job that is in no deque, as if it had been stolen out of one.
-    fn taken(&self, job: *const crate::fork::job::Job) -> StolenJob {
+    fn taken(&self, job: *const crate::fork::job::Job, personal: bool) -> StolenJob {
         on_steal(job);
         StolenJob {
             job,
             level: self.level,
+            personal,
             inherited: inherited(),
         }
     }
@@ -354,19 +355,21 @@ pub fn has_local_jobs() -> Option<bool> {
     Stack::with_current(|me| me.map(|me| !me.deque.seems_empty()))
 }
 
-/// Runs the oldest job of the calling stack's deque, if there is one. `None` on a plain thread.
+/// Runs the oldest job of the calling stack's deque, if there is one, else one of this level or a more urgent one
+/// that [`Host::spawn_on_each`] left with its worker. Says whether there was any. `None` on a plain thread.
 pub fn run_local_job() -> Option<bool> {
-    Stack::with_current(|me| me.map(run::run_own_oldest))
+    Stack::with_current(|me| me.map(|me| run::run_own_oldest(me) || me.runtime().run_personal(me)))
 }
 
-/// Lets other ready work of this level, or of a more urgent one, go first; the calling stack goes on when a worker
-/// is free again. Says whether there was any. `None` on a plain thread.
+/// Lets other ready work of this level, or of a more urgent one, go first, be it in a pool or on the deque of a stack
+/// that runs; the calling stack goes on when a worker is free again. Says whether there was any. `None` on a plain
+/// thread.
 pub fn give_way() -> Option<bool> {
     Stack::with_current(|me| {
         me.map(|me| {
             let shared = me.runtime();
             shared.come_in(me);
-            let gave_way = shared.give_turn(me);
+            let gave_way = shared.give_turn_or_steal(me);
             shared.go_on(me);
             gave_way
         })

@@ -38,7 +38,7 @@ where
         result: UnsafeCell::new(MaybeUninit::uninit()),
         ended: Countdown::new(1),
     };
-    let job = host.taken((&raw const visit).cast());
+    let job = host.taken((&raw const visit).cast(), false);
     let visits = &host.shared.threads.visits;
     let departure = if visits.are_short() {
         Departure::Short

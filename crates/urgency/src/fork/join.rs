@@ -272,6 +272,7 @@ where
             Some(StolenJob {
                 job,
                 level: me.level(),
+                personal: false,
                 inherited,
             })
         }

@@ -91,7 +91,7 @@ impl Shared {
         let level = worker.seat().serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_personal(me, worker)
+            || self.has_personal(Some(Self::inbox_of(me, worker)))
             || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
         {
             return None;
@@ -231,6 +231,7 @@ impl Shared {
                 Some(Work::Job(StolenJob {
                     job,
                     level,
+                    personal: false,
                     inherited,
                 }))
             }
@@ -246,16 +247,16 @@ impl Shared {
         }
     }
 
-    /// The next work for a worker. `None`: there is none, and the worker was released.
-    pub(crate) fn find(&self, me: &Stack, worker: &Worker) -> Option<Work> {
-        if let Some(job) = self.personal_job(me, worker) {
+    /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was released.
+    pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
+        if let Some(job) = self.personal_job(worker, inbox) {
             return Some(Work::Job(job));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
             self.wake_next();
             return Some(work);
         }
-        self.find_cold(me, worker)
+        self.find_cold(me, worker, inbox)
     }
 
     /// There may be more work than the caller took: a woken worker wakes the next.

@@ -169,8 +169,12 @@ impl Shared {
         match self.spawn_thread(First::Receive) {
             Some(made) => self.deliver(worker, &made),
             None => {
+                chaos::delay();
                 self.release(worker);
-                if self.threads.alive() == 0 {
+                if let Some(spare) = self.pop_spare() {
+                    // It put itself into the list meanwhile, and may have seen no idle worker.
+                    spare.deliver(Delivery::Look);
+                } else if self.threads.alive() == 0 {
                     self.refuse_queued();
                     self.pass_to_guest();
                 } else {

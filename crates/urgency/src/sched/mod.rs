@@ -59,6 +59,8 @@ mod loop_modules {
     pub(crate) struct StolenJob {
         pub(crate) job: *const Job,
         pub(crate) level: u8,
+        /// Whether it is for one certain worker, whose inbox it comes from.
+        pub(crate) personal: bool,
         /// What the code that forked it had.
         pub(crate) inherited: Option<Arc<Inherited>>,
     }

@@ -13,9 +13,14 @@
 //! The two barriers exclude that the sender sees no idle worker and the releaser no job.
 //!
 //! If the embedder brought the threads, the inboxes are the threads': the sender wakes the thread, if it waits, and
-//! any worker will do. There are as many workers as threads, so there is one.
+//! any worker will do. There are as many workers as threads, so there is one; but somebody may hold it for a moment
+//! in which the thread looks, to start it for something else. So whoever releases a worker wakes the threads for which
+//! a job waits. A thread that waits in the middle of a computation runs what is in its inbox first, on top of it,
+//! since nobody else may.
+//!
+//! Within an inbox the oldest job of the most urgent level is next.
 
-use super::{StolenJob, shared::Shared, stack::Stack, worker::Worker};
+use super::{StolenJob, Work, shared::Shared, stack::Stack, worker::Worker};
 use std::{
     collections::VecDeque,
     sync::{
@@ -62,21 +67,23 @@ impl Personal {
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The oldest job for this worker, if `admit` allows its level.
+    /// The oldest job of the most urgent level for this worker, if `admit` allows that level.
     #[cold]
     fn pop(&self, worker: usize, admit: impl FnOnce(u8) -> bool) -> Option<StolenJob> {
         let mut inbox = locked(&self.inboxes[worker]);
-        if !admit(inbox.front()?.level) {
+        let first = (0..inbox.len()).min_by_key(|&place| inbox[place].level)?;
+        if !admit(inbox[first].level) {
             return None;
         }
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        inbox.pop_front()
+        inbox.remove(first)
     }
 }
 
 impl Shared {
     /// Leaves a job for the worker, or the brought thread, with this number.
     pub(crate) fn insert_personal(&self, number: usize, job: StolenJob) {
+        debug_assert!(job.personal);
         self.personal.push(number, job);
         if self.threads.are_brought() {
             self.nudge(number);
@@ -87,24 +94,62 @@ impl Shared {
 
     /// Whose inbox a stack looks into.
     #[inline]
-    fn inbox_of(me: &Stack, worker: &Worker) -> usize {
+    pub(crate) fn inbox_of(me: &Stack, worker: &Worker) -> usize {
         me.number().unwrap_or(worker.id)
     }
 
-    /// Whether a job waits for this stack with this worker.
+    /// Whether a job waits in this inbox.
     #[inline]
-    pub(crate) fn has_personal(&self, me: &Stack, worker: &Worker) -> bool {
-        self.personal.has(Self::inbox_of(me, worker))
+    pub(crate) fn has_personal(&self, inbox: Option<usize>) -> bool {
+        inbox.is_some_and(|inbox| self.personal.has(inbox))
     }
 
-    /// The next job for this stack with this worker alone.
+    /// The next job in this inbox, unless more urgent work is ready for `worker`.
     #[inline]
-    pub(crate) fn personal_job(&self, me: &Stack, worker: &Worker) -> Option<StolenJob> {
+    pub(crate) fn personal_job(&self, worker: &Worker, inbox: Option<usize>) -> Option<StolenJob> {
         if !self.personal.any() {
             return None;
         }
-        let admit = |level| !self.is_drawn(worker, level);
-        self.personal.pop(Self::inbox_of(me, worker), admit)
+        self.personal
+            .pop(inbox?, |level| !self.is_drawn(worker, level))
+    }
+
+    /// The next job for this brought thread, which is about to wait: whatever else is ready, it would not come back
+    /// for the job.
+    pub(crate) fn job_of_thread(&self, me: &Stack) -> Option<StolenJob> {
+        if !self.personal.any() {
+            return None;
+        }
+        self.personal.pop(me.number()?, |_| true)
+    }
+
+    /// A job that `worker` found in its inbox, and that its stack cannot run, goes back. It is released next.
+    pub(crate) fn put_back_personal(&self, worker: &Worker, job: StolenJob) {
+        self.personal.push(worker.id, job);
+    }
+
+    /// Runs a job of this level or a more urgent one that is for the calling stack with its worker alone, on top of
+    /// what it runs. Called from there. Returns whether there was any.
+    pub(crate) fn run_personal(&self, me: &Stack) -> bool {
+        if !self.personal.any() {
+            return false;
+        }
+        self.come_in(me);
+        let (worker, own) = (me.worker(), me.level());
+        let admit = |level| level <= own && !self.is_drawn(worker, level);
+        let job = self.personal.pop(Self::inbox_of(me, worker), admit);
+        let ran = job.map(|job| self.run_here(me, Work::Job(job)));
+        self.go_on(me);
+        ran.is_some()
+    }
+
+    /// A worker was released in a runtime to which threads were brought.
+    pub(crate) fn nudge_for_personal(&self) {
+        if self.personal.any() {
+            let waits = |number: &usize| self.personal.has(*number);
+            let numbers = 0..self.workers.len();
+            numbers.filter(waits).for_each(|number| self.nudge(number));
+        }
     }
 
     /// The look after a release of `worker`.

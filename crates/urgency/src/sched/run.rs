@@ -116,7 +116,8 @@ impl Shared {
                 }
                 return;
             }
-            let Some(work) = handed.take().or_else(|| self.find(me, worker)) else {
+            let find = || self.find(me, worker, Some(Self::inbox_of(me, worker)));
+            let Some(work) = handed.take().or_else(find) else {
                 return;
             };
             if started {
@@ -295,10 +296,27 @@ impl Shared {
         self.abandon(me, work)
     }
 
+    /// As [`Shared::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself: it may
+    /// sit in a long leaf, or in a call that blocks, and nobody else comes for it while no worker is idle.
+    pub(crate) fn give_turn_or_steal(&self, me: &Stack) -> bool {
+        if self.give_turn(me) {
+            return true;
+        }
+        let Some(work) = self.steal_for_turn(me, me.worker(), me.level()) else {
+            return false;
+        };
+        if me.number().is_none() {
+            return self.abandon(me, work);
+        }
+        self.run_here(me, work);
+        true
+    }
+
     /// As [`Shared::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
     fn take_turn(&self, me: &Stack) -> bool {
         let worker = me.worker();
-        let personal = self.personal_job(me, worker).map(Work::Job);
+        let inbox = Some(Self::inbox_of(me, worker));
+        let personal = self.personal_job(worker, inbox).map(Work::Job);
         match personal.or_else(|| self.next_ready(me, worker, up_to(me.level()))) {
             None => false,
             Some(Work::Resume(stack)) => self.abandon(me, Work::Resume(stack)),
@@ -446,6 +464,7 @@ pub(crate) fn run_own_oldest(me: &Stack) -> bool {
     let stolen = StolenJob {
         job,
         level: me.level(),
+        personal: false,
         inherited,
     };
     run_stolen(me, stolen);

@@ -30,7 +30,12 @@ const TURNS_PER_ROUND: u32 = 64;
 
 impl Shared {
     #[cold]
-    pub(crate) fn find_cold(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+    pub(crate) fn find_cold(
+        &self,
+        me: &Stack,
+        worker: &Worker,
+        inbox: Option<usize>,
+    ) -> Option<Work> {
         worker.counters.scheduling.add(worker.lap());
         worker.set_level(NO_LEVEL);
         let mut raise = false;
@@ -40,7 +45,7 @@ impl Shared {
                 self.flush_ring(me);
             }
             self.idle.start_search();
-            let found = self.search(me, worker, raise);
+            let found = self.search(me, worker, inbox, raise);
             let ticks = worker.lap();
             worker.counters.searching.add(ticks);
             if found.is_some() {
@@ -53,7 +58,7 @@ impl Shared {
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
             self.idle.stop_search();
-            if !self.is_anything_left(me, worker) && !self.has_personal(me, worker) {
+            if !self.is_anything_left(me, worker) && !self.has_personal(inbox) {
                 return None;
             }
             raise = true;
@@ -142,8 +147,14 @@ impl Shared {
     }
 
     /// Step 2 of the module's text; with `raise`, hidden jobs first.
-    fn search(&self, me: &Stack, worker: &Worker, raise: bool) -> Option<Work> {
-        if raise && let Some(work) = self.steal_hidden(me, worker) {
+    fn search(
+        &self,
+        me: &Stack,
+        worker: &Worker,
+        inbox: Option<usize>,
+        raise: bool,
+    ) -> Option<Work> {
+        if raise && let Some(work) = self.steal_hidden(me, worker, NO_LEVEL) {
             return Some(work);
         }
         self.ask_for_jobs(me, worker);
@@ -163,10 +174,10 @@ impl Shared {
             {
                 return Some(work);
             }
-            if let Some(job) = self.personal_job(me, worker) {
+            if let Some(job) = self.personal_job(worker, inbox) {
                 return Some(Work::Job(job));
             }
-            if let Some(work) = self.steal_published(me, worker) {
+            if let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
                 return Some(work);
             }
             // Somebody who clears the level's bit hides it for a moment, in which he may lose his processor.
@@ -192,12 +203,18 @@ impl Shared {
         }
     }
 
+    /// A job of a running stack at `least` or a more urgent level, for a stack that yields.
+    pub(crate) fn steal_for_turn(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
+        self.steal_published(me, worker, least)
+            .or_else(|| self.steal_hidden(me, worker, least))
+    }
+
     /// A job that a running stack has just published: its entry in the pool follows, but a searcher need
     /// not wait for it.
-    fn steal_published(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+    fn steal_published(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
-            .filter(|stack| serves(worker, stack) && stack.deque.seems_public())
-            .find_map(|stack| self.steal_from_running(worker, stack, false))
+            .filter(|stack| serves(worker, stack, least) && stack.deque.seems_public())
+            .find_map(|stack| self.steal_from_running(worker, stack, least, false))
     }
 
     /// The stacks that run user code, other than `me`.
@@ -207,12 +224,18 @@ impl Shared {
         stacks.filter(move |stack| !ptr::eq(*stack, me))
     }
 
-    fn steal_from_running(&self, worker: &Worker, stack: &Stack, raise: bool) -> Option<Work> {
+    fn steal_from_running(
+        &self,
+        worker: &Worker,
+        stack: &Stack,
+        least: u8,
+        raise: bool,
+    ) -> Option<Work> {
         let mut level = NO_LEVEL;
         // As in `steal_from_pool`.
         let admit = || {
             level = stack.level();
-            true
+            level <= least
         };
         let (Stolen::Job(job, more), inherited) = stack.steal(raise, admit) else {
             return None;
@@ -231,19 +254,21 @@ impl Shared {
         Some(Work::Job(StolenJob {
             job,
             level,
+            personal: false,
             inherited,
         }))
     }
 
     /// A job that its owner does not publish: it sits in a long leaf.
-    fn steal_hidden(&self, me: &Stack, worker: &Worker) -> Option<Work> {
+    fn steal_hidden(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
-            .filter(|stack| serves(worker, stack) && !stack.deque.seems_empty())
-            .find_map(|stack| self.steal_from_running(worker, stack, true))
+            .filter(|stack| serves(worker, stack, least) && !stack.deque.seems_empty())
+            .find_map(|stack| self.steal_from_running(worker, stack, least, true))
     }
 }
 
-/// Whether the worker would steal from this stack.
-fn serves(worker: &Worker, stack: &Stack) -> bool {
-    worker.seat().serves_any(1 << stack.level())
+/// Whether the worker would steal from this stack, for what needs a job at `least` or a more urgent level.
+fn serves(worker: &Worker, stack: &Stack, least: u8) -> bool {
+    let level = stack.level();
+    level <= least && worker.seat().serves_any(1 << level)
 }

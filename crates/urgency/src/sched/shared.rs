@@ -253,6 +253,9 @@ impl Shared {
         worker.note_cpu();
         worker.lap();
         self.idle.release(worker.id);
+        if self.threads.are_brought() {
+            self.nudge_for_personal();
+        }
     }
 
     /// As [`Shared::release`], and looks once more: no worker is idle while anything is ready.

@@ -31,11 +31,19 @@ impl Shared {
     pub(crate) fn suspend(&self, me: &Stack) {
         me.note_wait();
         self.share_all(me);
+        if me.number().is_some()
+            && let Some(job) = self.job_of_thread(me)
+        {
+            return self.run_here(me, Work::Job(job));
+        }
         if !me.suspension.suspend() {
             return;
         }
         let worker = me.worker();
-        let Some(work) = self.find(me, worker) else {
+        // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it came
+        // after the look above, its sender wakes this stack.
+        let inbox = me.number().is_none().then_some(worker.id);
+        let Some(work) = self.find(me, worker, inbox) else {
             // This thread does not go into the poller, as a spare would.
             self.rouse_resting();
             return self.await_worker(me);
@@ -54,7 +62,7 @@ impl Shared {
                 }
                 Err(work) if me.suspension.retract() => self.run_here(me, work),
                 Err(work) => {
-                    self.put_back(work);
+                    self.put_back(worker, work);
                     self.release_and_look(me, worker);
                     self.await_worker(me);
                 }
@@ -98,14 +106,15 @@ impl Shared {
         });
     }
 
-    /// Work that was found but cannot be run here returns to its pool.
-    pub(crate) fn put_back(&self, work: Work) {
+    /// Work that `worker` found, but that cannot be run here, returns to where it was.
+    pub(crate) fn put_back(&self, worker: &Worker, work: Work) {
         match work {
             Work::Task(task) => self.insert_task(task),
             Work::Resume(stack) => {
                 stack.suspension.abandon();
                 self.insert_abandoned(stack);
             }
+            Work::Job(job) if job.personal => self.put_back_personal(worker, job),
             Work::Job(job) => self.insert_job(job),
         }
     }
@@ -129,7 +138,7 @@ impl Shared {
             }
             work => {
                 let Some(spare) = self.secure_spare() else {
-                    self.put_back(work);
+                    self.put_back(worker, work);
                     return false;
                 };
                 self.leave_resumable(me);
