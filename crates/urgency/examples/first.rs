@@ -1,4 +1,4 @@
-//! The program of the README: requests that fork, beside a batch job on the same cores.
+//! Requests that fork, beside a batch job on the same cores.
 use std::{error::Error, ops::Range, time::Duration};
 use urgency::{Runtime, join, time::interval};
 

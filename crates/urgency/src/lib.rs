@@ -149,6 +149,18 @@
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
 //! - If no more threads can be had, work goes on with those that there are: [`Stats::threads_refused`] counts it.
 //!
+//! # What it needs, and what its limits are
+//!
+//! - Linux: epoll, eventfd and timerfd. `membarrier` (4.14) and short time slices (6.12) are used where they are.
+//!   x86-64 is what it runs on; aarch64 is emulated only. The processor's counters must agree between cores.
+//! - No permission. With one, threads give way sooner: [`Builder::demote_preempted`],
+//!   [`Builder::real_time_polling`]; [`Stats::can_demote`] and [`Stats::real_time`] tell.
+//! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O has
+//!   three descriptors.
+//! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says otherwise.
+//!   [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
+//! - It logs nothing, and has no signals and no child processes.
+//!
 //! # What costs what
 //!
 //! | what | cost |
