@@ -371,8 +371,10 @@ impl Heap {
         self.vacant.push(page);
         if self.closing == Some(page) {
             self.closing = None;
-            if let Some(granted) = &mut self.grant {
-                *granted += PAGE_COST;
+            if let Some(granted) = &mut self.grant
+                && *granted == 0
+            {
+                *granted = PAGE_COST;
                 return;
             }
         }
@@ -380,7 +382,7 @@ impl Heap {
     }
 
     /// While `keep`, what a closed page cost is not given back to the budget, but kept for
-    /// [`granted`](Self::granted).
+    /// [`granted`](Self::granted): that of one page until it is asked for, the others' goes to the budget.
     pub fn keep_grants(&mut self, keep: bool) {
         match (keep, self.grant) {
             (true, None) => self.grant = Some(0),

@@ -487,3 +487,33 @@ fn a_limit_that_cannot_be_reached_without_eviction_ends_the_work_all_the_same() 
     assert!((0..n).all(|i| there(&store, i)));
     store.check();
 }
+
+#[test]
+fn a_lowered_limit_takes_from_a_starved_shard_what_is_above_it_and_no_more() {
+    let limits = Limits {
+        memory: 4 << 20,
+        item_size_max: 1 << 18,
+        shards: Some(1),
+        ..Limits::default()
+    };
+    let store = Store::new(&limits).unwrap();
+    write(&store, 0..10_000, 2000, 0);
+    let is_starved = || {
+        let shard = store.shards[0].0.lock();
+        shard.starved && shard.heap.closing().is_some()
+    };
+    for i in 0u32.. {
+        assert!(i < 200_000, "the table never lacks memory");
+        set(&store, &i.to_le_bytes(), b"x", 0, 2);
+        if is_starved() {
+            break;
+        }
+    }
+    store.set_memory_limit(3 << 20).unwrap();
+    while store.rebalance_step(2, 100).more {}
+    let stats = store.stats(2);
+    assert!(stats.allocated <= 3 << 20, "{}", stats.allocated);
+    assert!(stats.curr_items > 1000, "{} items", stats.curr_items);
+    set(&store, b"new", b"x", 0, 2);
+    store.check();
+}
