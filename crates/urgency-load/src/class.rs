@@ -66,7 +66,7 @@ impl FromStr for Cpus {
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = || {
             format!(
-                "allowed: processor numbers below {}, as in 0 or 0,2 or 0-3",
+                "allowed: processor numbers below {}, as in 0 or 0,2 or 0-3 (the lower one first)",
                 CpuSet::MAX_CPU
             )
         };
@@ -78,13 +78,13 @@ impl FromStr for Cpus {
         for part in text.split(',') {
             match part.split_once('-') {
                 None => cpus.push(number(part)?),
-                Some((first, last)) => cpus.extend(number(first)?..=number(last)?),
+                Some((first, last)) => match (number(first)?, number(last)?) {
+                    (first, last) if first <= last => cpus.extend(first..=last),
+                    _ => return Err(refuse()),
+                },
             }
         }
-        match cpus.is_empty() {
-            true => Err(refuse()),
-            false => Ok(Cpus(cpus)),
-        }
+        Ok(Cpus(cpus))
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
         let cpus: Cpus = "0,2-4".parse().expect("a list");
         assert_eq!(cpus.numbers(), [0, 2, 3, 4]);
         assert_eq!(cpus.to_string(), "0,2,3,4");
-        for text in ["", "x", "3-1", "1,", "99999"] {
+        for text in ["", "x", "3-1", "0,3-1", "1,", "99999"] {
             assert!(text.parse::<Cpus>().is_err(), "{text}");
         }
     }

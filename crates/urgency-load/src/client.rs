@@ -1,7 +1,8 @@
 //! The client: lanes that run together, and what came of it.
 
-use crate::lane::{Lane, Pace, Run, Shared};
+use crate::lane::{Lane, Pace, Run};
 use crate::record::Live;
+use crate::shared::Shared;
 use crate::value::Versions;
 use crate::{Error, Load, Outcome, workload::Draw};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -112,7 +113,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of [`run`](Client::run), and [`Error::Fill`] if it takes longer than two minutes.
+    /// Those of [`run`](Client::run), and [`Error::Fill`] if not all keys are stored: the server refused one,
+    /// or it took longer than two minutes.
     pub fn fill(&mut self, show: &mut dyn FnMut(&Progress)) -> Result<Outcome, Error> {
         let timing = Timing {
             ramp: Duration::ZERO,
@@ -121,11 +123,12 @@ impl Client {
         };
         let outcome = self.run(Pace::Fill, &timing, show)?;
         let keys = u64::from(self.shared.load.workload.keys);
-        if outcome.counts.answered < keys {
+        if outcome.counts.stored < keys {
             return Err(Error::Fill {
                 stored: outcome.counts.stored,
                 keys,
                 seconds: FILL.as_secs(),
+                refusal: outcome.first_fault,
             });
         }
         self.shared.filled.store(true, Ordering::Relaxed);
@@ -173,6 +176,8 @@ impl Client {
                     })
                 })
                 .collect();
+            // A thread that panics ends the watch by dropping its own.
+            drop(done);
             watch(&shared.live, threads.len(), &ended, show);
             threads
                 .into_iter()

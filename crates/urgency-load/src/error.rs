@@ -30,7 +30,7 @@ pub enum Error {
     Closed {
         /// The server.
         server: Server,
-        /// Replies that this connection had brought in this run.
+        /// Replies that this connection had brought since it was opened.
         replies: u64,
         /// Requests whose replies are missing.
         awaited: usize,
@@ -63,7 +63,7 @@ pub enum Error {
         /// The system's reason.
         cause: io::Error,
     },
-    /// The fill was not finished in time.
+    /// The fill did not store all keys.
     Fill {
         /// Keys that were stored.
         stored: u64,
@@ -71,6 +71,8 @@ pub enum Error {
         keys: u64,
         /// Seconds that it had.
         seconds: u64,
+        /// What the server said first to a set that it did not carry out; none if time was over.
+        refusal: Option<String>,
     },
     /// Not even the lowest rate of a search met the quality of service.
     Search {
@@ -142,7 +144,17 @@ impl fmt::Display for Error {
             Error::Fill {
                 stored,
                 keys,
+                refusal: Some(refusal),
+                ..
+            } => write!(
+                f,
+                "only {stored} of {keys} keys were stored: {refusal}; give the server more memory, or use fewer --keys or smaller --value"
+            ),
+            Error::Fill {
+                stored,
+                keys,
                 seconds,
+                refusal: None,
             } => write!(
                 f,
                 "only {stored} of {keys} keys were stored within {seconds} s: use fewer --keys or smaller --value"

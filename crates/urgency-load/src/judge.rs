@@ -8,9 +8,9 @@
 
 use crate::Error;
 use crate::connection::{Due, Request, command_name};
-use crate::lane::Shared;
 use crate::protocol::{Command, Reply, shorten};
 use crate::record::Record;
+use crate::shared::Shared;
 use crate::value;
 use std::sync::atomic::Ordering;
 

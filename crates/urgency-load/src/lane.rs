@@ -28,9 +28,9 @@ use crate::arrivals::{Arrivals, Due as DueTimes};
 use crate::connection::{Connection, Due, Flushed};
 use crate::judge::settle;
 use crate::protocol::Command;
-use crate::record::{Live, Record};
-use crate::value::Versions;
-use crate::{Error, Load, Waiting, class, workload::Draw};
+use crate::record::Record;
+use crate::shared::Shared;
+use crate::{Error, Load, Waiting, class};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -38,8 +38,7 @@ use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, clock_gettime,
     timerfd_create, timerfd_settime,
 };
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// When requests are due.
@@ -66,51 +65,6 @@ pub struct Run {
     pub grace: Duration,
     /// Makes the random choices of this run differ from those of others.
     pub seed: u64,
-}
-
-/// What the threads of a client share.
-#[derive(Debug)]
-pub struct Shared {
-    /// What was asked for.
-    pub load: Load,
-    /// Draws keys.
-    pub draw: Draw,
-    /// The history of each key; empty if values are not verified.
-    pub versions: Vec<Mutex<Versions>>,
-    /// Whether this client has written every key, so that the versions of all values are known.
-    pub filled: AtomicBool,
-    /// For a display.
-    pub live: Live,
-    /// A thread has failed: the others end.
-    pub stop: AtomicBool,
-}
-
-impl Shared {
-    /// The history of `key`, if values are verified.
-    pub fn versions(&self, key: u32) -> Option<std::sync::MutexGuard<'_, Versions>> {
-        let versions = self.versions.get(key as usize)?;
-        Some(versions.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Writes a request and returns its version.
-    fn write(&self, due: &Due, to: &mut Vec<u8>) -> u32 {
-        let Load {
-            protocol, workload, ..
-        } = &self.load;
-        let mut versions = self.versions(due.key);
-        match due.command {
-            Command::Get => {
-                protocol.write_get(workload, due.key, to);
-                versions.map_or(0, |versions| versions.floor())
-            }
-            Command::Set => {
-                let version = versions.as_mut().map_or(1, |versions| versions.send());
-                drop(versions);
-                protocol.write_set(workload, due.key, version, to);
-                version
-            }
-        }
-    }
 }
 
 const IN_ONE_TURN: usize = 128;
@@ -183,6 +137,17 @@ impl Lane {
         Ok(())
     }
 
+    /// Lets the timer expire once, after `wait`; never if that is zero.
+    fn set_timer(&self, wait: Duration) -> Result<(), Error> {
+        let once = Itimerspec {
+            it_interval: timespec(Duration::ZERO),
+            it_value: timespec(wait),
+        };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)
+            .map_err(system("a timer cannot be set"))?;
+        Ok(())
+    }
+
     /// One run on the calling thread.
     ///
     /// # Errors
@@ -197,6 +162,8 @@ impl Lane {
         }
         let class = class::enter(shared.load.class, shared.load.waiting);
         self.renew(&shared.load)?;
+        // That of an open run before may have expired, and would end each wait of a closed one.
+        self.set_timer(Duration::ZERO)?;
         let cpu = cpu_time();
         let mut turn = Turn::new(self, shared, run);
         let result = turn.go();
@@ -289,7 +256,7 @@ impl<'a> Turn<'a> {
                 self.spun_in_vain += now.elapsed();
             }
             for event in &events {
-                // The timer needs no answer: it is set anew before each wait.
+                // The timer needs no answer: it is set anew before each wait for it.
                 if event.data.u64() != TIMER {
                     self.ready(event.data.u64() as usize, event.flags)?;
                 }
@@ -407,12 +374,7 @@ impl<'a> Turn<'a> {
         events.clear();
         let is_timed = !wait.is_zero() && self.due.is_some();
         if is_timed {
-            let once = Itimerspec {
-                it_interval: timespec(Duration::ZERO),
-                it_value: timespec(wait),
-            };
-            timerfd_settime(&self.lane.timer, TimerfdTimerFlags::empty(), &once)
-                .map_err(system("a timer cannot be set"))?;
+            self.lane.set_timer(wait)?;
         }
         let timeout = match is_timed {
             true => None,

@@ -39,6 +39,7 @@ mod load;
 mod outcome;
 mod record;
 mod server;
+mod shared;
 
 pub use arrivals::Arrivals;
 pub use client::{Client, Progress, Timing};

@@ -10,7 +10,7 @@
 //! 2. The range is halved, geometrically once a lower end is known: a rate that meets the quality becomes the
 //!    lower end, one that does not the upper.
 //! 3. When the ends are within the precision (3 % unless asked otherwise), the lower end is confirmed by
-//!    longer runs. If one of them fails, the rate goes down by the precision, and is confirmed again; not
+//!    further runs. If one of them fails, the rate goes down by the precision, and is confirmed again; not
 //!    more than ten times.
 //!
 //! All trials are kept, so that a surprising end can be looked into. The decisions are pure code here; the
@@ -99,7 +99,7 @@ impl Quality {
 pub enum Purpose {
     /// The range is being halved.
     Halve,
-    /// The rate found is tried again, for longer.
+    /// The rate found is tried again.
     Confirm,
 }
 

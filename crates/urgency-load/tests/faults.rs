@@ -6,7 +6,8 @@
 mod common;
 
 use common::{Fault, start, start_unix};
-use std::time::Duration;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::{thread, time::Duration};
 use urgency_load::protocol::Protocol;
 use urgency_load::{Arrivals, Client, Error, Load, Outcome, Pace, Server, Timing};
 
@@ -35,6 +36,16 @@ fn client(load: Load) -> Client {
         .fill(&mut |_| ())
         .expect("the server stores all keys");
     client
+}
+
+/// Server and client are one process, so there are three descriptors for each connection.
+fn allow_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = Some(4096);
+    if limit.current.is_some() && limit.current < wanted {
+        let current = wanted.min(limit.maximum.or(wanted));
+        setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("up to the hard limit");
+    }
 }
 
 fn open(load: Load, per_s: f64, seconds: f64) -> Result<Outcome, Error> {
@@ -244,7 +255,65 @@ fn impossible_loads_are_refused_with_the_option_and_what_is_allowed() {
 }
 
 #[test]
+fn a_run_that_panics_is_no_hang() {
+    let mut load = load(start(Fault::None));
+    load.threads = 2;
+    let mut client = Client::connect(load).expect("the server listens");
+    let timing = Timing {
+        duration: Duration::MAX,
+        ..timing(1.0)
+    };
+    // The end of such a run is beyond what an `Instant` holds.
+    let run = thread::spawn(move || client.run(Pace::Closed, &timing, &mut |_| ()).is_ok());
+    for _ in 0..4000 {
+        if run.is_finished() {
+            assert!(run.join().is_err(), "the panic of a thread is the run's");
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    panic!("the run waits for a thread that has panicked");
+}
+
+#[test]
+fn a_fill_that_the_server_refused_is_an_error_and_accuses_nobody_later() {
+    let server = start(Fault::Full(3 * KEYS as usize + 1));
+    let mut first = Client::connect(load(server.clone())).expect("the server listens");
+    for _ in 0..3 {
+        first.fill(&mut |_| ()).expect("the server stores all keys");
+    }
+    let mut second = load(server);
+    second.workload.gets = 1.0;
+    let mut second = Client::connect(second).expect("the server listens");
+    match second.fill(&mut |_| ()) {
+        Err(error @ Error::Fill { stored: 0, .. }) => {
+            assert!(error.to_string().contains("out of memory"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    // The values are the first client's.
+    let outcome = second.run(Pace::Closed, &timing(0.1), &mut |_| ());
+    let counts = outcome.expect("goes on").counts;
+    assert!(counts.hits > 0 && counts.faults() == 0, "{counts:?}");
+}
+
+#[test]
+fn a_closed_run_after_an_open_one_sleeps_while_it_waits() {
+    let mut load = load(start(Fault::Mute(1)));
+    load.workload.gets = 1.0;
+    let mut client = client(load);
+    let pace = Pace::Open(1000.0, Arrivals::Uniform);
+    client
+        .run(pace, &timing(0.2), &mut |_| ())
+        .expect("goes on");
+    let outcome = client.run(Pace::Closed, &timing(0.5), &mut |_| ());
+    let busy = outcome.expect("goes on").client.busy_share;
+    assert!(busy < 0.1, "{busy}");
+}
+
+#[test]
 fn a_thousand_connections_are_served() {
+    allow_descriptors();
     let mut load = load(start(Fault::None));
     load.connections = 1000;
     load.threads = 2;
