@@ -173,12 +173,21 @@ fn an_option_without_a_meaning_says_so_and_one_whose_loss_is_a_danger_is_refused
     let running = Running::start("", "");
     let port = running.port.to_string();
     // It does not start, for the port is taken, but speaks before.
-    let (code, said) = run(&["-p", &port, "-L", "-f", "1.5", "-o", "hashpower=20,modern"]);
+    let (code, said) = run(&[
+        "-p",
+        &port,
+        "-L",
+        "-f",
+        "1.5",
+        "-o",
+        "hashpower=20,modern,no_hashexpand",
+    ]);
     assert_eq!(code, Some(1), "{said}");
     for part in [
         "-L has no meaning",
         "-f has no meaning",
         "-o hashpower has no meaning",
+        "-o no_hashexpand has no meaning",
         "is there another server?",
     ] {
         assert!(said.contains(part), "no {part:?} in {said}");
@@ -189,6 +198,8 @@ fn an_option_without_a_meaning_says_so_and_one_whose_loss_is_a_danger_is_refused
         (&["-Z"], "-Z: there is no encryption"),
         (&["-Y", "file"], "-Y: there is no authentication"),
         (&["-o", "nonsense"], "Illegal suboption \"nonsense\""),
+        (&["-o", "ext_path=/x:1G"], "ext_path is not there"),
+        (&["-o", "ssl_verify_mode=2"], "ssl_verify_mode is not there"),
         (&["-o", "idle_timeout=soon"], "takes a number"),
         (&["-c", "0"], "--conn-limit"),
         (&["-I", "12"], "cannot be less than 1024 bytes"),
@@ -211,5 +222,10 @@ fn help_and_version_are_those_of_a_memcached() {
         "{said}"
     );
     assert!(run(&["-V"]).1.starts_with("memcached 1.6."));
-    assert!(run(&["-o", "help"]).1.contains("idle_timeout=SECONDS"));
+    let (_, extended) = run(&["-o", "help"]);
+    assert!(extended.contains("idle_timeout=SECONDS"), "{extended}");
+    assert!(
+        extended.contains("ext_*, proxy_* and ssl_* are refused"),
+        "{extended}"
+    );
 }

@@ -12,26 +12,27 @@ Extended options (-o NAME or -o NAME=VALUE, several with commas):
   warm_lru_pct=PERCENT     the share of the memory for items read more than once (40)
   temporary_ttl=SECONDS    items that live no longer go to a segment of their own
   modern                   accepted: memcached's modern defaults are the only ones
-memcached's other extended options are accepted with a notice that they have no meaning here.
+memcached's other options for tuning are accepted with a notice that they have no meaning here.
+ext_*, proxy_* and ssl_* are refused: what they ask for is not there.
 ";
 
 /// Options that say what is so here anyway.
-const ALREADY_SO: [&str; 11] = [
+const ALREADY_SO: [&str; 8] = [
     "modern",
     "lru_crawler",
     "lru_maintainer",
     "slab_reassign",
     "slab_automove",
     "relaxed_privileges",
-    "no_hashexpand",
-    "drop_privileges",
     "no_drop_privileges",
     "inline_ascii_resp",
-    "track_sizes",
 ];
 
 /// Options of memcached that have no object here.
-const NO_MEANING: [&str; 27] = [
+const NO_MEANING: [&str; 30] = [
+    "no_hashexpand",
+    "drop_privileges",
+    "track_sizes",
     "hashpower",
     "tail_repair_time",
     "hash_algorithm",
@@ -59,6 +60,13 @@ const NO_MEANING: [&str; 27] = [
     "lru_maintainer_thread",
     "no_lru_segmented",
     "read_obj_mem_limit",
+];
+
+/// What the names of options begin with that ask for what is not there, and what that is.
+const NOT_THERE: [(&str, &str); 3] = [
+    ("ext_", "storage beside the memory"),
+    ("proxy_", "proxy"),
+    ("ssl_", "encryption"),
 ];
 
 /// See the module's text.
@@ -122,6 +130,10 @@ impl Extended {
                 self.notices.push(format!("-o {name} has no meaning here"));
             }
             _ => {
+                let is_of = |(prefix, _): &&(&str, &str)| name.starts_with(prefix);
+                if let Some((_, what)) = NOT_THERE.iter().find(is_of) {
+                    return Err(format!("-o {name} is not there: there is no {what}"));
+                }
                 return Err(format!(
                     "Illegal suboption \"{option}\"; `-o help` lists what there is"
                 ));
