@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::Running;
+use common::{Client, Running};
 use std::{
     io::Write,
     net::{Shutdown, TcpStream},
@@ -200,10 +200,72 @@ fn one_connection_too_many_is_told_so_and_room_is_made_by_leaving() {
     );
     assert_eq!(clients[0].stat("rejected_connections"), 1);
     clients.pop();
-    while clients[0].stat("curr_connections") == 10 {
-        thread::sleep(Duration::from_millis(1));
-    }
+    clients[0].wait_for("curr_connections", 9);
     running.client().ask("mn\r\n", "MN\r\n");
+}
+
+#[test]
+fn connections_too_many_wait_for_those_before_them_if_that_was_asked_for() {
+    let settings = Settings {
+        connections_max: 1,
+        refuse_too_many: false,
+        ..Settings::default()
+    };
+    let mut clients = Vec::new();
+    // All are in the kernel's queue before the listener looks for the first time.
+    let running = Running::after(settings, &Limits::default(), 1, |address| {
+        clients.extend((0..5).map(|_| Client::connect(address)));
+    });
+    for mut client in clients {
+        client.ask("mn\r\n", "MN\r\n");
+        assert_eq!(running.server.open_connections(), 1);
+    }
+    let mut last = running.client();
+    last.ask("mn\r\n", "MN\r\n");
+    assert_eq!(last.stat("rejected_connections"), 0);
+    assert_eq!(last.stat("total_connections"), 6);
+}
+
+#[test]
+fn a_binary_client_is_told_of_a_lack_of_memory_in_its_own_protocol() {
+    let size = 24 << 20;
+    let limits = Limits {
+        item_size_max: size as u64,
+        ..Limits::default()
+    };
+    let settings = Settings {
+        item_size_max: size,
+        ..Settings::default()
+    };
+    let running = Running::with(settings, &limits);
+    let mut header = vec![0x80, 0x01, 0, 1, 8, 0, 0, 0];
+    header.extend_from_slice(&25_000_000u32.to_be_bytes());
+    header.extend_from_slice(b"abcd");
+    header.extend_from_slice(&[0; 8 + 8]);
+    header.push(b'k');
+    let mut refusal = vec![0x81, 0x01, 0, 0, 0, 0, 0, 0x82, 0, 0, 0, 29];
+    refusal.extend_from_slice(b"abcd\0\0\0\0\0\0\0\0out of memory reading request");
+    let mut clients: Vec<_> = (0..8).map(|_| running.client()).collect();
+    let mut refused = 0;
+    for client in &mut clients {
+        client.send(&header);
+        // The server may refuse in the middle.
+        let _ = client.stream.write_all(&vec![b'x'; 17_000_000]);
+        client
+            .stream
+            .set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
+        let mut answer = [0; 100];
+        if let Ok(length) = std::io::Read::read(&mut client.stream, &mut answer) {
+            assert_eq!(
+                answer[..length].escape_ascii().to_string(),
+                refusal.escape_ascii().to_string()
+            );
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "nobody was refused");
+    others_are_served(&running);
 }
 
 #[test]
@@ -218,7 +280,6 @@ fn connections_that_come_and_go_leave_nothing_behind() {
         }
     }
     let mut client = running.client();
-    // A connection counts from its task's first poll on, and this one's may come before that of an older one.
     for _ in 0..10_000 {
         if client.stat("total_connections") == 301 && client.stat("curr_connections") == 1 {
             return;
@@ -230,17 +291,4 @@ fn connections_that_come_and_go_leave_nothing_behind() {
         client.stat("total_connections"),
         client.stat("curr_connections")
     );
-}
-
-#[test]
-fn a_silent_client_is_closed_if_that_was_asked_for() {
-    let settings = Settings {
-        idle_timeout: Some(Duration::from_secs(1)),
-        ..Settings::default()
-    };
-    let running = Running::with(settings, &Limits::default());
-    let mut silent = running.client();
-    silent.ask("mn\r\n", "MN\r\n");
-    assert_eq!(silent.rest(), b"");
-    assert_eq!(running.client().stat("idle_kicks"), 1);
 }

@@ -65,9 +65,7 @@ fn what_was_flushed_gives_its_memory_back_though_nobody_asks_for_it() {
     assert_eq!(client.stat("curr_items"), 500);
     client.ask("flush_all\r\n", "OK\r\n");
     client.ask("set new 0 0 2\r\nab\r\n", "STORED\r\n");
-    while client.stat("curr_items") > 1 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    client.wait_for("curr_items", 1);
     client.ask("get new\r\n", "VALUE new 0 2\r\nab\r\nEND\r\n");
 }
 
@@ -120,6 +118,67 @@ fn a_meta_session_tells_who_may_fetch_afresh() {
         "mg k v v\r\nms k 1 Tx\r\nx\r\nmn\r\n",
         "CLIENT_ERROR duplicate flag\r\nCLIENT_ERROR bad token in command line format\r\nMN\r\n",
     );
+}
+
+#[test]
+fn a_look_at_a_stale_item_shows_what_was_before_it() {
+    let running = Running::new();
+    let mut client = running.client();
+    client.ask("ms k 2\r\nhi\r\nmd k I\r\n", "HD\r\nHD\r\n");
+    client.ask("mg k h\r\nmg k h\r\n", "HD h0 X W\r\nHD h1 Z X\r\n");
+    assert_eq!(client.stat("get_hits"), 2);
+}
+
+#[test]
+fn an_add_to_what_is_there_does_not_count_as_a_read() {
+    let running = Running::new();
+    let mut client = running.client();
+    client.ask("ms k 2\r\nhi\r\n", "HD\r\n");
+    client.ask(
+        "add k 0 0 1\r\nx\r\nadd k 0 0 1\r\nx\r\nms k 1 ME\r\nx\r\n",
+        "NOT_STORED\r\nNOT_STORED\r\nNS\r\n",
+    );
+    client.ask("mg k h v\r\n", "VA 2 h0\r\nhi\r\n");
+}
+
+#[test]
+fn a_value_that_could_not_be_stored_marks_nothing_stale() {
+    let limits = Limits {
+        item_size_max: 4096,
+        ..Limits::default()
+    };
+    let settings = Settings {
+        item_size_max: 4096,
+        ..Settings::default()
+    };
+    let running = Running::with(settings, &limits);
+    let mut client = running.client();
+    client.ask("ms k 2\r\nhi\r\nms k 2\r\nho\r\n", "HD\r\nHD\r\n");
+    client.ask(
+        format!("ms k 4090 C1 I\r\n{}\r\n", "x".repeat(4090)),
+        "SERVER_ERROR object too large for cache\r\n",
+    );
+    client.ask("mg k v\r\n", "VA 2\r\nho\r\n");
+    // Version 0 is none, and so not an earlier one.
+    client.ask("ms k 2 C0 I\r\nxx\r\nmg k v\r\n", "EX\r\nVA 2\r\nho\r\n");
+    client.ask(
+        "ms k 2 C1 I\r\nxx\r\nmg k v\r\n",
+        "HD\r\nVA 2 X W\r\nxx\r\n",
+    );
+}
+
+#[test]
+fn what_is_sent_in_pieces_is_counted_like_the_rest() {
+    let running = Running::new();
+    let mut client = running.client();
+    let value = "v".repeat(100_000);
+    client.ask(format!("set big 0 0 100000\r\n{value}\r\n"), "STORED\r\n");
+    client.ask(
+        "get big\r\n",
+        format!("VALUE big 0 100000\r\n{value}\r\nEND\r\n"),
+    );
+    let written = client.stat("bytes_written");
+    assert!(written > 100_000, "{written}");
 }
 
 fn packet(opcode: u8, cas: u64, extras: &[u8], key: &str, value: &str) -> Vec<u8> {
@@ -245,4 +304,42 @@ fn a_datagram_is_a_request_and_a_long_answer_is_several() {
         answer,
         format!("VALUE big 0 5000\r\n{value}\r\nEND\r\n").into_bytes()
     );
+}
+
+#[test]
+fn the_value_of_a_refused_request_is_no_request_in_a_datagram_either() {
+    let running = Running::new();
+    let mut client = running.client();
+    client.ask("set stays 0 0 2\r\nok\r\n", "STORED\r\n");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket
+        .set_read_timeout(Some(std::time::Duration::from_secs(20)))
+        .unwrap();
+    let flush = packet(0x08, 0, &[], "", "");
+    let mut unknown = packet(0x4f, 0, &[], "", "");
+    unknown[11] = flush.len() as u8;
+    for (request, answer) in [
+        (
+            b"ms k 9 Zbad\r\nflush_all\r\n".to_vec(),
+            b"CLIENT_ERROR invalid flag\r\n".to_vec(),
+        ),
+        (
+            b"set k 0 0 2000000\r\nflush_all\r\n".to_vec(),
+            b"SERVER_ERROR object too large for cache\r\n".to_vec(),
+        ),
+        (
+            [unknown, flush].concat(),
+            self::answer(0x4f, 0x81, 0, &[], "", "Unknown command"),
+        ),
+    ] {
+        let datagram = [&b"\x12\x34\0\0\0\x01\0\0"[..], &request].concat();
+        socket.send_to(&datagram, running.udp).unwrap();
+        let mut buffer = [0; 2000];
+        let length = socket.recv(&mut buffer).unwrap();
+        assert_eq!(
+            buffer[8..length].escape_ascii().to_string(),
+            answer.escape_ascii().to_string()
+        );
+        client.ask("get stays\r\n", "VALUE stays 0 2\r\nok\r\nEND\r\n");
+    }
 }

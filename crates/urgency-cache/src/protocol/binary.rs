@@ -169,6 +169,18 @@ fn loud(opcode: u8) -> (u8, bool) {
     }
 }
 
+/// A request of which only the header is known.
+fn begun<'a>(header: &[u8]) -> Request<'a> {
+    Request {
+        opcode: header[1],
+        opaque: header[12..16].try_into().expect("a range of four"),
+        cas: u64_at(header, 16),
+        key: &[],
+        quiet: loud(header[1]).1,
+        action: Action::Invalid(Status::Invalid),
+    }
+}
+
 /// What `input` begins with.
 #[must_use]
 pub fn parse(input: &[u8], limits: Limits) -> Next<Request<'_>> {
@@ -181,15 +193,8 @@ pub fn parse(input: &[u8], limits: Limits) -> Next<Request<'_>> {
     let key_length = usize::from(u16_at(header, 2));
     let extras_length = usize::from(header[4]);
     let body = u32_at(header, 8);
-    let (opcode, quiet) = loud(header[1]);
-    let mut request = Request {
-        opcode: header[1],
-        opaque: header[12..16].try_into().expect("a range of four"),
-        cas: u64_at(header, 16),
-        key: &[],
-        quiet,
-        action: Action::Invalid(Status::Invalid),
-    };
+    let (opcode, _) = loud(header[1]);
+    let mut request = begun(header);
     let fixed = key_length + extras_length;
     if fixed as u64 > u64::from(body) {
         request.action = Action::Invalid(Status::Unknown);
@@ -313,4 +318,12 @@ pub fn push_header(
 pub fn push_error(out: &mut Vec<u8>, request: &Request<'_>, status: Status, text: &str) {
     push_header(out, request, status, (0, 0, text.len()), 0);
     out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends an error to a request that `input` begins with and that cannot be read to its end; nothing if not
+/// even its header is there.
+pub fn push_refusal(out: &mut Vec<u8>, input: &[u8], status: Status, text: &str) {
+    if let Some(header) = input.get(..HEADER) {
+        push_error(out, &begun(header), status, text);
+    }
 }

@@ -227,13 +227,14 @@ impl Session<'_> {
                 let mut digits = Vec::with_capacity(20);
                 number::push(&mut digits, initial);
                 let expires = self.expiry(i64::from(expiry));
-                match entry.set(&NewItem {
+                let new = NewItem {
                     expires,
                     value: &[&digits],
                     ..NewItem::default()
-                }) {
-                    Ok(cas) => (initial, cas),
-                    Err(_) => {
+                };
+                match self.make(&mut entry, &new) {
+                    Some(cas) => (initial, cas),
+                    None => {
                         let text = "Out of memory allocating new item";
                         return push_error(out, request, Status::NoMemory, text);
                     }

@@ -2,6 +2,9 @@
 //!
 //! The code is generic over the `futures-io` traits, so it runs on any runtime; it knows no levels, sockets
 //! or timers. It waits in two places only: for bytes from the client, and for the client to take answers.
+//!
+//! Requests that were received together have one time. What comes after a wait, even if it was received
+//! before, has the time after the wait: nothing is served that expired while the client did not read.
 
 use super::{
     Server,
@@ -49,6 +52,7 @@ struct Connection<'s, S> {
     output: Output,
     session: Session<'s>,
     registered: &'s Registered,
+    is_binary: bool,
     /// How many requests are left before others have their turn.
     turn: u32,
 }
@@ -61,15 +65,17 @@ pub async fn serve<S>(stream: S, registered: &Registered, server: &Server) -> io
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let protocol = server.settings.protocol;
     let mut connection = Connection {
         stream,
         input: Input::new(&server.allowance),
         output: Output::default(),
         session: Session::new(server, registered.number),
         registered,
+        is_binary: protocol == Protocol::Binary,
         turn: server.settings.requests_per_turn,
     };
-    let served = connection.serve(server.settings.protocol).await;
+    let served = connection.serve(protocol).await;
     connection.session.report();
     served
 }
@@ -79,11 +85,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         if !self.receive(1).await? {
             return Ok(());
         }
-        let is_binary = self.input.unused()[0] == binary::REQUEST;
-        match protocol {
-            Protocol::Detect if is_binary => self.binary().await,
-            Protocol::Binary => self.binary().await,
-            Protocol::Detect | Protocol::Text => self.text().await,
+        if protocol == Protocol::Detect {
+            self.is_binary = self.input.unused()[0] == binary::REQUEST;
+        }
+        match self.is_binary {
+            true => self.binary().await,
+            false => self.text().await,
         }
     }
 
@@ -105,22 +112,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
             }
             Filled::End => Ok(false),
             Filled::NoMemory => {
-                self.close_with("SERVER_ERROR out of memory reading request\r\n")
-                    .await?;
+                let (out, why) = (&mut self.output.bytes, "out of memory reading request");
+                if self.is_binary {
+                    binary::push_refusal(out, self.input.unused(), binary::Status::NoMemory, why);
+                } else {
+                    line(out, &format!("SERVER_ERROR {why}"));
+                }
+                self.send().await?;
                 Ok(false)
             }
         }
     }
 
     async fn send(&mut self) -> io::Result<()> {
-        let length = self.output.bytes.len();
-        if length > 0 {
-            self.session
-                .tally
-                .add_many(Count::BytesWritten, length as u64);
-        }
-        self.session.report();
-        self.output.flush(&mut self.stream).await
+        let (stream, output) = (&mut self.stream, &mut self.output);
+        send(stream, output, &mut self.session, self.registered).await
     }
 
     async fn close_with(&mut self, reply: &str) -> io::Result<()> {
@@ -166,7 +172,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                             for key in get.keys {
                                 self.session.text_get(&get, key, &mut out.bytes);
                                 if out.is_full() {
-                                    out.flush(&mut self.stream).await?;
+                                    let stream = &mut self.stream;
+                                    send(stream, out, &mut self.session, self.registered).await?;
                                 }
                             }
                             out.bytes.extend_from_slice(b"END\r\n");
@@ -245,6 +252,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 Poll::Pending
             })
             .await;
+            self.session.now = self.session.server.clock.now();
         }
         if self.output.is_full() {
             self.send().await?;
@@ -269,18 +277,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     }
 }
 
+/// Counts the answers, reports what was counted, and sends them.
+async fn send<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    output: &mut Output,
+    session: &mut Session<'_>,
+    registered: &Registered,
+) -> io::Result<()> {
+    let length = output.bytes.len();
+    if length > 0 {
+        session.tally.add_many(Count::BytesWritten, length as u64);
+    }
+    session.report();
+    let took = || {
+        session.now = session.server.clock.now();
+        registered.took(session.now);
+    };
+    output.flush(stream, took).await
+}
+
 impl Session<'_> {
-    /// Carries out a request of the text protocol, and appends its answer; all but a retrieval, whose answer
-    /// may have to be sent in pieces.
+    /// Carries out a request of the text protocol, and appends its whole answer. (A connection sends that to
+    /// a retrieval in pieces, by itself.)
     pub fn text(&mut self, request: &text::Request<'_>, out: &mut Vec<u8>) -> After {
         use text::Request;
         match *request {
-            Request::Get(get) => {
-                for key in get.keys {
-                    self.text_get(&get, key, out);
-                }
-                out.extend_from_slice(b"END\r\n");
-            }
+            Request::Get(get) => self.text_get_at_once(&get, out),
             Request::Store(store, data) => self.text_store(&store, data, out),
             Request::MetaGet(command) => self.meta_get(&command, out),
             Request::MetaSet(command, mode, data) => self.meta_set(&command, mode, data, out),

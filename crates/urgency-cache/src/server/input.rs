@@ -160,9 +160,10 @@ impl<'s> Input<'s> {
         if self.end < self.buffer.len() {
             return true;
         }
-        // Twice as much as has really come, but not more than the request needs.
+        // Twice as much as has really come, but not more than the request needs, in whole pieces: of a line
+        // nobody knows more than that it goes on.
         let wanted = (self.buffer.len() * 2)
-            .min(at_least.max(ROOM))
+            .min(at_least.max(ROOM).next_multiple_of(ROOM))
             .max(self.end + 1);
         if wanted > ROOM {
             let more = wanted - self.buffer.len().max(ROOM);
@@ -184,5 +185,50 @@ impl<'s> Input<'s> {
 impl Drop for Input<'_> {
     fn drop(&mut self) {
         self.give_back();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        future::Future,
+        pin::pin,
+        task::{Context, Waker},
+    };
+
+    /// A client that has always sent more than there is room for.
+    struct Endless {
+        reads: usize,
+    }
+
+    impl AsyncRead for Endless {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            room: &mut [u8],
+        ) -> Poll<io::Result<usize>> {
+            self.reads += 1;
+            Poll::Ready(Ok(room.len()))
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_read_in_large_pieces_although_nobody_knows_its_length() {
+        let allowance = Allowance::new(1 << 20);
+        let mut input = Input::new(&allowance);
+        let mut client = Endless { reads: 0 };
+        while input.unused().len() < 256 << 10 {
+            let at_least = input.unused().len() + 1;
+            let mut filled = pin!(input.fill(&mut client, at_least));
+            let mut cx = Context::from_waker(Waker::noop());
+            while filled.as_mut().poll(&mut cx).is_pending() {}
+        }
+        assert!(client.reads < 40, "{} reads", client.reads);
+        assert_eq!(
+            input.unused().len(),
+            256 << 10,
+            "no more than it was asked for"
+        );
     }
 }

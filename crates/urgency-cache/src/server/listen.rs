@@ -167,28 +167,50 @@ pub fn start(
 async fn accept<L: Listener>(server: Arc<Server>, listener: L, address: Arc<str>) {
     loop {
         if !server.settings.refuse_too_many {
-            let is_full = || server.registry.open() >= server.settings.connections_max;
-            pause_while(&server, "as many connections as -c allows", is_full).await;
+            wait_for_room(&server).await;
         }
         match listener.accept().await {
-            Ok((stream, peer)) => {
-                let (server, address) = (Arc::clone(&server), Arc::clone(&address));
-                urgency::spawn(async move {
-                    match server.enter(peer, &address) {
-                        Some(place) => serve(stream, &place, &server).await,
-                        None => refuse(stream).await,
-                    }
-                })
-                .detach();
-            }
+            Ok((stream, peer)) => match enter(&server, peer, &address).await {
+                Some(place) => {
+                    let server = Arc::clone(&server);
+                    urgency::spawn(async move { serve(stream, &place, &server).await }).detach();
+                }
+                None => refuse(stream).await,
+            },
             Err(error) if is_exhausted(&error) => {
                 let mut first = true;
                 pause_while(&server, &error.to_string(), || std::mem::take(&mut first)).await;
             }
-            // A connection that was gone before it was accepted, or the like: about that one only.
-            Err(error) => server.say(1, format_args!("accept: {error}")),
+            // A connection that was gone before it was accepted, or the like: about that one only. But if it
+            // comes again and again (the runtime's driver has gone), this task can be ended where it yields.
+            Err(error) => {
+                server.say(1, format_args!("accept: {error}"));
+                urgency::yield_now().await;
+            }
         }
     }
+}
+
+/// A connection's place. If there is none, it waits for one, or there is none for it, as was asked for.
+///
+/// It is taken here and not by the connection's task: a listener may accept many before the first task runs.
+async fn enter(server: &Server, peer: String, address: &Arc<str>) -> Option<Place> {
+    if server.settings.refuse_too_many {
+        return server.enter(peer, address);
+    }
+    loop {
+        let place = server.enter_if_there_is_room(peer.clone(), address);
+        if place.is_some() {
+            return place;
+        }
+        // Another listener was faster.
+        wait_for_room(server).await;
+    }
+}
+
+async fn wait_for_room(server: &Server) {
+    let is_full = || server.registry.open() >= server.settings.connections_max;
+    pause_while(server, "as many connections as -c allows", is_full).await;
 }
 
 /// Whether an error is about this process or machine and not about one connection.
@@ -227,7 +249,7 @@ async fn refuse(mut stream: impl AsyncWrite + Unpin) {
         poll_fn(|cx| Poll::Ready(std::pin::Pin::new(&mut stream).poll_write(cx, TOO_MANY))).await;
 }
 
-async fn serve<S>(stream: S, place: &Place<'_>, server: &Server)
+async fn serve<S>(stream: S, place: &Place, server: &Server)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -255,15 +277,19 @@ where
 }
 
 /// Ends when a client has been silent for too long.
+///
+/// The clock counts whole seconds, so a client that it says to be silent for one may have been heard a moment
+/// ago: the time is over when it says one more.
 async fn idle(line: &Registered, server: &Server, timeout: Duration) {
-    let allowed = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX);
+    let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+    let allowed = u32::try_from(seconds).unwrap_or(u32::MAX);
     loop {
-        let silent = server.clock.now().saturating_sub(line.last_heard());
-        if silent >= allowed {
+        let silent = server.clock.now().saturating_sub(line.last_active());
+        if silent > allowed {
             server.idle_kick(line.number);
             return;
         }
-        sleep(Duration::from_secs(u64::from(allowed - silent))).await;
+        sleep(Duration::from_secs(u64::from(allowed - silent) + 1)).await;
     }
 }
 

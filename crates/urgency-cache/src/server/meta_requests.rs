@@ -103,7 +103,7 @@ impl Session<'_> {
             // A stale item that nobody was told to fetch afresh must be marked, which a reader cannot.
             let read = |item: &ItemView<'_>| {
                 if item.is_stale() && !item.is_won() {
-                    return false;
+                    return None;
                 }
                 push_code(out, flags.value, item.value_len());
                 for word in command.words() {
@@ -111,10 +111,10 @@ impl Session<'_> {
                 }
                 self::push_marks(out, item, false);
                 push_value(out, flags.value, item);
-                true
+                Some(())
             };
-            match self.server.store.get(key, self.now, read) {
-                Some(false) => None,
+            match self.server.store.get_if(key, self.now, read) {
+                Some(None) => None,
                 found => Some(found.is_some()),
             }
         };
@@ -158,7 +158,7 @@ impl Session<'_> {
                 expires,
                 ..NewItem::default()
             };
-            won = entry.set(&stub).is_ok();
+            won = self.make(&mut entry, &stub).is_some();
         }
         let Some(item) = entry.item() else {
             return false;
@@ -336,7 +336,7 @@ impl Session<'_> {
             value: &[&digits],
             ..NewItem::default()
         };
-        entry.set(&new).is_ok()
+        self.make(entry, &new).is_some()
     }
 
     /// `me`.

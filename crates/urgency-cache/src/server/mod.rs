@@ -69,7 +69,7 @@ pub struct Server {
     /// How it ends.
     pub stop: Stop,
     counters: Counters,
-    registry: Registry,
+    registry: Arc<Registry>,
     prefixes: Prefixes,
     allowance: Allowance,
     upkeep: Kick,
@@ -98,7 +98,7 @@ impl Server {
             clock: Clock::new(),
             stop: Stop::default(),
             counters: Counters::default(),
-            registry: Registry::default(),
+            registry: Arc::default(),
             prefixes: Prefixes::new(settings.delimiter, settings.detail),
             allowance: Allowance::new(ALLOWANCE.max(4 * settings.item_size_max)),
             upkeep: Kick::default(),
@@ -124,8 +124,18 @@ impl Server {
         self.verbosity.load(Relaxed)
     }
 
-    /// Enters a connection from `peer` to `listener` into the table; `None` if there are too many.
-    pub fn enter(&self, peer: String, listener: &Arc<str>) -> Option<Place<'_>> {
+    /// Enters a connection from `peer` to `listener` into the table; `None` if there are too many, and it is
+    /// counted as rejected.
+    pub fn enter(&self, peer: String, listener: &Arc<str>) -> Option<Place> {
+        let place = self.enter_if_there_is_room(peer, listener);
+        if place.is_none() {
+            self.registry.reject();
+        }
+        place
+    }
+
+    /// The same for a connection that may be entered later.
+    fn enter_if_there_is_room(&self, peer: String, listener: &Arc<str>) -> Option<Place> {
         let limit = self.settings.connections_max;
         self.registry.enter(peer, listener, self.clock.now(), limit)
     }
@@ -155,7 +165,8 @@ impl Server {
     /// `lru_crawler crawl`: look for expired items soon.
     fn crawl_now(&self) {
         self.crawl_asked.store(true, Relaxed);
-        self.background.kick();
+        // Not a kick: no lock orders the flag before the look of a task that was kicked already.
+        self.background.wake();
     }
 
     fn crawl_was_asked(&self) -> bool {
@@ -178,7 +189,8 @@ impl Server {
             1_000_000_001.. => "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes",
             megabytes => match self.store.set_memory_limit(megabytes << 20) {
                 Ok(()) => {
-                    self.was_changed();
+                    // As in `crawl_now`: the limit is an atomic number.
+                    self.background.wake();
                     "OK"
                 }
                 Err(_) => "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust",

@@ -23,17 +23,32 @@ impl Output {
         self.bytes.len() >= FULL
     }
 
-    /// Sends everything.
+    /// Sends everything. Whenever the client has taken something for which it let the server wait, `took` is
+    /// called.
     ///
     /// # Errors
     /// Those of the connection.
-    pub async fn flush<S: AsyncWrite + Unpin>(&mut self, stream: &mut S) -> io::Result<()> {
+    pub async fn flush<S: AsyncWrite + Unpin>(
+        &mut self,
+        stream: &mut S,
+        mut took: impl FnMut(),
+    ) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.bytes.len() {
             let rest = &self.bytes[sent..];
-            match poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, rest)).await? {
+            let mut waited = false;
+            let written = poll_fn(|cx| {
+                let polled = Pin::new(&mut *stream).poll_write(cx, rest);
+                waited |= polled.is_pending();
+                polled
+            })
+            .await?;
+            match written {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 count => sent += count,
+            }
+            if waited {
+                took();
             }
         }
         self.bytes.clear();

@@ -51,6 +51,7 @@ pub struct Registered {
     peer: String,
     listener: Arc<str>,
     heard: AtomicU32,
+    took: AtomicU32,
     state: AtomicU8,
 }
 
@@ -64,6 +65,16 @@ impl Registered {
     /// When the client sent something last.
     pub fn last_heard(&self) -> u32 {
         self.heard.load(Relaxed)
+    }
+
+    /// Notes that the client took a part of an answer at `now`, after it had let the server wait.
+    pub fn took(&self, now: u32) {
+        self.took.store(now, Relaxed);
+    }
+
+    /// When the client sent something or took something that it had let wait, last.
+    pub fn last_active(&self) -> u32 {
+        self.last_heard().max(self.took.load(Relaxed))
     }
 
     /// Notes what it does.
@@ -85,19 +96,19 @@ pub struct Registry {
 
 /// A line that is in the table as long as this lives.
 #[derive(Debug)]
-pub struct Place<'r> {
-    registry: &'r Registry,
+pub struct Place {
+    registry: Arc<Registry>,
     line: Arc<Registered>,
 }
 
-impl Place<'_> {
+impl Place {
     /// The line.
     pub fn line(&self) -> &Registered {
         &self.line
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.registry.lines.lock().remove(&self.line.number);
         self.registry.open.fetch_sub(1, Relaxed);
@@ -111,6 +122,7 @@ impl Registry {
             peer,
             listener,
             heard: AtomicU32::new(now),
+            took: AtomicU32::new(now),
             state: AtomicU8::new(state as u8),
         });
         self.lines.lock().insert(line.number, Arc::clone(&line));
@@ -119,23 +131,25 @@ impl Registry {
 
     /// Enters a connection, unless `limit` are open.
     pub fn enter(
-        &self,
+        self: &Arc<Self>,
         peer: String,
         listener: &Arc<str>,
         now: u32,
         limit: u32,
-    ) -> Option<Place<'_>> {
+    ) -> Option<Place> {
         let more = |open: u32| (open < limit).then_some(open + 1);
-        if self.open.fetch_update(Relaxed, Relaxed, more).is_err() {
-            self.rejected.fetch_add(1, Relaxed);
-            return None;
-        }
+        self.open.fetch_update(Relaxed, Relaxed, more).ok()?;
         self.total.fetch_add(1, Relaxed);
         let line = self.line(peer, Arc::clone(listener), State::Read, now);
         Some(Place {
-            registry: self,
+            registry: Arc::clone(self),
             line,
         })
+    }
+
+    /// Counts a connection that was one too many and is not to wait.
+    pub fn reject(&self) {
+        self.rejected.fetch_add(1, Relaxed);
     }
 
     /// Enters a listening socket for good.

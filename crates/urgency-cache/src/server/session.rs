@@ -140,7 +140,7 @@ impl<'s> Session<'s> {
         let result = match (put.mode, current) {
             (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => entry.set(&new),
             (Mode::Add, Some(_)) => {
-                entry.access();
+                entry.refresh();
                 return Stored::No;
             }
             (Mode::Replace | Mode::Append | Mode::Prepend, None) => return Stored::No,
@@ -161,12 +161,16 @@ impl<'s> Session<'s> {
                 self.tally.add(Count::CasHits);
                 entry.set(&new)
             }
-            (Mode::Cas, Some((cas, expires, won))) if put.may_be_stale && put.cas < cas => {
+            (Mode::Cas, Some((cas, expires, won)))
+                if put.may_be_stale && (1..cas).contains(&put.cas) =>
+            {
                 self.tally.add(Count::CasHits);
                 new.expires = expires;
                 let result = entry.set(&new);
-                entry.set_stale(true);
-                entry.set_won(won);
+                if result.is_ok() {
+                    entry.set_stale(true);
+                    entry.set_won(won);
+                }
                 result
             }
             (Mode::Cas, Some(_)) => {
@@ -232,9 +236,20 @@ impl<'s> Session<'s> {
         // A number that became shorter keeps its length, as in memcached.
         digits.resize(digits.len().max(length), b' ');
         match entry.replace_value(&[&digits], None) {
-            Ok(cas) => Changed::To(number, cas),
+            Ok(cas) => {
+                self.has_stored = true;
+                Changed::To(number, cas)
+            }
             Err(_) => Changed::NoMemory,
         }
+    }
+
+    /// Stores an item that the client has not sent, a number or an empty one; its version, or `None` if there
+    /// is no memory.
+    pub fn make(&mut self, entry: &mut Entry<'_>, new: &NewItem<'_>) -> Option<u64> {
+        let cas = entry.set(new).ok()?;
+        self.has_stored = true;
+        Some(cas)
     }
 
     /// Counts a number that was not there.

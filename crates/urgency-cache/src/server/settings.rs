@@ -16,7 +16,8 @@ pub struct Settings {
     pub threads: usize,
     /// The protocol that connections speak.
     pub protocol: Protocol,
-    /// How long a connection may be silent; `None` for ever.
+    /// How long a connection may be silent, in whole seconds, rounded up; `None` for ever. It is closed up to
+    /// two seconds later. A client that takes answers is not silent.
     pub idle_timeout: Option<Duration>,
     /// How many requests of one connection are executed before others have their turn; at least 1.
     pub requests_per_turn: u32,

@@ -2,6 +2,10 @@
 //!
 //! Both follow the same rule. Who wakes sets the flag first and takes the wakers then; who waits
 //! leaves its waker first and looks at the flag then. So one of the two sees the other.
+//!
+//! [`Kick::kick`] leaves out even the store if the flag is set, so it orders nothing: the sleeper may take
+//! the flag and yet not see what the caller wrote before. It is for what is written under a lock that the
+//! sleeper takes when it looks (a store's shards); what is written to an atomic goes with [`Kick::wake`].
 
 use parking_lot::Mutex;
 use std::{
@@ -66,7 +70,7 @@ pub struct Kick {
 }
 
 impl Kick {
-    /// Says that there is something to do. Costs a load if that was said before.
+    /// Says that there is something to do, under a lock. Costs a load if that was said before.
     #[inline]
     pub fn kick(&self) {
         if !self.asked.load(Ordering::Relaxed) {
@@ -74,8 +78,9 @@ impl Kick {
         }
     }
 
+    /// Says that there is something to do; whoever is woken sees everything that was written before.
     #[cold]
-    fn wake(&self) {
+    pub fn wake(&self) {
         self.asked.store(true, Ordering::SeqCst);
         let sleeper = self.sleeper.lock().take();
         if let Some(sleeper) = sleeper {

@@ -16,6 +16,9 @@ use crate::{
 /// what they may use.
 pub const VERSION: &str = concat!("1.6.18-urgency-", env!("CARGO_PKG_VERSION"));
 
+/// An answer that cannot be sent in pieces gets no further value when it is so long. One value may be longer.
+pub const ANSWER_MAX: usize = 4 << 20;
+
 /// Appends a line.
 #[inline]
 pub fn line(out: &mut Vec<u8>, text: &str) {
@@ -68,6 +71,20 @@ impl Session<'_> {
             Some(()) => Count::GetHits,
             None => Count::GetMisses,
         });
+    }
+
+    /// A retrieval command whose answer cannot be sent in pieces: if other keys' values are long, it is an
+    /// error.
+    pub fn text_get_at_once(&mut self, get: &Get<'_>, out: &mut Vec<u8>) {
+        let start = out.len();
+        for (number, key) in get.keys.enumerate() {
+            if number > 0 && out.len() >= ANSWER_MAX {
+                out.truncate(start);
+                return line(out, "SERVER_ERROR out of memory writing get response");
+            }
+            self.text_get(get, key, out);
+        }
+        out.extend_from_slice(b"END\r\n");
     }
 
     fn text_get_and_touch(&mut self, key: &[u8], expiry: i64, with_cas: bool, out: &mut Vec<u8>) {

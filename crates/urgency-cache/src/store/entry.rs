@@ -192,6 +192,14 @@ impl Entry<'_> {
         self.item.map(|r| self.shard.access(r, now)).is_some()
     }
 
+    /// Notes that the item is in use now, which does not count as a read. `false` if there is no item.
+    pub fn refresh(&mut self) -> bool {
+        let now = self.now;
+        self.item
+            .map(|r| self.shard.heap.set_accessed(r, now))
+            .is_some()
+    }
+
     /// Sets when the item expires; 0 for never. `false` if there is no item.
     pub fn set_expires(&mut self, expires: u32) -> bool {
         self.item

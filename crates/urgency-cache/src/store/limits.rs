@@ -39,8 +39,9 @@ pub struct Limits {
     pub hot_percent: u32,
     /// The share of the memory in per cent that the warm segment may hold.
     pub warm_percent: u32,
-    /// Items that live at most so many seconds go to the temp segment, which is never evicted from
-    /// while another has items. `None`: there is no temp segment.
+    /// Items that live at most so many seconds go to the temp segment, which is evicted from in its turn only
+    /// when no other has items. (What lies beside an item that must go may go with it, whichever segment it
+    /// is in.) `None`: there is no temp segment.
     pub temporary_ttl: Option<u32>,
 }
 

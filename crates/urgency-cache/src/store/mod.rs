@@ -19,18 +19,18 @@
 //!   blocks. - `table`: from hash to block. - `lru`: segments. - `shard`: these under one lock;
 //!   `place` finds room, `empty` empties pages. - `step`: the background work.
 //!
-//! A key belongs to one of up to 256 shards by its hash. There is no lock but those of the shards, none is held
-//! across a call of the caller's code but the closure of `get` and the life of an [`Entry`], and only
-//! [`Entry::set`] and its like ever try for a second one: a large item takes pages from other shards, with
-//! `try_lock`, so there is no order to keep.
+//! A key belongs to one of up to [`SHARDS_MOST`] shards by its hash. There is no lock but those of the
+//! shards, none is held across a call of the caller's code but the closures of `get`, `get_if` and
+//! `walk_step` and the life of an [`Entry`], and only [`Entry::set`] and its like ever try for a second one:
+//! a large item takes pages from other shards, with `try_lock`, so there is no order to keep.
 //!
 //! A reader takes the shard's lock as well. Lock-free reads were rejected: they need items that outlive their
 //! removal (reference counts or epochs: a write to shared memory or a delay of the reuse), and the memory
 //! limit would not be hard. The section is some 100 ns, and with 2 workers and 32 shards one in 300
 //! operations meets another.
 //!
-//! Do not call the store from inside the closure of `get`, nor while an [`Entry`] lives: the same
-//! shard may be asked for, and its lock is not reentrant.
+//! Do not call the store from inside the closures of `get`, `get_if` and `walk_step`, nor while an [`Entry`]
+//! lives: the same shard may be asked for, and its lock is not reentrant.
 
 mod budget;
 mod empty;
@@ -134,11 +134,25 @@ impl Store {
     /// if there is no such item. The closure copies and returns; it must not call the store.
     #[inline]
     pub fn get<R>(&self, key: &[u8], now: u32, read: impl FnOnce(&ItemView<'_>) -> R) -> Option<R> {
+        self.get_if(key, now, |item| Some(read(item))).flatten()
+    }
+
+    /// The same, but `read` may decline: if it returns `None`, this was no access. `Some(None)` then; `None`
+    /// if there is no such item.
+    #[inline]
+    pub fn get_if<R>(
+        &self,
+        key: &[u8],
+        now: u32,
+        read: impl FnOnce(&ItemView<'_>) -> Option<R>,
+    ) -> Option<Option<R>> {
         let key = self.key(key);
         let mut shard = self.shards[self.number(key.hash)].0.lock();
         let r = shard.find(key, now)?;
         let result = read(&ItemView::new(&shard.heap, r));
-        shard.access(r, now);
+        if result.is_some() {
+            shard.access(r, now);
+        }
         Some(result)
     }
 

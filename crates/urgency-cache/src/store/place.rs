@@ -11,7 +11,7 @@
 //! tiny items evicts a few of them, never a large share.
 //!
 //! A large item evicts only as much of its own shard as is its part: the store gathers pages
-//! from all shards first (`steal.rs`).
+//! from all shards first (`Store::gather`).
 
 use super::header::{ACTIVE, FETCHED, HEADER, HEADER_PIECE, HEADER_SPLIT};
 use super::heap::{LARGEST, Ref, UNIT};

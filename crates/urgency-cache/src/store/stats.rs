@@ -37,7 +37,8 @@ pub struct SegmentStats {
 pub struct StoreStats {
     /// The memory limit, in bytes.
     pub limit: u64,
-    /// Bytes taken from the system: pages, tables, everything. Never above `limit`.
+    /// Bytes taken from the system: pages, tables, everything. Not above `limit`, unless
+    /// that was lowered: then nothing more is taken until enough was given back.
     pub allocated: u64,
     /// Items stored now.
     pub curr_items: u64,

@@ -57,9 +57,9 @@ impl Store {
         self.walk_step(cursor, now, budget, |_| {})
     }
 
-    /// Calls `visit` for about `budget` live items, in no useful order, while their shard is held, and
-    /// moves the cursor on. An item that is stored or moved in memory during the walk may be missed
-    /// or seen twice. Expired and flushed items are removed on the way.
+    /// Calls `visit` for about `budget` live items, in no useful order, while their shard is held (it must
+    /// not call the store), and moves the cursor on. An item that is stored or moved in memory during the
+    /// walk may be missed or seen twice. Expired and flushed items are removed on the way.
     pub fn walk_step(
         &self,
         cursor: &mut Cursor,

@@ -147,10 +147,12 @@ fn every_value_read_under_writes_flushes_resizes_and_eviction_is_the_right_one()
                 thread::yield_now();
             }
         });
-        for writer in writers {
-            writer.join().unwrap();
-        }
+        let written: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        // First, for the others' sake: a scope that panics waits for them.
         bench.stop.store(true, Relaxed);
+        for result in written {
+            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
     });
     bench.store.check();
     let stats = bench.store.stats(bench.now.load(Relaxed));

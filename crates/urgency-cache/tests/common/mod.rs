@@ -6,6 +6,7 @@ use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
     sync::Arc,
+    thread,
     time::Duration,
 };
 use urgency::{Runtime, Shutdown, net::TcpListener, net::UdpSocket};
@@ -31,14 +32,25 @@ impl Running {
     }
 
     pub fn with(settings: Settings, limits: &Limits) -> Self {
+        Running::after(settings, limits, 2, |_| ())
+    }
+
+    /// With so many workers, and after `early` has done something with the address that nobody serves yet.
+    pub fn after(
+        settings: Settings,
+        limits: &Limits,
+        workers: usize,
+        early: impl FnOnce(SocketAddr),
+    ) -> Self {
         let runtime = Runtime::builder()
             .levels::<CacheLevels>()
-            .workers(2)
+            .workers(workers)
             .build()
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let (address, udp) = (listener.local_addr().unwrap(), socket.local_addr().unwrap());
+        early(address);
         let server = Arc::new(Server::new(Store::new(limits).unwrap(), settings));
         let sockets = Sockets {
             tcp: vec![listener],
@@ -55,11 +67,7 @@ impl Running {
     }
 
     pub fn client(&self) -> Client {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
-        Client { stream }
+        Client::connect(self.address)
     }
 }
 
@@ -77,6 +85,14 @@ pub struct Client {
 }
 
 impl Client {
+    pub fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        Client { stream }
+    }
+
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
@@ -112,6 +128,18 @@ impl Client {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => rest,
             Err(error) => panic!("the server keeps the connection: {error}"),
         }
+    }
+
+    /// Waits until a statistic is what it must become.
+    #[track_caller]
+    pub fn wait_for(&mut self, name: &str, wanted: u64) {
+        for _ in 0..4000 {
+            if self.stat(name) == wanted {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{name} is {}, and should be {wanted}", self.stat(name));
     }
 
     /// The value of a statistic.
