@@ -152,14 +152,14 @@
 //!
 //! # What it needs, and what its limits are
 //!
-//! - Linux: epoll, eventfd and timerfd. `membarrier` (4.14) and short time slices (6.12) are used where they are.
-//!   x86-64 is what it runs on; aarch64 is emulated only. The processor's counters must agree between cores.
+//! - Linux: epoll, eventfd and timerfd. `membarrier` (4.14) and short time slices (6.12) are used where they
+//!   are. It has run on x86-64, and on aarch64 in emulation. The processor's counters must agree between cores.
 //! - No permission. With one, threads give way sooner: [`Builder::demote_preempted`],
 //!   [`Builder::real_time_polling`]; [`Stats::can_demote`] and [`Stats::real_time`] tell.
-//! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O has
-//!   three descriptors.
-//! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says otherwise.
-//!   [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
+//! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O
+//!   has three descriptors.
+//! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
+//!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
 //! - It logs nothing, and has no signals and no child processes.
 //!
 //! # What costs what
