@@ -1,6 +1,6 @@
 //! `broadcast`: a closure once for each index of a pool.
 
-use crate::registry::Registry;
+use crate::{handler, registry::Registry};
 use std::{
     any::Any,
     fmt,
@@ -54,7 +54,8 @@ impl fmt::Debug for BroadcastContext<'_> {
 ///
 /// # Panics
 ///
-/// With the first panic of `op`, by index, after all calls have ended.
+/// With the first panic of `op`, by index, after all calls have ended. In a start or exit handler of the pool, whose
+/// threads would wait for each other there.
 ///
 /// # Examples
 ///
@@ -85,6 +86,11 @@ where
     R: Send,
 {
     type Slot<R> = Mutex<Option<Result<R, Box<dyn Any + Send>>>>;
+    assert!(
+        !handler::runs_for(&registry.host),
+        "`broadcast` waits for all threads of the pool, and this one is in its start or exit handler: \
+         use `spawn_broadcast` there"
+    );
     let count = registry.host.workers();
     let results: Vec<Slot<R>> = (0..count).map(|_| Mutex::new(None)).collect();
     let left = Countdown::new(count);

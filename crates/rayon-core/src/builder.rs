@@ -1,24 +1,23 @@
 //! [`ThreadPoolBuilder`]: its options, and the runtime that they describe.
 //!
 //! A pool with start or exit handlers, or with a stack size, makes its threads at once, so that the handlers run and
-//! a refusal is an error of `build`. Any other pool makes them when it needs them.
+//! a refusal is an error of `build`. Any other pool makes one, with which it can do whatever it will be asked for, and
+//! the others when it needs them.
 
 use crate::{
     error::{ErrorKind, ThreadPoolBuildError},
+    handler::{Handled, Handler},
     pool::ThreadPool,
-    registry::{PanicHandler, Registry, hand_over},
+    registry::{PanicHandler, Registry},
     threads::{CustomSpawn, DefaultSpawn, ThreadBuilder, ThreadSpawn},
 };
 use std::{
     any::Any,
     env, fmt, io,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex},
     thread,
 };
 use urgency::{Builder, MAX_WORKERS, Runtime, embed::Host};
-
-type Handler = dyn Fn(usize) + Send + Sync;
 
 /// Builds a [`ThreadPool`], or the global one.
 ///
@@ -45,6 +44,7 @@ pub struct ThreadPoolBuilder<S = DefaultSpawn> {
 pub(crate) struct RuntimeParts {
     pub(crate) builder: Builder,
     pub(crate) panic_handler: Option<Arc<PanicHandler>>,
+    pub(crate) handled: Arc<Handled>,
 }
 
 impl Default for ThreadPoolBuilder {
@@ -147,16 +147,20 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         let eager = self.start_handler.is_some()
             || self.exit_handler.is_some()
             || self.stack_size.is_some();
+        // The code inside a placed pool does not know the pool, nor its panic handler.
         if !brought
             && !eager
+            && self.panic_handler.is_none()
             && let Some(host) = Registry::place_for(workers)
         {
-            return Ok(Registry::placed(host, self.panic_handler.take()));
+            return Ok(Registry::placed(host));
         }
         let names = Arc::new(Mutex::new(Vec::new()));
+        let handled = Handled::new(self.panic_handler.clone());
         let registry = Registry::new(RuntimeParts {
-            builder: self.runtime(workers, brought, names.clone()),
+            builder: self.runtime(workers, brought, names.clone(), &handled),
             panic_handler: self.panic_handler.clone(),
+            handled,
         })?;
         // One after the other, as in rayon: if one fails, those before it have run, and end with the runtime.
         for index in 0..workers {
@@ -171,7 +175,8 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
                     .expect("nothing panics under this lock")
                     .push(name);
             }
-            if eager {
+            // A spare thread ends only beside others, so there will always be one.
+            if eager || index == 0 {
                 registry.host.prepare_thread()?;
             }
         }
@@ -179,7 +184,13 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     }
 
     /// The runtime's builder.
-    fn runtime(&self, workers: usize, brought: bool, names: Names) -> Builder {
+    fn runtime(
+        &self,
+        workers: usize,
+        brought: bool,
+        names: Names,
+        handled: &Arc<Handled>,
+    ) -> Builder {
         let mut builder = Runtime::builder().workers(workers);
         if brought {
             builder = builder.brought_threads();
@@ -190,15 +201,15 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         if let Some(bytes) = self.stack_size {
             builder = builder.thread_stack_size(bytes);
         }
-        let handled = |handler: &Arc<Handler>| {
-            let (handler, panics) = (handler.clone(), self.panic_handler.clone());
-            move |number| call(&*handler, panics.as_deref(), number % workers)
+        let calling = |handler: &Arc<Handler>| {
+            let (handler, handled) = (handler.clone(), handled.clone());
+            move |number| handled.call(&*handler, number % workers)
         };
         if let Some(handler) = &self.start_handler {
-            builder = builder.on_thread_start(handled(handler));
+            builder = builder.on_thread_start(calling(handler));
         }
         if let Some(handler) = &self.exit_handler {
-            builder = builder.on_thread_stop(handled(handler));
+            builder = builder.on_thread_stop(calling(handler));
         }
         builder
     }
@@ -222,14 +233,6 @@ fn name_of(names: &Mutex<Vec<String>>, number: usize) -> String {
     match names.len() {
         0 => "urgency".into(),
         count => names[number % count].clone(),
-    }
-}
-
-/// Calls a start or exit handler; a panic of it goes to the panic handler.
-fn call(handler: &Handler, panics: Option<&PanicHandler>, index: usize) {
-    let call = || crate::pool::with_index(index, || handler(index));
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-        hand_over(panics, panic);
     }
 }
 
@@ -302,6 +305,9 @@ impl<S> ThreadPoolBuilder<S> {
 
     /// Called first on each thread of the pool, with the thread's index. Threads beyond the pool's number, made
     /// because others wait, call it with their number modulo that.
+    ///
+    /// Inside, the free functions of this crate mean this pool. Closures that the handler waits for run on its thread,
+    /// and [`broadcast`](crate::broadcast()) panics.
     pub fn start_handler<H>(mut self, start_handler: H) -> Self
     where
         H: Fn(usize) + Send + Sync + 'static,

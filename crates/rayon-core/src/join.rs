@@ -74,7 +74,7 @@ where
     }
 }
 
-/// The calling thread is a plain one: both closures migrate to the global pool.
+/// The calling thread is a plain one: both closures migrate to the global pool. In a handler of a pool they do not.
 #[cold]
 #[inline(never)]
 fn join_outside<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
@@ -84,8 +84,8 @@ where
     RA: Send,
     RB: Send,
 {
-    Registry::current().host.run(move |_| {
-        let joined = join_told(move |_| a(true), move |_| b(true));
-        joined.unwrap_or_else(|_| unreachable!("a visit runs on a stack"))
+    Registry::current().run(move |migrated| {
+        let joined = join_told(move |_| a(migrated), move |_| b(migrated));
+        joined.unwrap_or_else(|(a, b)| (a(false), b(false)))
     })
 }

@@ -3,11 +3,12 @@
 use crate::{
     broadcast::{BroadcastContext, broadcast_in, spawn_broadcast_in},
     error::ThreadPoolBuildError,
+    handler,
     registry::Registry,
     scope::{Scope, ScopeFifo, in_scope, in_scope_fifo},
     spawn::{spawn_fifo_in, spawn_in},
 };
-use std::{cell::Cell, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 use urgency::{MAX_WORKERS, embed};
 
 /// A pool: a runtime of its own, or a level of the program's (see [`urgency::pool_at`](crate::urgency::pool_at)).
@@ -46,7 +47,7 @@ impl ThreadPool {
         OP: FnOnce() -> R + Send,
         R: Send,
     {
-        self.registry.with_here(|here| here.host.run(|_| op()))
+        self.registry.with_here(|here| here.run(|_| op()))
     }
 
     /// [`broadcast`](crate::broadcast()) on this pool.
@@ -182,7 +183,9 @@ impl ThreadPool {
     }
 
     fn if_here<T>(&self, ask: impl FnOnce() -> Option<T>) -> Option<T> {
-        self.registry.host.is_here().then(ask).flatten()
+        let host = &self.registry.host;
+        let is_here = host.is_here() || handler::runs_for(host);
+        is_here.then(ask).flatten()
     }
 }
 
@@ -219,19 +222,6 @@ pub fn current_num_threads() -> usize {
     embed::workers().unwrap_or_else(|| Registry::current().host.workers())
 }
 
-thread_local! {
-    /// The index inside a start or exit handler, which runs outside the runtime.
-    static INDEX: Cell<Option<usize>> = const { Cell::new(None) };
-}
-
-/// Runs a start or exit handler.
-pub(crate) fn with_index<R>(index: usize, f: impl FnOnce() -> R) -> R {
-    INDEX.set(Some(index));
-    let result = f();
-    INDEX.set(None);
-    result
-}
-
 /// The index of the calling thread in its pool, from 0; `None` outside any.
 ///
 /// It is the number of the worker that the calling stack holds. No other thread of the pool has the same before this
@@ -239,7 +229,7 @@ pub(crate) fn with_index<R>(index: usize, f: impl FnOnce() -> R) -> R {
 /// thread until then: urgent work does not take it away meanwhile.
 #[inline]
 pub fn current_thread_index() -> Option<usize> {
-    embed::worker_index().or_else(|| INDEX.get())
+    embed::worker_index().or_else(handler::index)
 }
 
 /// Whether the calling thread has jobs of its own left to run; `None` outside any pool.
@@ -248,14 +238,14 @@ pub fn current_thread_has_pending_tasks() -> Option<bool> {
     embed::has_local_jobs()
 }
 
-/// Runs a job of the calling thread if it has one, else lets other ready work of the pool go first; `None` outside
-/// any pool.
+/// Runs a job of the calling thread if it has one, be it a broadcast's, else lets other ready work of the pool go
+/// first; `None` outside any pool.
 pub fn yield_now() -> Option<Yield> {
     let ran = embed::run_local_job()? || embed::give_way()?;
     Some(yielded(ran))
 }
 
-/// Runs a job of the calling thread if it has one; `None` outside any pool.
+/// Runs a job of the calling thread if it has one, be it a broadcast's; `None` outside any pool.
 pub fn yield_local() -> Option<Yield> {
     embed::run_local_job().map(yielded)
 }

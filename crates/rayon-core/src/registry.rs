@@ -8,11 +8,13 @@
 //! code.
 //!
 //! The registry of the calling code is what its runtime was given by [`Registry::new`]. A runtime that belongs to
-//! the program, not to a pool, has none; there one is made for the moment, without handlers.
+//! the program, not to a pool, has none; there one is made for the moment, without a panic handler. So a pool with
+//! a panic handler is not placed. In a start or exit handler it is that of the handler's pool (`handler.rs`).
 
 use crate::{
     builder::RuntimeParts,
     error::{ErrorKind, ThreadPoolBuildError},
+    handler,
 };
 use std::{
     any::Any,
@@ -53,6 +55,7 @@ impl Registry {
         });
         let attached: Weak<Registry> = Arc::downgrade(&registry);
         registry.host.attach(attached);
+        parts.handled.is(&registry.host);
         Ok(registry)
     }
 
@@ -66,11 +69,21 @@ impl Registry {
         })
     }
 
-    /// A placed pool.
-    pub(crate) fn placed(host: Host, panic_handler: Option<Arc<PanicHandler>>) -> Arc<Registry> {
+    /// A pool that was dropped, as its last threads see it.
+    pub(crate) fn ended(host: Host, panic_handler: Option<Arc<PanicHandler>>) -> Arc<Registry> {
         Arc::new(Registry {
             host,
             panic_handler,
+            follows: false,
+            _runtime: None,
+        })
+    }
+
+    /// A placed pool.
+    pub(crate) fn placed(host: Host) -> Arc<Registry> {
+        Arc::new(Registry {
+            host,
+            panic_handler: None,
             follows: true,
             _runtime: None,
         })
@@ -91,11 +104,23 @@ impl Registry {
     /// Calls `f` with the registry that a call of the calling code means: this one, or if that follows the
     /// caller, his level of it.
     pub(crate) fn with_here<R>(self: &Arc<Self>, f: impl FnOnce(&Arc<Registry>) -> R) -> R {
-        if !self.follows || !self.host.is_here() || self.host.is_at_home() {
+        if !self.follows || self.host.is_at_home() {
             return f(self);
         }
-        let host = Host::current().expect("the calling code is on a stack");
-        f(&Registry::placed(host, self.panic_handler.clone()))
+        // In `blocking` the calling thread is a plain one, and the code around it has a level.
+        match Host::current() {
+            Some(host) if host.is_same_runtime(&self.host) => f(&Registry::placed(host)),
+            _ => f(self),
+        }
+    }
+
+    /// Runs `f` on a stack of the host, where it may be already; then `f` is told `false`. Inside a handler of the
+    /// pool that is on its thread.
+    pub(crate) fn run<R: Send>(&self, f: impl FnOnce(bool) -> R + Send) -> R {
+        if handler::runs_for(&self.host) {
+            return f(false);
+        }
+        self.host.run(f)
     }
 
     /// The global registry, which is made here if nothing made it before.
@@ -103,7 +128,7 @@ impl Registry {
         GLOBAL.get_or_init(|| {
             let workers = crate::builder::default_num_threads();
             if let Some(host) = Registry::place_for(workers) {
-                return Registry::placed(host, None);
+                return Registry::placed(host);
             }
             let builder = Runtime::builder().workers(workers);
             // If the program has made it already, it has decided the number of workers.
@@ -129,13 +154,16 @@ impl Registry {
 
     /// The registry of the calling code, else the global one.
     pub(crate) fn current() -> Arc<Registry> {
-        let Some(host) = Host::current() else {
-            return Registry::global().clone();
-        };
-        let attached = host
-            .attachment()
-            .and_then(|a| a.downcast::<Registry>().ok());
-        attached.unwrap_or_else(|| Registry::of_host(host))
+        match Host::current() {
+            Some(host) => Registry::attached(&host).unwrap_or_else(|| Registry::of_host(host)),
+            None => handler::registry().unwrap_or_else(|| Registry::global().clone()),
+        }
+    }
+
+    /// The registry that the host's runtime was given, while its pool lives.
+    pub(crate) fn attached(host: &Host) -> Option<Arc<Registry>> {
+        let attached = host.attachment()?;
+        attached.downcast::<Registry>().ok()
     }
 
     /// Runs `f`; a panic goes to the handler. Without one, or if that panics, too, the process aborts.

@@ -2,12 +2,12 @@
 //!
 //! A scope counts its closures, its own body included, in a [`Countdown`] that the thread which opened it waits for.
 //! A closure is spawned on the scope's pool: on the deque of the calling stack if that belongs to the pool, else into
-//! the pool from outside.
+//! the pool from outside. In a scope that a handler of the pool opened they run at once.
 //!
 //! The fifo scope keeps the closures in a queue of its own and spawns *turns*: a turn runs the oldest closure of the
 //! queue. So each turn runs one closure, and closures begin in the order in which they were spawned.
 
-use crate::{broadcast::BroadcastContext, registry::Registry};
+use crate::{broadcast::BroadcastContext, handler, registry::Registry};
 use crossbeam_queue::SegQueue;
 use std::{
     any::Any,
@@ -25,6 +25,8 @@ use urgency::embed::{Countdown, Host};
 struct Base<'scope> {
     /// Lives until the scope has ended.
     host: Outlives<Host>,
+    /// Whether a handler of the pool opened the scope.
+    in_handler: bool,
     left: Countdown,
     panicked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -78,6 +80,7 @@ impl<'scope> Base<'scope> {
     fn new(host: &Host) -> Self {
         Base {
             host: Outlives::of(host),
+            in_handler: handler::runs_for(host),
             left: Countdown::new(1),
             panicked: AtomicBool::new(false),
             panic: Mutex::new(None),
@@ -88,6 +91,18 @@ impl<'scope> Base<'scope> {
     fn host(&self) -> &Host {
         // SAFETY: whoever opened the scope keeps the host for the time of the call, and the scope lives in that.
         unsafe { self.host.get() }
+    }
+
+    /// Has a job of the scope run.
+    ///
+    /// # Safety
+    /// What the job borrows lives until the scope has ended, for which it was counted.
+    unsafe fn spawn(&self, job: impl FnOnce() + Send) {
+        if self.in_handler {
+            return job();
+        }
+        // SAFETY: the scope waits for the job.
+        unsafe { self.host().spawn_unchecked(job) };
     }
 
     /// Runs the scope's body, waits for all closures, and resumes the first panic.
@@ -155,7 +170,7 @@ impl<'scope> Scope<'scope> {
             }
         };
         // SAFETY: what the body borrows outlives the scope, which waits for the job.
-        unsafe { self.base.host().spawn_unchecked(job) };
+        unsafe { self.base.spawn(job) };
     }
 
     /// Runs a closure once for each index of the pool, on all workers.
@@ -193,7 +208,7 @@ impl<'scope> ScopeFifo<'scope> {
             }
         };
         // SAFETY: what the body borrows outlives the scope, which waits for the job.
-        unsafe { self.base.host().spawn_unchecked(turn) };
+        unsafe { self.base.spawn(turn) };
     }
 
     /// As [`Scope::spawn_broadcast`].
@@ -327,7 +342,7 @@ fn on_current<R: Send>(f: impl FnOnce(&Host) -> R + Send) -> R {
         None => {
             let registry = Registry::current();
             let host = &registry.host;
-            host.run(|_| f(host))
+            registry.run(|_| f(host))
         }
     })
 }

@@ -2,18 +2,20 @@
 //!
 //! A spawned closure holds its registry, so a pool lives until all that was spawned on it has run.
 //!
-//! The fifo order is per thread, as in rayon: each thread has a queue for each pool level that it spawns on, and spawns
-//! *turns*, each of which runs the oldest closure of that queue.
+//! The fifo order is per thread, as in rayon: each thread has a queue for each runtime and level that it spawns on, and
+//! spawns *turns*, each of which runs the oldest closure of that queue. (A thread is usually of one runtime, but a
+//! guest of one may become that of another.) There is a turn for each closure in a queue, so an empty one is nobody's.
 
 use crate::registry::Registry;
 use crossbeam_queue::SegQueue;
 use std::{cell::RefCell, sync::Arc};
+use urgency::embed::Host;
 
 type Queue = Arc<SegQueue<Box<dyn FnOnce() + Send>>>;
 
 thread_local! {
-    /// The queues of this thread, by level. A thread of a pool has no other runtime.
-    static QUEUES: RefCell<Vec<(usize, Queue)>> = const { RefCell::new(Vec::new()) };
+    /// The queues of this thread.
+    static QUEUES: RefCell<Vec<(Host, Queue)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs a closure on the current pool, some time; nobody waits for it.
@@ -54,7 +56,7 @@ pub(crate) fn spawn_fifo_in(registry: Arc<Registry>, func: impl FnOnce() + Send 
         host.spawn(func);
         return;
     }
-    let queue = queue_of(usize::from(host.level().rank()));
+    let queue = queue_of(&host);
     queue.push(Box::new(func));
     host.spawn(move || {
         let oldest = queue.pop().expect("a turn for each closure");
@@ -62,13 +64,16 @@ pub(crate) fn spawn_fifo_in(registry: Arc<Registry>, func: impl FnOnce() + Send 
     });
 }
 
-fn queue_of(level: usize) -> Queue {
+fn queue_of(host: &Host) -> Queue {
     QUEUES.with_borrow_mut(|queues| {
-        if let Some((_, queue)) = queues.iter().find(|(of, _)| *of == level) {
+        let is_its = |of: &Host| of.is_same_runtime(host) && of.level() == host.level();
+        // An entry keeps the memory of its runtime.
+        queues.retain(|(of, queue)| is_its(of) || !queue.is_empty());
+        if let Some((_, queue)) = queues.iter().find(|(of, _)| is_its(of)) {
             return queue.clone();
         }
         let queue = Queue::default();
-        queues.push((level, queue.clone()));
+        queues.push((host.clone(), queue.clone()));
         queue
     })
 }

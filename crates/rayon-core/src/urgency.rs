@@ -38,12 +38,12 @@ pub fn pool_at(runtime: &Runtime, level: impl Into<LevelId>) -> ThreadPool {
 /// (polars does), and the global one if it is not in use yet. It holds until the next call.
 ///
 /// A placed pool has the runtime's workers. What code of the runtime does in it stays at the level of that
-/// code; what comes from outside runs at `level`. So one such crate can be used by urgent and by background
+/// code, also inside [`blocking`](urgency::blocking()); what comes from outside runs at `level`. So one such crate can be used by urgent and by background
 /// work at the same time.
 ///
 /// Pools that are there to bound something keep threads of their own: those of fewer threads than `runtime`
 /// has workers, and those with a stack size, with start or exit handlers, or with threads that the program
-/// makes.
+/// makes. So do those with a panic handler.
 ///
 /// # Panics
 ///

@@ -1,20 +1,55 @@
-//! Pools that are placed on the program's runtime. One test: the place is the process's.
+//! Pools that are placed on the program's runtime, one for all tests: the place is the process's.
 
 use rayon_core::{ThreadPoolBuilder, join, scope, urgency::place_pools};
-use std::sync::{
-    Mutex,
-    atomic::{AtomicUsize, Ordering::SeqCst},
-    mpsc::channel,
+use std::{
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc::channel,
+    },
+    time::Duration,
 };
-use urgency::{LevelId, Runtime, current_level};
+use urgency::{LevelId, Runtime, blocking, current_level};
 
 urgency::levels! { App: Interactive > Batch }
 
+/// The runtime, where pools are placed at the lower level from now on.
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        let builder = Runtime::builder().workers(2).levels::<App>();
+        let runtime = builder.build().unwrap();
+        place_pools(&runtime, Batch);
+        runtime
+    })
+}
+
+#[test]
+fn in_blocking_code_a_placed_pool_is_the_level_of_the_code_around_it() {
+    let runtime = runtime();
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    for level in [LevelId::from(Interactive), LevelId::from(Batch)] {
+        let install = || blocking(|| pool.install(current_level));
+        assert_eq!(runtime.run_at(level, install), level);
+    }
+}
+
+#[test]
+fn a_panic_handler_is_that_of_the_code_inside_its_pool() {
+    let _ = runtime();
+    let (send, caught) = channel();
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(2)
+        .panic_handler(move |_| send.send(()).unwrap())
+        .build()
+        .unwrap();
+    pool.install(|| rayon_core::spawn(|| panic!("on purpose")));
+    assert_eq!(caught.recv_timeout(Duration::from_secs(20)), Ok(()));
+}
+
 #[test]
 fn a_placed_pool_is_the_callers_level_of_the_runtime_and_small_pools_stay_their_own() {
-    let builder = Runtime::builder().workers(2).levels::<App>();
-    let runtime = builder.build().unwrap();
-    place_pools(&runtime, Batch);
+    let runtime = runtime();
     let (urgent, batch) = (LevelId::from(Interactive), LevelId::from(Batch));
     let pool = ThreadPoolBuilder::new().num_threads(8).build().unwrap();
     assert_eq!(pool.current_num_threads(), 2);

@@ -1,17 +1,19 @@
 //! What rayon's own suites do not say: pools as levels of a runtime, their end, their threads.
 
-use rayon_core::{ThreadPoolBuilder, join, scope, urgency::pool_at};
+use rayon_core::{
+    ThreadPoolBuilder, current_num_threads, join, scope, spawn_fifo, urgency::pool_at,
+};
 use std::{
     collections::HashSet,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc::channel,
     },
     thread,
     time::{Duration, Instant},
 };
-use urgency::{LevelId, Runtime};
+use urgency::{LevelId, Runtime, current_level};
 
 urgency::levels! { App: Interactive > Batch }
 
@@ -91,13 +93,24 @@ fn urgent_work_goes_first_beside_a_pool_at_a_lower_level() {
         .build()
         .unwrap();
     let batch = pool_at(&runtime, Batch);
+    let answered = AtomicBool::new(false);
+    let (begin, has_begun) = channel();
     thread::scope(|s| {
-        let computing = s.spawn(|| batch.install(|| fib(30)));
+        s.spawn(|| {
+            batch.install(|| {
+                begin.send(()).unwrap();
+                // Ends only if what comes goes first.
+                while !answered.load(SeqCst) {
+                    join(|| (), || ());
+                }
+            });
+        });
+        has_begun.recv().unwrap();
         for _ in 0..50 {
             let urgent = runtime.spawn_at(Interactive, async { 1 });
             assert_eq!(urgent.get().unwrap(), 1);
         }
-        assert_eq!(computing.join().unwrap(), 832_040);
+        answered.store(true, SeqCst);
     });
     let stats = runtime.stats();
     assert_eq!(stats.levels[0].total.tasks, 50);
@@ -177,4 +190,69 @@ fn a_lock_held_across_a_join_meets_no_stranger() {
         }
     });
     assert_eq!(lock.into_inner().unwrap(), 200);
+}
+
+#[test]
+fn what_a_scope_spawns_follows_a_level_that_is_inherited() {
+    let runtime = Runtime::builder()
+        .workers(1)
+        .levels::<App>()
+        .build()
+        .unwrap();
+    let lock = Arc::new(urgency::sync::Mutex::new(()));
+    let urgent = LevelId::from(Interactive);
+    let raise = |opened: bool| {
+        let (lock, waits) = (lock.clone(), lock.clone());
+        let (held, is_held) = channel();
+        let seen = runtime.spawn_fn_at(Batch, move || {
+            let mut guard = Some(lock.lock_blocking());
+            held.send(()).unwrap();
+            let raised = || {
+                while current_level() != urgent {
+                    urgency::scheduling_point();
+                }
+            };
+            if !opened {
+                raised();
+            }
+            let mut seen = None;
+            scope(|s| {
+                raised();
+                if !opened {
+                    drop(guard.take());
+                }
+                s.spawn(|_| seen = Some(current_level()));
+            });
+            seen
+        });
+        is_held.recv().unwrap();
+        runtime
+            .spawn_fn_at(urgent, move || drop(waits.lock_blocking()))
+            .detach();
+        seen.get().unwrap()
+    };
+    assert_eq!(raise(true), Some(urgent), "raised in the scope");
+    assert_eq!(
+        raise(false),
+        Some(Batch.into()),
+        "raised before, and not any more"
+    );
+}
+
+#[test]
+fn fifo_closures_of_a_thread_run_on_the_runtime_for_which_they_were_spawned() {
+    let one = Runtime::builder().workers(1).build().unwrap();
+    let two = Runtime::builder().workers(2).build().unwrap();
+    let (send, seen) = channel();
+    let note = |name| {
+        let send = send.clone();
+        move || send.send((name, current_num_threads())).unwrap()
+    };
+    one.run(|| {
+        spawn_fifo(note("one"));
+        two.run(|| spawn_fifo(note("two")));
+    });
+    drop(send);
+    let seen: HashSet<_> = seen.iter().collect();
+    assert_eq!(seen, HashSet::from([("one", 1), ("two", 2)]));
 }

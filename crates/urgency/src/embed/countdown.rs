@@ -95,11 +95,11 @@ impl Waiter {
     /// Whom to wake; nobody if that is the calling stack, which does not sleep.
     ///
     /// # Safety
-    /// The countdown is not over.
+    /// The countdown is not over, and the thread that made it has not left its runtime.
     unsafe fn sleeper(&self) -> Option<Sleeper> {
         match self {
             Waiter::Stack(stack) if ptr::eq(*stack, Stack::current_ptr()) => None,
-            // SAFETY: the stack's thread does not leave before the countdown is over.
+            // SAFETY: by the promise of whoever counts down, the stack's thread has not left.
             Waiter::Stack(stack) => Some(Sleeper::Stack(unsafe { &**stack }.arc())),
             Waiter::Thread(thread) => Some(Sleeper::Thread(thread.clone())),
         }
@@ -128,7 +128,7 @@ impl Countdown {
     /// # Safety
     ///
     /// `this` is valid, and the caller counted for one: it is called once for each. When it returns, the countdown
-    /// may be gone.
+    /// may be gone. And the thread that made the countdown has not left its runtime since: it waits on its stack.
     pub unsafe fn one_ended(this: *const Self) {
         // SAFETY: valid while the count holds ours.
         let left = unsafe { &(*this).left };
@@ -139,7 +139,7 @@ impl Countdown {
                 Err(now) => old = now,
             }
         }
-        // SAFETY: as above.
+        // SAFETY: as above, and the caller's promise that the thread has not left.
         let sleeper = unsafe { (*this).waiter.sleeper() };
         // SAFETY: as above; this is the last access.
         if unsafe { (*this).left.fetch_sub(1, Ordering::AcqRel) } == 1

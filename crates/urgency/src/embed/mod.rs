@@ -38,6 +38,9 @@ use std::{
 /// A runtime and one of its levels, as the home of forked work. It keeps the runtime's memory, not its life: work
 /// that comes when the runtime has ended is still run, by threads that end again afterwards.
 ///
+/// The host of the calling code ([`Host::current`]) is that of whatever code of the same runtime uses it: the level of
+/// a stack changes while it inherits that of a waiter, and what it forks follows.
+///
 /// # Examples
 ///
 /// ```
@@ -53,14 +56,49 @@ use std::{
 pub struct Host {
     shared: Arc<Shared>,
     level: u8,
+    /// On a stack of the runtime the level is that of the stack.
+    follows: bool,
+}
+
+/// A [`Host`] that keeps nothing, for what the runtime owns itself.
+#[derive(Clone, Debug)]
+pub struct WeakHost {
+    shared: Weak<Shared>,
+    level: u8,
+    follows: bool,
+}
+
+impl WeakHost {
+    /// The host, while anything keeps the runtime's memory; its own threads do.
+    pub fn upgrade(&self) -> Option<Host> {
+        Some(Host {
+            shared: self.shared.upgrade()?,
+            level: self.level,
+            follows: self.follows,
+        })
+    }
 }
 
 impl Host {
+    /// The host without the runtime's memory.
+    pub fn downgrade(&self) -> WeakHost {
+        WeakHost {
+            shared: Arc::downgrade(&self.shared),
+            level: self.level,
+            follows: self.follows,
+        }
+    }
+
     /// The least urgent level of `runtime`.
     pub fn of(runtime: &Runtime) -> Host {
         let shared = runtime.shared().clone();
         let level = shared.least_urgent();
-        Host { shared, level }
+        let follows = false;
+        Host {
+            shared,
+            level,
+            follows,
+        }
     }
 
     /// A level of `runtime`.
@@ -72,7 +110,12 @@ impl Host {
     pub fn of_at(runtime: &Runtime, level: impl Into<LevelId>) -> Host {
         let shared = runtime.shared().clone();
         let level = rank_on(&shared, level.into());
-        Host { shared, level }
+        let follows = false;
+        Host {
+            shared,
+            level,
+            follows,
+        }
     }
 
     /// Runtime and level of the calling code; `None` on a plain thread. Inside [`blocking`](crate::blocking()) it is
@@ -81,6 +124,7 @@ impl Host {
         let of_stack = |me: &Stack| Host {
             shared: me.runtime().arc(),
             level: me.level(),
+            follows: true,
         };
         Stack::with_current(|me| me.map(of_stack)).or_else(|| Stack::aside(of_stack))
     }
@@ -92,13 +136,15 @@ impl Host {
             let Some(me) = me else {
                 return f(None);
             };
-            let shared = ptr::from_ref(me.runtime());
             // SAFETY: the pointer is that of the `Arc` in which every `Shared` lives. The thread keeps the
             // runtime while it is bound, so longer than the call; and since the host is never dropped, the
             // count stays right.
-            let shared = unsafe { Arc::from_raw(shared) };
-            let level = me.level();
-            let host = ManuallyDrop::new(Host { shared, level });
+            let shared = unsafe { Arc::from_raw(me.runtime_ptr()) };
+            let host = ManuallyDrop::new(Host {
+                shared,
+                level: me.level(),
+                follows: true,
+            });
             f(Some(&host))
         })
     }
@@ -122,9 +168,14 @@ impl Host {
         ptr::eq(stack.runtime(), &*self.shared)
     }
 
-    /// Whether the calling code runs on a stack of the host's runtime and at its level.
+    /// Whether the calling code runs on a stack of the host's runtime and at its level; at any level if that is the
+    /// host of the calling code.
     pub fn is_at_home(&self) -> bool {
-        Stack::with_current(|me| me.is_some_and(|me| self.is_of(me) && me.level() == self.level))
+        Stack::with_current(|me| me.is_some_and(|me| self.is_home_of(me)))
+    }
+
+    fn is_home_of(&self, stack: &Stack) -> bool {
+        self.is_of(stack) && (self.follows || stack.level() == self.level)
     }
 
     /// Whether both are of the same runtime.
@@ -166,7 +217,7 @@ impl Host {
     pub unsafe fn spawn_unchecked<F: FnOnce() + Send>(&self, f: F) {
         let job = boxed::boxed(inheriting(f));
         Stack::with_current(|me| match me {
-            Some(me) if self.is_of(me) && me.level() == self.level => {
+            Some(me) if self.is_home_of(me) => {
                 // SAFETY: `me` is the calling thread's stack; the job is a box that is freed by its run.
                 unsafe { me.deque.push_boxed(job) };
                 me.deque.make_room();

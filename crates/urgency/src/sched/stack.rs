@@ -255,7 +255,13 @@ impl Stack {
     pub(crate) fn runtime(&self) -> &Shared {
         // SAFETY: whoever runs on this stack keeps the runtime alive: a runtime thread holds an `Arc`
         // for its whole life, a guest borrows one while it is bound.
-        unsafe { &*self.shared.as_ptr() }
+        unsafe { &*self.runtime_ptr() }
+    }
+
+    /// The pointer of the `Arc` in which the runtime is.
+    #[inline]
+    pub(crate) fn runtime_ptr(&self) -> *const Shared {
+        self.shared.as_ptr()
     }
 
     /// As [`Deque::steal`], with what the thief inherits.

@@ -1,0 +1,72 @@
+//! Start and exit handlers are inside their pool.
+
+use rayon_core::{
+    ThreadPool, ThreadPoolBuilder, current_num_threads, current_thread_index, join, scope, spawn,
+};
+use std::{
+    sync::{Arc, OnceLock, mpsc::channel},
+    thread,
+    time::Duration,
+};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[test]
+fn in_both_handlers_the_free_functions_mean_the_pool() {
+    let (send, seen) = channel();
+    let again = send.clone();
+    let pool = ThreadPoolBuilder::new().num_threads(3);
+    let pool = pool.start_handler(move |index| {
+        let sender = send.clone();
+        spawn(move || sender.send(("spawned", current_num_threads())).unwrap());
+        assert_eq!(current_thread_index(), Some(index));
+        send.send(("started", current_num_threads())).unwrap();
+    });
+    let pool = pool.exit_handler(move |_| {
+        again.send(("ended", current_num_threads())).unwrap();
+    });
+    drop(pool.build().unwrap());
+    let mut seen: Vec<_> = std::iter::from_fn(|| seen.recv_timeout(LIMIT).ok()).collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen, [("ended", 3), ("spawned", 3), ("started", 3)]);
+}
+
+#[test]
+fn what_a_handler_waits_for_runs_and_needs_no_other_thread() {
+    let (send, seen) = channel();
+    let pool: Arc<OnceLock<ThreadPool>> = Arc::default();
+    let later = pool.clone();
+    let builder = ThreadPoolBuilder::new().num_threads(1);
+    let builder = builder.start_handler(move |_| {
+        let mut sum = 0;
+        scope(|s| s.spawn(|s| s.spawn(|_| sum = 3)));
+        let (a, b) = join(|| 4, || 5);
+        let own = later.get().map_or(0, |pool| pool.install(|| 1));
+        assert!(own <= 1);
+        send.send(sum + a + b).unwrap();
+    });
+    assert!(pool.set(builder.build().unwrap()).is_ok());
+    assert_eq!(seen.recv_timeout(LIMIT), Ok(12));
+}
+
+#[test]
+fn after_a_handler_that_panicked_a_thread_of_the_program_is_outside_again() {
+    let (send, seen) = channel();
+    let (panics, caught) = channel();
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(1)
+        .exit_handler(|_| panic!("on purpose"))
+        .panic_handler(move |_| panics.send(()).unwrap())
+        .spawn_handler(move |thread| {
+            let send = send.clone();
+            thread::spawn(move || {
+                thread.run();
+                send.send(current_thread_index()).unwrap();
+            });
+            Ok(())
+        });
+    drop(pool.build().unwrap());
+    assert_eq!(seen.recv_timeout(LIMIT), Ok(None));
+    assert_eq!(caught.recv_timeout(LIMIT), Ok(()));
+}
