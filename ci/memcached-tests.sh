@@ -25,8 +25,8 @@ if [ -z "$source" ]; then
         cd "$work"
         mkdir -p apt/partial
         . /etc/os-release
-        echo "deb-src http://deb.debian.org/debian ${VERSION_CODENAME:-stable} main" > apt/source.list
-        options=(-o "Dir::Etc::sourcelist=$work/apt/source.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$work/apt")
+        echo "deb-src http://deb.debian.org/debian ${VERSION_CODENAME:-stable} main" > source.list
+        options=(-o "Dir::Etc::sourcelist=$work/source.list" -o Dir::Etc::sourceparts=/dev/null -o "Dir::State::lists=$work/apt")
         apt-get "${options[@]}" update
         apt-get "${options[@]}" source --download-only memcached
         tar xf memcached_*.orig.tar.*

@@ -4,7 +4,6 @@ mod common;
 
 use common::Running;
 use std::net::UdpSocket;
-use urgency_cache::{server::Settings, store::Limits};
 
 #[test]
 fn a_session_of_the_text_protocol_is_answered_as_by_memcached() {
@@ -143,15 +142,7 @@ fn an_add_to_what_is_there_does_not_count_as_a_read() {
 
 #[test]
 fn a_value_that_could_not_be_stored_marks_nothing_stale() {
-    let limits = Limits {
-        item_size_max: 4096,
-        ..Limits::default()
-    };
-    let settings = Settings {
-        item_size_max: 4096,
-        ..Settings::default()
-    };
-    let running = Running::with(settings, &limits);
+    let running = Running::with_item_size_max(4096);
     let mut client = running.client();
     client.ask("ms k 2\r\nhi\r\nms k 2\r\nho\r\n", "HD\r\nHD\r\n");
     client.ask(
@@ -257,15 +248,7 @@ fn a_session_of_the_binary_protocol_is_answered_as_by_memcached() {
 
 #[test]
 fn a_value_of_exactly_the_limit_is_stored_and_a_larger_one_replaced_by_nothing() {
-    let limits = Limits {
-        item_size_max: 4096,
-        ..Limits::default()
-    };
-    let settings = Settings {
-        item_size_max: 4096,
-        ..Settings::default()
-    };
-    let running = Running::with(settings, &limits);
+    let running = Running::with_item_size_max(4096);
     let mut client = running.client();
     client.ask("set k 0 0 3\r\nold\r\n", "STORED\r\n");
     client.ask(

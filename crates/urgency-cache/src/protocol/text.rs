@@ -9,6 +9,10 @@
 //! [`LINE_MAX`] bytes without one is cut off, unless they begin a multi-key get, which may be
 //! [`GET_LINE_MAX`] long.
 
+mod request;
+
+pub use request::{Admin, Get, Request, Store};
+
 use super::{Data, KEY_MAX, Limits, Mode, Next, meta, number, words::Words};
 
 /// The longest line of any command but `get` and `gets`.
@@ -22,130 +26,9 @@ const ANNOUNCED_MAX: i64 = i32::MAX as i64 - 2;
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
-/// A line of the text protocol, with its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request<'a> {
-    /// `get`, `gets`, `gat`, `gats`.
-    Get(Get<'a>),
-    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
-    Store(Store<'a>, Data<'a>),
-    /// `delete`.
-    Delete {
-        /// The key.
-        key: &'a [u8],
-        /// Whether there is no answer.
-        quiet: bool,
-    },
-    /// `incr`, `decr`.
-    Arithmetic {
-        /// The key.
-        key: &'a [u8],
-        /// Whether it is `incr`.
-        increment: bool,
-        /// By how much.
-        delta: u64,
-        /// Whether there is no answer.
-        quiet: bool,
-    },
-    /// `touch`.
-    Touch {
-        /// The key.
-        key: &'a [u8],
-        /// The new expiry as the client put it.
-        expiry: i64,
-        /// Whether there is no answer.
-        quiet: bool,
-    },
-    /// `flush_all`.
-    Flush {
-        /// The delay as the client put it.
-        delay: i64,
-        /// Whether there is no answer.
-        quiet: bool,
-    },
-    /// `mg`.
-    MetaGet(meta::Command<'a>),
-    /// `ms`.
-    MetaSet(meta::Command<'a>, Mode, Data<'a>),
-    /// `md`.
-    MetaDelete(meta::Command<'a>),
-    /// `ma`; whether it adds.
-    MetaArithmetic(meta::Command<'a>, bool),
-    /// `me`: everything about one item, for people.
-    MetaDebug {
-        /// The key as it was sent.
-        key: &'a [u8],
-        /// Whether it is in base 64.
-        base64: bool,
-    },
-    /// `mn`.
-    MetaNoop,
-    /// `version`.
-    Version,
-    /// `quit`.
-    Quit,
-    /// `verbosity`.
-    Verbosity {
-        /// How much to say.
-        level: u32,
-        /// Whether there is no answer.
-        quiet: bool,
-    },
-    /// `cache_memlimit`.
-    MemoryLimit {
-        /// The new limit in MiB; `None` if it is no number.
-        megabytes: Option<u32>,
-        /// Whether there is no answer.
-        quiet: bool,
-    },
-    /// A command that is about the server: `stats`, `shutdown`, `slabs`, `lru`, `lru_crawler`, `watch`,
-    /// `debugtime` and the like.
-    Admin(Admin<'a>),
-    /// A line that is wrong.
-    Error(&'static str),
-    /// A line that is wrong, of a client that does not want to know.
-    Nothing,
-}
-
-/// A retrieval command. All its keys have a legal length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Get<'a> {
-    /// The keys.
-    pub keys: Words<'a>,
-    /// Whether the answer has the version.
-    pub with_cas: bool,
-    /// The new expiry as the client put it, for `gat` and `gats`.
-    pub touch: Option<i64>,
-}
-
-/// A storage command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Store<'a> {
-    /// How to store.
-    pub mode: Mode,
-    /// The key.
-    pub key: &'a [u8],
-    /// The client's own flags.
-    pub flags: u32,
-    /// The expiry as the client put it.
-    pub expiry: i64,
-    /// The version that the client has seen; for [`Mode::Cas`].
-    pub cas: u64,
-    /// Whether there is no answer.
-    pub quiet: bool,
-}
-
-/// A command about the server: its name and the words after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Admin<'a> {
-    /// The first word.
-    pub name: &'a [u8],
-    /// The others.
-    pub arguments: Words<'a>,
-}
-
-/// What `input` begins with. The first `scanned` bytes are known to have no line feed; if there is none at all, that is
-/// noted, so that a long line that comes in many pieces is not searched again and again. 0 for a new request.
+/// What `input` begins with. The first `scanned` bytes are known to have no line feed; if there is none at
+/// all, that is noted, so that a long line that comes in many pieces is not searched again and again. 0 for a
+/// new request.
 #[must_use]
 pub fn parse<'a>(input: &'a [u8], scanned: &mut usize, limits: Limits) -> Next<Request<'a>> {
     let Some(end) = memchr::memchr(b'\n', &input[*scanned..]) else {

@@ -35,6 +35,19 @@ impl Running {
         Running::after(settings, limits, 2, |_| ())
     }
 
+    /// With items of up to so many bytes.
+    pub fn with_item_size_max(bytes: usize) -> Self {
+        let limits = Limits {
+            item_size_max: bytes as u64,
+            ..Limits::default()
+        };
+        let settings = Settings {
+            item_size_max: bytes,
+            ..Settings::default()
+        };
+        Running::with(settings, &limits)
+    }
+
     /// With so many workers, and after `early` has done something with the address that nobody serves yet.
     pub fn after(
         settings: Settings,
