@@ -7,9 +7,10 @@
 //! # Rules
 //!
 //! 1. Everything is edge-triggered, the eventfd and the timerfd included. So nothing has to be read
-//!    from them, one event wakes one of the threads that wait, and no thread is woken for an event that
-//!    another one has taken already. (Level-triggered descriptors go back to the ready list at once
-//!    and wake the next thread for nothing.)
+//!    from them (but by `rest`, which polls the eventfd without the epoll instance), one event
+//!    wakes one of the threads that wait, and no thread is woken for an event that another one has
+//!    taken already. (Level-triggered descriptors go back to the ready list at once and wake the
+//!    next thread for nothing.)
 //! 2. No lock is held anywhere while a thread waits. The kernel wakes the thread that came last.
 //! 3. A notification is a count in user space plus an edge of the eventfd. Whoever harvests the edge
 //!    and wants the notification takes one from the count; if some are left it raises the edge again, so
@@ -343,6 +344,9 @@ fn both_clocks() -> (Instant, Duration) {
 
 /// Sending to a connection that is gone is an error, not a signal.
 pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+
+/// How many slices one system call takes (`UIO_MAXIOV`).
+pub(crate) const MOST_SLICES: usize = 1024;
 
 /// A socket, already non-blocking, by a single system call.
 pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {

@@ -106,6 +106,13 @@ impl<R> Done<R> {
             exhausted: false,
         }
     }
+
+    pub(crate) fn map<T>(self, f: impl FnOnce(R) -> T) -> Done<T> {
+        Done {
+            value: f(self.value),
+            exhausted: self.exhausted,
+        }
+    }
 }
 
 /// Who waits if the operation would block.

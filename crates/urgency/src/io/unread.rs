@@ -2,39 +2,68 @@
 //!
 //! A started read makes its attempt at once, so it may hold bytes when it is dropped. They go back
 //! here, and the next reader of the same stream gets them first: cancelling loses nothing. The same
-//! holds for a datagram and for an accepted connection. Several results that are put back come out in the
-//! order in which they were put back.
+//! holds for a datagram and for an accepted connection.
 //!
-//! The common reader pays one load. Whoever puts something back raises the source's read direction
-//! afterwards; [`Source::raise`](super::source::Source::raise) says why no waiting reader misses it.
+//! # Order
+//!
+//! Started operations may be dropped in any order, and a part of what was put back may be taken and put back
+//! again. So whatever a started operation takes from the kernel gets a [`Place`], which stays with it and all
+//! its parts, and the queue is sorted by it: results come out in the order in which they came. (Among
+//! operations that take at the same time on several threads there is no order to keep.) What a later
+//! operation has consumed already is past: put back after that, a result comes out behind it.
+//!
+//! The common reader pays one load; a started one pays a locked instruction beside its system call. Whoever
+//! puts something back raises the source's read direction afterwards;
+//! [`Source::raise`](super::source::Source::raise) says why no waiting reader misses it.
 
 use std::{
     collections::VecDeque,
     sync::{
         Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
+
+/// Where a result, or its first byte, is among all that started operations took from the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(u64);
+
+impl Place {
+    /// That of the byte `count` further on.
+    pub(crate) fn after(self, count: usize) -> Self {
+        Place(self.0 + count as u64)
+    }
+}
 
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Unread<T> {
     /// Written under the lock; may be read without it.
     any: AtomicBool,
-    queue: Mutex<VecDeque<T>>,
+    next: AtomicU64,
+    /// Sorted by place.
+    queue: Mutex<VecDeque<(Place, T)>>,
 }
 
 impl<T> Unread<T> {
     pub(crate) const fn new() -> Self {
         Unread {
             any: AtomicBool::new(false),
+            next: AtomicU64::new(0),
             queue: Mutex::new(VecDeque::new()),
         }
     }
 
-    pub(crate) fn put_back(&self, value: T) {
+    /// The place of what a started operation has just taken from the kernel: one result, or so many bytes.
+    pub(crate) fn place(&self, count: usize) -> Place {
+        // Relaxed: only operations that follow one another have an order, and each sees those before it.
+        Place(self.next.fetch_add(count as u64, Ordering::Relaxed))
+    }
+
+    pub(crate) fn put_back(&self, place: Place, value: T) {
         let mut queue = self.lock();
-        queue.push_back(value);
+        let behind = queue.partition_point(|(other, _)| *other < place);
+        queue.insert(behind, (place, value));
         self.any.store(true, Ordering::Release);
     }
 
@@ -43,9 +72,13 @@ impl<T> Unread<T> {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// Shows the oldest result to `take`, which may keep it (`Some` goes back to the front).
+    /// Shows the first result and its place to `take`, which may keep it, or a part: `Some` goes back to the
+    /// front.
     #[inline]
-    pub(crate) fn take_with<R>(&self, take: impl FnOnce(T) -> (R, Option<T>)) -> Option<R> {
+    pub(crate) fn take_with<R>(
+        &self,
+        take: impl FnOnce(Place, T) -> (R, Option<(Place, T)>),
+    ) -> Option<R> {
         if self.is_empty() {
             return None;
         }
@@ -53,9 +86,13 @@ impl<T> Unread<T> {
     }
 
     #[cold]
-    fn take_with_cold<R>(&self, take: impl FnOnce(T) -> (R, Option<T>)) -> Option<R> {
+    fn take_with_cold<R>(
+        &self,
+        take: impl FnOnce(Place, T) -> (R, Option<(Place, T)>),
+    ) -> Option<R> {
         let mut queue = self.lock();
-        let (result, rest) = take(queue.pop_front()?);
+        let (place, value) = queue.pop_front()?;
+        let (result, rest) = take(place, value);
         if let Some(rest) = rest {
             queue.push_front(rest);
         }
@@ -63,14 +100,23 @@ impl<T> Unread<T> {
         Some(result)
     }
 
-    /// Takes the oldest result.
-    #[inline]
-    pub(crate) fn take(&self) -> Option<T> {
-        self.take_with(|value| (value, None))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<T>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Place, T)>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Unread<Bytes> {
+    /// Shows the first bytes to `copy`, which takes as many as it returns. Also where they were.
+    #[inline]
+    pub(crate) fn take_bytes(
+        &self,
+        copy: impl FnOnce(&mut Bytes) -> usize,
+    ) -> Option<(usize, Place)> {
+        self.take_with(|place, mut bytes| {
+            let count = copy(&mut bytes);
+            let rest = bytes.rest().map(|rest| (place.after(count), rest));
+            ((count, place), rest)
+        })
     }
 }
 

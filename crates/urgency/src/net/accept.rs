@@ -4,7 +4,7 @@ use super::started::Startable;
 use crate::io::{
     Async, poller,
     source::{Direction, Done},
-    unread::Unread,
+    unread::{Place, Unread},
 };
 use rustix::{fd::OwnedFd, net::SocketAddrAny};
 use std::{
@@ -39,14 +39,15 @@ impl<C: Accepted> Acceptor<C> {
     }
 
     fn attempt(&self) -> io::Result<Done<C>> {
-        let accepted = match self.unread.take() {
-            Some(accepted) => accepted,
-            None => {
-                let (socket, peer) = poller::accept(self.io.get_ref())?;
-                C::new(socket, peer)?
-            }
-        };
-        Ok(Done::maybe_more(accepted))
+        let unread = self.unread.take_with(|_, accepted| (accepted, None));
+        unread
+            .map_or_else(|| self.accept_now(), Ok)
+            .map(Done::maybe_more)
+    }
+
+    fn accept_now(&self) -> io::Result<C> {
+        let (socket, peer) = poller::accept(self.io.get_ref())?;
+        C::new(socket, peer)
     }
 
     pub(crate) async fn accept(&self) -> io::Result<C> {
@@ -67,7 +68,7 @@ pub struct AcceptOperation<'a, C> {
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 impl<'a, C: Accepted> Startable<'a> for AcceptOperation<'a, C> {
-    type Item = C;
+    type Item = (C, Place);
     type Output = io::Result<C>;
     type Socket = OwnedFd;
 
@@ -79,16 +80,22 @@ impl<'a, C: Accepted> Startable<'a> for AcceptOperation<'a, C> {
         Direction::Read
     }
 
-    fn attempt(&mut self) -> io::Result<Done<C>> {
-        self.acceptor.attempt()
+    fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
+        let unread = &self.acceptor.unread;
+        let taken = unread.take_with(|place, accepted| ((accepted, place), None));
+        if let Some(taken) = taken {
+            return Ok(Done::maybe_more(taken));
+        }
+        let accepted = self.acceptor.accept_now()?;
+        Ok(Done::maybe_more((accepted, unread.place(1))))
     }
 
-    fn finish(self, result: io::Result<C>) -> io::Result<C> {
-        result
+    fn finish(self, result: io::Result<Self::Item>) -> io::Result<C> {
+        result.map(|(accepted, _)| accepted)
     }
 
-    fn put_back(self, accepted: C) -> bool {
-        self.acceptor.unread.put_back(accepted);
+    fn put_back(self, (accepted, place): Self::Item) -> bool {
+        self.acceptor.unread.put_back(place, accepted);
         true
     }
 }

@@ -4,7 +4,7 @@ use super::started::Startable;
 use crate::io::{
     Async,
     source::{Direction, Done},
-    unread::Unread,
+    unread::{Place, Unread},
 };
 use rustix::fd::AsFd;
 use std::{
@@ -67,7 +67,7 @@ impl<S: Socket> Datagrams<S> {
     fn attempt_receive(&self, buffer: &mut [u8]) -> io::Result<Done<(usize, S::Address)>> {
         let unread = self
             .unread
-            .take_with(|datagram| (datagram.copy_to(buffer), None));
+            .take_with(|_, datagram| (datagram.copy_to(buffer), None));
         unread
             .map_or_else(|| self.socket().receive(buffer), Ok)
             .map(Done::maybe_more)
@@ -88,7 +88,7 @@ impl<S: Socket> Datagrams<S> {
         let attempt = |socket: &S| {
             let unread = self
                 .unread
-                .take_with(|datagram| (datagram.copy_to(buffer), Some(datagram)));
+                .take_with(|place, datagram| (datagram.copy_to(buffer), Some((place, datagram))));
             unread
                 .map_or_else(|| peek(socket, buffer), Ok)
                 .map(Done::maybe_more)
@@ -135,7 +135,7 @@ pub struct ReceiveOperation<'a, S: Socket> {
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 impl<'a, S: Socket + 'a> Startable<'a> for ReceiveOperation<'a, S> {
-    type Item = (usize, S::Address);
+    type Item = ((usize, S::Address), Place);
     type Output = (io::Result<(usize, S::Address)>, Vec<u8>);
     type Socket = S;
 
@@ -148,19 +148,26 @@ impl<'a, S: Socket + 'a> Startable<'a> for ReceiveOperation<'a, S> {
     }
 
     fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
-        self.datagrams.attempt_receive(&mut self.buffer)
+        let (unread, buffer) = (&self.datagrams.unread, &mut self.buffer);
+        let taken = unread.take_with(|place, datagram| ((datagram.copy_to(buffer), place), None));
+        if let Some(taken) = taken {
+            return Ok(Done::maybe_more(taken));
+        }
+        let received = self.datagrams.socket().receive(buffer)?;
+        Ok(Done::maybe_more((received, unread.place(1))))
     }
 
     fn finish(self, result: io::Result<Self::Item>) -> Self::Output {
-        (result, self.buffer)
+        (result.map(|(received, _)| received), self.buffer)
     }
 
-    fn put_back(self, (count, from): Self::Item) -> bool {
-        self.datagrams.unread.put_back(Datagram {
+    fn put_back(self, ((count, from), place): Self::Item) -> bool {
+        let datagram = Datagram {
             buffer: self.buffer,
             count,
             from,
-        });
+        };
+        self.datagrams.unread.put_back(place, datagram);
         true
     }
 }

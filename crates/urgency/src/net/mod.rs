@@ -11,8 +11,11 @@
 //!
 //! Streams also implement [`futures_io::AsyncRead`] and [`futures_io::AsyncWrite`], by value and by
 //! reference. Operations of several tasks in the same direction of one socket are served in the order in
-//! which they began to wait. Every socket option that has no method here can be set through `AsFd` (for
-//! instance with the crate `socket2`).
+//! which they began to wait, if they are futures or started operations. The traits, the `poll_*` forms
+//! and the [`Blocking`](crate::io::Blocking) view of a stream, which goes by the traits, have no place in
+//! that order: all of their tasks are woken by each readiness, and may overtake the others and one
+//! another. Every socket option that has no method here can be set through `AsFd` (for instance with the
+//! crate `socket2`).
 //!
 //! From the bottom up: `addr` (addresses and names), `started` (operations that start at once),
 //! `stream`, `accept` and `datagram` (what TCP or UDP and Unix sockets share), `split`, `connect`, then

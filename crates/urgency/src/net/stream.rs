@@ -8,9 +8,9 @@
 use super::started::Startable;
 use crate::io::{
     Async,
-    poller::SEND_FLAGS,
+    poller::{MOST_SLICES, SEND_FLAGS},
     source::{Direction, Done, ready_now},
-    unread::{Bytes, Unread},
+    unread::{Bytes, Place, Unread},
 };
 use rustix::{
     fd::OwnedFd,
@@ -55,13 +55,14 @@ impl Stream {
 
     #[inline]
     fn attempt_read(&self, buffer: &mut [u8]) -> io::Result<Done<usize>> {
-        let unread = self.unread.take_with(|mut bytes| {
-            let count = bytes.copy_to(buffer);
-            (count, bytes.rest())
-        });
-        if let Some(count) = unread {
-            return Ok(Done::maybe_more(count));
+        match self.unread.take_bytes(|bytes| bytes.copy_to(buffer)) {
+            Some((count, _)) => Ok(Done::maybe_more(count)),
+            None => self.attempt_receive(buffer),
         }
+    }
+
+    #[inline]
+    fn attempt_receive(&self, buffer: &mut [u8]) -> io::Result<Done<usize>> {
         let (_, count) = recv(self.io.get_ref(), &mut *buffer, RecvFlags::empty())?;
         self.done(count, buffer.len())
     }
@@ -73,11 +74,8 @@ impl Stream {
         &self,
         buffer: &mut [std::mem::MaybeUninit<u8>],
     ) -> io::Result<Done<usize>> {
-        let unread = self.unread.take_with(|mut bytes| {
-            let count = bytes.copy_to_uninit(buffer);
-            (count, bytes.rest())
-        });
-        if let Some(count) = unread {
+        let unread = self.unread.take_bytes(|bytes| bytes.copy_to_uninit(buffer));
+        if let Some((count, _)) = unread {
             return Ok(Done::maybe_more(count));
         }
         let room = buffer.len();
@@ -86,13 +84,14 @@ impl Stream {
     }
 
     fn attempt_read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<Done<usize>> {
-        let unread = self.unread.take_with(|mut bytes| {
-            let count = buffers.iter_mut().map(|buffer| bytes.copy_to(buffer)).sum();
-            (count, bytes.rest())
-        });
-        if let Some(count) = unread {
+        let unread = self
+            .unread
+            .take_bytes(|bytes| buffers.iter_mut().map(|buffer| bytes.copy_to(buffer)).sum());
+        if let Some((count, _)) = unread {
             return Ok(Done::maybe_more(count));
         }
+        let most = buffers.len().min(MOST_SLICES);
+        let buffers = &mut buffers[..most];
         let count = rustix::io::readv(self.io.get_ref(), buffers)?;
         self.done(count, buffers.iter().map(|b| b.len()).sum())
     }
@@ -100,7 +99,7 @@ impl Stream {
     fn attempt_peek(&self, buffer: &mut [u8]) -> io::Result<Done<usize>> {
         let unread = self
             .unread
-            .take_with(|bytes| (bytes.peek_to(buffer), Some(bytes)));
+            .take_with(|place, bytes| (bytes.peek_to(buffer), Some((place, bytes))));
         if let Some(count) = unread {
             return Ok(Done::maybe_more(count));
         }
@@ -115,6 +114,7 @@ impl Stream {
     }
 
     fn attempt_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<Done<usize>> {
+        let buffers = &buffers[..buffers.len().min(MOST_SLICES)];
         let nothing = &mut SendAncillaryBuffer::default();
         let count = sendmsg(self.io.get_ref(), buffers, nothing, SEND_FLAGS)?;
         self.done(count, buffers.iter().map(|b| b.len()).sum())
@@ -250,7 +250,7 @@ pub struct ReadOperation<'a> {
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 impl<'a> Startable<'a> for ReadOperation<'a> {
-    type Item = usize;
+    type Item = (usize, Place);
     type Output = (io::Result<usize>, Vec<u8>);
     type Socket = OwnedFd;
 
@@ -262,17 +262,23 @@ impl<'a> Startable<'a> for ReadOperation<'a> {
         Direction::Read
     }
 
-    fn attempt(&mut self) -> io::Result<Done<usize>> {
-        self.stream.attempt_read(&mut self.buffer)
+    fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
+        let (unread, buffer) = (&self.stream.unread, &mut self.buffer);
+        if let Some(taken) = unread.take_bytes(|bytes| bytes.copy_to(buffer)) {
+            return Ok(Done::maybe_more(taken));
+        }
+        let done = self.stream.attempt_receive(buffer)?;
+        Ok(done.map(|count| (count, unread.place(count))))
     }
 
-    fn finish(self, result: io::Result<usize>) -> Self::Output {
-        (result, self.buffer)
+    fn finish(self, result: io::Result<Self::Item>) -> Self::Output {
+        (result.map(|(count, _)| count), self.buffer)
     }
 
-    fn put_back(self, count: usize) -> bool {
+    fn put_back(self, (count, place): Self::Item) -> bool {
         if count != 0 {
-            self.stream.unread.put_back(Bytes::new(self.buffer, count));
+            let bytes = Bytes::new(self.buffer, count);
+            self.stream.unread.put_back(place, bytes);
         }
         count != 0
     }
@@ -389,7 +395,9 @@ macro_rules! impl_stream {
 
             /// Starts a read now; await the result later. It reads into the whole length of `buffer`.
             ///
-            /// Dropping it loses no bytes: what was read is read again by the next operation.
+            /// Dropping it loses no bytes: what was read is read again by the next operation. Several may
+            /// be dropped, in any order: their bytes are read in the order in which they came. But
+            /// what is dropped after a later read was consumed comes behind that.
             pub fn start_read(&self, buffer: Vec<u8>) -> StartedRead<'_> {
                 Started::new(ReadOperation {
                     stream: &self.stream,

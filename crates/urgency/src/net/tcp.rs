@@ -121,7 +121,8 @@ impl TryFrom<std::net::TcpStream> for TcpStream {
 }
 
 impl From<TcpStream> for std::net::TcpStream {
-    /// The stream is still non-blocking.
+    /// The stream is still non-blocking. Bytes that a dropped started read put back are lost: read them
+    /// first.
     fn from(stream: TcpStream) -> Self {
         stream.stream.into_fd().into()
     }

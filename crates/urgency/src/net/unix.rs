@@ -82,7 +82,8 @@ impl TryFrom<unix::UnixStream> for UnixStream {
 }
 
 impl From<UnixStream> for unix::UnixStream {
-    /// The stream is still non-blocking.
+    /// The stream is still non-blocking. Bytes that a dropped started read put back are lost: read them
+    /// first.
     fn from(stream: UnixStream) -> Self {
         stream.stream.into_fd().into()
     }

@@ -207,3 +207,118 @@ fn a_stream_with_bytes_given_back_is_readable() {
         server.read_exact(&mut [0]).await.unwrap();
     });
 }
+
+/// Every order of three.
+const ORDERS: [[usize; 3]; 6] = [
+    [0, 1, 2],
+    [0, 2, 1],
+    [1, 0, 2],
+    [1, 2, 0],
+    [2, 0, 1],
+    [2, 1, 0],
+];
+
+#[test]
+fn bytes_that_are_given_back_in_any_order_are_read_in_the_order_in_which_they_came() {
+    block_on(async {
+        let (client, server) = pair().await;
+        for order in ORDERS {
+            // From the kernel; and parts of what was given back, once and twice.
+            for before in [&[][..], &[9], &[9, 5]] {
+                client.write_all(b"abcdefghi").await.unwrap();
+                server.readable().await.unwrap();
+                for &count in before {
+                    drop(server.start_read(vec![0; count]));
+                }
+                let mut reads = [2, 3, 4].map(|count| Some(server.start_read(vec![0; count])));
+                for read in order {
+                    reads[read] = None;
+                }
+                let mut buffer = [0; 9];
+                server.read_exact(&mut buffer).await.unwrap();
+                assert_eq!(
+                    buffer.escape_ascii().to_string(),
+                    "abcdefghi",
+                    "dropped as {order:?}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn datagrams_that_are_given_back_in_any_order_are_received_in_the_order_in_which_they_came() {
+    block_on(async {
+        let (a, b) = UnixDatagram::pair().unwrap();
+        for order in ORDERS {
+            for datagram in 0..3 {
+                a.send(&[datagram]).await.unwrap();
+            }
+            let mut receives = [0; 3].map(|_| Some(b.start_recv_from(vec![0; 1])));
+            for receive in order {
+                receives[receive] = None;
+            }
+            for expected in 0..3 {
+                let mut buffer = [9];
+                b.recv(&mut buffer).await.unwrap();
+                assert_eq!(buffer, [expected], "dropped as {order:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn connections_that_are_given_back_in_any_order_are_accepted_in_the_order_in_which_they_came() {
+    block_on(async {
+        let listener = TcpListener::bind(LOCAL).unwrap();
+        let address = listener.local_addr().unwrap();
+        for order in ORDERS {
+            let mut clients = Vec::new();
+            for _ in 0..3 {
+                clients.push(TcpStream::connect(address).await.unwrap());
+            }
+            let mut accepts = [0; 3].map(|_| Some(listener.start_accept()));
+            for accept in order {
+                accepts[accept] = None;
+            }
+            for client in clients {
+                let (_, peer) = listener.accept().await.unwrap();
+                assert_eq!(peer, client.local_addr().unwrap(), "dropped as {order:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_waker_that_panics_keeps_nobody_else_from_bytes_that_are_given_back() {
+    struct Panics;
+    impl std::task::Wake for Panics {
+        fn wake(self: Arc<Self>) {
+            panic!("a waker that panics");
+        }
+    }
+    struct Counts(AtomicUsize);
+    impl std::task::Wake for Counts {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    block_on(async {
+        let (client, server) = pair().await;
+        // Registered, so that there is somewhere to wait.
+        assert!(poll_once(pin!(server.read(&mut [0]))).is_pending());
+        client.write_all(b"x").await.unwrap();
+        server.readable().await.unwrap();
+        let started = server.start_read(vec![0; 10]);
+        let counts = Arc::new(Counts(AtomicUsize::new(0)));
+        for waker in [Arc::new(Panics).into(), counts.clone().into()] {
+            let mut context = Context::from_waker(&waker);
+            let mut stream = &server;
+            let read = Pin::new(&mut stream).poll_read(&mut context, &mut [0]);
+            assert!(read.is_pending());
+        }
+        let dropping = std::panic::AssertUnwindSafe(|| drop(started));
+        assert!(std::panic::catch_unwind(dropping).is_ok());
+        assert_eq!(counts.0.load(Ordering::SeqCst), 1);
+    });
+}

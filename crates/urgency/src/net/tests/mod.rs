@@ -18,6 +18,7 @@ use std::{
 mod given_back;
 mod limits;
 mod order;
+mod slices;
 mod unix_datagrams;
 
 const LOCAL: &str = "127.0.0.1:0";
@@ -241,14 +242,21 @@ fn halves_of_different_streams_are_not_reunited() {
 fn connecting_tries_one_address_after_the_other() {
     let listener = TcpListener::bind(LOCAL).unwrap();
     let good = listener.local_addr().unwrap();
-    let bad = {
-        let gone = TcpListener::bind(LOCAL).unwrap();
-        gone.local_addr().unwrap()
-    };
+    // Bound and deaf: refuses, and nobody else gets its port.
+    let deaf = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::STREAM,
+        None,
+    )
+    .unwrap();
+    let any: std::net::SocketAddr = LOCAL.parse().unwrap();
+    rustix::net::bind(&deaf, &any).unwrap();
+    let bad = std::net::TcpListener::from(deaf);
+    let bad_address = bad.local_addr().unwrap();
     block_on(async {
-        let refused = TcpStream::connect(bad).await.unwrap_err();
+        let refused = TcpStream::connect(bad_address).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
-        let stream = TcpStream::connect(&[bad, good][..]).await.unwrap();
+        let stream = TcpStream::connect(&[bad_address, good][..]).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), good);
         let by_name = TcpStream::connect(("localhost", good.port())).await;
         assert_eq!(by_name.unwrap().peer_addr().unwrap(), good);
