@@ -199,6 +199,7 @@ pub mod io;
 #[cfg(urgency_loom)]
 mod io {
     pub(crate) mod readiness;
+    pub(crate) mod watchers;
 }
 #[cfg(not(urgency_loom))]
 pub mod level;

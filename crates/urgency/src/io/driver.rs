@@ -30,17 +30,14 @@
 
 use super::{
     poller::{Batch, Event, Interest, Poller},
+    readiness::wake,
     slab::Slab,
     source::Directions,
 };
-use crate::{
-    task::discard_payload,
-    time::timers::{TimerKey, Timers},
-};
+use crate::time::timers::{TimerKey, Timers};
 use rustix::fd::BorrowedFd;
 use std::{
     fmt, io,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -371,12 +368,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Wakes all. Wakers are anybody's code: a panic in one is reported by the panic hook, and the others are
-/// woken.
+/// Wakes all, whatever the wakers do.
 pub(crate) fn wake_all(ready: &mut Vec<Waker>) {
-    for waker in ready.drain(..) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            discard_payload(panic);
-        }
-    }
+    ready.drain(..).for_each(wake);
 }

@@ -9,6 +9,7 @@
 //! - `poller`: the kernel's interface, that of Linux.
 //! - `slab`: keys that are never valid twice.
 //! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
+//!   `watchers`: a part of it.
 //! - `source`: a descriptor's two directions and its registration.
 //! - `driver`: all sources and timers of a runtime; what the scheduler calls.
 //! - `unread`: results of started operations whose future was dropped.
@@ -25,6 +26,7 @@ pub(crate) mod slab;
 pub(crate) mod source;
 mod stdio;
 pub(crate) mod unread;
+pub(crate) mod watchers;
 
 pub use async_fd::Async;
 pub use blocking::Blocking;

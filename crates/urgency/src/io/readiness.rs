@@ -42,16 +42,21 @@
 //!   back to its place (6).
 //!
 //! Wakers are never woken or dropped under the lock: dropping one can drop a task, and with it a future
-//! that waits right here.
+//! that waits right here. They are anybody's code, and baton and bytes are passed on in a `Drop`: so a
+//! panic in one stops there ([`wake`]).
 //!
 //! # Rejected
 //!
 //! Waking all waiters on each edge (eight acceptors would run for one connection); one slot per
 //! direction (two tasks that share a socket would wake each other in turns for ever).
 
-use crate::facade::{
-    Mutex, MutexGuard,
-    atomic::{AtomicUsize, Ordering},
+use super::watchers::Watchers;
+use crate::{
+    facade::{
+        Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{caught, discard_payload},
 };
 use std::{collections::VecDeque, task::Waker};
 
@@ -59,10 +64,6 @@ const READY: usize = 1;
 const EXCEPTIONAL: usize = 2;
 const SHUT: usize = 4;
 const EDGE: usize = 8;
-
-/// Beyond so many watchers the oldest is woken, and may come again: a task that makes a new waker for
-/// each poll cannot fill the memory.
-const MOST_WATCHERS: usize = 32;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ pub(crate) struct Readiness {
 struct Waiting {
     next: u64,
     queue: VecDeque<(Ticket, Waker)>,
-    watchers: VecDeque<Waker>,
+    watchers: Watchers,
 }
 
 /// The identity and the place of a waiter.
@@ -106,7 +107,7 @@ impl Readiness {
             waiting: Mutex::new(Waiting {
                 next: 0,
                 queue: VecDeque::new(),
-                watchers: VecDeque::new(),
+                watchers: Watchers::new(),
             }),
         }
     }
@@ -157,23 +158,17 @@ impl Readiness {
     /// Step 3, for a `poll_*` form. `false`: look again.
     pub(crate) fn watch(&self, waker: &Waker) -> bool {
         let waker = waker.clone();
-        let mut oldest = None;
-        {
+        let ousted = {
             let mut waiting = self.lock();
             if self.state.load(Ordering::Relaxed) & (READY | SHUT) != 0 {
                 return false;
             }
-            if waiting.watchers.iter().any(|w| w.will_wake(&waker)) {
+            if waiting.watchers.has(&waker) {
                 return true;
             }
-            if waiting.watchers.len() == MOST_WATCHERS {
-                oldest = waiting.watchers.pop_front();
-            }
-            waiting.watchers.push_back(waker);
-        }
-        if let Some(oldest) = oldest {
-            oldest.wake();
-        }
+            waiting.watchers.add(waker)
+        };
+        ousted.into_iter().for_each(wake);
         true
     }
 
@@ -191,7 +186,7 @@ impl Readiness {
         }
         let mut waiting = self.lock();
         ready.extend(waiting.queue.pop_front().map(|(_, waker)| waker));
-        ready.extend(waiting.watchers.drain(..));
+        ready.extend(waiting.watchers.take());
     }
 
     /// Step 5, by whoever has a ticket.
@@ -208,7 +203,7 @@ impl Readiness {
         };
         drop(waiting);
         if let Some((_, waker)) = next {
-            waker.wake();
+            wake(waker);
         }
     }
 
@@ -217,7 +212,7 @@ impl Readiness {
         self.state.fetch_or(SHUT, Ordering::AcqRel);
         let mut waiting = self.lock();
         ready.extend(waiting.queue.drain(..).map(|(_, waker)| waker));
-        ready.extend(waiting.watchers.drain(..));
+        ready.extend(waiting.watchers.take());
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -225,6 +220,13 @@ impl Readiness {
         self.waiting
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Wakes, and goes on whatever that does: a panic is reported by the panic hook.
+pub(crate) fn wake(waker: Waker) {
+    if let Some(panic) = caught(|| waker.wake()) {
+        discard_payload(panic);
     }
 }
 
@@ -353,11 +355,13 @@ mod tests {
     }
 
     #[test]
-    fn watchers_that_never_come_back_are_bounded() {
+    fn watchers_that_never_come_back_are_woken_to_make_room() {
         let (readiness, log) = (drained(), Log::new());
-        for _ in 0..MOST_WATCHERS + 5 {
+        for _ in 0..37 {
             assert!(readiness.watch(&log.waker("w")));
         }
+        assert_eq!(log.take().len(), 32);
+        edge(&readiness);
         assert_eq!(log.take().len(), 5);
     }
 

@@ -21,7 +21,7 @@
 use super::{
     driver::{Driver, DriverShut},
     poller::{Edge, Interest, is_ready_now},
-    readiness::{Look, Readiness, Ticket},
+    readiness::{Look, Readiness, Ticket, wake},
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
@@ -244,7 +244,7 @@ impl Source {
                 .directions
                 .of(direction)
                 .edge(false, &mut ready);
-            ready.into_iter().for_each(Waker::wake);
+            ready.into_iter().for_each(wake);
         }
     }
 

@@ -396,6 +396,36 @@ fn a_descriptor_given_back_can_be_registered_again() {
     crate::block_on(again.readable()).unwrap();
 }
 
+/// More than the first bound of watchers.
+#[test]
+fn many_tasks_that_watch_an_idle_descriptor_are_at_rest() {
+    const TASKS: usize = 100;
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let reader = Arc::new(Async::new(reader).unwrap());
+    let polls = Arc::new(AtomicUsize::new(0));
+    let _tasks: Vec<_> = (0..TASKS)
+        .map(|_| {
+            let (reader, polls) = (reader.clone(), polls.clone());
+            runtime.spawn(std::future::poll_fn(move |cx| {
+                polls.fetch_add(1, Ordering::SeqCst);
+                reader.poll_readable(cx)
+            }))
+        })
+        .collect();
+    let start = Instant::now();
+    let mut before = 0;
+    loop {
+        let now = polls.load(Ordering::SeqCst);
+        if now >= TASKS && now == before {
+            break;
+        }
+        assert!(start.elapsed() < 10_000 * SHORT, "{now} polls, and no end");
+        before = now;
+        thread::sleep(25 * SHORT);
+    }
+}
+
 #[test]
 fn one_open_file_in_two_sources_is_refused_only_for_the_same_descriptor() {
     let (reader, _writer) = std::io::pipe().unwrap();
