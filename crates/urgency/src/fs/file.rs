@@ -9,7 +9,7 @@
 //!
 //! A write is done when its bytes are in the buffer and an operation is on its way; `flush` waits for it. The
 //! file's position is ahead of the reader by what is in the buffer, so a write or seek after a read first
-//! goes back by that much.
+//! goes back by that much. If it cannot, nothing has happened, and what was read ahead stays in the buffer.
 
 use super::{Offloaded, with_path};
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
@@ -174,11 +174,8 @@ impl File {
         };
         let result = ready!(Pin::new(operation).poll(cx));
         self.state = State::Idle(Buffer::default());
-        let (mut finished, mut bytes) = result?;
-        bytes.truncate(match &finished {
-            Finished::Read(Ok(count)) => *count,
-            _ => 0,
-        });
+        // An operation that a shutdown kept from running has nothing to give back.
+        let (mut finished, bytes) = result?;
         self.state = State::Idle(Buffer { bytes, taken: 0 });
         if let Finished::Write(result) = &mut finished
             && let Err(error) = std::mem::replace(result, Ok(()))
@@ -188,16 +185,16 @@ impl File {
         Poll::Ready(Ok(Some(finished)))
     }
 
-    /// Starts an operation on the idle file. It gets the buffer's memory, and how many bytes the file's
-    /// position is ahead of the reader.
+    /// Starts an operation on the idle file. It gets the buffer's memory, at whose end are the bytes by which
+    /// the file's position is ahead of the reader, and how many those are. What it leaves there is unread.
     fn start(
         &mut self,
-        operation: impl FnOnce(&fs::File, &mut Vec<u8>, i64) -> Finished + Send + 'static,
+        operation: impl FnOnce(&fs::File, &mut Vec<u8>, usize) -> Finished + Send + 'static,
     ) {
         let State::Idle(buffer) = &mut self.state else {
             unreachable!("started while busy");
         };
-        let ahead = buffer.unread().len() as i64;
+        let ahead = buffer.unread().len();
         let mut bytes = std::mem::take(&mut buffer.bytes);
         let file = self.file.clone();
         self.state = State::Busy(Offloaded::new(move || {
@@ -207,18 +204,45 @@ impl File {
     }
 }
 
-fn write(mut file: &fs::File, bytes: &[u8], ahead: i64) -> io::Result<()> {
-    if ahead != 0 {
-        file.seek(SeekFrom::Current(-ahead))?;
-    }
-    file.write_all(bytes)
+/// Reads anew; nothing is ahead.
+fn read(mut file: &fs::File, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
+    bytes.resize(wanted, 0);
+    let result = loop {
+        match file.read(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => break result,
+        }
+    };
+    bytes.truncate(*result.as_ref().unwrap_or(&0));
+    result
 }
 
-fn seek(mut file: &fs::File, to: SeekFrom, ahead: i64) -> io::Result<u64> {
-    file.seek(match to {
-        SeekFrom::Current(by) => SeekFrom::Current(by.saturating_sub(ahead)),
+fn write(
+    mut file: &fs::File,
+    bytes: &mut Vec<u8>,
+    ahead: usize,
+    source: Vec<u8>,
+) -> io::Result<()> {
+    if ahead != 0 {
+        seek(file, bytes, ahead, SeekFrom::Current(0))?;
+    }
+    let result = file.write_all(&source);
+    // The larger memory is kept, for the next read.
+    if bytes.capacity() < source.capacity() {
+        *bytes = source;
+    }
+    bytes.clear();
+    result
+}
+
+fn seek(mut file: &fs::File, bytes: &mut Vec<u8>, ahead: usize, to: SeekFrom) -> io::Result<u64> {
+    bytes.drain(..bytes.len() - ahead);
+    let position = file.seek(match to {
+        SeekFrom::Current(by) => SeekFrom::Current(by.saturating_sub(ahead as i64)),
         absolute => absolute,
-    })
+    })?;
+    bytes.clear();
+    Ok(position)
 }
 
 impl From<fs::File> for File {
@@ -253,10 +277,7 @@ impl AsyncRead for File {
                 buffer.taken += count;
                 return Poll::Ready(Ok(count));
             }
-            this.start(move |mut file, bytes, _| {
-                bytes.resize(wanted, 0);
-                Finished::Read(file.read(bytes))
-            });
+            this.start(move |file, bytes, _| Finished::Read(read(file, bytes, wanted)));
         }
     }
 }
@@ -274,10 +295,7 @@ impl AsyncWrite for File {
         }
         let source = source[..source.len().min(BUFFER)].to_vec();
         let count = source.len();
-        this.start(move |file, bytes, ahead| {
-            *bytes = source;
-            Finished::Write(write(file, bytes, ahead))
-        });
+        this.start(move |file, bytes, ahead| Finished::Write(write(file, bytes, ahead, source)));
         Poll::Ready(Ok(count))
     }
 
@@ -304,7 +322,7 @@ impl AsyncSeek for File {
                 Some(Finished::Seek(asked, result)) if asked == to => return Poll::Ready(result),
                 _ => {}
             }
-            this.start(move |file, _, ahead| Finished::Seek(to, seek(file, to, ahead)));
+            this.start(move |file, bytes, ahead| Finished::Seek(to, seek(file, bytes, ahead, to)));
         }
     }
 }

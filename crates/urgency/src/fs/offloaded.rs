@@ -2,12 +2,21 @@
 //!
 //! The closure runs at the level of whoever started it, on a stack of its own, and is declared blocking as
 //! a whole. A panic in it is resumed in whoever awaits it.
+//!
+//! What it waits for is a device, so anybody may wait for it: that is no priority inversion. It becomes as
+//! urgent as whoever waits.
+//!
+//! To start one is no scheduling point: a file starts its operations half way between two states, and a
+//! standard stream with its lock held. A stack that was abandoned there would keep it from urgent work.
 
-use crate::Handle;
+use crate::{
+    Handle,
+    runtime::{current, is_leveled, level_on, spawn_fn_on},
+};
 use std::{
     fmt, io,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 /// A blocking operation that was started when this was made; awaiting it gives the result.
@@ -22,7 +31,9 @@ pub struct Offloaded<T: Send + 'static>(Handle<io::Result<T>>);
 impl<T: Send + 'static> Offloaded<T> {
     /// Starts `operation`.
     pub(crate) fn new(operation: impl FnOnce() -> io::Result<T> + Send + 'static) -> Self {
-        Offloaded(crate::spawn_fn(move || crate::blocking(operation)))
+        let shared = current();
+        let operation = move || crate::blocking(operation);
+        Offloaded(spawn_fn_on(&shared, level_on(&shared), operation))
     }
 }
 
@@ -30,9 +41,16 @@ impl<T: Send + 'static> Future for Offloaded<T> {
     type Output = io::Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        match ready!(Pin::new(&mut self.0).poll(cx)) {
-            Ok(result) => Poll::Ready(result),
-            Err(error) => Poll::Ready(Err(io::Error::other(error))),
+        match self.0.poll_device(cx) {
+            Poll::Ready(Ok(result)) => Poll::Ready(result),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(io::Error::other(error))),
+            Poll::Pending => {
+                // A closure of `Runtime::run_at` has a level and is no task.
+                if is_leveled() {
+                    self.0.boost();
+                }
+                Poll::Pending
+            }
         }
     }
 }

@@ -112,6 +112,49 @@ fn writes_and_seeks_go_by_what_the_reader_has_taken() {
 }
 
 #[test]
+fn a_seek_that_fails_loses_no_bytes() {
+    let folder = Folder::new("failed-seek");
+    let path = folder.file("data");
+    std::fs::write(&path, b"abcdef").unwrap();
+    block_on(async {
+        let mut file = with_a_dropped_read(&path, 3).await;
+        assert_eq!(read_some(&mut file, 1).await.unwrap(), b"a");
+        let error = seek(&mut file, SeekFrom::Current(-100)).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(read_some(&mut file, 9).await.unwrap(), b"bc");
+        assert_eq!(read_some(&mut file, 9).await.unwrap(), b"def");
+        assert_eq!(seek(&mut file, SeekFrom::Current(-2)).await.unwrap(), 4);
+        assert_eq!(read_some(&mut file, 9).await.unwrap(), b"ef");
+    });
+}
+
+/// A pair of sockets is a file in which nothing can be sought.
+#[test]
+fn a_write_that_cannot_go_back_is_an_error_and_loses_no_bytes() {
+    let (here, mut there) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut file = File::from(fs::File::from(std::os::fd::OwnedFd::from(here)));
+    block_on(async {
+        let mut buffer = [0; 3];
+        let reading = poll_fn(|cx| {
+            let reading = Pin::new(&mut file).poll_read(cx, &mut buffer);
+            Poll::Ready(reading.is_pending())
+        });
+        assert!(reading.await, "there is nothing yet");
+        io::Write::write_all(&mut there, b"abc").unwrap();
+        assert_eq!(read_some(&mut file, 1).await.unwrap(), b"a");
+        write_all(&mut file, b"x").await.unwrap();
+        let error = file.flush().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotSeekable);
+        assert_eq!(read_some(&mut file, 9).await.unwrap(), b"bc");
+        write_all(&mut file, b"y").await.unwrap();
+        file.flush().await.unwrap();
+        let mut buffer = [0; 9];
+        assert_eq!(io::Read::read(&mut there, &mut buffer).unwrap(), 1);
+        assert_eq!(buffer[0], b'y');
+    });
+}
+
+#[test]
 fn the_error_of_a_write_is_reported_later_but_is_reported() {
     block_on(async {
         let Ok(mut file) = OpenOptions::new().write(true).open("/dev/full").await else {

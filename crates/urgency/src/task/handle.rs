@@ -13,6 +13,9 @@
 //! 4. Take the slot back, put a clone of the waker in, set `WAITER`. If the task finished
 //!    meanwhile, either step fails and the result is taken.
 //!
+//! What waits for a device and not for the program ([`poll_device`](Handle::poll_device)) is waited for from
+//! any level: no refusal, and it becomes as urgent as each task that waits.
+//!
 //! A waker's clone and drop are anybody's code and may panic: the clone is made before step 4 and the
 //! old waker is dropped after it, so that the slot is never half done.
 //!
@@ -174,6 +177,22 @@ impl<T: 'static> Handle<T> {
         T: Clone + Send + Sync,
     {
         Shared::new(self)
+    }
+
+    /// As `poll` without a refusal, for a task that waits for nothing but a device. It becomes as urgent as
+    /// the calling task, also where several tasks share a waker.
+    #[cfg(not(urgency_loom))]
+    pub(crate) fn poll_device(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, WaitError>> {
+        let seen = self.task.header().state.look();
+        if seen.is_completed() {
+            return Poll::Ready(self.finish_wait(seen.has_waiter()));
+        }
+        let is_registered = seen.has_waiter() && self.is_registered(cx.waker());
+        if !is_registered && self.register(cx.waker()) {
+            return Poll::Ready(self.finish_wait(seen.has_waiter()));
+        }
+        above::waiting_for(&self.task);
+        Poll::Pending
     }
 
     /// Puts `waker` into the slot. `true`: the task is finished and the slot of no use.
