@@ -4,18 +4,23 @@
 //! worker's stack the wait suspends the stack and the worker goes on with other work; on a plain thread it
 //! parks the thread. For streams the view is a [`std::io::Read`] and [`std::io::Write`], so that
 //! everything written for those works; the other types add their own methods to it.
+//!
+//! A write is done when its bytes are where they belong, so it flushes: that is nothing for a socket, and
+//! for a standard stream that is a file it waits for the write that was started.
 
 use futures_io::{AsyncRead, AsyncWrite};
 use std::{
     future::poll_fn,
     io::{self, IoSlice, IoSliceMut, Read, Write},
     pin::Pin,
+    task::{Context, Poll},
 };
 
 /// A descriptor seen from a closure: its operations return when they are done.
 ///
 /// Made by the `blocking` method of each stream, listener and socket. Inside async code use the
-/// descriptor itself.
+/// descriptor itself. Reads and writes of a stream have no place in the order of those that wait: see
+/// [`net`](crate::net).
 ///
 /// ```
 /// use std::io::{BufRead, BufReader, Write};
@@ -73,14 +78,14 @@ where
     &'a T: AsyncWrite + Unpin,
 {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let mut inner = self.inner;
-        crate::block_on(poll_fn(|cx| Pin::new(&mut inner).poll_write(cx, buffer)))
+        crate::block_on(write_through(self.inner, |inner, cx| {
+            inner.poll_write(cx, buffer)
+        }))
     }
 
     fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        let mut inner = self.inner;
-        crate::block_on(poll_fn(|cx| {
-            Pin::new(&mut inner).poll_write_vectored(cx, buffers)
+        crate::block_on(write_through(self.inner, |inner, cx| {
+            inner.poll_write_vectored(cx, buffers)
         }))
     }
 
@@ -88,4 +93,14 @@ where
         let mut inner = self.inner;
         crate::block_on(poll_fn(|cx| Pin::new(&mut inner).poll_flush(cx)))
     }
+}
+
+/// Writes once, and flushes.
+pub(super) async fn write_through<W: AsyncWrite + Unpin>(
+    mut to: W,
+    mut poll_write: impl FnMut(Pin<&mut W>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+) -> io::Result<usize> {
+    let count = poll_fn(|cx| poll_write(Pin::new(&mut to), cx)).await?;
+    poll_fn(|cx| Pin::new(&mut to).poll_flush(cx)).await?;
+    Ok(count)
 }

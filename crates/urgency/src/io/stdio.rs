@@ -5,17 +5,32 @@
 //!
 //! - A terminal, pipe or socket is waited for, and read or written only when the kernel says that this will
 //!   not block. A write is at most `PIPE_BUF` bytes (4096) then, which is what the kernel promises room
-//!   for. If another process takes the input between the two, the read blocks, and relief deals with it.
-//! - A file, or what the kernel cannot wait for, goes by blocking operations as [`fs`](crate::fs).
+//!   for in a pipe; a terminal may take less at once. If anybody else, also a task of this process, takes
+//!   the input or the room between the two, the call blocks its thread, where no limit of time and no
+//!   cancellation reaches it, and relief deals with it.
+//! - A file, or what the kernel cannot wait for, goes by blocking operations as [`fs`](crate::fs). A write
+//!   returns when the operating system has it; by the traits it is flushing that waits.
 //!
 //! An operation begins when it is first polled; one that is to begin now and to be awaited later is spawned.
 //!
-//! There is no buffer here and no lock: what several tasks write is interleaved write by write.
+//! There is no buffer here, and nobody locks a stream: what several tasks write is interleaved write by
+//! write.
+//!
+//! # Several tasks, one file
+//!
+//! A file has one operation at a time, and that wakes one waker. So all tasks of a shared stream wait through
+//! the one waker [`All`]: who finds the file busy first leaves its own waker there, and then polls again,
+//! because the operation may have ended in between. Nobody is replaced, and the lock of the file is never
+//! held when a stranger's waker is dropped or woken. Nor is it held at a scheduling point
+//! (`fs/offloaded.rs`). The error of a write is reported to the next task that writes or flushes, whoever
+//! wrote.
 //!
 //! The descriptor is duplicated, because one descriptor can be registered only once with a driver.
 
 use super::{
     Async, Blocking,
+    blocking::write_through,
+    driver::wake_all,
     source::{Direction, Done, ready_now},
 };
 use crate::fs::File;
@@ -27,8 +42,8 @@ use rustix::{
 use std::{
     io::{self, IsTerminal},
     pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Wake, Waker},
 };
 
 /// What a ready pipe or terminal takes without blocking.
@@ -38,7 +53,58 @@ const PIPE_BUF: usize = 4096;
 #[derive(Debug)]
 enum Standard {
     Waits(Async<OwnedFd>),
-    Blocks(Mutex<File>),
+    Blocks(Shared),
+}
+
+/// A file, for several tasks.
+#[derive(Debug)]
+struct Shared {
+    file: Mutex<File>,
+    all: Arc<All>,
+}
+
+/// Stands for all tasks that found the file busy.
+#[derive(Debug, Default)]
+struct All(Mutex<Vec<Waker>>);
+
+impl Wake for All {
+    fn wake(self: Arc<Self>) {
+        let mut waiting = std::mem::take(&mut *lock(&self.0));
+        wake_all(&mut waiting);
+    }
+}
+
+impl Shared {
+    fn new(file: File) -> Self {
+        Shared {
+            file: Mutex::new(file),
+            all: Arc::default(),
+        }
+    }
+
+    /// Polls the file for the task of `cx`.
+    fn poll<R>(
+        &self,
+        cx: &mut Context<'_>,
+        mut poll: impl FnMut(Pin<&mut File>, &mut Context<'_>) -> Poll<R>,
+    ) -> Poll<R> {
+        let all = Waker::from(self.all.clone());
+        let mut poll = || {
+            let mut file = lock(&self.file);
+            poll(Pin::new(&mut *file), &mut Context::from_waker(&all))
+        };
+        if let Poll::Ready(result) = poll() {
+            return Poll::Ready(result);
+        }
+        let waker = cx.waker().clone();
+        {
+            let mut waiting = lock(&self.all.0);
+            if !waiting.iter().any(|other| other.will_wake(&waker)) {
+                waiting.push(waker);
+            }
+        }
+        poll()
+    }
 }
 
 impl Standard {
@@ -54,7 +120,7 @@ impl Standard {
             // Not non-blocking, although the name says so: each operation asks first.
             Standard::Waits(Async::from_nonblocking(own))
         } else {
-            Standard::Blocks(Mutex::new(std::fs::File::from(own).into()))
+            Standard::Blocks(Shared::new(std::fs::File::from(own).into()))
         })
     }
 
@@ -64,7 +130,7 @@ impl Standard {
                 ready_now(fd, Direction::Read)?;
                 Ok(Done::maybe_more(rustix::io::read(fd, &mut *buffer)?))
             }),
-            Standard::Blocks(file) => Pin::new(&mut *lock(file)).poll_read(cx, buffer),
+            Standard::Blocks(file) => file.poll(cx, |file, cx| file.poll_read(cx, buffer)),
         }
     }
 
@@ -75,20 +141,20 @@ impl Standard {
                 let buffer = &buffer[..buffer.len().min(PIPE_BUF)];
                 Ok(Done::maybe_more(rustix::io::write(fd, buffer)?))
             }),
-            Standard::Blocks(file) => Pin::new(&mut *lock(file)).poll_write(cx, buffer),
+            Standard::Blocks(file) => file.poll(cx, |file, cx| file.poll_write(cx, buffer)),
         }
     }
 
     fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Standard::Waits(_) => Poll::Ready(Ok(())),
-            Standard::Blocks(file) => Pin::new(&mut *lock(file)).poll_flush(cx),
+            Standard::Blocks(file) => file.poll(cx, |file, cx| file.poll_flush(cx)),
         }
     }
 }
 
-fn lock(file: &Mutex<File>) -> MutexGuard<'_, File> {
-    file.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The standard input of this process.
@@ -169,18 +235,20 @@ impl AsyncRead for &Stdin {
     }
 }
 
-/// See [`stdout`] and [`stderr`]. A write begins when its future is first polled; to start it now and await it later,
-/// [`spawn`](crate::spawn()) it.
+/// See [`stdout`] and [`stderr`]. A write begins when its future is first polled; to start it now and await
+/// it later, [`spawn`](crate::spawn()) it.
 #[derive(Debug)]
 pub struct Stdout(Standard);
 
 impl Stdout {
-    /// Writes what there is room for, at least one byte, and returns how much.
+    /// Writes what there is room for, at least one byte, waits until the operating system has it, and returns
+    /// how much. Dropping the future before it is ready has written nothing, or has started to write to a
+    /// file.
     ///
     /// # Errors
-    /// Those of the descriptor.
+    /// Those of the descriptor; if several tasks write to one file, also that of the other's write.
     pub async fn write(&self, buffer: &[u8]) -> io::Result<usize> {
-        std::future::poll_fn(|cx| self.0.poll_write(cx, buffer)).await
+        write_through(self, |to, cx| to.poll_write(cx, buffer)).await
     }
 
     /// Writes all of `buffer`, and waits until the operating system has it.
@@ -194,7 +262,7 @@ impl Stdout {
                 count => buffer = &buffer[count..],
             }
         }
-        std::future::poll_fn(|cx| self.0.poll_flush(cx)).await
+        Ok(())
     }
 
     /// The blocking forms, for closures: a [`std::io::Write`].
@@ -243,8 +311,13 @@ impl AsyncWrite for &Stdout {
 mod tests {
     use super::*;
     use std::{
-        io::{Read, Write},
+        io::{Read, Seek, Write},
         process::{Command, Stdio},
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::{Duration, Instant},
     };
 
     /// Runs the test `name` of this module in a process of its own, whose standard descriptors are `input` and
@@ -268,7 +341,93 @@ mod tests {
         let mut stdout = child.stdout.take().unwrap();
         stdout.read_to_end(&mut output).unwrap();
         assert!(child.wait().unwrap().success());
+        let said = String::from_utf8_lossy(&output);
+        assert!(said.contains("1 passed"), "it ran no test: {said}");
         output
+    }
+
+    /// A file without a name, as a standard stream.
+    fn file(contents: &[u8]) -> (std::fs::File, Standard) {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("urgency-{}-stdio-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, contents).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let standard = Standard::new(&file).unwrap();
+        assert!(matches!(standard, Standard::Blocks(..)));
+        (file, standard)
+    }
+
+    /// Starts two of `task` on one worker, and gives what they give. If they hang, the test fails.
+    fn two<T: Send + 'static, F>(task: impl Fn() -> F) -> [T; 2]
+    where
+        F: Future<Output = T> + Send + 'static,
+    {
+        let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+        let tasks = [0; 2].map(|_| runtime.spawn(task()));
+        let start = Instant::now();
+        while !tasks.iter().all(crate::Handle::is_finished) {
+            assert!(start.elapsed() < Duration::from_secs(60), "it hangs");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        tasks.map(|task| task.get().unwrap())
+    }
+
+    #[test]
+    fn two_tasks_that_write_to_one_file_both_go_on() {
+        const LINES: usize = 100;
+        let (mut file, standard) = file(b"");
+        let output = Arc::new(Stdout(standard));
+        two(|| {
+            let output = output.clone();
+            async move {
+                for _ in 0..LINES {
+                    output.write_all(b"a line\n").await.unwrap();
+                }
+            }
+        });
+        let mut written = String::new();
+        file.seek(io::SeekFrom::Start(0)).unwrap();
+        file.read_to_string(&mut written).unwrap();
+        assert_eq!(written, "a line\n".repeat(2 * LINES));
+    }
+
+    #[test]
+    fn two_tasks_that_read_from_one_file_both_go_on() {
+        let (_file, standard) = file(&numbers());
+        let input = Arc::new(Stdin(standard));
+        let read = two(|| {
+            let input = input.clone();
+            async move {
+                let mut all = 0;
+                loop {
+                    match input.read(&mut [0; 1000]).await.unwrap() {
+                        0 => return all,
+                        count => all += count,
+                    }
+                }
+            }
+        });
+        assert_eq!(read.iter().sum::<usize>(), numbers().len());
+    }
+
+    #[test]
+    fn a_write_to_a_file_is_done_when_it_returns_and_its_error_is_reported() {
+        let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
+            return;
+        };
+        let output = Stdout(Standard::new(full).unwrap());
+        let error = crate::block_on(output.write(b"x")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let error = output.blocking().write(b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let slices = [io::IoSlice::new(b"x")];
+        let error = output.blocking().write_vectored(&slices).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        output.blocking().flush().unwrap();
     }
 
     async fn echo_upside_down() -> io::Result<()> {
