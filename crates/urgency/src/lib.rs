@@ -194,6 +194,11 @@ mod fork;
 pub mod fs;
 #[cfg(not(urgency_loom))]
 pub mod future;
+#[cfg(all(test, urgency_loom))]
+mod future {
+    mod all;
+    mod loom;
+}
 #[cfg(not(urgency_loom))]
 pub mod io;
 #[cfg(urgency_loom)]

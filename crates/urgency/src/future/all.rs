@@ -2,7 +2,15 @@
 //!
 //! Each of many has a waker of its own that marks it, so that a wake-up polls those that were woken, and not
 //! all: a thousand futures that end one by one cost a thousand polls, not half a million.
+//!
+//! *A wake-up of a child that is marked already* does nothing but the read-modify-write of the mark: the poll
+//! that was caused by the first one is still to come. That poll takes the mark away by a read-modify-write, too,
+//! and so sees what all those who found it wrote before (as in the rules of a task's state, 4).
 
+use crate::facade::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, Ordering},
+};
 use std::{
     convert::Infallible,
     fmt,
@@ -10,10 +18,8 @@ use std::{
     mem,
     ops::ControlFlow,
     pin::{Pin, pin},
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    },
+    // Not the facade's: `Wake` knows only this one.
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };
 
@@ -285,8 +291,8 @@ impl<F: Future> Many<F> {
             let Some((future, mark)) = &mut self.children[place] else {
                 continue;
             };
-            // Before the poll: a wake-up from now on is another one.
-            mark.marked.store(false, Ordering::Release);
+            // Before the poll: a wake-up from now on is another one. Acquire: of those that were swallowed.
+            mark.marked.swap(false, Ordering::AcqRel);
             let waker = Waker::from(mark.clone());
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 self.children[place] = None;
