@@ -1,48 +1,24 @@
-//! Cancellation, scopes, deadlines, locals, admission, panic policies, and a shutdown by levels.
+//! Cancellation, admission, panic policies, and a shutdown by levels.
 
 mod common;
 
-use common::{ends, in_child, is_child, quiet, runtime, with_levels};
+use common::{Count, ends, in_child, is_child, quiet, runtime, with_levels};
 use std::{
     future::pending,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
-    time::{Duration, Instant},
 };
 use urgency::{
-    BuildError, Handle, LevelId, Runtime, Shutdown, WaitErrorKind, block_on,
-    life::{
-        CancelToken, Capacity, Local, PanicPolicy, TaskScope, admit, admit_blocking, deadline,
-        task_scope, try_admit, with_deadline,
-    },
+    BuildError, Handle, LevelId, Runtime, Shutdown, block_on,
+    life::{CancelToken, Capacity, PanicPolicy, admit, admit_blocking, try_admit},
     scheduling_point,
-    sync::{Notify, Semaphore, oneshot},
+    sync::Semaphore,
     yield_now,
 };
 
 urgency::levels! { App: High > Middle > Low }
-
-/// Counts its drops.
-#[derive(Clone, Default)]
-struct Count(Arc<AtomicUsize>);
-
-impl Count {
-    fn get(&self) -> usize {
-        self.0.load(SeqCst)
-    }
-
-    fn on_drop(&self) -> impl Drop + Send + use<> {
-        struct Dropped(Count);
-        impl Drop for Dropped {
-            fn drop(&mut self) {
-                self.0.0.fetch_add(1, SeqCst);
-            }
-        }
-        Dropped(self.clone())
-    }
-}
 
 #[test]
 fn a_token_cancels_all_below_it_and_nothing_above() {
@@ -89,174 +65,6 @@ fn tokens_that_are_made_while_the_tree_is_cancelled_are_all_cancelled() {
                 assert!(maker.get().unwrap().iter().all(CancelToken::is_cancelled));
             }
         }
-    });
-}
-
-#[test]
-fn a_scope_waits_for_its_tasks_and_for_those_that_they_spawn() {
-    ends(|| {
-        let runtime = runtime(2);
-        let done = Count::default();
-        let theirs = done.clone();
-        runtime.block_on(task_scope(async move |scope| {
-            for _ in 0..20 {
-                let (again, done) = (scope.clone(), theirs.clone());
-                scope.spawn(async move {
-                    yield_now().await;
-                    let inner = done.on_drop();
-                    again.spawn_fn(move || drop(inner));
-                    drop(done.on_drop());
-                });
-            }
-        }));
-        assert_eq!(done.get(), 40);
-    });
-}
-
-#[test]
-fn a_panic_in_a_scope_cancels_the_others_and_goes_on_when_they_are_over() {
-    quiet();
-    ends(|| {
-        let runtime = runtime(2);
-        for in_body in [true, false] {
-            let over = Count::default();
-            let theirs = over.clone();
-            let task = runtime.spawn(task_scope(async move |scope| {
-                for _ in 0..10 {
-                    let kept = theirs.on_drop();
-                    scope.spawn(async move {
-                        let _kept = kept;
-                        pending::<()>().await
-                    });
-                }
-                if in_body {
-                    panic!("on purpose");
-                }
-                scope.spawn(async { panic!("on purpose") });
-                assert!(scope.live() > 0);
-            }));
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task.get()));
-            let text = *result.unwrap_err().downcast::<&str>().unwrap();
-            assert_eq!(text == "on purpose", in_body, "{text}");
-            assert_eq!(over.get(), 10, "nobody outlives the scope");
-        }
-    });
-}
-
-#[test]
-fn a_task_that_is_cancelled_before_it_ran_is_in_its_scope_until_nothing_is_left_of_it() {
-    /// Notes how many tasks are in the scope as it is dropped.
-    struct Seen(TaskScope, Arc<Mutex<Vec<usize>>>);
-    impl Drop for Seen {
-        fn drop(&mut self) {
-            self.1.lock().unwrap().push(self.0.live());
-        }
-    }
-    ends(|| {
-        let runtime = runtime(1);
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let theirs = seen.clone();
-        let scope = task_scope(async move |scope| {
-            let (of_task, of_closure) = (
-                Seen(scope.clone(), theirs.clone()),
-                Seen(scope.clone(), theirs),
-            );
-            scope.spawn(async move {
-                pending::<()>().await;
-                drop(of_task)
-            });
-            scope.spawn_fn(move || drop(of_closure));
-            scope.cancel();
-        });
-        runtime.spawn(scope).get().unwrap();
-        let mut seen = seen.lock().unwrap().clone();
-        seen.sort_unstable();
-        assert!(seen == [1, 2] || seen == [2, 2], "{seen:?}");
-    });
-}
-
-#[test]
-fn a_scope_that_is_dropped_cancels_its_tasks() {
-    ends(|| {
-        let runtime = runtime(1);
-        let (over, started) = (Count::default(), Arc::new(Notify::new()));
-        let (theirs, told) = (over.clone(), started.clone());
-        let task = runtime.spawn(task_scope(async move |scope| {
-            for _ in 0..100 {
-                let kept = theirs.on_drop();
-                scope.spawn(async move {
-                    let _kept = kept;
-                    pending::<()>().await
-                });
-            }
-            told.notify_one();
-            pending::<()>().await
-        }));
-        started.wait_blocking();
-        task.cancel();
-        assert!(task.get().is_err());
-        while over.get() < 100 {
-            std::thread::yield_now();
-        }
-    });
-}
-
-#[test]
-fn a_deadline_is_inherited_by_tasks_and_closures_and_cancels_what_is_left() {
-    ends(|| {
-        let runtime = runtime(2);
-        let at = Instant::now() + Duration::from_millis(500);
-        let (tell, told) = oneshot::channel();
-        let outcome = runtime.block_on(with_deadline(at, async move {
-            let later = at + Duration::from_secs(60);
-            let child = urgency::spawn(with_deadline(later, async { deadline() }));
-            assert_eq!(child.await.unwrap(), Ok(Some(at)), "the earlier one counts");
-            let closure = urgency::spawn_fn(deadline);
-            assert_eq!(closure.await.unwrap(), Some(at));
-            let grandchild =
-                urgency::spawn(async { urgency::spawn(async { pending::<()>().await }).await });
-            tell.send(grandchild).unwrap();
-            pending::<()>().await
-        }));
-        assert!(outcome.is_err() && Instant::now() >= at);
-        let grandchild = told.recv_blocking().unwrap().get();
-        let kind = match &grandchild {
-            Ok(inner) => inner.as_ref().unwrap_err().kind(),
-            Err(error) => error.kind(),
-        };
-        assert_eq!(kind, WaitErrorKind::Cancelled);
-        assert_eq!(deadline(), None);
-    });
-}
-
-#[test]
-fn a_local_is_inherited_hidden_by_an_inner_one_and_gone_outside() {
-    static NAME: Local<&str> = Local::new();
-    static DEPTH: Local<u32> = Local::new();
-    ends(|| {
-        let runtime = runtime(2);
-        let seen = runtime.block_on(NAME.with("outer", async {
-            let child = urgency::spawn(DEPTH.with(1, async {
-                let closure = urgency::spawn_fn(|| (NAME.get(), DEPTH.get()));
-                let inner = NAME.with("inner", async {
-                    yield_now().await;
-                    urgency::spawn(async { NAME.get() }).await.unwrap()
-                });
-                (closure.await.unwrap(), inner.await, NAME.get())
-            }));
-            (child.await.unwrap(), DEPTH.get())
-        }));
-        let ((closure, inner, after), outside) = seen;
-        assert_eq!(closure.0.as_deref(), Some(&"outer"));
-        assert_eq!(closure.1.as_deref(), Some(&1));
-        assert_eq!(inner.as_deref(), Some(&"inner"));
-        assert_eq!(after.as_deref(), Some(&"outer"));
-        assert_eq!(outside, None);
-        assert_eq!(
-            NAME.with_blocking("here", || NAME.get()).as_deref(),
-            Some(&"here")
-        );
-        assert_eq!(NAME.get(), None);
     });
 }
 
@@ -478,87 +286,4 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
             "cancelling needs no threads"
         );
     });
-}
-
-/// Runs `f` on a second worker, while the calling code waits for that in a job of a `join`.
-fn stolen<R: Send>(f: impl FnOnce() -> R + Send) -> R {
-    let started = AtomicBool::new(false);
-    let wait = || {
-        while !started.load(SeqCst) {
-            std::hint::spin_loop();
-        }
-    };
-    let f = || {
-        started.store(true, SeqCst);
-        f()
-    };
-    urgency::join(wait, f).1
-}
-
-#[test]
-fn stolen_jobs_have_the_deadline_and_the_locals_of_the_code_that_forked_them() {
-    static NAME: Local<&str> = Local::new();
-    let name = || NAME.get().as_deref().copied();
-    ends(move || {
-        let runtime = runtime(2);
-        let at = Instant::now() + Duration::from_secs(3600);
-        let seen = runtime.block_on(NAME.with("outer", async {
-            with_deadline(at, async {
-                let inside = AtomicBool::new(false);
-                // Stolen while the code that forked it is in another frame already.
-                let wait = || {
-                    while !inside.load(SeqCst) {
-                        std::hint::spin_loop();
-                    }
-                };
-                let (_, (found, until, spawned)) = urgency::join(
-                    || NAME.with_blocking("inner", wait),
-                    || {
-                        inside.store(true, SeqCst);
-                        let spawned = urgency::spawn(async { NAME.get() });
-                        (name(), deadline(), spawned.get().unwrap())
-                    },
-                );
-                assert_eq!((found, until), (Some("outer"), Some(at)));
-                assert_eq!(spawned.as_deref(), Some(&"outer"));
-                let inner = NAME.with_blocking("inner", || stolen(|| (name(), stolen(name))));
-                (inner, stolen(name))
-            })
-            .await
-        }));
-        let inner = (Some("inner"), Some("inner"));
-        assert_eq!(seen, Ok((inner, Some("outer"))));
-        assert_eq!(runtime.run(|| stolen(name)), None);
-        let outside = NAME.with_blocking("outside", || runtime.run(|| stolen(name)));
-        assert_eq!(outside, Some("outside"));
-    });
-}
-
-#[test]
-fn a_child_of_a_scope_has_the_locals_of_the_code_that_spawned_it_wherever_it_runs() {
-    static NAME: Local<&str> = Local::new();
-    let name = || NAME.get().as_deref().copied();
-    for workers in [1, 2] {
-        let runtime = runtime(workers);
-        let seen = std::sync::Mutex::new(Vec::new());
-        runtime.run(|| {
-            urgency::scope(|scope| {
-                let note = |expected| seen.lock().unwrap().push((expected, name()));
-                for _ in 0..100 {
-                    scope.spawn(move || note(None));
-                    NAME.with_blocking("inner", || {
-                        scope.spawn(move || note(Some("inner")));
-                    });
-                }
-                NAME.with_blocking("around", || {
-                    scope.spawn(move || note(Some("around")));
-                    scope.sync();
-                    urgency::join(|| (), || note(Some("around")));
-                });
-            });
-        });
-        let seen = seen.into_inner().unwrap();
-        assert_eq!(seen.len(), 202);
-        assert!(seen.iter().all(|(expected, found)| expected == found));
-    }
 }

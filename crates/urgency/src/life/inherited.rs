@@ -8,8 +8,12 @@
 //! A job that another stack steals has what the code that forked it had, at no cost for the fork (frames.rs).
 //!
 //! *The deadline of a child*: a task that was spawned under a deadline and is still there at that time is
-//! cancelled, as by its handle. (Its output has no room for an error.) The timer is set when it first has to
-//! wait. A closure is not cut off once it has started.
+//! cancelled, as by its handle. (Its output has no room for an error.) If the time is over when a task or a closure
+//! is about to begin, it never does: work that waited in vain under overload must make room. The timer is set when
+//! a task first has to wait. A closure is not cut off once it has started. At a shutdown there is no timer to be
+//! had; then the task ends with it.
+//!
+//! The drop of a future or a closure is part of the work, and has what its polls had.
 
 use super::local::Values;
 use crate::{
@@ -20,7 +24,7 @@ use crate::{
 use std::{
     cell::{Cell, RefCell},
     future::Future,
-    mem,
+    mem::{self, ManuallyDrop},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -123,20 +127,56 @@ impl Inherited {
     pub(crate) fn carry<F: Future>(self: Arc<Self>, future: F) -> Carried<F> {
         Carried {
             limit: self.deadline.map(sleep_until),
-            future: Within {
-                future,
-                inherited: self,
-            },
+            has_begun: false,
+            future: Within::new(future, self),
         }
     }
+
+    /// `closure`, as the run of a task that inherits this.
+    pub(crate) fn carry_closure<F>(self: Arc<Self>, closure: F) -> CarriedClosure<F> {
+        CarriedClosure {
+            closure: Some(closure),
+            inherited: self,
+        }
+    }
+
+    fn is_too_late(&self) -> bool {
+        self.deadline.is_some_and(|at| at <= Instant::now())
+    }
+}
+
+/// Cancels the task that is being polled. Takes effect when this poll returns, pending.
+fn cancel_this_task() {
+    run::with_current_task(|task| {
+        if let Some(task) = task {
+            task.cancel();
+        }
+    });
 }
 
 /// A future that has something.
 #[derive(Debug)]
 pub(super) struct Within<F> {
-    /// Pinned when the whole is. There is no `Drop` and no other access by `&mut`.
-    pub(super) future: F,
-    pub(super) inherited: Arc<Inherited>,
+    /// Pinned when the whole is: there is no access by `&mut` but for polling and dropping it in place.
+    future: ManuallyDrop<F>,
+    inherited: Arc<Inherited>,
+}
+
+impl<F> Within<F> {
+    pub(super) fn new(future: F, inherited: Arc<Inherited>) -> Self {
+        Within {
+            future: ManuallyDrop::new(future),
+            inherited,
+        }
+    }
+}
+
+impl<F> Drop for Within<F> {
+    fn drop(&mut self) {
+        let Within { future, inherited } = self;
+        // SAFETY: dropped here only, in place, and never used after it.
+        inherited.run(|| unsafe { ManuallyDrop::drop(future) });
+    }
 }
 
 impl<F: Future> Future for Within<F> {
@@ -146,7 +186,7 @@ impl<F: Future> Future for Within<F> {
         // SAFETY: `future` is only ever accessed pinned, and moves with the whole only.
         let (future, inherited) = unsafe {
             let this = self.get_unchecked_mut();
-            (Pin::new_unchecked(&mut this.future), &this.inherited)
+            (Pin::new_unchecked(&mut *this.future), &this.inherited)
         };
         inherited.run(|| future.poll(cx))
     }
@@ -157,6 +197,7 @@ pub(crate) struct Carried<F> {
     /// As in `Within`.
     future: Within<F>,
     limit: Option<Sleep>,
+    has_begun: bool,
 }
 
 impl<F: Future> Future for Carried<F> {
@@ -172,31 +213,65 @@ impl<F: Future> Future for Carried<F> {
 
 impl<F: Future> Carried<F> {
     fn poll_plain(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: as in `Within`; `limit` is Unpin.
-        let (future, limit) = unsafe {
+        // SAFETY: as in `Within`; the rest is Unpin.
+        let (future, limit, has_begun) = unsafe {
             let this = self.get_unchecked_mut();
-            (Pin::new_unchecked(&mut this.future), &mut this.limit)
+            let future = Pin::new_unchecked(&mut this.future);
+            (future, &mut this.limit, &mut this.has_begun)
         };
+        if !mem::replace(has_begun, true) && future.inherited.is_too_late() {
+            cancel_this_task();
+            return Poll::Pending;
+        }
         if let Poll::Ready(output) = future.poll(cx) {
             return Poll::Ready(output);
         }
+        // Too late, or shut down: either ends the task.
         if let Some(limit) = limit
-            && Pin::new(limit).poll(cx).is_ready()
+            && limit.poll_unless_shut(cx).is_ready()
         {
-            // Takes effect when this poll returns.
-            run::with_current_task(|task| {
-                if let Some(task) = task {
-                    task.cancel();
-                }
-            });
+            cancel_this_task();
         }
         Poll::Pending
     }
 }
 
+/// The closure of a task that inherits something, as a future: its one poll is the run.
+pub(crate) struct CarriedClosure<F> {
+    /// Until it runs. Never pinned.
+    closure: Option<F>,
+    inherited: Arc<Inherited>,
+}
+
+impl<F> Unpin for CarriedClosure<F> {}
+
+impl<F: FnOnce() -> T, T> Future for CarriedClosure<F> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<T> {
+        if self.inherited.is_too_late() {
+            cancel_this_task();
+            return Poll::Pending;
+        }
+        let closure = self
+            .closure
+            .take()
+            .expect("ready at its first poll, or dropped after it");
+        Poll::Ready(self.inherited.run_closure(closure))
+    }
+}
+
+impl<F> Drop for CarriedClosure<F> {
+    fn drop(&mut self) {
+        if let Some(closure) = self.closure.take() {
+            self.inherited.run(|| drop(closure));
+        }
+    }
+}
+
 /// The result of `future`, unless it takes longer than until `at`, or until a deadline that the calling code
 /// has already. All tasks that it spawns have the same deadline: those that are still there then are
-/// cancelled.
+/// cancelled, and what has not begun then never runs. (A closure that has begun runs to its end.)
 ///
 /// # Errors
 ///
@@ -223,10 +298,7 @@ pub fn with_deadline<F: IntoFuture>(at: Instant, future: F) -> WithDeadline<F::I
     let at = inherited.deadline.map_or(at, |before| before.min(at));
     inherited.deadline = Some(at);
     WithDeadline {
-        within: Within {
-            future: crate::time::deadline(at, future),
-            inherited: Arc::new(inherited),
-        },
+        within: Within::new(crate::time::deadline(at, future), Arc::new(inherited)),
     }
 }
 

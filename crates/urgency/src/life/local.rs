@@ -1,8 +1,9 @@
 //! `Local`: a value for a piece of work and all that it spawns.
 //!
 //! The values of a piece of work are a list from the innermost outwards, shared with its children; a new one
-//! is put in front. Rejected: a map, which every child would have to copy or lock. There are few locals, and
-//! the first is the one that is wanted.
+//! is put in front. The one that it hides is left out, for which the few before that are copied: a list is never
+//! longer than there are locals, however many generations of tasks pass it on. Rejected: a map, which every child
+//! would have to copy or lock. There are few locals, and the first is the one that is wanted.
 
 use super::inherited::{Inherited, Within, inherited};
 use std::{
@@ -19,6 +20,7 @@ use std::{
 #[derive(Clone, Default)]
 pub(super) struct Values(Option<Arc<Value>>);
 
+#[derive(Clone)]
 struct Value {
     /// The address of its `Local`.
     of: usize,
@@ -36,6 +38,20 @@ impl Values {
             at = &value.outer;
         }
         None
+    }
+
+    /// The list without the value of this place.
+    fn without(self, of: usize) -> Values {
+        if self.find(of).is_none() {
+            return self;
+        }
+        let first = self.0.expect("there is one to be found");
+        if first.of == of {
+            return first.outer.clone();
+        }
+        let mut first = Value::clone(&first);
+        first.outer = first.outer.without(of);
+        Values(Some(Arc::new(first)))
     }
 }
 
@@ -93,14 +109,11 @@ impl<T: Send + Sync + 'static> Local<T> {
         Some(value.downcast().expect("a place has values of one type"))
     }
 
-    /// `future` as work that has this value, and whose tasks inherit it. The deadline and the other locals of
-    /// the calling code stay.
+    /// `future` as work that has this value, in its polls and when it is dropped, and whose tasks inherit it. The
+    /// deadline and the other locals of the calling code stay.
     pub fn with<F: IntoFuture>(&'static self, value: T, future: F) -> WithLocal<F::IntoFuture> {
         WithLocal {
-            within: Within {
-                future: future.into_future(),
-                inherited: self.inherited_with(value),
-            },
+            within: Within::new(future.into_future(), self.inherited_with(value)),
         }
     }
 
@@ -114,7 +127,7 @@ impl<T: Send + Sync + 'static> Local<T> {
         new.values = Values(Some(Arc::new(Value {
             of: self.id(),
             value: Arc::new(value),
-            outer: std::mem::take(&mut new.values),
+            outer: std::mem::take(&mut new.values).without(self.id()),
         })));
         Arc::new(new)
     }

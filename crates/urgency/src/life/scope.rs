@@ -1,7 +1,8 @@
 //! `task_scope`: tasks that end before the code that started them goes on.
 //!
 //! The scope counts its tasks and knows each, in a slab. A task's future carries its place; when the future
-//! is gone, whatever the reason, the place is given back, and the last one notifies.
+//! is gone, whatever the reason, the place is given back, and the last one notifies. A task is noted in its place
+//! before anybody can run it; if the scope is cancelled by then, or over, so is the task, and never runs.
 //!
 //! 1. The body returns: the scope waits for all.
 //! 2. The body panics, or a task of the scope does: all are cancelled, the scope waits for them, and the panic goes on.
@@ -12,7 +13,14 @@
 //! already. So tasks are `'static`, and what they share is counted.
 
 use super::held::Held;
-use crate::{Handle, LevelId, sync::Notify, task::TaskRef};
+use crate::{
+    Handle, LevelId,
+    runtime::{current, level_on, rank_on, spawn_fn_noted_on, spawn_noted_on},
+    sched::shared::Shared,
+    scheduling_point,
+    sync::Notify,
+    task::TaskRef,
+};
 use std::{
     fmt,
     future::{Future, poll_fn},
@@ -36,7 +44,7 @@ struct Tasks {
     places: Vec<Place>,
     vacant: Vec<usize>,
     live: usize,
-    /// New tasks are cancelled at once.
+    /// New tasks are cancelled at once: the scope was cancelled, or is over.
     cancelled: bool,
 }
 
@@ -45,8 +53,6 @@ enum Place {
     /// Its task is being made.
     Reserved,
     Live(TaskRef),
-    /// The task ended before it was noted.
-    Ended,
 }
 
 impl Inner {
@@ -72,14 +78,10 @@ impl Inner {
         }
     }
 
-    /// The task of a reserved place is `task`.
+    /// The task of a reserved place is `task`, which nobody can run yet.
     fn note(&self, place: usize, task: &TaskRef) {
         let cancelled = {
             let mut tasks = self.lock();
-            if matches!(tasks.places[place], Place::Ended) {
-                tasks.vacate(place);
-                return;
-            }
             tasks.places[place] = Place::Live(task.clone());
             tasks.cancelled
         };
@@ -104,8 +106,13 @@ impl Inner {
     async fn all_ended(&self) {
         loop {
             let ended = self.ended.notified();
-            if self.lock().live == 0 {
-                return;
+            {
+                let mut tasks = self.lock();
+                if tasks.live == 0 {
+                    // Somebody may have a clone of the scope, and nobody waits any more.
+                    tasks.cancelled = true;
+                    return;
+                }
             }
             ended.await;
         }
@@ -127,23 +134,16 @@ struct Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.inner.panicked.store(true, Ordering::Release);
-        }
+        // What comes later finds the scope cancelled.
+        let is_first_panic =
+            std::thread::panicking() && !self.inner.panicked.swap(true, Ordering::AcqRel);
         let (last, task) = {
             let mut tasks = self.inner.lock();
             tasks.live -= 1;
-            let task = match tasks.places[self.place] {
-                Place::Reserved => {
-                    tasks.places[self.place] = Place::Ended;
-                    None
-                }
-                _ => Some(tasks.vacate(self.place)),
-            };
-            (tasks.live == 0, task)
+            (tasks.live == 0, tasks.vacate(self.place))
         };
         drop(task);
-        if self.inner.panicked.load(Ordering::Acquire) {
+        if is_first_panic {
             self.inner.cancel();
         }
         if last {
@@ -159,21 +159,29 @@ pub struct TaskScope {
 }
 
 impl TaskScope {
-    fn note<T>(&self, place: usize, handle: Handle<T>) -> Handle<T> {
-        self.inner.note(place, handle.task());
-        handle
-    }
-
-    /// As [`spawn`](crate::spawn()), a task of the scope. Its handle may be dropped.
-    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    fn spawn_on<F>(&self, shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         let ticket = self.inner.reserve();
         let place = ticket.place;
-        let held = Held::new(future, ticket);
-        self.note(place, crate::spawn(held.run()))
+        let future = Held::new(future, ticket).run();
+        let note = |task: &TaskRef| self.inner.note(place, task);
+        let handle = spawn_noted_on(shared, level, future, note);
+        scheduling_point();
+        handle
+    }
+
+    /// As [`spawn`](crate::spawn()), a task of the scope. Its handle may be dropped. If the scope was cancelled, or
+    /// is over, the task is cancelled before it runs.
+    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let shared = current();
+        self.spawn_on(&shared, level_on(&shared), future)
     }
 
     /// As [`spawn`](Self::spawn), at a level.
@@ -187,11 +195,8 @@ impl TaskScope {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let level = level.into();
-        let ticket = self.inner.reserve();
-        let place = ticket.place;
-        let held = Held::new(future, ticket);
-        self.note(place, crate::spawn_at(level, held.run()))
+        let shared = current();
+        self.spawn_on(&shared, rank_on(&shared, level.into()), future)
     }
 
     /// As [`spawn_fn`](crate::spawn_fn()), a task of the scope. Once it has started it runs to its end.
@@ -203,7 +208,12 @@ impl TaskScope {
         let ticket = self.inner.reserve();
         let place = ticket.place;
         let held = Held::new(closure, ticket);
-        self.note(place, crate::spawn_fn(move || held.call()))
+        let note = |task: &TaskRef| self.inner.note(place, task);
+        let shared = current();
+        let level = level_on(&shared);
+        let handle = spawn_fn_noted_on(&shared, level, move || held.call(), note);
+        scheduling_point();
+        handle
     }
 
     /// Cancels all tasks of the scope, and those that are spawned later.
@@ -268,7 +278,8 @@ pub async fn task_scope<R>(body: impl AsyncFnOnce(TaskScope) -> R) -> R {
     };
     let mut owner = Owner(Some(scope.clone()));
     let result = {
-        let mut body = Box::pin(body(scope.clone()));
+        // The call itself is inside, too: it may spawn and then panic before there is a future.
+        let mut body = Box::pin(async { body(scope.clone()).await });
         poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| body.as_mut().poll(cx)));
             polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))

@@ -58,6 +58,20 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    spawn_noted_on(shared, level, future, |_| ())
+}
+
+/// As [`spawn_on`], with something to do with the task before anybody can run it.
+pub(crate) fn spawn_noted_on<F>(
+    shared: &Arc<Shared>,
+    level: u8,
+    future: F,
+    note: impl FnOnce(&TaskRef),
+) -> Handle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new(future, shared.clone(), level),
         Some(inherited) => {
@@ -67,6 +81,7 @@ where
             made
         }
     };
+    note(&task);
     shared.admit(task);
     handle
 }
@@ -76,16 +91,30 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    spawn_fn_noted_on(shared, level, closure, |_| ())
+}
+
+/// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
+pub(crate) fn spawn_fn_noted_on<F, T>(
+    shared: &Arc<Shared>,
+    level: u8,
+    closure: F,
+    note: impl FnOnce(&TaskRef),
+) -> Handle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new_fn(closure, shared.clone(), level),
         Some(inherited) => {
             let strand = inherited.strand.clone();
-            let run = move || inherited.run_closure(closure);
-            let made = task::new_fn(run, shared.clone(), level);
+            let made = task::new_run(inherited.carry_closure(closure), shared.clone(), level);
             record::named(strand, &made.0);
             made
         }
     };
+    note(&task);
     shared.admit(task);
     handle
 }

@@ -114,6 +114,17 @@ where
     make(RunOnce(Some(closure)), scheduler, level, true)
 }
 
+/// Makes a task of a future whose first poll is the run of a closure; it is ready after it, or the task is
+/// cancelled in it.
+pub(crate) fn new_run<F, S>(run: F, scheduler: Arc<S>, level: u8) -> (TaskRef, Handle<F::Output>)
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    S: Schedule,
+{
+    make(run, scheduler, level, true)
+}
+
 fn make<F, S>(
     future: F,
     scheduler: Arc<S>,

@@ -11,7 +11,10 @@
 //! still runs, the poll panics, since returning would claim that the time is over.
 
 use super::after;
-use crate::{io::driver::Driver, time::timers::TimerKey};
+use crate::{
+    io::driver::{Driver, DriverShut},
+    time::timers::TimerKey,
+};
 use std::{
     fmt,
     pin::Pin,
@@ -100,6 +103,36 @@ impl Sleep {
         }
     }
 
+    /// As a poll; but if the runtime of the calling code was shut down, that is an error and no panic.
+    ///
+    /// # Panics
+    /// If there is no driver, because the process is out of descriptors.
+    pub(crate) fn poll_unless_shut(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), DriverShut>> {
+        if self.is_over {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some((driver, key)) = &self.timer {
+            if driver.rewake_timer(*key, cx.waker()) {
+                return Poll::Pending;
+            }
+            self.timer = None;
+        }
+        if Instant::now() >= self.deadline {
+            self.is_over = true;
+            return Poll::Ready(Ok(()));
+        }
+        let driver = match crate::runtime::driver() {
+            Ok(driver) => driver,
+            Err(error) => Self::no_driver(error),
+        };
+        let key = driver.add_timer(self.deadline, cx.waker())?;
+        self.timer = Some((driver, key));
+        Poll::Pending
+    }
+
     #[cold]
     fn no_driver(error: impl fmt::Display) -> ! {
         panic!("a timer cannot be waited for: {error}")
@@ -110,28 +143,8 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.is_over {
-            return Poll::Ready(());
-        }
-        if let Some((driver, key)) = &self.timer {
-            if driver.rewake_timer(*key, cx.waker()) {
-                return Poll::Pending;
-            }
-            self.timer = None;
-        }
-        if Instant::now() >= self.deadline {
-            self.is_over = true;
-            return Poll::Ready(());
-        }
-        let driver = match crate::runtime::driver() {
-            Ok(driver) => driver,
-            Err(error) => Self::no_driver(error),
-        };
-        match driver.add_timer(self.deadline, cx.waker()) {
-            Ok(key) => self.timer = Some((driver, key)),
-            Err(error) => Self::no_driver(error),
-        }
-        Poll::Pending
+        let polled = self.poll_unless_shut(cx);
+        polled.map(|over| over.unwrap_or_else(|error| Self::no_driver(error)))
     }
 }
 

@@ -7,7 +7,11 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
     task::{Poll, Waker},
     thread,
     time::{Duration, Instant},
@@ -135,6 +139,26 @@ pub fn in_child(name: &str) {
     text.lines()
         .filter(|line| line.contains("skipped"))
         .for_each(|line| println!("{line}"));
+}
+
+/// Counts its drops.
+#[derive(Clone, Default)]
+pub struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    pub fn get(&self) -> usize {
+        self.0.load(SeqCst)
+    }
+
+    pub fn on_drop(&self) -> impl Drop + Send + use<> {
+        struct Dropped(Count);
+        impl Drop for Dropped {
+            fn drop(&mut self) {
+                self.0.0.fetch_add(1, SeqCst);
+            }
+        }
+        Dropped(self.clone())
+    }
 }
 
 /// A small generator with a seed, for random programs.
