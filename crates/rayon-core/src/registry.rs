@@ -61,12 +61,7 @@ impl Registry {
 
     /// A runtime, or a level of it, that is not the pool's own.
     pub(crate) fn of_host(host: Host) -> Arc<Registry> {
-        Arc::new(Registry {
-            host,
-            panic_handler: None,
-            follows: false,
-            _runtime: None,
-        })
+        Registry::ended(host, None)
     }
 
     /// A pool that was dropped, as its last threads see it.

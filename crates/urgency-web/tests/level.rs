@@ -176,6 +176,30 @@ fn a_level_at_its_bound_sheds_with_503_and_the_others_do_not() {
     assert!(server.get("/batch").starts_with("HTTP/1.1 200"));
 }
 
+#[test]
+fn a_response_that_is_still_made_counts_at_the_level_of_the_connection_as_well() {
+    let endless = || async {
+        Response::new(Body::new(Levels {
+            left: usize::MAX,
+            pause: Some(Box::pin(urgency::time::sleep(Duration::ZERO))),
+            fails: false,
+        }))
+    };
+    let router = Router::new().route("/", get(endless));
+    let layer = LevelLayer::new().bound(Interactive, 1, Duration::from_secs(1));
+    let server = Server::new(router, layer);
+    let mut stream = server.send("GET", "/", "\r\n");
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 200");
+    assert_eq!(server.counts.at(Interactive), 1);
+    let mut second = server.send("GET", "/", "\r\n");
+    second.read_exact(&mut start).unwrap();
+    assert_eq!(&start, b"HTTP/1.1 503");
+    drop(stream);
+    until(|| server.counts.at(Interactive) == 0);
+}
+
 /// Tells when it is dropped.
 struct Witness(mpsc::Sender<()>);
 

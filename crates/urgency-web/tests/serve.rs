@@ -54,7 +54,14 @@ impl Server {
         router: Router,
         set: impl FnOnce(Serve<TcpListener, Router>) -> Serve<TcpListener, Router>,
     ) -> Server {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Server::on(bound().0, router, set)
+    }
+
+    fn on(
+        listener: TcpListener,
+        router: Router,
+        set: impl FnOnce(Serve<TcpListener, Router>) -> Serve<TcpListener, Router>,
+    ) -> Server {
         let address = listener.local_addr().unwrap();
         let stop = urgency::spawn(pending()).share();
         let stopped = stop.clone();
@@ -73,6 +80,13 @@ impl Server {
         self.stop.cancel();
         self.served.get().unwrap().unwrap()
     }
+}
+
+/// A listener, which takes connections and what they send before it is served: that is in time for any limit.
+fn bound() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
 }
 
 fn request(path: &str) -> String {
@@ -170,7 +184,7 @@ fn a_server_that_is_told_to_stop_finishes_its_requests_and_closes_idle_connectio
     assert!(read_answer(&mut busy).ends_with("in the end"));
     assert!(is_closed(&mut busy));
     let served = server.served.get().unwrap().unwrap();
-    assert_eq!((served.cut, served.left), (0, 0));
+    assert_eq!((served.cut, served.left, served.failed), (0, 0, 0));
 }
 
 #[test]
@@ -235,12 +249,13 @@ const IDLE: Duration = Duration::from_millis(30);
 #[test]
 fn connections_without_a_request_end_after_the_limit_whatever_they_send() {
     let router = Router::new().route("/", get(|| async { "served" }));
-    let server = Server::with(router, |serve| serve.idle(IDLE));
-    let begin = Instant::now();
-    let mut silent = TcpStream::connect(server.address).unwrap();
-    let mut drip = TcpStream::connect(server.address).unwrap();
-    let mut between = TcpStream::connect(server.address).unwrap();
+    let (listener, address) = bound();
+    let mut silent = TcpStream::connect(address).unwrap();
+    let mut drip = TcpStream::connect(address).unwrap();
+    let mut between = TcpStream::connect(address).unwrap();
     between.write_all(request("/").as_bytes()).unwrap();
+    let begin = Instant::now();
+    let server = Server::on(listener, router, |serve| serve.idle(IDLE));
     assert!(read_answer(&mut between).ends_with("served"));
     let mut later = between.try_clone().unwrap();
     let drips = std::thread::spawn(move || {
@@ -258,7 +273,9 @@ fn connections_without_a_request_end_after_the_limit_whatever_they_send() {
     assert!(begin.elapsed() >= IDLE);
     drips.join().unwrap();
     assert!(is_ended(&mut between));
-    assert_eq!(server.stop().left, 0);
+    let served = server.stop();
+    assert_eq!((served.failed, served.left), (0, 0));
+    assert!(served.cut >= 1, "the silent one: {served:?}");
 }
 
 #[test]
@@ -291,10 +308,11 @@ fn a_request_under_way_is_not_idle_while_it_is_handled_nor_while_its_response_is
             axum::body::Body::new(Frames(0, Box::pin(sleep(IDLE * 3))))
         }),
     );
-    let server = Server::with(router, |serve| serve.idle(IDLE));
-    let mut stream = TcpStream::connect(server.address).unwrap();
+    let (listener, address) = bound();
+    let mut stream = TcpStream::connect(address).unwrap();
     // The end of an answer to HTTP/1.0 is the end of the connection.
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let server = Server::on(listener, router, |serve| serve.idle(IDLE));
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.ends_with("frame frame frame "), "{answer}");
@@ -307,9 +325,10 @@ fn a_client_that_does_not_read_its_answer_gives_its_place_back() {
     let router = Router::new()
         .route("/much", get(|| async { vec![0_u8; 64 << 20] }))
         .route("/", get(|| async { "served" }));
-    let server = Server::with(router, |serve| serve.connections(1).idle(IDLE));
-    let mut lazy = TcpStream::connect(server.address).unwrap();
+    let (listener, address) = bound();
+    let mut lazy = TcpStream::connect(address).unwrap();
     lazy.write_all(request("/much").as_bytes()).unwrap();
+    let server = Server::on(listener, router, |serve| serve.connections(1).idle(IDLE));
     assert!(ask(server.address, "/").ends_with("served"));
     assert_eq!(server.stop().cut, 1);
 }
@@ -317,7 +336,7 @@ fn a_client_that_does_not_read_its_answer_gives_its_place_back() {
 #[test]
 fn an_http_2_connection_without_requests_is_told_to_go() {
     let router = Router::new().route("/", get(|| async { "served" }));
-    let server = Server::with(router, |serve| serve.idle(IDLE));
+    let server = Server::with(router, |serve| serve.idle(Duration::from_secs(1)));
     urgency::block_on(async {
         let stream = urgency::net::TcpStream::connect(server.address).await;
         let io = Io::new(stream.unwrap());
@@ -332,6 +351,28 @@ fn an_http_2_connection_without_requests_is_told_to_go() {
         assert!(sender.is_closed());
     });
     assert_eq!(server.stop().left, 0);
+}
+
+#[test]
+fn a_server_of_http_1_alone_does_not_answer_by_http_2() {
+    let router = Router::new().route("/", get(|| async { "served" }));
+    let server = Server::with(router, |serve| {
+        serve.http(|http| *http = http.clone().http1_only())
+    });
+    assert!(ask(server.address, "/").ends_with("served"));
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    stream
+        .write_all(&[&preface[..], &settings].concat())
+        .unwrap();
+    let limit = Some(Duration::from_secs(20));
+    stream.set_read_timeout(limit).unwrap();
+    let mut frame = [0; 9];
+    match stream.read(&mut frame) {
+        Ok(length) => assert!(length < 4 || frame[3] != 4, "settings: {frame:?}"),
+        Err(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionReset),
+    }
 }
 
 #[test]

@@ -3,12 +3,13 @@
 //! - *Whole*: what there was when the handler returned is all; at most one frame.
 //! - *Piped*: the handler's task polls the real body at its own level and sends the frames, one ahead of the
 //!   connection.
-//! - *Direct*: the handler ran at the connection's level, and so does its body.
+//! - *Direct*: the handler ran at the connection's level, and so does its body, with which it is in flight.
 //!
 //! A pipe that ends without the word that it is complete was cut: the handler's task was cancelled, or the
 //! body panicked. What the client got is then not what the handler meant, so the connection must not end the
 //! message as if it were; see [`LevelBody`]'s errors.
 
+use super::bounds::Ticket;
 use crate::BoxError;
 use bytes::Buf;
 use http_body::{Body, Frame, SizeHint};
@@ -27,7 +28,11 @@ enum Kind<B: Body> {
     Empty,
     Whole(Frame<B::Data>),
     Piped(Piped<B>),
-    Direct(B),
+    Direct {
+        body: B,
+        /// Dropped last.
+        _ticket: Option<Ticket>,
+    },
 }
 
 /// `None` as a piece is the end.
@@ -79,9 +84,9 @@ impl<B: Body> Default for LevelBody<B> {
 }
 
 impl<B: Body> LevelBody<B> {
-    pub(super) fn direct(body: B) -> Self {
+    pub(super) fn direct(body: B, _ticket: Option<Ticket>) -> Self {
         LevelBody {
-            kind: Kind::Direct(body),
+            kind: Kind::Direct { body, _ticket },
         }
     }
 
@@ -171,7 +176,7 @@ where
                 Kind::Whole(frame) => Poll::Ready(Some(Ok(frame))),
                 _ => unreachable!("just looked at"),
             },
-            Kind::Direct(body) => {
+            Kind::Direct { body, .. } => {
                 let frame = ready!(Pin::new(body).poll_frame(cx));
                 Poll::Ready(frame.map(|result| result.map_err(Into::into)))
             }
@@ -183,7 +188,7 @@ where
         match &self.kind {
             Kind::Empty => true,
             Kind::Whole(_) => false,
-            Kind::Direct(body) => body.is_end_stream(),
+            Kind::Direct { body, .. } => body.is_end_stream(),
             Kind::Piped(piped) => piped.ended,
         }
     }
@@ -195,7 +200,7 @@ where
                 let length = frame.data_ref().map_or(0, Buf::remaining);
                 SizeHint::with_exact(length as u64)
             }
-            Kind::Direct(body) => body.size_hint(),
+            Kind::Direct { body, .. } => body.size_hint(),
             Kind::Piped(piped) => piped.hint,
         }
     }
@@ -262,7 +267,7 @@ impl<B: Body> fmt::Debug for LevelBody<B> {
             Kind::Empty => "LevelBody(empty)",
             Kind::Whole(_) => "LevelBody(whole)",
             Kind::Piped(_) => "LevelBody(piped)",
-            Kind::Direct(_) => "LevelBody(direct)",
+            Kind::Direct { .. } => "LevelBody(direct)",
         })
     }
 }

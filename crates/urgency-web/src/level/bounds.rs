@@ -1,7 +1,7 @@
 //! How many requests are in flight at each level, and how many may be.
 //!
-//! A request enters before its handler starts, and leaves when its ticket is dropped: with the handler,
-//! however that ends. Entering counts first and looks then, so that at a bound of n never more than n are in;
+//! A request enters before its handler starts, and leaves when its ticket is dropped: with the handler and the
+//! body of its response, however they end. Entering counts first and looks then, so that at a bound of n never more than n are in;
 //! of two that enter at once at the bound, both may be turned away only if it is full.
 
 use http::HeaderValue;
@@ -46,7 +46,7 @@ impl InFlight {
         &self.counts[usize::from(level.rank())]
     }
 
-    /// Requests at `level` whose handlers have not ended.
+    /// Requests at `level` whose handlers have not ended, or whose responses are still being made.
     pub fn at(&self, level: impl Into<LevelId>) -> usize {
         self.count(level.into()).in_flight.load(Ordering::Relaxed)
     }

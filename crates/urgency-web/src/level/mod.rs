@@ -151,8 +151,8 @@ impl LevelLayer {
         self
     }
 
-    /// At most so many requests at `level` at a time, from their arrival to the end of their handler. More
-    /// are answered 503, at the connection's level and without calling the handler; `retry_after` (in whole
+    /// At most so many requests at `level` at a time, from their arrival to the end of their handler and of their
+    /// response's body. More are answered 503, at the connection's level and without calling the handler; `retry_after` (in whole
     /// seconds, rounded up) is what they are told.
     pub fn bound(mut self, level: impl Into<LevelId>, most: usize, retry_after: Duration) -> Self {
         self.bounds.set(level.into(), most, retry_after);

@@ -151,8 +151,9 @@ where
                 }
                 Project::Here { future, ticket } => {
                     let answer = ready!(future.poll(cx));
-                    drop(ticket.take());
-                    return Poll::Ready(answer.map(|response| response.map(LevelBody::direct)));
+                    let ticket = ticket.take();
+                    let with_body = |body| LevelBody::direct(body, ticket);
+                    return Poll::Ready(answer.map(|response| response.map(with_body)));
                 }
                 Project::There { answer, task } => {
                     let answer = ready!(Pin::new(answer).poll(cx));

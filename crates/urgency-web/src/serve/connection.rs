@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper_util::{server::conn::auto, service::TowerToHyperService};
 use std::{
     future::{Future, poll_fn},
+    io,
     pin::{Pin, pin},
     sync::Arc,
     task::Poll,
@@ -100,14 +101,14 @@ pub(super) async fn connection<S, B, H, T>(
     });
     let (http, io) = (&protocol.http, Io::noting(stream, activity.clone()));
     let idle = Idle::new(protocol.idle, activity);
-    let end = if http.is_http1_available() {
+    let end = if http.is_http1_available() && http.is_http2_available() {
         let connection = pin!(http.serve_connection_with_upgrades(io, service));
         until_its_end(&mut member, idle, connection, |connection| {
             connection.graceful_shutdown();
         })
         .await
     } else {
-        // The other form looks for HTTP/1 even if it is turned off.
+        // The other form looks for both even if one is turned off.
         let connection = pin!(http.serve_connection(io, service));
         until_its_end(&mut member, idle, connection, |connection| {
             connection.graceful_shutdown();
@@ -118,22 +119,27 @@ pub(super) async fn connection<S, B, H, T>(
 }
 
 /// Polls a connection until it ends, passes on what the census says, and ends it when it is idle for too long.
-async fn until_its_end<C, E>(
+async fn until_its_end<C>(
     member: &mut Member,
     mut idle: Idle,
     mut connection: Pin<&mut C>,
     finish: impl Fn(Pin<&mut C>),
 ) -> End
 where
-    C: Future<Output = Result<(), E>>,
+    C: Future<Output = Result<(), BoxError>>,
 {
     let (mut phase, mut says_goodbye) = (Phase::Open, false);
+    // How it ends if it was told to finish before the client has sent anything: that is an error for hyper.
+    let mut unused = End::Failed;
     poll_fn(|cx| {
         while let Poll::Ready(next) = member.poll_phase(phase, cx) {
             phase = next;
             match phase {
                 Phase::Open => {}
-                Phase::Draining => finish(connection.as_mut()),
+                Phase::Draining => {
+                    finish(connection.as_mut());
+                    unused = End::Finished;
+                }
                 Phase::Cut => return Poll::Ready(End::Cut),
             }
         }
@@ -143,6 +149,7 @@ where
                 return Poll::Ready(End::Cut);
             }
             finish(connection.as_mut());
+            unused = End::Cut;
             polled = connection.as_mut().poll(cx);
             if polled.is_pending() && !idle.is_http2() {
                 return Poll::Ready(End::Cut);
@@ -152,10 +159,17 @@ where
         }
         polled.map(|result| match result {
             Ok(()) => End::Finished,
+            Err(error) if is_cancelled(&error) => unused,
             Err(_) => End::Failed,
         })
     })
     .await
+}
+
+/// Whether a connection was told to finish while it read the first bytes, which say the version.
+fn is_cancelled(error: &BoxError) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::Interrupted)
 }
 
 /// `None` if the connections are cut before `future` is ready.

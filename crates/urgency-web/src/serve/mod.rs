@@ -204,7 +204,7 @@ impl<L, S, H> Serve<L, S, H> {
     ///
     /// The builder has a timer already. hyper's own defaults hold otherwise, but for the limit on the headers
     /// of an HTTP/1 request: it is off, because [`idle`](Serve::idle) includes it. For HTTP/2 alone:
-    /// `|http| *http = http.clone().http2_only()`.
+    /// `|http| *http = http.clone().http2_only()`. With HTTP/1 alone, by `http1_only`, connections cannot be upgraded.
     pub fn http(mut self, set: impl FnOnce(&mut auto::Builder<Executor>)) -> Self {
         set(&mut self.http);
         self
@@ -240,7 +240,8 @@ pub struct Served {
     /// Connections that ended with an error of the peer, of the network, of the protocol, or with a panic
     /// of the service.
     pub failed: u64,
-    /// Connections cut because they did not finish in time, after the signal or after the limit of [`Serve::idle`].
+    /// Connections cut because they did not finish in time, after the signal or after the limit of [`Serve::idle`], or
+    /// on which the client had sent nothing by that limit.
     pub cut: u64,
     /// Connections that still ran when the server gave up waiting.
     pub left: usize,
