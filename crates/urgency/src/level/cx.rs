@@ -3,7 +3,8 @@
 //! # Rules
 //!
 //! 1. A `Cx<'cx, L>` is made only by the methods of [`Level`], for the call of a body that the
-//!    scheduler runs at `L` or, if it was boosted, above.
+//!    scheduler runs at `L` or, if it was boosted, above. (What a plain closure does before it returns a
+//!    future is not that body, and is left to the scheduler: see the module's text.)
 //! 2. The body must accept every `'cx`, so it cannot assume that `'cx` is `'static`, and whatever
 //!    contains a `Cx` cannot go where `'static` is asked for: into spawned work, above all.
 //! 3. What runs inside the body without being `'static` (functions, the two sides of a `join`, the

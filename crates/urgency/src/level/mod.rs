@@ -32,8 +32,10 @@
 //! both sides of a `join`, which all run at the same level. That is all that a type can say; some
 //! things remain for the scheduler, which checks each wait by the levels' run-time numbers as well:
 //! handles whose level was [erased](TypedHandle::erase), levels chosen at run time ([`LevelId`]),
-//! hand-written implementations of [`AtLeast`], and a `cx` borrowed into [`Level::run_on`] at another
-//! level. There a priority inversion is a typed error ([`WaitErrorKind`](crate::WaitErrorKind)).
+//! hand-written implementations of [`AtLeast`], a `cx` borrowed into [`Level::run_on`] at another level, and
+//! the part of a plain closure `|cx| { .. async move { .. } }` before its future: that runs at the level of who
+//! calls [`Level::spawn`], and its panic is the caller's. There a priority inversion is a typed error
+//! ([`WaitErrorKind`](crate::WaitErrorKind)).
 //!
 //! Not covered by either: waiting that is not for a handle (a channel, a foreign lock). A
 //! [`sync::Mutex`](crate::sync::Mutex) lends its holder the waiter's level instead.

@@ -7,14 +7,14 @@ use crate::{
     level::WrongOrder,
     record,
     sched::{here, run, shared::Shared, stack::Stack},
-    task::{self, Handle, TaskId, TaskRef, WaitError, WaitErrorKind},
+    task::{self, Handle, TaskRef, WaitError, WaitErrorKind},
 };
 use std::{
     any::TypeId,
     future::Future,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    ptr::NonNull,
+    ptr::{self, NonNull},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -35,8 +35,8 @@ fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
 
 /// The level of the calling code on `shared`: that of its stack, else the least urgent one.
 pub(crate) fn level_on(shared: &Shared) -> u8 {
-    Stack::with_current(|me| match me {
-        Some(me) if std::ptr::eq(me.runtime(), shared) => me.level(),
+    Stack::with_own(|me| match me {
+        Some(me) if ptr::eq(me.runtime(), shared) => me.level(),
         _ => shared.least_urgent(),
     })
 }
@@ -130,7 +130,18 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
     if let Some(me) = unsafe { Stack::current_ptr().as_ref() } {
         return f(me);
     }
-    as_guest_of(&current(), None, f)
+    let shared = current();
+    // Inside of a blocking call the level is that of the code around it, unless that came from outside and has none.
+    let around = Stack::with_own(|aside| {
+        let leveled = |aside: &&Stack| !is_outside(aside) && ptr::eq(aside.runtime(), &*shared);
+        aside.filter(leveled).map(Stack::level)
+    });
+    as_guest_of(&shared, around, f)
+}
+
+/// Whether the code on this stack came from a plain thread, and named no level.
+fn is_outside(me: &Stack) -> bool {
+    me.task().is_none() && me.outside.load(Ordering::Relaxed)
 }
 
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
@@ -143,7 +154,7 @@ pub(super) fn as_guest_of<R>(
     let outer = Stack::current_ptr();
     // SAFETY: the thread keeps its stack while it is bound.
     if let Some(outer) = unsafe { outer.as_ref() }
-        && std::ptr::eq(outer.runtime(), &**shared)
+        && ptr::eq(outer.runtime(), &**shared)
     {
         if level.is_none_or(|level| level == outer.level()) {
             return f(outer);
@@ -175,10 +186,7 @@ pub(crate) fn current_level() -> u8 {
 /// The level by which the calling code queues where it waits for something that is not a task. A plain thread has none:
 /// it queues as the most urgent.
 pub(crate) fn waiting_level() -> u8 {
-    Stack::with_current(|me| match me {
-        Some(me) => me.level(),
-        None => Stack::level_aside().unwrap_or(0),
-    })
+    Stack::with_own(|me| me.map_or(0, Stack::level))
 }
 
 /// How many bits of a task's name come from its address.
@@ -228,37 +236,56 @@ pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
     })
 }
 
-/// May the calling code wait for the task `awaited` at `level`? A plain thread may wait for anything.
-pub(crate) fn may_wait(level: u8, awaited: TaskId) -> Result<(), WaitError> {
+/// Raises `task` to the level of the calling code, if that code is of the task's runtime.
+pub(crate) fn boost(task: &TaskRef) {
+    Stack::with_own(|me| {
+        if let Some(me) = me.filter(|me| task.is_of(me.runtime())) {
+            task.boost_for(me.level());
+        }
+    });
+}
+
+/// May the calling code wait for `awaited`? A plain thread may wait for anything, and who is of another runtime, too.
+///
+/// Code has two levels: that at which it was created, and that to which it was raised. Either will do, on either side.
+/// What the awaited task only inherits does not count: it may be over before the wait.
+pub(crate) fn may_wait(awaited: &TaskRef) -> Result<(), WaitError> {
     Stack::with_current(|me| {
-        let Some(me) = me else {
+        let Some(me) = me.filter(|me| awaited.is_of(me.runtime())) else {
             return Ok(());
         };
-        let (itself, waiter) = run::with_current_task(|task| {
+        let (itself, base) = run::with_current_task(|task| {
             task.map_or((false, me.level()), |task| {
-                (task.id() == awaited, task.base_level())
+                (task.id() == awaited.id(), task.base_level())
             })
         });
         if itself {
             return Err(WaitError::new(WaitErrorKind::WaitsForItself));
         }
-        let outside = me.task().is_none() && me.outside.load(Ordering::Relaxed);
-        if outside || me.runtime().levels.may_wait(waiter, level) {
+        let levels = &me.runtime().levels;
+        let own = awaited.own_level();
+        let may_wait =
+            |waiter| levels.may_wait(waiter, awaited.base_level()) || levels.may_wait(waiter, own);
+        let raised_enough = || awaited.is_boosted() && own <= base;
+        if is_outside(me) || may_wait(base) || may_wait(me.level()) || raised_enough() {
             return Ok(());
         }
-        let levels = &me.runtime().levels;
         Err(WaitError::new(WaitErrorKind::Inversion {
-            waiter: levels.named(waiter),
-            awaited: levels.named(level),
+            waiter: levels.named(base),
+            awaited: levels.named(own),
         }))
     })
 }
 
-/// The current task begins to wait for another.
-pub(crate) fn waiting_for(awaited: &TaskRef) {
-    run::with_current_task(|task| {
-        if let Some(task) = task {
-            task.begin_wait(awaited);
+/// The current task begins to wait for another of its runtime.
+pub(crate) fn waiting_for(awaited: &TaskRef, ticket: u64) {
+    Stack::with_current(|me| {
+        if me.is_some_and(|me| awaited.is_of(me.runtime())) {
+            run::with_current_task(|task| {
+                if let Some(task) = task {
+                    task.begin_wait(awaited, ticket);
+                }
+            });
         }
     });
 }
@@ -272,10 +299,10 @@ pub(crate) fn took(awaited: &TaskRef) {
 }
 
 /// The current task ended its wait for another.
-pub(crate) fn waited_for(awaited: &TaskRef) {
+pub(crate) fn waited_for(awaited: &TaskRef, ticket: u64) {
     run::with_current_task(|task| {
         if let Some(task) = task {
-            task.end_wait(awaited);
+            task.end_wait(awaited, ticket);
         }
     });
 }

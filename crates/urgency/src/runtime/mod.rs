@@ -9,7 +9,7 @@ mod context;
 
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{
-    as_stack, check_order, current, current_level, driver, is_leveled, level_on, may_wait,
+    as_stack, boost, check_order, current, current_level, driver, is_leveled, level_on, may_wait,
     others_run, own_name, own_task, rank_on, spawn_fn_noted_on, spawn_fn_on, spawn_noted_on,
     spawn_on, task_named, took, waited_for, waiting_for, waiting_level,
 };

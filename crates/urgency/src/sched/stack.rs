@@ -220,12 +220,6 @@ impl Stack {
         unsafe { ASIDE.get().as_ref() }.map(Stack::runtime)
     }
 
-    /// The level of the stack that the calling plain thread has set aside, if it has.
-    pub(crate) fn level_aside() -> Option<u8> {
-        // SAFETY: as above.
-        unsafe { ASIDE.get().as_ref() }.map(Stack::level)
-    }
-
     /// The calling thread is a plain thread again.
     pub(crate) fn unbind(&self) {
         debug_assert!(ptr::eq(CURRENT.get(), self));

@@ -1,12 +1,11 @@
 //! What the handles need of the floors above, in one place.
 //!
 //! - `LevelId`, `NamedLevel`: a level as users see it.
-//! - `current_level()`: the level of the calling code.
-//! - `may_wait(level, task)`: may the calling code wait for that task, which runs at that level? Asked
-//!   before each wait by a new waiter.
-//! - `waiting_for(task)`, `waited_for(task)`: the calling code has begun, or ended, such a wait. Where a
-//!   task is running, they go on to its `begin_wait` and `end_wait` (boost.rs); with a single level
-//!   there is nothing to boost, and they may do nothing.
+//! - `boost(task)`: raises that task to the level of the calling code.
+//! - `may_wait(task)`: may the calling code wait for that task? Asked before each wait by a new waiter.
+//! - `waiting_for(task, ticket)`, `waited_for(task, ticket)`: the calling code has begun, or ended, such a wait.
+//!   Where a task is running, they go on to its `begin_wait` and `end_wait` (boost.rs). The ticket tells apart
+//!   the waits of one task for one other; that of a handle is 0.
 //!
 //! - `took(task)`: the calling code has its result; for recordings.
 //!
@@ -16,12 +15,12 @@
 pub(super) use crate::{
     LevelId,
     level::NamedLevel,
-    runtime::{current_level, may_wait, took, waited_for, waiting_for},
+    runtime::{boost, may_wait, took, waited_for, waiting_for},
 };
 
 #[cfg(urgency_loom)]
 mod stand_in {
-    use crate::task::{TaskId, TaskRef, WaitError};
+    use crate::task::{TaskRef, WaitError};
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct LevelId(u8);
@@ -40,21 +39,19 @@ mod stand_in {
         }
     }
 
-    pub(crate) fn current_level() -> u8 {
-        0
+    pub(crate) fn boost(task: &TaskRef) {
+        task.boost(0);
     }
 
-    pub(crate) fn may_wait(_level: u8, _awaited: TaskId) -> Result<(), WaitError> {
+    pub(crate) fn may_wait(_awaited: &TaskRef) -> Result<(), WaitError> {
         Ok(())
     }
 
-    pub(crate) fn waiting_for(_awaited: &TaskRef) {}
+    pub(crate) fn waiting_for(_awaited: &TaskRef, _ticket: u64) {}
 
-    pub(crate) fn waited_for(_awaited: &TaskRef) {}
+    pub(crate) fn waited_for(_awaited: &TaskRef, _ticket: u64) {}
 
     pub(crate) fn took(_awaited: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
-pub(super) use stand_in::{
-    LevelId, NamedLevel, current_level, may_wait, took, waited_for, waiting_for,
-};
+pub(super) use stand_in::{LevelId, NamedLevel, boost, may_wait, took, waited_for, waiting_for};

@@ -6,9 +6,9 @@
 //!
 //! # Protocol
 //!
-//! 1. *Wait*: before a task waits for another, the runtime calls `begin_wait` on the waiting one: it
-//!    notes the awaited task under the lock of `waits`, then reads its own level, then raises the
-//!    awaited task to it. After the wait, `end_wait` takes the note out.
+//! 1. *Wait*: when a task has begun to wait for another, in the same poll, the runtime calls `begin_wait` on the
+//!    waiting one: it notes the awaited task under the lock of `waits`, then reads its own level, then raises
+//!    the awaited task to it. After the wait, `end_wait` takes the note out.
 //! 2. *Raise*: lower the level; then, by a read-modify-write of the state word, look whether the task is in a
 //!    queue, and if so push a second entry, at the new level. The old entry stays where it is and will be
 //!    stale (state.rs, rule 3). Or whether it runs, and if so tell the scheduler. Whoever runs the task has
@@ -35,10 +35,14 @@
 //! 6. A task that waits for a lock notes that, too: if it is raised, the lock hears of it ([`Lock`]) and lets
 //!    its holder inherit. So a chain of locks is boosted through.
 //!
-//! A note counts a reference. A handle that moves to another task between two polls leaves the note
+//! A note counts a reference, and is of one wait: a task may wait for another in several places, by clones of
+//! a `Shared`, and give up one of them. A handle that moves to another task between two polls leaves the note
 //! behind; it is removed with the next note or with the future, and means at worst one boost too many.
 
-use super::{TaskRef, cell::LINKED};
+use super::{
+    TaskRef,
+    cell::{BOOSTED, LINKED},
+};
 use crate::facade::{
     MutexGuard,
     atomic::Ordering::{AcqRel, Acquire, Relaxed},
@@ -56,25 +60,43 @@ pub(crate) trait Lock: Send + Sync {
 pub(super) enum Waits {
     #[default]
     Nothing,
-    One(TaskRef),
+    /// The low half of a ticket: with the rest the task would be larger.
+    One { ticket: u32, task: TaskRef },
     /// A word in every task, used by few.
     Many(Box<Links>),
 }
 
 #[derive(Default)]
 pub(super) struct Links {
-    tasks: Vec<TaskRef>,
+    tasks: Vec<(u32, TaskRef)>,
     locks: Vec<Arc<dyn Lock>>,
     /// By lock, the level that it lends.
     inherited: Vec<(usize, u8)>,
 }
 
 impl Waits {
-    fn tasks(&self) -> &[TaskRef] {
+    fn tasks(&self) -> Vec<TaskRef> {
         match self {
-            Waits::Nothing => &[],
-            Waits::One(task) => std::slice::from_ref(task),
-            Waits::Many(links) => &links.tasks,
+            Waits::Nothing => Vec::new(),
+            Waits::One { task, .. } => vec![task.clone()],
+            Waits::Many(links) => links.tasks.iter().map(|(_, task)| task.clone()).collect(),
+        }
+    }
+
+    fn of((ticket, task): (u32, TaskRef)) -> Self {
+        Waits::One { ticket, task }
+    }
+
+    /// Where the note of a wait is, if there is one.
+    fn place_of(&self, awaited: &TaskRef, of: u32) -> Option<usize> {
+        let is_it = |ticket: u32, task: &TaskRef| ticket == of && task.id() == awaited.id();
+        match self {
+            Waits::Nothing => None,
+            Waits::One { ticket, task } => is_it(*ticket, task).then_some(0),
+            Waits::Many(links) => {
+                let mut tasks = links.tasks.iter();
+                tasks.position(|(ticket, task)| is_it(*ticket, task))
+            }
         }
     }
 
@@ -88,8 +110,8 @@ impl Waits {
     fn links(&mut self) -> &mut Links {
         if !matches!(self, Waits::Many(_)) {
             let mut links = Box::<Links>::default();
-            if let Waits::One(task) = mem::take(self) {
-                links.tasks.push(task);
+            if let Waits::One { ticket, task } = mem::take(self) {
+                links.tasks.push((ticket, task));
             }
             *self = Waits::Many(links);
         }
@@ -138,6 +160,18 @@ impl TaskRef {
         }
     }
 
+    /// As [`boost`](Self::boost), asked for by who may wait for the task after that: it is at least as urgent as
+    /// the asking code in the order in which levels are served, even if their own order says nothing.
+    pub(crate) fn boost_for(&self, level: u8) {
+        self.header().flags.fetch_or(BOOSTED, Relaxed);
+        self.boost(level);
+    }
+
+    /// Whether somebody asked to have it raised, to wait for it.
+    pub(crate) fn is_boosted(&self) -> bool {
+        self.header().flags.load(Relaxed) & BOOSTED != 0
+    }
+
     /// Raises the task, what it waits for, what that waits for, and so on.
     pub(crate) fn boost(&self, level: u8) {
         if self.raise(level) {
@@ -156,7 +190,7 @@ impl TaskRef {
         while let Some(task) = ahead.pop() {
             let (tasks, locks) = {
                 let waits = task.lock_waits();
-                (waits.tasks().to_vec(), waits.locks().to_vec())
+                (waits.tasks(), waits.locks().to_vec())
             };
             ahead.extend(tasks.into_iter().filter(|task| task.raise(level)));
             let holders = locks.iter().filter_map(|lock| lock.waiter_raised(level));
@@ -222,24 +256,26 @@ impl TaskRef {
         drop(removed);
     }
 
-    /// This task, whose code is running on the calling thread, is about to wait for `awaited`.
-    pub(crate) fn begin_wait(&self, awaited: &TaskRef) {
+    /// This task, whose code is running on the calling thread, is about to wait for `awaited`. The ticket is that
+    /// of this wait: a second call with it is none of its own.
+    pub(crate) fn begin_wait(&self, awaited: &TaskRef, ticket: u64) {
+        let ticket = ticket as u32;
         let header = self.header();
         if header.flags.load(Relaxed) & LINKED == 0 {
             header.flags.fetch_or(LINKED, Relaxed);
         }
-        let mut finished = Vec::new();
+        let mut finished: Vec<(u32, TaskRef)> = Vec::new();
         {
             let mut waits = self.lock_waits();
-            let known = |task: &TaskRef| task.id() == awaited.id();
-            match &mut *waits {
-                before if before.tasks().iter().any(known) => {}
-                Waits::Nothing => *waits = Waits::One(awaited.clone()),
-                before => {
-                    let tasks = &mut before.links().tasks;
-                    finished = tasks.extract_if(.., |task| task.is_finished()).collect();
-                    tasks.push(awaited.clone());
-                }
+            if let Waits::Nothing = *waits {
+                let task = awaited.clone();
+                *waits = Waits::One { ticket, task };
+            } else if waits.place_of(awaited, ticket).is_none() {
+                let tasks = &mut waits.links().tasks;
+                finished = tasks
+                    .extract_if(.., |(_, task)| task.is_finished())
+                    .collect();
+                tasks.push((ticket, awaited.clone()));
             }
         }
         // Outside of the lock: the last reference to a task runs other code.
@@ -247,24 +283,18 @@ impl TaskRef {
         awaited.boost(self.level());
     }
 
-    /// This task, whose code is running on the calling thread, no longer waits for `awaited`.
-    pub(crate) fn end_wait(&self, awaited: &TaskRef) {
+    /// This task, whose code is running on the calling thread, has ended its wait with this ticket.
+    pub(crate) fn end_wait(&self, awaited: &TaskRef, ticket: u64) {
         if self.header().flags.load(Relaxed) & LINKED == 0 {
             return;
         }
-        let removed = match &mut *self.lock_waits() {
-            waits @ Waits::One(_) if waits.tasks()[0].id() == awaited.id() => {
-                match mem::take(waits) {
-                    Waits::One(task) => Some(task),
-                    _ => unreachable!("looked at under the same lock"),
-                }
-            }
-            Waits::Many(links) => {
-                let tasks = &mut links.tasks;
-                let place = tasks.iter().position(|task| task.id() == awaited.id());
-                place.map(|place| tasks.swap_remove(place))
-            }
-            _ => None,
+        let removed = {
+            let mut waits = self.lock_waits();
+            let place = waits.place_of(awaited, ticket as u32);
+            place.map(|place| match &mut *waits {
+                Waits::Many(links) => Waits::of(links.tasks.swap_remove(place)),
+                one => mem::take(one),
+            })
         };
         drop(removed);
     }

@@ -18,7 +18,7 @@
 //!    that whoever sees the result finds the task counted.
 //! 4. Only then does the caller publish `COMPLETED` (run.rs).
 //!
-//! Size, measured on 64 bits (tests.rs, `a_task_costs_at_most_96_bytes_beyond_its_future`).
+//! Size, measured on 64 bits (tests/life.rs, `a_task_costs_at_most_96_bytes_beyond_its_future`).
 //! Rejected: a padding of the cell to 128 bytes against false sharing (Tokio does it): twice the
 //! memory of a million small tasks, and neighbours mostly live on the same worker.
 
@@ -43,6 +43,8 @@ use std::{
 pub(super) const CLOSURE: u8 = 1;
 /// A flag of a task: it has ever waited for another, or inherited a level; see boost.rs.
 pub(super) const LINKED: u8 = 2;
+/// A flag of a task: it was raised for somebody who may wait for it since; see boost.rs.
+pub(super) const BOOSTED: u8 = 4;
 
 /// What every task has, whatever its future.
 pub(crate) struct Header {
@@ -56,7 +58,7 @@ pub(crate) struct Header {
     pub(super) base_level: u8,
     /// Where it would run without what it inherits; see boost.rs.
     pub(super) own_level: AtomicU8,
-    /// `CLOSURE`, and `LINKED`.
+    /// `CLOSURE`, `LINKED`, and `BOOSTED`.
     pub(super) flags: AtomicU8,
     /// The place in the list of live tasks (live.rs).
     pub(super) live_slot: AtomicU32,
@@ -104,6 +106,8 @@ pub(super) struct Vtable {
     pub(super) raised: unsafe fn(&TaskRef),
     /// Frees the cell. Needs the last reference of a finished task (rule 7).
     pub(super) free: unsafe fn(NonNull<Header>),
+    /// The address of the scheduler.
+    pub(super) scheduler: unsafe fn(NonNull<Header>) -> *const (),
     /// The name of the future's type.
     pub(super) name: fn() -> &'static str,
 }
@@ -131,6 +135,7 @@ where
         promote: promote::<F, S>,
         raised: raised::<F, S>,
         free: free::<F, S>,
+        scheduler: scheduler::<F, S>,
         name: std::any::type_name::<F>,
     };
 
@@ -327,6 +332,11 @@ unsafe fn raised<F: Future, S: Schedule>(task: &TaskRef) {
     unsafe { cell::<F, S>(task.as_raw()) }
         .scheduler
         .raised(task);
+}
+
+unsafe fn scheduler<F: Future, S>(header: NonNull<Header>) -> *const () {
+    // SAFETY: the vtable belongs to this cell, and the caller has a reference.
+    Arc::as_ptr(unsafe { &cell::<F, S>(header).scheduler }).cast()
 }
 
 unsafe fn free<F: Future, S>(header: NonNull<Header>) {

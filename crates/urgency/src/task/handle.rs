@@ -9,9 +9,10 @@
 //! 1. Finished? Take the result; a panic is resumed here.
 //! 2. The slot holds this very waker? Nothing to do.
 //! 3. Otherwise this is the first poll by this waiter: `may_wait` may refuse (inversion, a
-//!    task that waits for itself; above.rs); `waiting_for` notes who waits for what (boost.rs).
+//!    task that waits for itself; above.rs).
 //! 4. Take the slot back, put a clone of the waker in, set `WAITER`. If the task finished
 //!    meanwhile, either step fails and the result is taken.
+//! 5. `waiting_for` notes who waits for what (boost.rs).
 //!
 //! What waits for a device and not for the program ([`poll_device`](Handle::poll_device)) is waited for from
 //! any level: no refusal, and it becomes as urgent as each task that waits.
@@ -154,8 +155,11 @@ impl<T: 'static> Handle<T> {
 
     /// Makes the task as urgent as the caller, and with it what it waits for, and so on. After
     /// that the caller may wait for it. Never makes anything less urgent.
+    ///
+    /// Levels of two runtimes cannot be compared, and a plain thread has none: called from outside of the task's
+    /// runtime it changes nothing, and such a caller may wait for any task.
     pub fn boost(&self) {
-        self.task.boost(above::current_level());
+        above::boost(&self.task);
     }
 
     /// The level at which the task runs now.
@@ -191,7 +195,7 @@ impl<T: 'static> Handle<T> {
         if !is_registered && self.register(cx.waker()) {
             return Poll::Ready(self.finish_wait(seen.has_waiter()));
         }
-        above::waiting_for(&self.task);
+        above::waiting_for(&self.task, 0);
         Poll::Pending
     }
 
@@ -254,7 +258,7 @@ impl<T: 'static> Handle<T> {
     /// The task is finished: ends the wait, if there was one, and takes the result.
     fn finish_wait(&mut self, waited: bool) -> Result<T, WaitError> {
         if waited {
-            above::waited_for(&self.task);
+            above::waited_for(&self.task, 0);
         }
         above::took(&self.task);
         match self.take_outcome() {
@@ -279,11 +283,11 @@ impl<T> Future for Handle<T> {
         if seen.has_waiter() && self.is_registered(cx.waker()) {
             return Poll::Pending;
         }
-        above::may_wait(self.task.level(), self.task.id())?;
+        above::may_wait(&self.task)?;
         if self.register(cx.waker()) {
             return Poll::Ready(self.finish_wait(seen.has_waiter()));
         }
-        above::waiting_for(&self.task);
+        above::waiting_for(&self.task, 0);
         Poll::Pending
     }
 }
@@ -295,7 +299,7 @@ impl<T: 'static> Drop for Handle<T> {
         let state = &task.header().state;
         let waited = state.look().has_waiter();
         if waited {
-            above::waited_for(&task);
+            above::waited_for(&task, 0);
         }
         match state.drop_handle() {
             Detach::Done => std::mem::forget(task),

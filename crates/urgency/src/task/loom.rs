@@ -480,10 +480,10 @@ fn a_boost_races_the_beginning_of_a_wait_and_reaches_the_awaited() {
             let waiting = waiting.clone();
             move || waiting.boost(0)
         });
-        waiting.begin_wait(&awaited);
+        waiting.begin_wait(&awaited, 0);
         thread.join().unwrap();
         assert_eq!((waiting.level(), awaited.level()), (0, 0));
-        waiting.end_wait(&awaited);
+        waiting.end_wait(&awaited, 0);
         drop((one, two));
         assert_eq!(
             (waiting.run(), awaited.run()),

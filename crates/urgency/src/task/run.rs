@@ -100,6 +100,13 @@ impl TaskRef {
         self.header().live_slot.load(Relaxed)
     }
 
+    /// Whether the task belongs to this scheduler. Of two schedulers the levels cannot be compared.
+    pub(crate) fn is_of<S>(&self, scheduler: &S) -> bool {
+        // SAFETY: the vtable is the cell's, and this is a reference.
+        let own = unsafe { (self.header().vtable.scheduler)(self.0) };
+        std::ptr::eq(own, std::ptr::from_ref(scheduler).cast())
+    }
+
     /// The level whose queue the task belongs into; may be raised at any time.
     pub(crate) fn level(&self) -> u8 {
         self.header().level.load(Relaxed)

@@ -19,6 +19,10 @@
 //! 3. *Then* look at the task, under the lock of the handle. Finished: move the result from the
 //!    handle to `result`. The order matters: a task that finishes after the look finds the waiter
 //!    in the room, and one that emptied the room before we entered is seen as finished.
+//! 4. `waiting_for` notes the wait, by the ticket of the place in the queue: a task may wait in several places.
+//!
+//! *A handle that was waited for before it was shared*: its slot still holds that waiter's waker, and a full
+//! slot means that the room's is in it. So the room's takes its place before there is a clone.
 //!
 //! A panic is one value and cannot be cloned: the first waiter gets the task's own payload, the
 //! others a `String` with its message.
@@ -126,12 +130,18 @@ fn message_of(payload: &(dyn Any + Send)) -> String {
 }
 
 impl<T: Clone + Send + Sync + 'static> Shared<T> {
-    pub(super) fn new(handle: Handle<T>) -> Self {
+    pub(super) fn new(mut handle: Handle<T>) -> Self {
         let task = handle.task().clone();
+        let room: Arc<Room> = Arc::default();
+        if task.header().state.look().has_waiter() {
+            // No lock is held: the old waker is dropped there. If the task is finished, nobody will ask for one.
+            handle.register(&Waker::from(room.clone()));
+            above::waited_for(&task, 0);
+        }
         let inner = Inner {
             handle: Mutex::new(handle),
             task,
-            room: Arc::default(),
+            room,
             result: OnceLock::new(),
         };
         Shared {
@@ -176,7 +186,7 @@ impl<T: 'static> Shared<T> {
 
     /// Makes the task as urgent as the caller; see [`Handle::boost`].
     pub fn boost(&self) {
-        self.inner.task.boost(above::current_level());
+        above::boost(&self.inner.task);
     }
 
     /// The level at which the task runs now.
@@ -197,7 +207,7 @@ impl<T: 'static> Shared<T> {
     /// Leaves the room, with nothing of others run under its lock.
     fn leave(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            above::waited_for(&self.inner.task);
+            above::waited_for(&self.inner.task, ticket);
             let waker = self.inner.room.lock().waiters.remove(&ticket);
             drop(waker);
         }
@@ -268,15 +278,13 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
         if this.is_in_room(cx.waker()) {
             return Poll::Pending;
         }
-        let task = &this.inner.task;
-        above::may_wait(task.level(), task.id())?;
-        above::waiting_for(task);
+        above::may_wait(&this.inner.task)?;
         let waker = cx.waker().clone();
-        let old = {
+        let (ticket, old) = {
             let mut queue = this.inner.room.lock();
             let ticket = *this.ticket.get_or_insert(queue.next_ticket);
             queue.next_ticket = queue.next_ticket.max(ticket + 1);
-            queue.waiters.insert(ticket, waker)
+            (ticket, queue.waiters.insert(ticket, waker))
         };
         drop(old);
         if this
@@ -286,6 +294,7 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
             this.leave();
             return Poll::Ready(this.inner.known());
         }
+        above::waiting_for(&this.inner.task, ticket);
         Poll::Pending
     }
 }

@@ -162,7 +162,7 @@ fn start(program: &Program, is_task: bool, n: u64, level: u64) -> Handle<u64> {
 }
 
 fn wait(mut handle: Handle<u64>, n: u64) -> u64 {
-    match n % 4 {
+    match n % 5 {
         0 => block_on(handle).unwrap(),
         1 => handle.share().get().unwrap(),
         2 => loop {
@@ -173,6 +173,13 @@ fn wait(mut handle: Handle<u64>, n: u64) -> u64 {
                 return result.unwrap();
             }
         },
+        3 => {
+            // Waited for before it is shared.
+            let limited = time::timeout(Duration::from_micros(10), &mut handle);
+            block_on(limited)
+                .unwrap_or_else(|_| handle.share().get())
+                .unwrap()
+        }
         _ => handle.get().unwrap(),
     }
 }

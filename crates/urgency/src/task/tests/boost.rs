@@ -66,17 +66,21 @@ fn a_boost_raises_what_the_task_waits_for_in_turn_and_ends_in_a_cycle() {
     let toy = Ground::new();
     let handles: Vec<_> = (0..5).map(|_| toy.spawn_at(3, pending::<()>())).collect();
     let tasks: Vec<_> = handles.iter().map(Handle::task).collect();
-    tasks[0].begin_wait(tasks[1]);
-    tasks[1].begin_wait(tasks[2]);
-    tasks[1].begin_wait(tasks[3]);
-    tasks[1].begin_wait(tasks[3]);
-    tasks[3].begin_wait(tasks[0]);
-    tasks[3].begin_wait(tasks[4]);
-    tasks[3].end_wait(tasks[4]);
+    tasks[0].begin_wait(tasks[1], 0);
+    tasks[1].begin_wait(tasks[2], 0);
+    // Three waits for one task, of which one is begun twice; two end.
+    for ticket in [0, 1, 2, 1] {
+        tasks[1].begin_wait(tasks[3], ticket);
+    }
+    tasks[1].end_wait(tasks[3], 0);
+    tasks[1].end_wait(tasks[3], 1);
+    tasks[3].begin_wait(tasks[0], 0);
+    tasks[3].begin_wait(tasks[4], 0);
+    tasks[3].end_wait(tasks[4], 0);
     tasks[0].boost(1);
     let levels: Vec<_> = tasks.iter().map(|task| task.level()).collect();
     assert_eq!(levels, [1, 1, 1, 1, 3]);
-    tasks[0].begin_wait(tasks[4]);
+    tasks[0].begin_wait(tasks[4], 0);
     assert_eq!(tasks[4].level(), 1, "a new wait inherits the boost");
     toy.closed.store(true, SeqCst);
     let entries: Vec<_> = std::iter::from_fn(|| toy.next()).collect();

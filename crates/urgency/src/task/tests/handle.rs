@@ -97,6 +97,25 @@ fn shared_waiters_are_woken_in_the_order_of_arrival() {
 }
 
 #[test]
+fn a_handle_that_was_waited_for_before_it_was_shared_wakes_all_who_wait_now() {
+    let toy = Ground::new();
+    let rung = Arc::default();
+    let mut handle = toy.spawn(async { 5 });
+    assert!(poll(&mut handle, &bell(0, &rung)).is_pending());
+    let mut shared = handle.share();
+    let mut other = shared.clone();
+    assert!(poll(&mut shared, &bell(1, &rung)).is_pending());
+    assert!(poll(&mut other, &bell(2, &rung)).is_pending());
+    toy.run();
+    assert_eq!(*rung.lock().unwrap(), [1, 2]);
+    assert_eq!(poll(&mut other, Waker::noop()), Poll::Ready(Ok(5)));
+    let mut late = toy.spawn(async { 6 });
+    assert!(poll(&mut late, &bell(0, &rung)).is_pending());
+    toy.run();
+    assert_eq!(late.share().try_get(), Some(Ok(6)));
+}
+
+#[test]
 fn every_shared_waiter_sees_the_panic() {
     let toy = Ground::new();
     let shared = toy.spawn(async { panic!("all see it") }).share();
