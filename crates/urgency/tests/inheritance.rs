@@ -5,11 +5,13 @@ mod common;
 
 use common::{ends, with_levels};
 use std::{
-    pin::pin,
+    future::Future,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
+    task::{Context, Poll, Waker},
 };
 use urgency::{
     Handle, LevelId, Runtime, current_level, scheduling_point, select,
@@ -70,6 +72,10 @@ fn until(condition: impl Fn() -> bool) {
     while !condition() {
         std::thread::yield_now();
     }
+}
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// The one context at the low level waits in its pool. If its worker was taken from it, it comes to its
@@ -520,5 +526,200 @@ fn a_closure_that_gives_a_raised_lock_back_inside_a_blocking_call_is_what_it_was
         until(|| holds.load(SeqCst));
         urgent(&runtime, &mutex, &Crowd::default()).get().unwrap();
         assert_eq!(low.get().unwrap(), Low.into());
+    });
+}
+
+/// A task that waits for `mutex`, after it has locked `first`, and then drops both. It waits when this
+/// returns.
+fn waits_for(
+    runtime: &Runtime,
+    level: impl Into<LevelId>,
+    first: Option<&Arc<Mutex<()>>>,
+    mutex: &Arc<Mutex<()>>,
+) -> Handle<()> {
+    let (first, mutex) = (first.cloned(), mutex.clone());
+    let waits = Arc::new(AtomicBool::new(false));
+    let told = waits.clone();
+    let task = runtime.spawn_at(level, async move {
+        let _first = match &first {
+            Some(first) => Some(first.lock().await),
+            None => None,
+        };
+        let mut lock = pin!(mutex.lock());
+        let _guard = std::future::poll_fn(|cx| {
+            let polled = lock.as_mut().poll(cx);
+            told.store(true, SeqCst);
+            polled
+        })
+        .await;
+    });
+    until(|| waits.load(SeqCst));
+    task
+}
+
+#[test]
+fn a_waiter_that_was_raised_for_a_while_takes_what_it_is_offered_after_that() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let locks: [Arc<Mutex<()>>; 2] = Default::default();
+        let [one, two] = locks.clone();
+        let held = locks[1].try_lock().unwrap();
+        let steps: [Arc<AtomicBool>; 2] = Default::default();
+        let [holds, lowered] = steps.clone();
+        let low = runtime.spawn_at(Low, async move {
+            let guard = one.lock().await;
+            holds.store(true, SeqCst);
+            while current_level() != High.into() {
+                yield_now().await;
+            }
+            let mut lock = Box::pin(two.lock());
+            select! {
+                _guard = &mut lock => unreachable!("it is held"),
+                () = async {} => {}
+            }
+            drop(guard);
+            let level = current_level();
+            lowered.store(true, SeqCst);
+            drop(lock.await);
+            level
+        });
+        let [holds, lowered] = steps;
+        until(|| holds.load(SeqCst));
+        let high = urgent(&runtime, &locks[0], &Crowd::default());
+        until(|| lowered.load(SeqCst));
+        drop(held);
+        high.get().unwrap();
+        assert_eq!(low.get().unwrap(), Low.into());
+    });
+}
+
+#[test]
+fn a_waiter_that_is_raised_while_the_lock_is_offered_raises_who_is_to_have_it() {
+    ends(|| {
+        let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());
+        let (one, two) = (Arc::default(), Arc::new(Mutex::new(())));
+        let held = two.try_lock().unwrap();
+        let first = waits_for(&runtime, Low, None, &two);
+        let second = waits_for(&runtime, Low, Some(&one), &two);
+        let tasks = crowd.start(&runtime);
+        crowd.wait_for_steps();
+        // The first has no worker until it is raised, since the crowd is always ready.
+        drop(held);
+        let steps = urgent(&runtime, &one, &crowd).get().unwrap();
+        assert!(steps <= CROWD, "{steps} steps of what is less urgent");
+        crowd.end(tasks);
+        first.get().unwrap();
+        second.get().unwrap();
+    });
+}
+
+#[test]
+fn a_task_that_dropped_a_lock_that_it_was_handed_waits_for_it_no_longer() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        let mutex = Arc::new(Mutex::new(()));
+        let held = mutex.try_lock().unwrap();
+        let steps: [Arc<AtomicBool>; 5] = Default::default();
+        let [queued, again, came, released, left] = steps.clone();
+        let (theirs, over) = (mutex.clone(), Arc::new(Notify::new()));
+        let awaits = over.clone();
+        let task = runtime.spawn_at(Low, async move {
+            let mut first = Box::pin(theirs.lock());
+            for (reached, go_on) in [(&queued, &again), (&came, &released)] {
+                select! {
+                    _guard = &mut first => unreachable!("it is held"),
+                    () = async { reached.store(true, SeqCst) } => {}
+                }
+                urgency::blocking(|| until(|| go_on.load(SeqCst)));
+            }
+            drop(first);
+            left.store(true, SeqCst);
+            awaits.notified().await;
+        });
+        let [queued, again, came, released, left] = steps;
+        until(|| queued.load(SeqCst));
+        drop(held);
+        let held = mutex.try_lock().expect("it is only offered");
+        again.store(true, SeqCst);
+        until(|| came.load(SeqCst));
+        drop(held);
+        assert!(mutex.try_lock().is_err(), "it was handed over");
+        released.store(true, SeqCst);
+        until(|| left.load(SeqCst));
+        let (theirs, awaits) = (mutex.clone(), over.clone());
+        let holds = Arc::new(AtomicBool::new(false));
+        let told = holds.clone();
+        let holder = runtime.spawn_at(Low, async move {
+            let _guard = theirs.lock().await;
+            told.store(true, SeqCst);
+            awaits.notified().await;
+        });
+        until(|| holds.load(SeqCst));
+        let waiter = waits_for(&runtime, Middle, None, &mutex);
+        until(|| holder.level() == LevelId::from(Middle));
+        runtime.run_at(High, || task.boost());
+        assert_eq!(holder.level(), Middle.into(), "nothing urgent waits for it");
+        over.notify_all();
+        for task in [holder, waiter, task] {
+            task.get().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_plain_thread_that_waits_raises_nobody_however_often_it_is_polled() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        let (mutex, over) = (Arc::new(Mutex::new(())), Arc::new(Notify::new()));
+        let (holds, awaits) = (Arc::new(AtomicBool::new(false)), over.clone());
+        let (theirs, told) = (mutex.clone(), holds.clone());
+        let low = runtime.spawn_at(Low, async move {
+            let _guard = theirs.lock().await;
+            told.store(true, SeqCst);
+            awaits.notified().await;
+        });
+        until(|| holds.load(SeqCst));
+        let waiter = waits_for(&runtime, Middle, None, &mutex);
+        until(|| low.level() == LevelId::from(Middle));
+        let mut lock = Box::pin(mutex.lock());
+        assert!(poll(lock.as_mut()).is_pending() && poll(lock.as_mut()).is_pending());
+        assert_eq!(low.level(), Middle.into());
+        drop(lock);
+        over.notify_one();
+        low.get().unwrap();
+        waiter.get().unwrap();
+    });
+}
+
+#[test]
+fn a_waiter_that_leaves_gives_back_what_it_inherited_when_it_was_offered_the_lock() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let (one, two) = (Arc::default(), Arc::new(Mutex::new(())));
+        let held = two.try_lock().unwrap();
+        let (theirs, steps) = (two.clone(), <[Arc<AtomicBool>; 2]>::default());
+        let [queued, go] = steps.clone();
+        let low = runtime.spawn_at(Low, async move {
+            let mut lock = Box::pin(theirs.lock());
+            select! {
+                _guard = &mut lock => unreachable!("it is held"),
+                () = async { queued.store(true, SeqCst) } => {}
+            }
+            urgency::blocking(|| until(|| go.load(SeqCst)));
+            let raised = current_level();
+            drop(lock);
+            (raised, current_level())
+        });
+        let [queued, go] = steps;
+        until(|| queued.load(SeqCst));
+        let second = waits_for(&runtime, Low, Some(&one), &two);
+        drop(held);
+        let high = urgent(&runtime, &one, &Crowd::default());
+        until(|| low.level() == LevelId::from(High));
+        go.store(true, SeqCst);
+        let levels: (LevelId, LevelId) = (High.into(), Low.into());
+        assert_eq!(low.get().unwrap(), levels);
+        high.get().unwrap();
+        second.get().unwrap();
     });
 }

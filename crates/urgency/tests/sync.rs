@@ -444,3 +444,64 @@ fn a_send_that_is_dropped_after_the_channel_was_closed_gives_no_place_back() {
     drop(waiting);
     assert!(sender.is_closed());
 }
+
+#[test]
+fn a_newcomer_does_not_cost_a_woken_waiter_its_turn() {
+    let mutex = Mutex::new(());
+    let held = mutex.try_lock().unwrap();
+    let mut first = pin!(mutex.lock());
+    assert!(poll(first.as_mut()).is_pending());
+    drop(held);
+    let overtakes = mutex.try_lock().expect("the waiter has not come yet");
+    let mut second = pin!(mutex.lock());
+    assert!(poll(second.as_mut()).is_pending());
+    assert!(poll(first.as_mut()).is_pending(), "it has come");
+    drop(overtakes);
+    assert!(mutex.try_lock().is_err(), "it was handed over");
+    assert!(poll(first.as_mut()).is_ready());
+    assert!(poll(second.as_mut()).is_ready());
+}
+
+#[test]
+fn a_lock_future_that_waited_on_a_thread_takes_what_it_is_offered_in_a_task() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let mutex = Arc::new(Mutex::new(()));
+        let held = mutex.try_lock().unwrap();
+        let mut first = Box::pin(mutex.clone().lock_owned());
+        assert!(poll(first.as_mut()).is_pending());
+        drop(held);
+        let task = runtime.spawn_at(Low, async move { drop(first.await) });
+        task.get().unwrap();
+    });
+}
+
+/// A waker that owns a future, as an executor's does.
+#[allow(dead_code, reason = "it owns it")]
+struct Owner(StdMutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>);
+
+impl std::task::Wake for Owner {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn a_waker_of_a_waiter_may_own_another_waiter_of_the_same_lock() {
+    ends(|| {
+        let mutex = Arc::new(Mutex::new(()));
+        let held = mutex.try_lock().unwrap();
+        let [mut a, mut b, mut c] = [(); 3].map(|()| {
+            let mutex = mutex.clone();
+            Box::pin(async move { drop(mutex.lock_owned().await) })
+        });
+        assert!(poll(a.as_mut()).is_pending() && poll(c.as_mut()).is_pending());
+        let waker = Waker::from(Arc::new(Owner(StdMutex::new(Some(c)))));
+        let polled = b.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        drop(waker);
+        drop(held);
+        // It is offered to `a`, and `b`, which is as urgent, comes first. Its waker is gone then, and `c`
+        // with it.
+        assert!(poll(b.as_mut()).is_ready());
+        assert!(poll(a.as_mut()).is_ready());
+    });
+}

@@ -13,7 +13,7 @@
 //! - `others_run()`: whether somebody may run at the same time who holds what the calling code wants.
 //! - `lowered(task)`: the task gave back what it inherited; if it is the calling one, its stack gives way.
 //!
-//! The models need none of it.
+//! In the models (`loom.rs`) a thread is code of a task while [`as_task`] runs; nothing else is needed there.
 
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
@@ -25,9 +25,24 @@ pub(super) use crate::{
 #[cfg(urgency_loom)]
 mod stand_in {
     use crate::task::TaskRef;
+    use std::{cell::Cell, mem::ManuallyDrop, ptr::NonNull};
+
+    loom::thread_local! {
+        static OWN: Cell<u64> = Cell::new(0);
+    }
+
+    #[cfg(test)]
+    /// Runs `f` as code of `task`, whose runtime has several levels.
+    pub(crate) fn as_task<R>(task: &TaskRef, f: impl FnOnce() -> R) -> R {
+        let name = task.as_raw().as_ptr().expose_provenance() as u64;
+        OWN.with(|own| own.set(name));
+        let result = f();
+        OWN.with(|own| own.set(0));
+        result
+    }
 
     pub(crate) fn level() -> u8 {
-        0
+        own_task().map_or(0, |task| task.level())
     }
 
     pub(crate) fn check() {}
@@ -41,19 +56,23 @@ mod stand_in {
     }
 
     pub(crate) fn is_leveled() -> bool {
-        false
+        own_name() != 0
     }
 
+    /// The task's address, which has fewer bits than a name.
     pub(crate) fn own_name() -> u64 {
-        0
+        OWN.with(Cell::get)
     }
 
     pub(crate) fn own_task() -> Option<TaskRef> {
-        None
+        task_named(own_name())
     }
 
-    pub(crate) fn task_named(_name: u64) -> Option<TaskRef> {
-        None
+    pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
+        let header = NonNull::new(std::ptr::with_exposed_provenance_mut(name as usize))?;
+        // SAFETY: a model keeps its tasks until its threads have ended; this borrow is not dropped.
+        let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header) });
+        Some(TaskRef::clone(&task))
     }
 
     pub(crate) fn lowered(_task: &TaskRef) {}
@@ -62,6 +81,9 @@ mod stand_in {
 pub(super) use stand_in::{
     check, is_leveled, level, lowered, may_go_on, others_run, own_name, own_task, task_named,
 };
+
+#[cfg(all(test, urgency_loom))]
+pub(super) use stand_in::as_task;
 
 use std::task::{Context, Poll};
 

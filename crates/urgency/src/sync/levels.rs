@@ -77,6 +77,12 @@ impl Levels {
         (!self.home.is_empty()).then_some((self.home_level, self.home.first))
     }
 
+    /// The most urgent of the levels below this one of which somebody waits.
+    pub(super) fn below(&self, level: u8) -> Option<u8> {
+        let below = self.waiting().filter(|(other, _)| *other > level);
+        below.map(|(other, _)| other).min()
+    }
+
     /// The list of a level; rule 1 if it has none.
     #[inline]
     pub(super) fn of(&mut self, level: u8) -> &mut Ends {

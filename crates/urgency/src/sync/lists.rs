@@ -36,7 +36,7 @@
 
 use super::levels::{Levels, NONE};
 use crate::task::{caught, discard_payload};
-use std::task::Waker;
+use std::{mem, task::Waker};
 
 /// When nobody waits any more, a slab with more slots than this is freed.
 const KEPT_SLOTS: usize = 64;
@@ -61,6 +61,8 @@ struct Slot<N, G> {
     /// Stale if it is the first of its list.
     previous: u32,
     level: u8,
+    /// By `wake_first`, and it was not polled since.
+    woken: bool,
 }
 
 #[derive(Debug)]
@@ -106,6 +108,7 @@ impl<N, G> Lists<N, G> {
             next: NONE,
             previous: NONE,
             level,
+            woken: false,
         };
         let place = self.vacant;
         let place = if place == NONE {
@@ -135,6 +138,25 @@ impl<N, G> Lists<N, G> {
     /// The level of the waiter whose turn it is.
     pub(super) fn first_level(&self) -> Option<u8> {
         Some(self.levels.turn()?.0)
+    }
+
+    /// The level of the waiter whose turn it is after that one.
+    pub(super) fn next_level(&self) -> Option<u8> {
+        let (level, first) = self.levels.turn()?;
+        if self.slots[first as usize].next != NONE {
+            return Some(level);
+        }
+        self.levels.below(level)
+    }
+
+    /// The level by which a waiter stands in the queue.
+    pub(super) fn level_of(&self, key: &Key) -> u8 {
+        self.slots[key.0 as usize].level
+    }
+
+    /// Whether a waiter was woken by [`wake_first`](Self::wake_first) and was not polled since.
+    pub(super) fn is_woken(&self, key: &Key) -> bool {
+        self.slots[key.0 as usize].woken
     }
 
     /// Puts all waiters into the lists of the levels that they have now; those of one level stay in their order.
@@ -169,20 +191,24 @@ impl<N, G> Lists<N, G> {
     }
 
     /// Takes the grant of a slot back: its waiter waits again, as the first of its level.
-    pub(super) fn revoke(&mut self, place: u32, need: N, waker: Waker) {
+    pub(super) fn revoke(&mut self, place: u32, need: N, waker: Waker) -> G {
         let slot = &mut self.slots[place as usize];
-        debug_assert!(matches!(slot.state, State::Granted(_)));
-        slot.state = State::Waiting(need, waker);
+        let State::Granted(grant) = mem::replace(&mut slot.state, State::Waiting(need, waker))
+        else {
+            unreachable!("only a grant is revoked");
+        };
+        slot.woken = false;
         slot.previous = NONE;
         let level = slot.level;
         let list = self.levels.of(level);
-        let next = std::mem::replace(&mut list.first, place);
+        let next = mem::replace(&mut list.first, place);
         if next == NONE {
             list.last = place;
         } else {
             self.slots[next as usize].previous = place;
         }
         self.slots[place as usize].next = next;
+        grant
     }
 
     /// Hands `grant` to the waiter whose turn it is, who is to be woken. `None`: nobody waits.
@@ -190,7 +216,7 @@ impl<N, G> Lists<N, G> {
         let (_, place) = self.levels.turn()?;
         self.unlink(place);
         let granted = State::Granted(grant);
-        match std::mem::replace(&mut self.slots[place as usize].state, granted) {
+        match mem::replace(&mut self.slots[place as usize].state, granted) {
             State::Waiting(need, waker) => Some((need, waker)),
             _ => unreachable!("only waiting slots are in a list"),
         }
@@ -210,7 +236,7 @@ impl<N, G> Lists<N, G> {
     /// dropped outside of the lock.
     pub(super) fn set_waker(&mut self, key: &Key, waker: Waker) -> Waker {
         match &mut self.slots[key.0 as usize].state {
-            State::Waiting(_, own) => std::mem::replace(own, waker),
+            State::Waiting(_, own) => mem::replace(own, waker),
             _ => unreachable!("it was not granted anything, nor taken out"),
         }
     }
@@ -219,9 +245,11 @@ impl<N, G> Lists<N, G> {
     /// polled again it has no waker.
     pub(super) fn wake_first(&mut self) -> Option<(Waker, u8)> {
         let (level, first) = self.levels.turn()?;
-        match &mut self.slots[first as usize].state {
+        let slot = &mut self.slots[first as usize];
+        slot.woken = true;
+        match &mut slot.state {
             State::Waiting(_, waker) => {
-                let waker = std::mem::replace(waker, Waker::noop().clone());
+                let waker = mem::replace(waker, Waker::noop().clone());
                 Some((waker, level))
             }
             _ => unreachable!("only waiting slots are in a list"),
@@ -242,8 +270,10 @@ impl<N, G> Lists<N, G> {
     /// The waker that is not needed comes back, to be dropped outside of the lock.
     pub(super) fn poll(&mut self, key: &mut Option<Key>, waker: Waker) -> (Option<G>, Waker) {
         let place = key.as_ref().expect("a waiter has a slot").0;
-        match &mut self.slots[place as usize].state {
-            State::Waiting(_, own) => (None, std::mem::replace(own, waker)),
+        let slot = &mut self.slots[place as usize];
+        slot.woken = false;
+        match &mut slot.state {
+            State::Waiting(_, own) => (None, mem::replace(own, waker)),
             _ => match self.free(place) {
                 State::Granted(grant) => {
                     *key = None;
@@ -268,7 +298,7 @@ impl<N, G> Lists<N, G> {
 
     fn free(&mut self, place: u32) -> State<N, G> {
         let slot = &mut self.slots[place as usize];
-        let state = std::mem::replace(&mut slot.state, State::Vacant);
+        let state = mem::replace(&mut slot.state, State::Vacant);
         slot.next = self.vacant;
         self.vacant = place;
         self.taken -= 1;
@@ -283,7 +313,7 @@ impl<N, G> Lists<N, G> {
     fn link(&mut self, place: u32) {
         let level = self.slots[place as usize].level;
         let list = self.levels.of(level);
-        let last = std::mem::replace(&mut list.last, place);
+        let last = mem::replace(&mut list.last, place);
         if last == NONE {
             list.first = place;
         } else {
@@ -400,6 +430,29 @@ mod tests {
         assert_eq!(lists.grant(()).map(|(need, _)| need), Some(1));
         assert!(lists.poll(&mut first, Waker::noop().clone()).0.is_some());
         assert!(first.is_none());
+    }
+
+    #[test]
+    fn a_woken_waiter_is_known_as_such_until_it_is_polled() {
+        let (mut lists, keys) = filled(&[(2, 20), (1, 10), (2, 21)]);
+        assert_eq!(lists.wake_first().map(|(_, level)| level), Some(1));
+        assert_eq!(lists.next_level(), Some(2));
+        let [mut low, mut high, _last] = <[Key; 3]>::try_from(keys).unwrap().map(Some);
+        let woken =
+            |lists: &Lists<u32, ()>, key: &Option<Key>| lists.is_woken(key.as_ref().unwrap());
+        assert!(woken(&lists, &high) && !woken(&lists, &low));
+        assert_eq!(lists.level_of(high.as_ref().unwrap()), 1);
+        for key in [&mut high, &mut low] {
+            assert!(lists.poll(key, Waker::noop().clone()).0.is_none());
+            assert!(!woken(&lists, key));
+        }
+        let _ = lists.leave(high.unwrap());
+        assert_eq!(
+            (lists.first_level(), lists.next_level()),
+            (Some(2), Some(2))
+        );
+        let _ = lists.leave(low.unwrap());
+        assert_eq!(lists.next_level(), None);
     }
 
     #[test]

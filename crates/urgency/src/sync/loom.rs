@@ -4,8 +4,10 @@
 //! shows that no wake-up was lost. Data that a primitive guards is a loom cell, so that an access which the
 //! primitive did not order is reported, too.
 
-use super::{Notify, Semaphore, lists::Key, mpsc, oneshot, portions::Portions, raw::RawMutex};
-use crate::task::Guarded;
+use super::{
+    Notify, Semaphore, above::as_task, lists::Key, mpsc, oneshot, portions::Portions, raw::RawMutex,
+};
+use crate::task::{Guarded, Handle, Ran, Schedule, TaskRef};
 use loom::{
     sync::{Arc, Condvar, Mutex},
     thread,
@@ -302,5 +304,197 @@ fn a_value_in_portions_is_freed_once() {
         drop(portions);
         assert_eq!(first.join().unwrap(), 7);
         second.join().unwrap();
+    });
+}
+
+/// Where the tasks of a model are put that are ready, which are all.
+#[derive(Default)]
+struct Ready(Mutex<Vec<TaskRef>>);
+
+impl Schedule for Ready {
+    fn schedule(&self, task: TaskRef) {
+        self.0.lock().unwrap().push(task);
+    }
+
+    fn raised(&self, _task: &TaskRef) {}
+
+    fn released(&self, _task: &TaskRef) {}
+}
+
+/// Tasks of these levels, as whose code the threads of a model lock `raw`.
+struct Tasks<const N: usize> {
+    ready: Arc<Ready>,
+    tasks: [TaskRef; N],
+    own: [u8; N],
+    _handles: [Handle<()>; N],
+    raw: RawMutex,
+}
+
+impl<const N: usize> Tasks<N> {
+    fn new(own: [u8; N]) -> Arc<Self> {
+        let ready = Arc::new(Ready::default());
+        let made = own.map(|level| crate::task::new(std::future::ready(()), ready.clone(), level));
+        let mut handles = Vec::new();
+        let tasks = made.map(|(task, handle)| {
+            handles.push(handle);
+            task
+        });
+        Arc::new(Tasks {
+            ready,
+            tasks,
+            own,
+            _handles: handles.try_into().expect("as many"),
+            raw: RawMutex::new(),
+        })
+    }
+
+    /// A task that locks, polled once.
+    fn queued(&self, task: usize, waker: &Waker) -> Locking<'_> {
+        let mut lock = Locking(&self.raw, None);
+        assert!(self.polls(task, &mut lock, waker).is_pending());
+        lock
+    }
+
+    fn polls(&self, task: usize, lock: &mut Locking<'_>, waker: &Waker) -> Poll<()> {
+        let mut cx = Context::from_waker(waker);
+        as_task(&self.tasks[task], || std::pin::Pin::new(lock).poll(&mut cx))
+    }
+
+    /// One that has been woken, or will be handed the lock.
+    fn locks(&self, task: usize, lock: Locking<'_>) {
+        as_task(&self.tasks[task], || block_on(lock));
+        self.unlocks(task);
+    }
+
+    fn unlocks(&self, task: usize) {
+        as_task(&self.tasks[task], || self.raw.unlock());
+    }
+
+    fn levels(&self) -> [u8; N] {
+        std::array::from_fn(|task| self.tasks[task].level())
+    }
+
+    /// Nobody has the lock, nor what it inherited by it.
+    fn assert_as_before(&self) {
+        assert!(!self.raw.is_locked());
+        assert_eq!(self.levels(), self.own);
+        let entries = std::mem::take(&mut *self.ready.0.lock().unwrap());
+        for task in self.tasks.iter().cloned().chain(entries) {
+            assert!(matches!(task.run(), Ran::Finished | Ran::Stale));
+        }
+    }
+}
+
+/// Notes that it was woken.
+#[derive(Default)]
+struct Noted(std::sync::atomic::AtomicBool);
+
+impl Wake for Noted {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_holder_inherits_while_it_is_waited_for_and_gives_back() {
+    model(|| {
+        let all = Tasks::new([2, 1]);
+        let ours = all.clone();
+        assert!(as_task(&all.tasks[0], || all.raw.try_lock()));
+        let urgent = thread::spawn(move || ours.locks(1, Locking(&ours.raw, None)));
+        all.unlocks(0);
+        urgent.join().unwrap();
+        all.assert_as_before();
+    });
+}
+
+#[test]
+fn a_newcomer_while_the_lock_is_offered_knows_an_overtaker_or_nobody() {
+    model(|| {
+        // The lock is offered to 0; 1, which is as urgent for another reason, overtakes, and 2 comes.
+        let all = Tasks::new([0, 2, 1]);
+        assert!(all.tasks[1].inherit(1, 0));
+        assert!(all.raw.try_lock());
+        let mut first = all.queued(0, Waker::noop());
+        all.raw.unlock();
+        let ours = all.clone();
+        let overtakes = thread::spawn(move || {
+            if as_task(&ours.tasks[1], || ours.raw.try_lock()) {
+                ours.unlocks(1);
+            }
+        });
+        let ours = all.clone();
+        let comes = thread::spawn(move || ours.locks(2, Locking(&ours.raw, None)));
+        overtakes.join().unwrap();
+        if all.polls(0, &mut first, Waker::noop()).is_ready() {
+            all.unlocks(0);
+        } else {
+            all.locks(0, first);
+        }
+        comes.join().unwrap();
+        all.tasks[1].give_back(1);
+        all.assert_as_before();
+    });
+}
+
+#[test]
+fn a_waiter_that_is_raised_while_the_lock_is_released_raises_whoever_gets_it() {
+    for due in [false, true] {
+        model(move || {
+            // 0 has the lock; 1 and 2 wait, and 2 is raised.
+            let all = Tasks::new([2, 2, 2]);
+            assert!(as_task(&all.tasks[0], || all.raw.try_lock()));
+            let noted = std::sync::Arc::new(Noted::default());
+            let mut first = all.queued(1, Waker::noop());
+            let mut second = all.queued(2, &Waker::from(noted.clone()));
+            if due {
+                // It is offered to 1, which finds it taken.
+                all.unlocks(0);
+                assert!(as_task(&all.tasks[0], || all.raw.try_lock()));
+                assert!(all.polls(1, &mut first, Waker::noop()).is_pending());
+            }
+            let ours = all.clone();
+            let raised = thread::spawn(move || {
+                let _ = ours.tasks[2].inherit(1, 0);
+                ours.tasks[2].inherited(0);
+            });
+            all.unlocks(0);
+            raised.join().unwrap();
+            assert_eq!((all.tasks[0].level(), all.tasks[2].level()), (2, 0));
+            let has_been_woken = noted.0.load(std::sync::atomic::Ordering::Relaxed);
+            assert!(has_been_woken || all.tasks[1].level() == 0, "2 waits for 1");
+            if all.polls(2, &mut second, Waker::noop()).is_ready() {
+                all.unlocks(2);
+                all.locks(1, first);
+            } else {
+                all.locks(1, first);
+                all.locks(2, second);
+            }
+            all.tasks[2].give_back(1);
+            all.assert_as_before();
+        });
+    }
+}
+
+#[test]
+fn a_waiter_that_leaves_while_it_is_offered_the_lock_keeps_nothing_that_it_inherited() {
+    model(|| {
+        // It is offered to 0; 1 waits, and is raised.
+        let all = Tasks::new([2, 2]);
+        assert!(all.raw.try_lock());
+        let first = all.queued(0, Waker::noop());
+        let second = all.queued(1, Waker::noop());
+        all.raw.unlock();
+        let ours = all.clone();
+        let raised = thread::spawn(move || {
+            let _ = ours.tasks[1].inherit(1, 0);
+            ours.tasks[1].inherited(0);
+        });
+        as_task(&all.tasks[0], || drop(first));
+        raised.join().unwrap();
+        assert_eq!(all.levels(), [2, 0]);
+        all.locks(1, second);
+        all.tasks[1].give_back(1);
+        all.assert_as_before();
     });
 }

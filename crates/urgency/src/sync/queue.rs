@@ -171,6 +171,21 @@ impl<N, G> Locked<'_, N, G> {
         self.lists.first_level()
     }
 
+    /// See [`Lists::next_level`].
+    pub(super) fn next_level(&self) -> Option<u8> {
+        self.lists.next_level()
+    }
+
+    /// See [`Lists::level_of`].
+    pub(super) fn level_of(&self, key: &Key) -> u8 {
+        self.lists.level_of(key)
+    }
+
+    /// See [`Lists::is_woken`].
+    pub(super) fn is_woken(&self, key: &Key) -> bool {
+        self.lists.is_woken(key)
+    }
+
     /// See [`Lists::is_empty`].
     pub(super) fn is_empty(&self) -> bool {
         self.lists.is_empty()
@@ -187,9 +202,9 @@ impl<N, G> Locked<'_, N, G> {
     }
 
     /// See [`Lists::revoke`]. The word is the lock holder's from then on.
-    pub(super) fn revoke(&mut self, place: u32, need: N, waker: Waker) {
+    pub(super) fn revoke(&mut self, place: u32, need: N, waker: Waker) -> G {
         self.word.fetch_or(QUEUED, AcqRel);
-        self.lists.revoke(place, need, waker);
+        self.lists.revoke(place, need, waker)
     }
 
     /// See [`Lists::grant`].

@@ -21,14 +21,26 @@
 //! 4. While it is offered, running code that is as urgent as that waiter may lock and unlock it by step 1
 //!    (*overtake*), so a lock held for nanoseconds does not stand still until a task has come to a worker.
 //!    The offer ends when the waiter comes. If the lock is free it takes it; if not, the lock is `DUE`. So a
-//!    waiter is overtaken only until it has come to a worker, and then waits for one release.
-//! 5. Whoever enters the queue, or leaves it, while the lock is offered, ends the offer: the next release
-//!    decides anew. So a more urgent waiter is considered, the holder's name stands still while it inherits,
-//!    and an offer is not lost with its waiter.
+//!    waiter is overtaken only until it has come to a worker, and then waits for one release. As urgent as
+//!    the waiter means: as the level by which it stands in the queue, which may be another than it has now.
+//!    It may take what it was offered by that level itself, or nobody would.
+//! 5. Whoever enters the queue while the lock is held, or leaves it, ends an offer: the next release decides
+//!    anew. So a more urgent waiter is considered, and an offer is not lost with its waiter. Whose offer was
+//!    ended has been woken nevertheless, and makes the lock `DUE` when it comes. A newcomer that finds the
+//!    lock free, and offered to somebody more urgent, leaves it so: that one will come.
 //! 6. *Drop of a waiter*: if the lock was granted to it, unlock.
+//!
+//! Whoever waits on behalf of a task has a note there (task/boost.rs, step 6), which is taken out of that
+//! task, whoever polls or drops the future in the end.
 //!
 //! Without the offers, all who share a busy lock soon stood in its queue, and each turn cost a suspension:
 //! 340 ns for a critical section of ten (ARCHITECTURE).
+//!
+//! # Named races
+//!
+//! - *Overtaken while a newcomer looks for the holder*: `LOCKED` and the name come and go by step 1 while the
+//!   lock is offered. So `KNOWN` is set in the same step in which the name is read: with it only step 3
+//!   unlocks, under the queue's lock, so the name stands still.
 //!
 //! # Futures that hold a place and are not polled
 //!
@@ -46,7 +58,7 @@
 
 use super::{
     above,
-    inherit::{Inheritance, as_lock},
+    inherit::{Heir, Inheritance, Passed, as_lock},
     lists::{Key, Left, Wakers},
     overtaken,
     queue::{Locked, QUEUED, WaitQueue},
@@ -56,7 +68,7 @@ use std::{
     hint,
     panic::Location,
     sync::{Arc, OnceLock},
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 const LOCKED: u64 = 2;
@@ -74,18 +86,20 @@ const LOOKS: u32 = 16;
 
 /// See the module's text.
 pub(super) struct RawMutex {
-    queue: WaitQueue<Waiter, u64>,
+    /// A grant says who waited.
+    queue: WaitQueue<Waiter, Waiter>,
     inheritance: OnceLock<Arc<Inheritance>>,
 }
 
 /// Who waits.
+#[derive(Clone)]
 pub(super) struct Waiter {
     name: u64,
     /// Only where there are several levels.
     task: Option<TaskRef>,
 }
 
-type Queue<'a> = Locked<'a, Waiter, u64>;
+type Queue<'a> = Locked<'a, Waiter, Waiter>;
 
 impl RawMutex {
     const_fn! {
@@ -189,30 +203,30 @@ impl RawMutex {
         let before = queue.change(enter);
         if Self::is_free_for(before, || level) {
             drop(queue);
-            self.waited(own.as_ref());
+            self.waited(&waiter);
             return Poll::Ready(());
         }
         let word = enter(before);
         if let Some(place) = Self::unclaimed(&queue, word, name) {
-            queue.revoke(place, waiter, waker);
+            let granted = queue.revoke(place, waiter, waker);
             queue.change(|word| word & !PASSED);
             self.note_contention(&queue);
             drop(queue);
-            self.waited(own.as_ref());
+            self.waited(&granted);
             overtaken::averted(caller);
             return Poll::Ready(());
         }
         *key = Some(queue.enter(level, waiter, waker));
         let heir = inheritance.and_then(|_| self.inherit_to_holder(&mut queue, level));
         drop(queue);
-        if let Some(heir) = heir {
-            heir.inherited(level);
-        }
-        if let (Some(own), Some(inheritance)) = (own, inheritance)
-            && own.level() < level
-            && let Some(heir) = inheritance.waiter_raised(own.level())
-        {
-            heir.inherited(own.level());
+        heir.into_iter().for_each(Heir::announce);
+        if let (Some(own), Some(inheritance)) = (own, inheritance) {
+            let now = own.level();
+            if now < level
+                && let Some(heir) = inheritance.waiter_raised(&own, now)
+            {
+                heir.inherited(now);
+            }
         }
         if name != 0 && word >> SHIFT == name {
             overtaken::suspected(caller);
@@ -240,80 +254,97 @@ impl RawMutex {
         }
         let waker = cx.waker().clone();
         let (name, level) = (above::own_name(), above::level());
+        let place = key.as_ref().expect("it waits");
+        // All dropped or called without the lock.
+        let (mut unused_too, mut heir, mut passed) = (None, None, None);
         let mut queue = self.queue.lock();
-        let (granted, mut unused) = queue.poll(key, waker);
-        let (mut came, mut overtook) = (granted.is_some(), false);
-        if came {
+        let (turn, woken) = (level.min(queue.level_of(place)), queue.is_woken(place));
+        let (granted, unused) = queue.poll(key, waker);
+        let mut overtook = false;
+        let waited = if granted.is_some() {
             queue.change(|word| word & !PASSED);
-        } else if Self::come(&mut queue, name, level) {
-            came = true;
-            let own = key.take().expect("it was offered, so it waits");
-            if let Left::Waiting(waiter, waker) = queue.leave(own) {
-                unused = waker;
-                self.inherit_from_others(&mut queue, waiter.task);
-            }
+            granted
+        } else if Self::come(&mut queue, name, turn, woken) {
+            let (waiter, waker) = Self::leave_waiting(&mut queue, key);
+            unused_too = Some(waker);
+            passed = self.inherit_from_others(&mut queue);
+            Some(waiter)
         } else if let Some(place) = Self::unclaimed(&queue, queue.word(), name) {
-            let own = key.take().expect("not granted, so it waits");
-            if let Left::Waiting(waiter, waker) = queue.leave(own) {
-                queue.revoke(place, waiter, waker);
-            }
-            queue.change(|word| word & !PASSED);
             overtook = true;
-        }
-        let heir = if came || overtook {
-            None
+            let (waiter, waker) = Self::leave_waiting(&mut queue, key);
+            let granted = queue.revoke(place, waiter, waker);
+            queue.change(|word| word & !PASSED);
+            Some(granted)
         } else {
-            self.inherit_to_holder(&mut queue, level)
+            if above::is_leveled() {
+                heir = self.inherit_to_holder(&mut queue, level);
+            }
+            None
         };
         drop(queue);
-        drop(unused);
-        if let Some(heir) = heir {
-            heir.inherited(level);
+        drop((unused, unused_too));
+        heir.into_iter().for_each(Heir::announce);
+        if let (Some(inheritance), Some(passed)) = (self.inheritance.get(), passed) {
+            inheritance.passed(passed, || ());
         }
-        if !came && !overtook {
+        let Some(waiter) = waited else {
             return Poll::Pending;
-        }
-        self.waited(above::own_task().as_ref());
+        };
+        self.waited(&waiter);
         if overtook {
             overtaken::averted(caller);
         }
         Poll::Ready(())
     }
 
-    /// Step 4, by a waiter that was not granted the lock: whether it took it.
-    fn come(queue: &mut Queue<'_>, name: u64, level: u8) -> bool {
-        let ended = |word: u64| word & !(OFFERED | LEVEL);
-        let before = queue.change(|word| match Self::take(word, name, || level) {
-            Some(taken) => ended(taken),
-            None if word & (LOCKED | OFFERED) == LOCKED | OFFERED => ended(word) | DUE,
-            None => word,
-        });
-        Self::is_free_for(before, || level)
+    /// By a waiter that was not granted the lock, and has it.
+    fn leave_waiting(queue: &mut Queue<'_>, key: &mut Option<Key>) -> (Waiter, Waker) {
+        match key.take().map(|key| queue.leave(key)) {
+            Some(Left::Waiting(waiter, waker)) => (waiter, waker),
+            _ => unreachable!("not granted, so it waits"),
+        }
     }
 
-    /// A waiter of this level waits for the holder. Returns the holder, if it is to be told of it.
-    fn inherit_to_holder(&self, queue: &mut Queue<'_>, level: u8) -> Option<TaskRef> {
+    /// Step 4, by a waiter that was not granted the lock: whether it took it.
+    fn come(queue: &mut Queue<'_>, name: u64, turn: u8, woken: bool) -> bool {
+        let ended = |word: u64| word & !(OFFERED | LEVEL);
+        let before = queue.change(|word| match Self::take(word, name, || turn) {
+            Some(taken) => ended(taken),
+            None if word & LOCKED != 0 && (woken || word & OFFERED != 0) => ended(word) | DUE,
+            None => word,
+        });
+        Self::is_free_for(before, || turn)
+    }
+
+    /// A waiter of this level waits for the holder, or for whom the lock is offered to. Returns who is to be
+    /// told of it.
+    fn inherit_to_holder(&self, queue: &mut Queue<'_>, level: u8) -> Option<Heir> {
         let inheritance = self.inheritance.get()?;
-        let word = queue.word();
-        if word & LOCKED == 0 {
-            return None;
-        }
-        let (heir, known) = inheritance.enter(word >> SHIFT, level);
-        if known {
-            queue.change(|word| word | KNOWN);
+        let is_locked = |word: u64| word & LOCKED != 0;
+        let word = queue.change(|word| if is_locked(word) { word | KNOWN } else { word });
+        let name = is_locked(word).then_some(word >> SHIFT);
+        let (heir, known) = inheritance.enter(name, level);
+        if name.is_some() && !known {
+            queue.change(|word| word & !KNOWN);
         }
         heir
     }
 
-    /// The new holder, which has left the queue, is at least as urgent as who waits still.
-    fn inherit_from_others(&self, queue: &mut Queue<'_>, holder: Option<TaskRef>) {
-        let Some(inheritance) = self.inheritance.get() else {
-            return;
-        };
+    /// The calling code has the lock and has left the queue: it is at least as urgent as who waits still.
+    fn inherit_from_others(&self, queue: &mut Queue<'_>) -> Option<Passed> {
+        let inheritance = self.inheritance.get()?;
+        if inheritance.take_raised() {
+            Self::sort(queue);
+        }
+        let holder = above::own_task();
         let known = if holder.is_some() { KNOWN } else { 0 };
-        let before = inheritance.pass_on(holder, queue.first_level());
-        debug_assert!(before.is_none(), "an offered lock has no known holder");
+        let passed = inheritance.pass_on(holder, None, queue.first_level());
         queue.change(|word| word | known);
+        Some(passed)
+    }
+
+    fn sort(queue: &mut Queue<'_>) {
+        queue.sort(|waiter| waiter.task.as_ref().map(TaskRef::level));
     }
 
     /// Step 7: the slot of another future of the task `name`, if the lock was granted to it and it did not
@@ -322,12 +353,12 @@ impl RawMutex {
         if name == 0 || word >> SHIFT != name {
             return None;
         }
-        queue.granted(|to| *to == name)
+        queue.granted(|to| to.name == name)
     }
 
-    /// The calling code no longer waits.
-    fn waited(&self, task: Option<&TaskRef>) {
-        if let (Some(task), Some(inheritance)) = (task, self.inheritance.get()) {
+    /// A future no longer waits.
+    fn waited(&self, waiter: &Waiter) {
+        if let (Some(task), Some(inheritance)) = (&waiter.task, self.inheritance.get()) {
             task.end_lock_wait(&as_lock(inheritance));
         }
     }
@@ -354,31 +385,42 @@ impl RawMutex {
     fn unlock_cold(&self) {
         let mut wakers = Wakers::default();
         let inheritance = self.inheritance.get();
+        // It entered while its task was more urgent: others may have come before it by now.
+        let is_out_of_place = |queue: &Queue<'_>| {
+            let first = queue.first().and_then(|first| first.task.as_ref());
+            first.is_some_and(|task| Some(task.level()) != queue.first_level())
+        };
         let mut queue = self.queue.lock();
-        if inheritance.is_some_and(|inheritance| inheritance.take_raised()) {
-            queue.sort(|waiter| waiter.task.as_ref().map(TaskRef::level));
-        }
-        let (mut word, mut next) = (0, None);
-        if queue.word() & DUE != 0
-            && let Some(waiter) = queue.first()
+        if inheritance.is_some_and(|inheritance| inheritance.take_raised())
+            || is_out_of_place(&queue)
         {
-            let name = waiter.name;
-            let (waiter, waker) = queue.grant(name).expect("it is the first");
-            wakers.push(waker);
-            word = LOCKED | PASSED | name << SHIFT;
-            next = waiter.task;
-        } else if let Some((waker, level)) = queue.wake_first() {
-            wakers.push(waker);
-            word = OFFERED | u64::from(level) << LEVEL_SHIFT;
+            Self::sort(&mut queue);
         }
-        let others = queue.first_level();
+        let (mut word, mut others) = (0, None);
+        let (mut next, mut offered) = (None, None);
+        if let Some(first) = queue.first() {
+            if queue.word() & DUE != 0 {
+                let granted = first.clone();
+                let (waiter, waker) = queue.grant(granted).expect("it is the first");
+                wakers.push(waker);
+                word = LOCKED | PASSED | waiter.name << SHIFT;
+                others = queue.first_level();
+                next = waiter.task;
+            } else {
+                offered = first.task.clone();
+                let (waker, level) = queue.wake_first().expect("it is the first");
+                wakers.push(waker);
+                word = OFFERED | u64::from(level) << LEVEL_SHIFT;
+                others = queue.next_level();
+            }
+        }
         let known = if next.is_some() { KNOWN } else { 0 };
-        let before = inheritance.and_then(|inheritance| inheritance.pass_on(next, others));
+        let passed = inheritance.map(|inheritance| inheritance.pass_on(next, offered, others));
         queue.change(|now| now & QUEUED | word | known);
         drop(queue);
-        wakers.wake();
-        if let (Some(inheritance), Some(before)) = (inheritance, before) {
-            inheritance.give_back(&before);
+        match (inheritance, passed) {
+            (Some(inheritance), Some(passed)) => inheritance.passed(passed, || wakers.wake()),
+            _ => wakers.wake(),
         }
     }
 
@@ -393,12 +435,16 @@ impl RawMutex {
         let before = queue.change(|word| if word & OFFERED != 0 { end(word) } else { word });
         let owed = before & (OFFERED | LOCKED) == OFFERED;
         drop(queue);
-        if owed {
+        let is_granted = matches!(left, Left::Granted(_));
+        if owed || is_granted {
             self.unlock();
         }
-        match left {
-            Left::Granted(_) => self.unlock(),
-            Left::Waiting(waiter, _) => self.waited(waiter.task.as_ref()),
+        let (Left::Waiting(waiter, _) | Left::Granted(waiter)) = &left;
+        self.waited(waiter);
+        if let (Some(task), Some(inheritance)) = (&waiter.task, self.inheritance.get())
+            && !is_granted
+        {
+            inheritance.left(task);
         }
     }
 }

@@ -51,8 +51,9 @@ use std::{mem, sync::Arc};
 
 /// A lock whose holder inherits the level of who waits for it.
 pub(crate) trait Lock: Send + Sync {
-    /// A task that waits for it was raised to `level`. Returns the holder if that inherited now, to be announced.
-    fn waiter_raised(&self, level: u8) -> Option<TaskRef>;
+    /// `waiter`, which waits for it, was raised to `level`. Returns the holder, or who is to be the next, if
+    /// that inherited now, to be announced.
+    fn waiter_raised(&self, waiter: &TaskRef, level: u8) -> Option<TaskRef>;
 }
 
 /// What a task waits for, and what it inherits; rarely more than one task.
@@ -123,8 +124,8 @@ impl Waits {
 }
 
 impl TaskRef {
-    /// Makes the task at least as urgent as `level`, for good. `true` if it runs at another level now. A task that
-    /// is in a queue gets a second entry there; of a running one the scheduler is told.
+    /// Makes the task at least as urgent as `level`, for good. `true` if it runs at another level now. A task
+    /// that is in a queue gets a second entry there; of a running one the scheduler is told.
     pub(crate) fn raise(&self, level: u8) -> bool {
         let (own, now) = (&self.header().own_level, &self.header().level);
         let lowered = if own.load(Relaxed) > level {
@@ -193,7 +194,8 @@ impl TaskRef {
                 (waits.tasks(), waits.locks().to_vec())
             };
             ahead.extend(tasks.into_iter().filter(|task| task.raise(level)));
-            let holders = locks.iter().filter_map(|lock| lock.waiter_raised(level));
+            let raised = |lock: &Arc<dyn Lock>| lock.waiter_raised(&task, level);
+            let holders = locks.iter().filter_map(raised);
             ahead.extend(holders.inspect(TaskRef::announce));
         }
     }
