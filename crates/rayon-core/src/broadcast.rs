@@ -49,13 +49,13 @@ impl fmt::Debug for BroadcastContext<'_> {
     }
 }
 
-/// Runs `op` once for each index of the current pool, each when the worker of that index is free next, and returns
-/// the results by index.
+/// Runs `op` once for each index of the current pool, each when the worker of that index is free next, and
+/// returns the results by index.
 ///
 /// # Panics
 ///
-/// With the first panic of `op`, by index, after all calls have ended. In a start or exit handler of the pool, whose
-/// threads would wait for each other there.
+/// With the first panic of `op`, by index, after all calls have ended. In a start or exit handler of the
+/// pool, whose threads would wait for each other there.
 ///
 /// # Examples
 ///

@@ -1,8 +1,8 @@
 //! [`ThreadPoolBuilder`]: its options, and the runtime that they describe.
 //!
-//! A pool with start or exit handlers, or with a stack size, makes its threads at once, so that the handlers run and
-//! a refusal is an error of `build`. Any other pool makes one, with which it can do whatever it will be asked for, and
-//! the others when it needs them.
+//! A pool with start or exit handlers, or with a stack size, makes its threads at once, so that the handlers
+//! run and a refusal is an error of `build`. Any other pool makes one, with which it can do whatever it will
+//! be asked for, and the others when it needs them.
 
 use crate::{
     error::{ErrorKind, ThreadPoolBuildError},
@@ -63,8 +63,8 @@ impl Default for ThreadPoolBuilder {
     }
 }
 
-/// How many threads a pool has if nobody says: `RAYON_NUM_THREADS`, else the older `RAYON_RS_NUM_CPUS`, else one for
-/// each processor that the process may use. A number that is zero or none counts as not said.
+/// How many threads a pool has if nobody says: `RAYON_NUM_THREADS`, else the older `RAYON_RS_NUM_CPUS`, else
+/// one for each processor that the process may use. A number that is zero or none counts as not said.
 pub(crate) fn default_num_threads() -> usize {
     let processors = || thread::available_parallelism().map_or(1, |n| n.get());
     let said = |name| {
@@ -119,14 +119,14 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     ///
     /// # Errors
     ///
-    /// If a thread could not be made, or if [`ThreadPoolBuilder::use_current_thread`] was asked for on a thread that
-    /// is part of a pool already.
+    /// If a thread could not be made, or if [`ThreadPoolBuilder::use_current_thread`] was asked for on a
+    /// thread that is part of a pool already.
     pub fn build(self) -> Result<ThreadPool, ThreadPoolBuildError> {
         self.registry().map(ThreadPool::of)
     }
 
-    /// Builds the global pool: the one that the free functions use outside any other. Without this call it is made
-    /// with all defaults when it is first used.
+    /// Builds the global pool: the one that the free functions use outside any other. Without this call it is
+    /// made with all defaults when it is first used.
     ///
     /// # Errors
     ///
@@ -238,8 +238,8 @@ fn name_of(names: &Mutex<Vec<String>>, number: usize) -> String {
 
 impl<S> ThreadPoolBuilder<S> {
     /// Has `spawn` make the pool's threads: it gets a [`ThreadBuilder`] for each, whose
-    /// [`run`](ThreadBuilder::run) is to be called on a thread of its own. The pool then has these threads and no
-    /// others.
+    /// [`run`](ThreadBuilder::run) is to be called on a thread of its own. The pool then has these threads
+    /// and no others.
     pub fn spawn_handler<F>(self, spawn: F) -> ThreadPoolBuilder<CustomSpawn<F>>
     where
         F: FnMut(ThreadBuilder) -> io::Result<()>,
@@ -273,15 +273,15 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// The calling thread becomes the pool's thread 0. It runs work of the pool when it calls into the pool, and
-    /// only then.
+    /// The calling thread becomes the pool's thread 0. It runs work of the pool when it calls into the pool,
+    /// and only then.
     pub fn use_current_thread(mut self) -> Self {
         self.use_current_thread = true;
         self
     }
 
-    /// Called with each panic that nobody waits for: that of a spawned closure or of another handler. Without a
-    /// panic handler such a panic aborts the process; a panic of the panic handler does, too.
+    /// Called with each panic that nobody waits for: that of a spawned closure or of another handler. Without
+    /// a panic handler such a panic aborts the process; a panic of the panic handler does, too.
     pub fn panic_handler<H>(mut self, panic_handler: H) -> Self
     where
         H: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
@@ -303,11 +303,11 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Called first on each thread of the pool, with the thread's index. Threads beyond the pool's number, made
-    /// because others wait, call it with their number modulo that.
+    /// Called first on each thread of the pool, with the thread's index. Threads beyond the pool's number,
+    /// made because others wait, call it with their number modulo that.
     ///
-    /// Inside, the free functions of this crate mean this pool. Closures that the handler waits for run on its thread,
-    /// and [`broadcast`](crate::broadcast()) panics.
+    /// Inside, the free functions of this crate mean this pool. Closures that the handler waits for run on
+    /// its thread, and [`broadcast`](crate::broadcast()) panics.
     pub fn start_handler<H>(mut self, start_handler: H) -> Self
     where
         H: Fn(usize) + Send + Sync + 'static,

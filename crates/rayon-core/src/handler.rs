@@ -1,12 +1,12 @@
 //! Start and exit handlers: what they are told, and what the free functions mean inside.
 //!
-//! A handler runs on a thread that is not yet, or no longer, on a stack of the pool's runtime. As in rayon, the free
-//! functions of this crate mean the pool there all the same. The handlers are made before the pool is, so they share
-//! a [`Handled`], which learns of the pool before its first thread is made; while one of them runs, it is a variable of
-//! the thread.
+//! A handler runs on a thread that is not yet, or no longer, on a stack of the pool's runtime. As in rayon,
+//! the free functions of this crate mean the pool there all the same. The handlers are made before the pool
+//! is, so they share a [`Handled`], which learns of the pool before its first thread is made; while one of
+//! them runs, it is a variable of the thread.
 //!
-//! What waits for closures (`join`, scopes, `install`) runs them right there: for each that went to the pool, the pool
-//! might make a thread that calls the same handler first.
+//! What waits for closures (`join`, scopes, `install`) runs them right there: for each that went to the pool,
+//! the pool might make a thread that calls the same handler first.
 
 use crate::registry::{PanicHandler, Registry, hand_over};
 use std::{
@@ -71,7 +71,8 @@ impl Handled {
     }
 }
 
-/// The registry of the pool whose handler runs on the calling thread. When the pool is gone, its runtime is not yet.
+/// The registry of the pool whose handler runs on the calling thread. When the pool is gone, its runtime is
+/// not yet.
 pub(crate) fn registry() -> Option<Arc<Registry>> {
     INSIDE.with_borrow(|inside| {
         let (pool, _) = inside.as_ref()?;
@@ -86,7 +87,8 @@ pub(crate) fn index() -> Option<usize> {
     INSIDE.with_borrow(|inside| inside.as_ref().map(|(_, index)| *index))
 }
 
-/// Whether a handler of the pool on this host runs on the calling thread, and not further code of a runtime's.
+/// Whether a handler of the pool on this host runs on the calling thread, and not further code of a
+/// runtime's.
 #[inline]
 pub(crate) fn runs_for(host: &Host) -> bool {
     INSIDE.with_borrow(|inside| match inside {

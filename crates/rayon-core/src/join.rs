@@ -74,7 +74,8 @@ where
     }
 }
 
-/// The calling thread is a plain one: both closures migrate to the global pool. In a handler of a pool they do not.
+/// The calling thread is a plain one: both closures migrate to the global pool. In a handler of a pool they
+/// do not.
 #[cold]
 #[inline(never)]
 fn join_outside<A, B, RA, RB>(a: A, b: B) -> (RA, RB)

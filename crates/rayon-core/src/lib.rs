@@ -7,8 +7,8 @@
 //! rayon-core = { path = ".../crates/rayon-core" }
 //! ```
 //!
-//! rayon's parallel iterators, and every crate that uses rayon, run on Urgency: with levels, preemptible, and without
-//! wasting a core while they wait. Their code need not change; see "What differs from rayon".
+//! rayon's parallel iterators, and every crate that uses rayon, run on Urgency: with levels, preemptible, and
+//! without wasting a core while they wait. Their code need not change; see "What differs from rayon".
 //!
 //! # What maps to what
 //!
@@ -21,22 +21,23 @@
 //! | a thread's index | the number of the worker that the stack holds |
 //! | `broadcast` | one job for each worker |
 //!
-//! Calls inside an Urgency task stay where they are: on that task's runtime, at its level. So a parallel iterator in
-//! a background task is background work. [`urgency::pool_at`] makes a [`ThreadPool`] of one level of a runtime, and
-//! [`urgency::place_pools`] places the pools of crates that make their own.
+//! Calls inside an Urgency task stay where they are: on that task's runtime, at its level. So a parallel
+//! iterator in a background task is background work. [`urgency::pool_at`] makes a [`ThreadPool`] of one level
+//! of a runtime, and [`urgency::place_pools`] places the pools of crates that make their own.
 //!
 //! # What differs from rayon
 //!
-//! - A closure may go on with another index after a call into this crate; between two such calls its index is its own.
-//! - A stack that waits runs nothing but what it waits for, and what it spawned itself meanwhile, so a lock held across
-//!   `join` meets no stranger (rayon#592), and recursion through stolen work does not deepen a stack. (A yield runs
-//!   what it finds, as in rayon.)
-//! - A pool may have more threads than workers, since a stack that waits keeps its thread. Start and exit handlers
-//!   are called on each; beyond the n-th their index is taken modulo n. Inside a handler, the closures of `join`, scopes
-//!   and `install` of its pool run on that thread, and `broadcast` panics.
+//! - A closure may go on with another index after a call into this crate; between two such calls its index is
+//!   its own.
+//! - A stack that waits runs nothing but what it waits for, and what it spawned itself meanwhile, so a lock
+//!   held across `join` meets no stranger (rayon#592), and recursion through stolen work does not deepen a
+//!   stack. (A yield runs what it finds, as in rayon.)
+//! - A pool may have more threads than workers, since a stack that waits keeps its thread. Start and exit
+//!   handlers are called on each; beyond the n-th their index is taken modulo n. Inside a handler, the
+//!   closures of `join`, scopes and `install` of its pool run on that thread, and `broadcast` panics.
 //! - With [`ThreadPoolBuilder::spawn_handler`], [`ThreadPoolBuilder::build_scoped`] or
-//!   [`ThreadPoolBuilder::use_current_thread`] the threads are the program's and there are no others; then a stack that
-//!   waits runs other work on top of itself, as in rayon.
+//!   [`ThreadPoolBuilder::use_current_thread`] the threads are the program's and there are no others; then a
+//!   stack that waits runs other work on top of itself, as in rayon.
 
 mod broadcast;
 mod builder;

@@ -11,7 +11,8 @@ use crate::{
 use std::{fmt, sync::Arc};
 use urgency::{MAX_WORKERS, embed};
 
-/// A pool: a runtime of its own, or a level of the program's (see [`urgency::pool_at`](crate::urgency::pool_at)).
+/// A pool: a runtime of its own, or a level of the program's (see
+/// [`urgency::pool_at`](crate::urgency::pool_at)).
 ///
 /// When it is dropped, what was spawned on it still runs; then its threads end.
 pub struct ThreadPool {
@@ -36,8 +37,8 @@ impl ThreadPool {
         configuration.build()
     }
 
-    /// Runs `op` on a thread of this pool and returns what it returns. Inside, the free functions of this crate mean
-    /// this pool.
+    /// Runs `op` on a thread of this pool and returns what it returns. Inside, the free functions of this
+    /// crate mean this pool.
     ///
     /// # Panics
     ///
@@ -216,17 +217,17 @@ pub fn max_num_threads() -> usize {
     MAX_WORKERS
 }
 
-/// How many threads of the current pool run at a time: the workers of the calling code's runtime, else those of the
-/// global pool.
+/// How many threads of the current pool run at a time: the workers of the calling code's runtime, else those
+/// of the global pool.
 pub fn current_num_threads() -> usize {
     embed::workers().unwrap_or_else(|| Registry::current().host.workers())
 }
 
 /// The index of the calling thread in its pool, from 0; `None` outside any.
 ///
-/// It is the number of the worker that the calling stack holds. No other thread of the pool has the same before this
-/// one next calls into this crate or into Urgency; after that it may be another. The call ties the worker to the
-/// thread until then: urgent work does not take it away meanwhile.
+/// It is the number of the worker that the calling stack holds. No other thread of the pool has the same
+/// before this one next calls into this crate or into Urgency; after that it may be another. The call ties
+/// the worker to the thread until then: urgent work does not take it away meanwhile.
 #[inline]
 pub fn current_thread_index() -> Option<usize> {
     embed::worker_index().or_else(handler::index)
@@ -238,8 +239,8 @@ pub fn current_thread_has_pending_tasks() -> Option<bool> {
     embed::has_local_jobs()
 }
 
-/// Runs a job of the calling thread if it has one, be it a broadcast's, else lets other ready work of the pool go
-/// first; `None` outside any pool.
+/// Runs a job of the calling thread if it has one, be it a broadcast's, else lets other ready work of the
+/// pool go first; `None` outside any pool.
 pub fn yield_now() -> Option<Yield> {
     let ran = embed::run_local_job()? || embed::give_way()?;
     Some(yielded(ran))

@@ -1,11 +1,11 @@
 //! Scopes: spawned closures that may borrow, and a wait for all of them.
 //!
-//! A scope counts its closures, its own body included, in a [`Countdown`] that the thread which opened it waits for.
-//! A closure is spawned on the scope's pool: on the deque of the calling stack if that belongs to the pool, else into
-//! the pool from outside. In a scope that a handler of the pool opened they run at once.
+//! A scope counts its closures, its own body included, in a [`Countdown`] that the thread which opened it
+//! waits for. A closure is spawned on the scope's pool: on the deque of the calling stack if that belongs to
+//! the pool, else into the pool from outside. In a scope that a handler of the pool opened they run at once.
 //!
-//! The fifo scope keeps the closures in a queue of its own and spawns *turns*: a turn runs the oldest closure of the
-//! queue. So each turn runs one closure, and closures begin in the order in which they were spawned.
+//! The fifo scope keeps the closures in a queue of its own and spawns *turns*: a turn runs the oldest closure
+//! of the queue. So each turn runs one closure, and closures begin in the order in which they were spawned.
 
 use crate::{broadcast::BroadcastContext, handler, registry::Registry};
 use crossbeam_queue::SegQueue;
@@ -89,7 +89,8 @@ impl<'scope> Base<'scope> {
     }
 
     fn host(&self) -> &Host {
-        // SAFETY: whoever opened the scope keeps the host for the time of the call, and the scope lives in that.
+        // SAFETY: whoever opened the scope keeps the host for the time of the call, and the scope lives in
+        // that.
         unsafe { self.host.get() }
     }
 
@@ -154,8 +155,8 @@ impl<'scope> Scope<'scope> {
         }
     }
 
-    /// Spawns a closure that ends before the scope does. It may run on any thread of the scope's pool, and can spawn
-    /// further ones. Its panic is resumed by the scope.
+    /// Spawns a closure that ends before the scope does. It may run on any thread of the scope's pool, and
+    /// can spawn further ones. Its panic is resumed by the scope.
     pub fn spawn<BODY>(&self, body: BODY)
     where
         BODY: FnOnce(&Scope<'scope>) + Send + 'scope,
@@ -272,8 +273,8 @@ impl fmt::Debug for ScopeFifo<'_> {
     }
 }
 
-/// Opens a scope on the current pool: `op` and the closures that it spawns may borrow what outlives the call, which
-/// returns when all have ended.
+/// Opens a scope on the current pool: `op` and the closures that it spawns may borrow what outlives the call,
+/// which returns when all have ended.
 ///
 /// # Panics
 ///

@@ -1,16 +1,16 @@
 //! What this crate adds to rayon's interface: pools at a level of a runtime.
 //!
-//! Code that runs in an Urgency task needs nothing of it: there, parallel iterators run on that task's runtime and at
-//! its level.
+//! Code that runs in an Urgency task needs nothing of it: there, parallel iterators run on that task's
+//! runtime and at its level.
 
 use crate::{ThreadPool, registry::Registry};
 use urgency::{LevelId, Runtime, embed::Host};
 
-/// A pool that is one level of `runtime`: what is installed, joined or spawned there runs on that runtime's workers,
-/// at that level, beside everything else.
+/// A pool that is one level of `runtime`: what is installed, joined or spawned there runs on that runtime's
+/// workers, at that level, beside everything else.
 ///
-/// Dropping the pool ends nothing. When the runtime has ended, the pool still works, with threads that end when they
-/// find nothing to do.
+/// Dropping the pool ends nothing. When the runtime has ended, the pool still works, with threads that end
+/// when they find nothing to do.
 ///
 /// # Panics
 ///
@@ -38,8 +38,8 @@ pub fn pool_at(runtime: &Runtime, level: impl Into<LevelId>) -> ThreadPool {
 /// (polars does), and the global one if it is not in use yet. It holds until the next call.
 ///
 /// A placed pool has the runtime's workers. What code of the runtime does in it stays at the level of that
-/// code, also inside [`blocking`](urgency::blocking()); what comes from outside runs at `level`. So one such crate can be used by urgent and by background
-/// work at the same time.
+/// code, also inside [`blocking`](urgency::blocking()); what comes from outside runs at `level`. So one such
+/// crate can be used by urgent and by background work at the same time.
 ///
 /// Pools that are there to bound something keep threads of their own: those of fewer threads than `runtime`
 /// has workers, and those with a stack size, with start or exit handlers, or with threads that the program

@@ -5,7 +5,10 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use urgency::{Runtime, embed::Host};
+use urgency::{
+    Runtime,
+    embed::{Host, worker_index},
+};
 
 #[test]
 fn threads_that_were_brought_find_all_work_however_they_meet_it() {
@@ -27,13 +30,26 @@ fn threads_that_were_brought_find_all_work_however_they_meet_it() {
             let _ = receive.recv();
             let _ = end.send(());
         });
+        let (each, all) = channel();
+        host.spawn_on_each(|number| {
+            let each = each.clone();
+            move || {
+                let _ = each.send((number, worker_index()));
+            }
+        });
         (0..round % 64 * 16).for_each(|_| std::hint::spin_loop());
         host.spawn(move || {
             let _ = send.send(());
         });
-        let ended = ended.recv_timeout(Duration::from_secs(20));
-        ended.expect("a job is left behind");
-        if begin.elapsed() > Duration::from_secs(2) {
+        let limit = Duration::from_secs(20);
+        ended.recv_timeout(limit).expect("a job is left behind");
+        for _ in 0..2 {
+            let (number, index) = all
+                .recv_timeout(limit)
+                .expect("a thread's job is left behind");
+            assert_eq!(index, Some(number));
+        }
+        if begin.elapsed() > Duration::from_secs(1) {
             break;
         }
     }

@@ -1,8 +1,9 @@
 //! How many requests are in flight at each level, and how many may be.
 //!
-//! A request enters before its handler starts, and leaves when its ticket is dropped: with the handler and the
-//! body of its response, however they end. Entering counts first and looks then, so that at a bound of n never more than n are in;
-//! of two that enter at once at the bound, both may be turned away only if it is full.
+//! A request enters before its handler starts, and leaves when its ticket is dropped: with the handler and
+//! the body of its response, however they end. Entering counts first and looks then, so that at a bound of n
+//! never more than n are in; of two that enter at once at the bound, both may be turned away only if it is
+//! full.
 
 use http::HeaderValue;
 use std::{

@@ -25,7 +25,8 @@
 //! urgent handler's [`Handle`](urgency::Handle), that would be a priority inversion, and the runtime would
 //! refuse it: the connection would only be as urgent as the handler. Three answers were possible:
 //!
-//! - *Boost* the handler to the connection's level. Then all requests are equally urgent, and the layer is for nothing.
+//! - *Boost* the handler to the connection's level. Then all requests are equally urgent, and the layer is
+//!   for nothing.
 //! - *Lower* the connection to the handler's level. An HTTP/2 connection carries requests of many levels at
 //!   once, so it has no right level; and while a batch request ran, its urgent neighbours would wait.
 //! - *Send a message.* The handler's task puts the response into a one-shot channel, and the connection is
@@ -49,7 +50,8 @@
 //! # The end of a request
 //!
 //! - The client goes away: the connection drops the response's future, and the handler's task is cancelled.
-//! - The handler panics, or its task is cancelled by a shutdown: its connection lives on, and the client gets a 500.
+//! - The handler panics, or its task is cancelled by a shutdown: its connection lives on, and the client gets
+//!   a 500.
 //! - The layer's bound for the level is reached: the client gets a 503 with `Retry-After`, and the handler is
 //!   not called.
 //!
@@ -151,9 +153,9 @@ impl LevelLayer {
         self
     }
 
-    /// At most so many requests at `level` at a time, from their arrival to the end of their handler and of their
-    /// response's body. More are answered 503, at the connection's level and without calling the handler; `retry_after` (in whole
-    /// seconds, rounded up) is what they are told.
+    /// At most so many requests at `level` at a time, from their arrival to the end of their handler and of
+    /// their response's body. More are answered 503, at the connection's level and without calling the
+    /// handler; `retry_after` (in whole seconds, rounded up) is what they are told.
     pub fn bound(mut self, level: impl Into<LevelId>, most: usize, retry_after: Duration) -> Self {
         self.bounds.set(level.into(), most, retry_after);
         self

@@ -118,7 +118,8 @@ pub(super) async fn connection<S, B, H, T>(
     member.end(end);
 }
 
-/// Polls a connection until it ends, passes on what the census says, and ends it when it is idle for too long.
+/// Polls a connection until it ends, passes on what the census says, and ends it when it is idle for too
+/// long.
 async fn until_its_end<C>(
     member: &mut Member,
     mut idle: Idle,

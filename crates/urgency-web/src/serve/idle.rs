@@ -18,13 +18,15 @@
 //!
 //! 1. After each poll of the connection [`Idle::poll`] compares the activity with what it was. If it made
 //!    progress, the time at which it began to be idle is now.
-//! 2. The timer is not moved by that. When it fires too early, it is set to the time at which the limit is reached.
-//! 3. Progress that is seen when the timer has fired already sets it as well, because nobody might look again.
+//! 2. The timer is not moved by that. When it fires too early, it is set to the time at which the limit is
+//!    reached.
+//! 3. Progress that is seen when the timer has fired already sets it as well, because nobody might look
+//!    again.
 //!
-//! With HTTP/1 the counts are written only while the connection is polled, by one thread at a time. With HTTP/2 hyper
-//! calls the service in a task for each request, which may run beside the connection's writes, so a step may be lost.
-//! It is not missed: a request that has begun is under way, and its reference tells as much. Relaxed operations are
-//! enough.
+//! With HTTP/1 the counts are written only while the connection is polled, by one thread at a time. With
+//! HTTP/2 hyper calls the service in a task for each request, which may run beside the connection's writes,
+//! so a step may be lost. It is not missed: a request that has begun is under way, and its reference tells as
+//! much. Relaxed operations are enough.
 
 use http::{Request, Response, Version};
 use http_body::{Body, Frame, SizeHint};

@@ -6,16 +6,18 @@
 //! # Who runs where
 //!
 //! - The accept loop is the future that [`serve()`] becomes; it runs where it is awaited.
-//! - Each connection is a task, at the level that [`Serve::level`] says, else at that of the accept loop. HTTP/2
-//!   runs each request as a task of the same level.
-//! - A handler is polled by these. [`LevelLayer`](crate::level::LevelLayer) gives requests levels of their own.
+//! - Each connection is a task, at the level that [`Serve::level`] says, else at that of the accept loop.
+//!   HTTP/2 runs each request as a task of the same level.
+//! - A handler is polled by these. [`LevelLayer`](crate::level::LevelLayer) gives requests levels of their
+//!   own.
 //!
 //! # Limits
 //!
 //! With [`Serve::connections`] the loop stops accepting while so many connections live; more wait in the
-//! kernel's backlog, where they cost nothing, and then the kernel refuses. When the process is out of descriptors
-//! the loop pauses (see `accept.rs`) instead of spinning or ending. A connection without a request ends after
-//! [`Serve::idle`], whether it sends nothing, a request's head byte by byte, or does not read its answer.
+//! kernel's backlog, where they cost nothing, and then the kernel refuses. When the process is out of
+//! descriptors the loop pauses (see `accept.rs`) instead of spinning or ending. A connection without a
+//! request ends after [`Serve::idle`], whether it sends nothing, a request's head byte by byte, or does not
+//! read its answer.
 //!
 //! # The end
 //!
@@ -170,7 +172,8 @@ impl<L, S, H> Serve<L, S, H> {
 
     /// The most connections at a time, at least one. Otherwise there is no limit but that on descriptors.
     ///
-    /// A client that keeps an idle connection open keeps its place as well, until the limit of [`idle`](Serve::idle).
+    /// A client that keeps an idle connection open keeps its place as well, until the limit of
+    /// [`idle`](Serve::idle).
     pub fn connections(mut self, most: usize) -> Self {
         self.connections = most.max(1);
         self
@@ -204,7 +207,8 @@ impl<L, S, H> Serve<L, S, H> {
     ///
     /// The builder has a timer already. hyper's own defaults hold otherwise, but for the limit on the headers
     /// of an HTTP/1 request: it is off, because [`idle`](Serve::idle) includes it. For HTTP/2 alone:
-    /// `|http| *http = http.clone().http2_only()`. With HTTP/1 alone, by `http1_only`, connections cannot be upgraded.
+    /// `|http| *http = http.clone().http2_only()`. With HTTP/1 alone, by `http1_only`, connections cannot be
+    /// upgraded.
     pub fn http(mut self, set: impl FnOnce(&mut auto::Builder<Executor>)) -> Self {
         set(&mut self.http);
         self
@@ -240,8 +244,8 @@ pub struct Served {
     /// Connections that ended with an error of the peer, of the network, of the protocol, or with a panic
     /// of the service.
     pub failed: u64,
-    /// Connections cut because they did not finish in time, after the signal or after the limit of [`Serve::idle`], or
-    /// on which the client had sent nothing by that limit.
+    /// Connections cut because they did not finish in time, after the signal or after the limit of
+    /// [`Serve::idle`], or on which the client had sent nothing by that limit.
     pub cut: u64,
     /// Connections that still ran when the server gave up waiting.
     pub left: usize,

@@ -3,8 +3,9 @@
 //! # Rules
 //!
 //! 1. Whoever makes a countdown waits for it, on the same thread.
-//! 2. Whoever counts down counted for one, so the countdown is alive until then; the decrement that shows zero is
-//!    the last access. What is needed to wake the waiter is copied before it, and only by who seems to be last.
+//! 2. Whoever counts down counted for one, so the countdown is alive until then; the decrement that shows
+//!    zero is the last access. What is needed to wake the waiter is copied before it, and only by who seems
+//!    to be last.
 //! 3. The waiter is a stack, which suspends, or a plain thread, which parks.
 
 use crate::sched::{
@@ -127,8 +128,9 @@ impl Countdown {
     ///
     /// # Safety
     ///
-    /// `this` is valid, and the caller counted for one: it is called once for each. When it returns, the countdown
-    /// may be gone. And the thread that made the countdown has not left its runtime since: it waits on its stack.
+    /// `this` is valid, and the caller counted for one: it is called once for each. When it returns, the
+    /// countdown may be gone. And the thread that made the countdown has not left its runtime since: it waits
+    /// on its stack.
     pub unsafe fn one_ended(this: *const Self) {
         // SAFETY: valid while the count holds ours.
         let left = unsafe { &(*this).left };

@@ -1,13 +1,13 @@
 //! For crates that put another fork-join interface on Urgency.
 //!
 //! Programs need nothing of this: they call [`join`](crate::join()), [`scope`](crate::scope()) and the spawn
-//! functions. A crate with an interface of its own, as the drop-in `rayon-core` is, needs more: to bring a closure
-//! onto a runtime's own threads and wait for it, to spawn without a scope, to reach every worker, to know the
-//! number of the worker it runs on.
+//! functions. A crate with an interface of its own, as the drop-in `rayon-core` is, needs more: to bring a
+//! closure onto a runtime's own threads and wait for it, to spawn without a scope, to reach every worker, to
+//! know the number of the worker it runs on.
 //!
 //! - A [`Host`] is a runtime together with one of its levels: where forked work lives.
-//! - [`Host::run`] is the way in. [`Host::spawn`] leaves a job there; [`Host::spawn_on_each`] leaves one with each
-//!   worker.
+//! - [`Host::run`] is the way in. [`Host::spawn`] leaves a job there; [`Host::spawn_on_each`] leaves one with
+//!   each worker.
 //! - [`join_told`] is `join` for code that is there already.
 //! - A [`Countdown`] waits for a number of jobs, from wherever it was made.
 //!
@@ -35,11 +35,11 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// A runtime and one of its levels, as the home of forked work. It keeps the runtime's memory, not its life: work
-/// that comes when the runtime has ended is still run, by threads that end again afterwards.
+/// A runtime and one of its levels, as the home of forked work. It keeps the runtime's memory, not its life:
+/// work that comes when the runtime has ended is still run, by threads that end again afterwards.
 ///
-/// The host of the calling code ([`Host::current`]) is that of whatever code of the same runtime uses it: the level of
-/// a stack changes while it inherits that of a waiter, and what it forks follows.
+/// The host of the calling code ([`Host::current`]) is that of whatever code of the same runtime uses it: the
+/// level of a stack changes while it inherits that of a waiter, and what it forks follows.
 ///
 /// # Examples
 ///
@@ -118,8 +118,8 @@ impl Host {
         }
     }
 
-    /// Runtime and level of the calling code; `None` on a plain thread. Inside [`blocking`](crate::blocking()) it is
-    /// that of the code around it.
+    /// Runtime and level of the calling code; `None` on a plain thread. Inside
+    /// [`blocking`](crate::blocking()) it is that of the code around it.
     pub fn current() -> Option<Host> {
         let of_stack = |me: &Stack| Host {
             shared: me.runtime().arc(),
@@ -129,8 +129,8 @@ impl Host {
         Stack::with_current(|me| me.map(of_stack)).or_else(|| Stack::aside(of_stack))
     }
 
-    /// Calls `f` with what [`Host::current`] returns for a stack, without counting a reference: threads that open
-    /// scopes all the time would pass the count from cache to cache.
+    /// Calls `f` with what [`Host::current`] returns for a stack, without counting a reference: threads that
+    /// open scopes all the time would pass the count from cache to cache.
     pub fn with_current<R>(f: impl FnOnce(Option<&Host>) -> R) -> R {
         Stack::with_current(|me| {
             let Some(me) = me else {
@@ -168,8 +168,8 @@ impl Host {
         ptr::eq(stack.runtime(), &*self.shared)
     }
 
-    /// Whether the calling code runs on a stack of the host's runtime and at its level; at any level if that is the
-    /// host of the calling code.
+    /// Whether the calling code runs on a stack of the host's runtime and at its level; at any level if that
+    /// is the host of the calling code.
     pub fn is_at_home(&self) -> bool {
         Stack::with_current(|me| me.is_some_and(|me| self.is_home_of(me)))
     }
@@ -185,9 +185,9 @@ impl Host {
 
     /// Runs `f` on a stack of the host, at its level, and returns what it returns.
     ///
-    /// If the calling code is there already, `f` is simply called, with `false`. Otherwise a thread of the runtime
-    /// calls it, with `true`, and the caller waits: a stack of another runtime or level suspends, a plain thread
-    /// parks.
+    /// If the calling code is there already, `f` is simply called, with `false`. Otherwise a thread of the
+    /// runtime calls it, with `true`, and the caller waits: a stack of another runtime or level suspends, a
+    /// plain thread parks.
     ///
     /// # Panics
     ///
@@ -230,8 +230,8 @@ impl Host {
         });
     }
 
-    /// Leaves what `make` returns for each number to the worker with that number, which runs it when it is free
-    /// next. Otherwise as [`Host::spawn`].
+    /// Leaves what `make` returns for each number to the worker with that number, which runs it when it is
+    /// free next. Otherwise as [`Host::spawn`].
     pub fn spawn_on_each<F: FnOnce() + Send + 'static>(&self, make: impl FnMut(usize) -> F) {
         // SAFETY: what is made borrows nothing.
         unsafe { self.spawn_on_each_unchecked(make) }
@@ -274,20 +274,21 @@ impl Host {
         self.shared.prepare_thread()
     }
 
-    /// The whole life of a thread that was brought to a runtime of [`Builder::brought_threads`](crate::Builder): it
-    /// works there, and returns when the runtime has ended. Each number, from 0, is for one thread.
+    /// The whole life of a thread that was brought to a runtime of
+    /// [`Builder::brought_threads`](crate::Builder): it works there, and returns when the runtime has ended.
+    /// Each number, from 0, is for one thread.
     ///
     /// # Panics
     ///
-    /// If the runtime makes its threads itself, if the number is not below that of the workers, and on a stack of a
-    /// runtime.
+    /// If the runtime makes its threads itself, if the number is not below that of the workers, and on a
+    /// stack of a runtime.
     pub fn serve(&self, number: usize) {
         self.check_brought(number);
         self.shared.run_brought(number);
     }
 
-    /// The calling thread is from now on, and for ever, the one with this number, and holds a worker. It does nothing
-    /// for the runtime but when it calls into it.
+    /// The calling thread is from now on, and for ever, the one with this number, and holds a worker. It does
+    /// nothing for the runtime but when it calls into it.
     ///
     /// # Panics
     ///
@@ -338,8 +339,8 @@ impl fmt::Debug for Host {
     }
 }
 
-/// As [`join`](crate::join()), on a stack of a runtime: the closures learn whether they were stolen, which `a` never
-/// is, and `b` is run even if `a` panics. On a plain thread both closures come back.
+/// As [`join`](crate::join()), on a stack of a runtime: the closures learn whether they were stolen, which
+/// `a` never is, and `b` is run even if `a` panics. On a plain thread both closures come back.
 ///
 /// # Errors
 ///
@@ -406,15 +407,16 @@ pub fn has_local_jobs() -> Option<bool> {
     Stack::with_current(|me| me.map(|me| !me.deque.seems_empty()))
 }
 
-/// Runs the oldest job of the calling stack's deque, if there is one, else one of this level or a more urgent one
-/// that [`Host::spawn_on_each`] left with its worker. Says whether there was any. `None` on a plain thread.
+/// Runs the oldest job of the calling stack's deque, if there is one, else one of this level or a more urgent
+/// one that [`Host::spawn_on_each`] left with its worker. Says whether there was any. `None` on a plain
+/// thread.
 pub fn run_local_job() -> Option<bool> {
     Stack::with_current(|me| me.map(|me| run::run_own_oldest(me) || me.runtime().run_personal(me)))
 }
 
-/// Lets other ready work of this level, or of a more urgent one, go first, be it in a pool or on the deque of a stack
-/// that runs; the calling stack goes on when a worker is free again. Says whether there was any. `None` on a plain
-/// thread.
+/// Lets other ready work of this level, or of a more urgent one, go first, be it in a pool or on the deque of
+/// a stack that runs; the calling stack goes on when a worker is free again. Says whether there was any.
+/// `None` on a plain thread.
 pub fn give_way() -> Option<bool> {
     Stack::with_current(|me| {
         me.map(|me| {

@@ -3,7 +3,8 @@
 //! The job lies in the frame of the visitor, who leaves only when [`Visit::execute`] has ended it:
 //!
 //! 1. The visitor makes the job, inserts it into the host's pool, and waits until the countdown is over.
-//! 2. A stack of the host takes it, runs the closure, writes the result and counts down. That is its last access.
+//! 2. A stack of the host takes it, runs the closure, writes the result and counts down. That is its last
+//!    access.
 //! 3. The visitor takes the result, or resumes the panic.
 
 use super::{Countdown, Host};

@@ -91,7 +91,7 @@ impl Shared {
         let level = worker.seat().serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_personal(Some(Self::inbox_of(me, worker)))
+            || self.has_personal(self.inbox_of(me, worker))
             || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
         {
             return None;
@@ -247,7 +247,8 @@ impl Shared {
         }
     }
 
-    /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was released.
+    /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
+    /// released.
     pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
         if let Some(job) = self.personal_job(worker, inbox) {
             return Some(Work::Job(job));

@@ -1,22 +1,23 @@
 //! Personal jobs: jobs for one certain worker.
 //!
-//! Most work is anybody's. A broadcast is not: it runs one job on each worker. Such a job waits in the worker's
-//! inbox, and whoever serves with that worker takes it when it looks for work, unless more urgent work is ready.
+//! Most work is anybody's. A broadcast is not: it runs one job on each worker. Such a job waits in the
+//! worker's inbox, and whoever serves with that worker takes it when it looks for work, unless more urgent
+//! work is ready.
 //!
 //! # Protocol (no lost wake-up)
 //!
-//! - Sender: 1. put the job into the inbox; 2. count it (`SeqCst`); 3. if the worker is idle, claim it and start
-//!   it. If it is not, it is served by somebody who will look.
+//! - Sender: 1. put the job into the inbox; 2. count it (`SeqCst`); 3. if the worker is idle, claim it and
+//!   start it. If it is not, it is served by somebody who will look.
 //! - Whoever releases the worker: 1. [`Idle::release`](super::idle::Idle::release), which ends with a full
 //!   barrier; 2. look at the count and the inbox once more.
 //!
 //! The two barriers exclude that the sender sees no idle worker and the releaser no job.
 //!
-//! If the embedder brought the threads, the inboxes are the threads': the sender wakes the thread, if it waits, and
-//! any worker will do. There are as many workers as threads, so there is one; but somebody may hold it for a moment
-//! in which the thread looks, to start it for something else. So whoever releases a worker wakes the threads for which
-//! a job waits. A thread that waits in the middle of a computation runs what is in its inbox first, on top of it,
-//! since nobody else may.
+//! If the embedder brought the threads, the inboxes are the threads': the sender wakes the thread, if it
+//! waits, and any worker will do. There are as many workers as threads, so there is one; but somebody may
+//! hold it for a moment in which the thread looks, to start it for something else. So whoever releases a
+//! worker wakes the threads for which a job waits. A thread that waits in the middle of a computation runs
+//! what is in its inbox first, on top of it, since nobody else may.
 //!
 //! Within an inbox the oldest job of the most urgent level is next.
 
@@ -92,10 +93,14 @@ impl Shared {
         }
     }
 
-    /// Whose inbox a stack looks into.
+    /// The inbox that a stack looks into; a guest of a runtime to which threads were brought has none.
     #[inline]
-    pub(crate) fn inbox_of(me: &Stack, worker: &Worker) -> usize {
-        me.number().unwrap_or(worker.id)
+    pub(crate) fn inbox_of(&self, me: &Stack, worker: &Worker) -> Option<usize> {
+        if self.threads.are_brought() {
+            me.number()
+        } else {
+            Some(worker.id)
+        }
     }
 
     /// Whether a job waits in this inbox.
@@ -114,8 +119,8 @@ impl Shared {
             .pop(inbox?, |level| !self.is_drawn(worker, level))
     }
 
-    /// The next job for this brought thread, which is about to wait: whatever else is ready, it would not come back
-    /// for the job.
+    /// The next job for this brought thread, which is about to wait: whatever else is ready, it would not
+    /// come back for the job.
     pub(crate) fn job_of_thread(&self, me: &Stack) -> Option<StolenJob> {
         if !self.personal.any() {
             return None;
@@ -128,8 +133,8 @@ impl Shared {
         self.personal.push(worker.id, job);
     }
 
-    /// Runs a job of this level or a more urgent one that is for the calling stack with its worker alone, on top of
-    /// what it runs. Called from there. Returns whether there was any.
+    /// Runs a job of this level or a more urgent one that is for the calling stack with its worker alone, on
+    /// top of what it runs. Called from there. Returns whether there was any.
     pub(crate) fn run_personal(&self, me: &Stack) -> bool {
         if !self.personal.any() {
             return false;
@@ -137,7 +142,8 @@ impl Shared {
         self.come_in(me);
         let (worker, own) = (me.worker(), me.level());
         let admit = |level| level <= own && !self.is_drawn(worker, level);
-        let job = self.personal.pop(Self::inbox_of(me, worker), admit);
+        let inbox = self.inbox_of(me, worker);
+        let job = inbox.and_then(|inbox| self.personal.pop(inbox, admit));
         let ran = job.map(|job| self.run_here(me, Work::Job(job)));
         self.go_on(me);
         ran.is_some()
@@ -153,8 +159,8 @@ impl Shared {
     }
 
     /// The look after a release of `worker`.
-    pub(crate) fn look_for_personal(&self, me: &Stack, worker: &Worker) {
-        if me.number().is_none()
+    pub(crate) fn look_for_personal(&self, worker: &Worker) {
+        if !self.threads.are_brought()
             && self.personal.has(worker.id)
             && let Some(worker) = self.claim_exactly(worker.id)
         {

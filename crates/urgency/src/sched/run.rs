@@ -116,7 +116,7 @@ impl Shared {
                 }
                 return;
             }
-            let find = || self.find(me, worker, Some(Self::inbox_of(me, worker)));
+            let find = || self.find(me, worker, self.inbox_of(me, worker));
             let Some(work) = handed.take().or_else(find) else {
                 return;
             };
@@ -296,8 +296,8 @@ impl Shared {
         self.abandon(me, work)
     }
 
-    /// As [`Shared::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself: it may
-    /// sit in a long leaf, or in a call that blocks, and nobody else comes for it while no worker is idle.
+    /// As [`Shared::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself:
+    /// it may sit in a long leaf, or in a call that blocks, and nobody else comes for it while no worker is idle.
     pub(crate) fn give_turn_or_steal(&self, me: &Stack) -> bool {
         if self.give_turn(me) {
             return true;
@@ -315,7 +315,7 @@ impl Shared {
     /// As [`Shared::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
     fn take_turn(&self, me: &Stack) -> bool {
         let worker = me.worker();
-        let inbox = Some(Self::inbox_of(me, worker));
+        let inbox = self.inbox_of(me, worker);
         let personal = self.personal_job(worker, inbox).map(Work::Job);
         match personal.or_else(|| self.next_ready(me, worker, up_to(me.level()))) {
             None => false,

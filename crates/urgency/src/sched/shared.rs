@@ -261,7 +261,7 @@ impl Shared {
     /// As [`Shared::release`], and looks once more: no worker is idle while anything is ready.
     pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
         self.release(worker);
-        self.look_for_personal(me, worker);
+        self.look_for_personal(worker);
         if self.is_anything_left(me, worker) && (self.idle.searchers() == 0 || self.centre.waits())
         {
             self.start_idle();

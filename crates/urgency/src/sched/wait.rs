@@ -40,9 +40,9 @@ impl Shared {
             return;
         }
         let worker = me.worker();
-        // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it came
-        // after the look above, its sender wakes this stack.
-        let inbox = me.number().is_none().then_some(worker.id);
+        // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it
+        // came after the look above, its sender wakes this stack.
+        let inbox = (!self.threads.are_brought()).then_some(worker.id);
         let Some(work) = self.find(me, worker, inbox) else {
             // This thread does not go into the poller, as a spare would.
             self.rouse_resting();
