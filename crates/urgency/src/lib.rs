@@ -112,10 +112,12 @@
 //!    `undeclared_blocking_calls_on_all_workers_are_survived`. It is counted as [`WorkerLevelStats::reliefs`].
 //! 7. *No inversion.* A wait for less urgent work is refused, by the compiler
 //!    (`priority_inversions_and_bad_orders_do_not_compile_and_say_why`) or at run time
-//!    (`waiting_for_less_urgent_work_is_an_error_that_names_both_levels`).
+//!    (`waiting_for_less_urgent_work_is_an_error_that_names_both_levels`). An operation of [`fs`] is no such
+//!    work: it becomes as urgent as whoever waits (`an_operation_for_which_urgent_work_waits_is_as_urgent`).
 //! 8. *Cancelling one operation loses no bytes* (`read_exact` and `write_all` are several):
 //!    `reads_that_are_cancelled_all_the_time_lose_no_byte`,
-//!    `a_started_read_that_is_dropped_gives_its_bytes_back`.
+//!    `a_started_read_that_is_dropped_gives_its_bytes_back`,
+//!    `bytes_that_are_given_back_in_any_order_are_read_in_the_order_in_which_they_came`.
 //! 9. *Panics are data.* A panic is resumed in whoever waits, and harms nobody else:
 //!    `a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_on`.
 //! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.

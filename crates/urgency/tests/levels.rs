@@ -1,29 +1,17 @@
 //! Levels as types, on a running runtime: typed work runs at its level, and what the types cannot see
-//! is an error at run time; but to wait for a file is no inversion, whoever began. What must not compile is
-//! in `compile_fail.rs`.
+//! is an error at run time. What must not compile is in `compile_fail.rs`.
 
-mod common;
-
-use common::ends;
-use futures_io::AsyncWrite;
 use std::{
-    fs,
     future::{pending, poll_fn},
-    io::{Read, Write},
-    os::fd::OwnedFd,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-        mpsc,
-    },
+    sync::{Arc, mpsc},
     task::Poll,
 };
 use urgency::{
     Handle, LevelId, Runtime, WaitError, WaitErrorKind, blocking, current_level, join,
     level::{AtLeast, Cx, Level, Levels, Normal, OneLevel, TypedHandle, TypedShared},
-    scheduling_point, spawn_fn_at,
+    spawn_fn_at,
     sync::{Mutex, Notify},
     yield_now,
 };
@@ -382,90 +370,4 @@ fn a_panic_of_typed_work_is_resumed_in_whoever_waits() {
         catch_unwind(AssertUnwindSafe(|| broken.get(cx)))
     });
     assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"broken"));
-}
-
-#[test]
-fn urgent_work_waits_for_a_write_that_less_urgent_work_began() {
-    ends(|| {
-        let rt = runtime(2);
-        let (mut reader, mut writer) = std::io::pipe().unwrap();
-        // One byte more than a pipe holds: the write blocks in the kernel.
-        const ALL: usize = 65537;
-        writer.write_all(b"x").unwrap();
-        let mut file = urgency::fs::File::from(fs::File::from(OwnedFd::from(writer)));
-        let begun = rt.spawn_at(Bottom, async move {
-            let bytes = [7; ALL - 1];
-            let count = poll_fn(|cx| Pin::new(&mut file).poll_write(cx, &bytes)).await;
-            assert_eq!(count.unwrap(), bytes.len());
-            file
-        });
-        let mut file = begun.get().unwrap();
-        let flushed = rt.spawn_at(Top, async move { file.flush().await });
-        reader.read_exact(&mut [0; ALL]).unwrap();
-        flushed.get().unwrap().unwrap();
-    });
-}
-
-#[test]
-fn a_write_for_which_urgent_work_waits_is_as_urgent() {
-    ends(|| {
-        let rt = runtime(1);
-        let (began, begun) = mpsc::channel();
-        let busy = Arc::new(AtomicBool::new(false));
-        let stop = Arc::new(AtomicBool::new(false));
-        let goes_on = busy.clone();
-        let lower = rt.spawn_fn_at(Bottom, move || {
-            began.send(urgency::fs::metadata("/")).unwrap();
-            // The only worker is here until the next level has work.
-            while !goes_on.load(Relaxed) {
-                std::hint::spin_loop();
-            }
-        });
-        let metadata = begun.recv().unwrap();
-        let stopped = stop.clone();
-        let endless = rt.spawn_fn_at(Left, move || {
-            while !stopped.load(Relaxed) {
-                scheduling_point();
-            }
-        });
-        busy.store(true, Relaxed);
-        // It would never run at its own level.
-        let urgent = rt.spawn_at(Top, metadata);
-        assert!(urgent.get().unwrap().unwrap().is_dir());
-        stop.store(true, Relaxed);
-        endless.get().unwrap();
-        lower.get().unwrap();
-    });
-}
-
-#[test]
-fn to_start_a_file_operation_is_no_scheduling_point() {
-    ends(|| {
-        // Somebody may take the worker first; then it tells nothing.
-        for _ in 0..100 {
-            let rt = runtime(1);
-            let (running, ran) = mpsc::channel();
-            let waits = Arc::new(AtomicBool::new(false));
-            let urgent_waits = waits.clone();
-            let lower = rt.spawn_fn_at(Bottom, move || {
-                running.send(()).unwrap();
-                while !urgent_waits.load(Relaxed) {
-                    std::hint::spin_loop();
-                }
-                urgency::fs::metadata("/")
-            });
-            ran.recv().unwrap();
-            let urgent = rt.spawn_fn_at(Top, || ());
-            waits.store(true, Relaxed);
-            let started = lower.get().unwrap();
-            urgent.get().unwrap();
-            let total = rt.stats().total();
-            assert!(rt.block_on(started).unwrap().is_dir());
-            if total.reliefs + total.promotions == 0 {
-                assert_eq!(total.abandonments, 0);
-                return;
-            }
-        }
-        panic!("the worker was taken each time");
-    });
 }

@@ -3,6 +3,7 @@
 //! The kernel cannot wait for regular files, it blocks; so each operation here is a closure of its own
 //! that is declared blocking: it starts at once, runs on a stack of its own while its worker does something
 //! else, and its future can be awaited or dropped. A dropped operation still happens, as it was started.
+//! Any level may wait for one, whoever started it: the operation becomes as urgent as that.
 //!
 //! In closures use [`std::fs`] inside [`blocking`](crate::blocking): that is the blocking form.
 //!

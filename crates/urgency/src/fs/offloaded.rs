@@ -11,7 +11,7 @@
 
 use crate::{
     Handle,
-    runtime::{current, is_leveled, level_on, spawn_fn_on},
+    runtime::{current, level_on, spawn_fn_on},
 };
 use std::{
     fmt, io,
@@ -46,9 +46,7 @@ impl<T: Send + 'static> Future for Offloaded<T> {
             Poll::Ready(Err(error)) => Poll::Ready(Err(io::Error::other(error))),
             Poll::Pending => {
                 // A closure of `Runtime::run_at` has a level and is no task.
-                if is_leveled() {
-                    self.0.boost();
-                }
+                self.0.boost();
                 Poll::Pending
             }
         }

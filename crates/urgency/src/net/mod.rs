@@ -18,13 +18,14 @@
 //! crate `socket2`).
 //!
 //! From the bottom up: `addr` (addresses and names), `started` (operations that start at once),
-//! `stream`, `accept` and `datagram` (what TCP or UDP and Unix sockets share), `split`, `connect`, then
-//! one file per kind of socket.
+//! `stream`, `accept` and `datagram` (what TCP or UDP and Unix sockets share), `split`, `connect`,
+//! `impl_stream` (the surface of both kinds of stream), then one file per kind of socket.
 
 mod accept;
 mod addr;
 mod connect;
 mod datagram;
+mod impl_stream;
 mod split;
 mod started;
 mod stream;

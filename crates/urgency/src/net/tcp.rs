@@ -5,8 +5,9 @@ use super::{
     accept::{AcceptOperation, Accepted, Acceptor},
     addr,
     connect::Connect,
+    impl_stream::impl_stream,
     split,
-    stream::{ReadOperation, Stream, WriteOperation, impl_stream},
+    stream::{ReadOperation, Stream, WriteOperation},
 };
 use crate::io::{Async, Blocking, poller};
 use futures_io::{AsyncRead, AsyncWrite};

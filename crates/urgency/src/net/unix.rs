@@ -3,8 +3,9 @@
 use super::{
     ConnectUnix, Incoming, ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, WriteHalf,
     accept::{AcceptOperation, Accepted, Acceptor},
+    impl_stream::impl_stream,
     split,
-    stream::{ReadOperation, Stream, WriteOperation, impl_stream},
+    stream::{ReadOperation, Stream, WriteOperation},
 };
 use crate::io::{Async, Blocking};
 use futures_io::{AsyncRead, AsyncWrite};

@@ -1,0 +1,239 @@
+//! The surface of TCP and Unix streams: methods and traits, the same words for both types.
+//!
+//! What they do is in `stream.rs`. A macro and not a generic type, so that each has a page of its own with
+//! its methods on it; whoever calls it imports what it names.
+
+/// Gives a type with a field `stream: Stream` the operations of a stream and the traits.
+macro_rules! impl_stream {
+    ($type:ty) => {
+        impl $type {
+            /// For the traits that are implemented elsewhere.
+            #[cfg(feature = "tokio-io")]
+            #[inline]
+            pub(crate) fn as_stream(&self) -> &Stream {
+                &self.stream
+            }
+
+            /// Reads what is there, at least one byte, into `buffer`; 0 is the end of the stream.
+            ///
+            /// Dropping the future before it is ready has read nothing.
+            ///
+            /// # Errors
+            /// Those of the connection, or that the runtime was shut down.
+            pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.stream.read(buffer).await
+            }
+
+            /// As `read`, into several buffers, one after the other.
+            ///
+            /// # Errors
+            /// As `read`.
+            pub async fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                self.stream.read_vectored(buffers).await
+            }
+
+            /// As `read`, but what is read will be read again.
+            ///
+            /// # Errors
+            /// As `read`.
+            pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.stream.peek(buffer).await
+            }
+
+            /// Reads until `buffer` is full.
+            ///
+            /// Several reads: dropping the future may have read a part.
+            ///
+            /// # Errors
+            /// As `read`, and `UnexpectedEof` if the stream ends before.
+            pub async fn read_exact(&self, buffer: &mut [u8]) -> io::Result<()> {
+                self.stream.read_exact(buffer).await
+            }
+
+            /// Writes what there is room for, at least one byte, and returns how much.
+            ///
+            /// Dropping the future before it is ready has written nothing.
+            ///
+            /// # Errors
+            /// Those of the connection, or that the runtime was shut down.
+            pub async fn write(&self, buffer: &[u8]) -> io::Result<usize> {
+                self.stream.write(buffer).await
+            }
+
+            /// As `write`, from several buffers, one after the other.
+            ///
+            /// # Errors
+            /// As `write`.
+            pub async fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+                self.stream.write_vectored(buffers).await
+            }
+
+            /// Writes all of `buffer`.
+            ///
+            /// Several writes: dropping the future may have written a part.
+            ///
+            /// # Errors
+            /// As `write`, and `WriteZero` if the connection takes nothing any more.
+            pub async fn write_all(&self, buffer: &[u8]) -> io::Result<()> {
+                self.stream.write_all(buffer).await
+            }
+
+            /// Starts a read now; await the result later. It reads into the whole length of `buffer`.
+            ///
+            /// Dropping it loses no bytes: what was read is read again by the next operation. Several may
+            /// be dropped, in any order: their bytes are read in the order in which they came. But
+            /// what is dropped after a later read was consumed comes behind that.
+            pub fn start_read(&self, buffer: Vec<u8>) -> StartedRead<'_> {
+                Started::new(ReadOperation {
+                    stream: &self.stream,
+                    buffer,
+                })
+            }
+
+            /// Starts a single write now; await the result later.
+            pub fn start_write(&self, buffer: Vec<u8>) -> StartedWrite<'_> {
+                Started::new(WriteOperation {
+                    stream: &self.stream,
+                    buffer,
+                })
+            }
+
+            /// Waits until a read would return at once.
+            ///
+            /// # Errors
+            /// As `read`.
+            pub async fn readable(&self) -> io::Result<()> {
+                self.stream.readable().await
+            }
+
+            /// Waits until a write would return at once.
+            ///
+            /// # Errors
+            /// As `write`.
+            pub async fn writable(&self) -> io::Result<()> {
+                self.stream.io().writable().await
+            }
+
+            /// Ends one direction or both. Shutting down writing is how the peer gets to see the end.
+            ///
+            /// # Errors
+            /// If the connection is gone already.
+            pub fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
+                self.stream.shutdown(how)
+            }
+
+            /// The blocking forms, for closures: a [`std::io::Read`] and [`std::io::Write`].
+            pub fn blocking(&self) -> Blocking<'_, Self> {
+                Blocking::new(self)
+            }
+
+            /// Two halves that can go to different tasks. (Within one task `&stream` does it, too.)
+            pub fn into_split(self) -> (ReadHalf<Self>, WriteHalf<Self>) {
+                split::into_split(self)
+            }
+        }
+
+        impl split::Duplex for $type {
+            fn end_writing(&self) {
+                // A connection that is gone has no peer to tell.
+                let _ = self.shutdown(std::net::Shutdown::Write);
+            }
+        }
+
+        impl AsFd for $type {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.stream.io().as_fd()
+            }
+        }
+
+        impl AsyncRead for &$type {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                self.stream.poll_read(cx, buffer)
+            }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                self.stream.poll_read_vectored(cx, buffers)
+            }
+        }
+
+        impl AsyncWrite for &$type {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                self.stream.poll_write(cx, buffer)
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                self.stream.poll_write_vectored(cx, buffers)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(self.shutdown(std::net::Shutdown::Write))
+            }
+        }
+
+        impl AsyncRead for $type {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &*self).poll_read(cx, buffer)
+            }
+
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &*self).poll_read_vectored(cx, buffers)
+            }
+        }
+
+        impl AsyncWrite for $type {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &*self).poll_write(cx, buffer)
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &*self).poll_write_vectored(cx, buffers)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut &*self).poll_flush(cx)
+            }
+
+            fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut &*self).poll_close(cx)
+            }
+        }
+    };
+}
+
+pub(crate) use impl_stream;
