@@ -35,5 +35,5 @@ fn a_pooled_client_uses_its_connections_again_and_says_what_an_address_lacks() {
     stop.cancel();
     let served = served.get().unwrap().unwrap();
     // It may open one while another is on its way back into the pool.
-    assert!(served.accepted < 50, "{served:?}");
+    assert!(served.accepted < 100, "{served:?}");
 }

@@ -56,8 +56,8 @@ fn tokios_sockets_and_timers_work_in_tasks_that_stay_at_their_level() {
         Urgent,
         driver.run(async move {
             let mut stream = TcpStream::connect(address).await?;
-            write(&mut stream, b"through").await?;
             let start = Instant::now();
+            write(&mut stream, b"through").await?;
             let word = read(&mut stream).await?;
             assert!(start.elapsed() >= Duration::from_millis(1));
             io::Result::Ok(word)

@@ -56,8 +56,7 @@ fn run_times(runtime: &Runtime) -> Vec<Duration> {
     levels.iter().map(|level| level.total.running).collect()
 }
 
-/// The levels' shares of what ran from now on (a clock that is calibrated meanwhile may take a little back)
-/// until `enough` was run.
+/// The levels' shares of what ran from now on until `enough` was run.
 fn shares(runtime: &Runtime, enough: Duration) -> Vec<f64> {
     let before = run_times(runtime);
     let limit = Instant::now() + Duration::from_secs(60);
@@ -67,7 +66,7 @@ fn shares(runtime: &Runtime, enough: Duration) -> Vec<f64> {
         let ran: Vec<f64> = now
             .iter()
             .zip(&before)
-            .map(|(now, before)| now.as_secs_f64() - before.as_secs_f64())
+            .map(|(now, before)| (*now - *before).as_secs_f64())
             .collect();
         let total: f64 = ran.iter().sum();
         if total >= enough.as_secs_f64() {
@@ -213,15 +212,17 @@ fn a_level_that_uses_little_of_its_share_does_not_wait_for_the_rounds_of_others(
             for _ in 0..300 {
                 thread::sleep(Duration::from_micros(500));
                 let asked = turns.load(Relaxed);
-                runtime.spawn_at(Interactive, async {}).get().unwrap();
+                let its = turns.clone();
+                // One worker: nobody has a turn while the request looks.
+                let request = async move { its.load(Relaxed) };
+                let answered = runtime.spawn_at(Interactive, request).get().unwrap();
+                waited.push(answered - asked);
                 between.push(asked - served);
                 served = turns.load(Relaxed);
-                waited.push(served - asked);
             }
             // In rounds alone one request in each round of the others waits for most of it: 30 to 40 in all.
             // Now one or two meet another process.
-            between.sort_unstable();
-            let pause = between[between.len() / 2];
+            let pause = (between.iter().sum::<u64>() / between.len() as u64).max(1);
             let long = waited.iter().filter(|&&turns| turns > 4 * pause).count();
             if long < 15 {
                 stop.store(true, Relaxed);

@@ -1,25 +1,19 @@
 //! Fork-join: results, panics, nesting, borrowing, from anywhere.
 
+mod common;
+
+use common::{ends, fib, runtime};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
     },
 };
-use urgency::{Runtime, join, scope};
-
-fn fib(n: u64) -> u64 {
-    if n < 2 {
-        return n;
-    }
-    let (a, b) = join(|| fib(n - 1), || fib(n - 2));
-    a + b
-}
-
-fn runtime(workers: usize) -> Runtime {
-    Runtime::builder().workers(workers).build().unwrap()
-}
+use urgency::{join, scope};
 
 #[test]
 fn a_plain_thread_can_join() {
@@ -62,6 +56,36 @@ fn a_panic_of_either_side_reaches_the_caller_after_both_ended() {
         assert!((1..=2).contains(&ended.load(Relaxed)));
         assert_eq!(runtime.run(|| fib(10)), 55, "the runtime goes on");
     }
+}
+
+#[test]
+fn a_panic_of_the_left_side_waits_for_the_right_one_that_was_stolen() {
+    ends(|| {
+        let runtime = runtime(2);
+        let [began, panics, ended] = [(); 3].map(|()| AtomicBool::new(false));
+        let joined = runtime.run(|| {
+            let left = || {
+                while !began.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                panics.store(true, SeqCst);
+                panic!("on purpose")
+            };
+            let right = || {
+                began.store(true, SeqCst);
+                while !panics.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+                for _ in 0..100 {
+                    std::thread::yield_now();
+                }
+                ended.store(true, SeqCst);
+            };
+            let joined = catch_unwind(AssertUnwindSafe(|| join(left, right)));
+            (joined.is_err(), ended.load(SeqCst))
+        });
+        assert_eq!(joined, (true, true));
+    });
 }
 
 #[test]

@@ -217,6 +217,9 @@ fn a_forgotten_handle_harms_nobody() {
             }));
         }
         std::mem::forget(runtime.spawn(std::future::pending::<()>()));
+        while ran.load(SeqCst) < 100 {
+            std::thread::yield_now();
+        }
         let report = runtime.shutdown_within(Shutdown::Drain, Duration::from_millis(500));
         assert_eq!(
             (report.finished, report.cancelled, report.left),

@@ -209,9 +209,11 @@ fn random_load(seed: u64, workers: usize, how: Shutdown, within: Option<Duration
         Some(within) => runtime.shutdown_within(how, within),
         None => runtime.shutdown(how),
     };
-    // Chaos delays more than the grace for what is cancelled allows.
-    let in_time = within.is_none() || !cfg!(urgency_chaos);
-    assert!(report.left == 0 || !in_time, "seed {seed}: {report:?}");
+    // A closure whose thread has no processor may be late.
+    assert!(
+        report.left == 0 || within.is_some(),
+        "seed {seed}: {report:?}"
+    );
     assert!(report.spawned >= 900, "seed {seed}: {report:?}");
     assert!(report.panicked > 0, "seed {seed}: {report:?}");
     adds_up(report);

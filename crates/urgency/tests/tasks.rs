@@ -110,6 +110,9 @@ fn shutdown_accounts_for_every_task() {
                 .detach();
         }
     }
+    while done.load(Relaxed) < 900 {
+        std::thread::yield_now();
+    }
     let report = runtime.shutdown_within(Shutdown::Drain, Duration::from_millis(300));
     assert_eq!(report.spawned, 1000);
     assert_eq!(report.left, 0);
