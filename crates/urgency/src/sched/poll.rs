@@ -136,8 +136,20 @@ impl Shared {
         let Ok(driver) = self.driver() else {
             return Polled::NotNeeded;
         };
-        if self.pollers.fetch_add(1, Ordering::SeqCst) >= MOST_POLLERS {
+        // A notification wakes any one that is there. Where the embedder brought the threads, it may be meant for a
+        // certain one.
+        let most = if self.threads.are_brought() {
+            1
+        } else {
+            MOST_POLLERS
+        };
+        if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
             return self.leave_poller(Polled::NotNeeded);
+        }
+        chaos::delay();
+        if self.idle.any() && self.has_personal_for_spare(me) {
+            // Whoever left the job before this thread was counted here has notified nobody.
+            return self.leave_poller(Polled::Look);
         }
         me.set_urgent(true);
         let mut ready = Vec::new();
