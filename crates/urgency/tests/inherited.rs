@@ -267,7 +267,8 @@ fn a_value_that_a_later_one_of_the_same_local_hides_is_dropped() {
         assert_eq!(told.recv_blocking().unwrap(), Some(STEPS));
         runtime.shutdown(Shutdown::Drain);
         assert_eq!(ALIVE.load(SeqCst), 0);
-        assert!(MOST.load(SeqCst) <= 4, "{MOST:?} values at once");
+        // Some for each thread that lost its processor; without the drop there would be one for each step.
+        assert!(MOST.load(SeqCst) <= 100, "{MOST:?} values at once");
     });
 }
 
