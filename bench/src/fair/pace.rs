@@ -14,7 +14,6 @@
 use crate::harness::machine;
 use crate::harness::timing::serial_fib;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -84,18 +83,12 @@ fn probe(cpu: usize, ends: &AtomicBool) -> Vec<f64> {
     loop {
         // The first one fetches the code.
         black_box(serial_fib(black_box(PROBE / 2)));
-        let before = own_time();
+        let before = machine::thread_cpu_time();
         assert_eq!(serial_fib(black_box(PROBE)), 17_711, "wrong result");
-        times.push((own_time() - before).as_nanos() as f64);
+        times.push((machine::thread_cpu_time() - before).as_nanos() as f64);
         if ends.load(Relaxed) {
             return times;
         }
         thread::sleep(EVERY);
     }
-}
-
-/// The calling thread's processor time.
-fn own_time() -> Duration {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("threads have a clock");
-    Duration::from(time)
 }

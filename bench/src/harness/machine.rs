@@ -7,11 +7,12 @@
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeVal;
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::time::Duration;
 use thread_priority::unix::{
-    RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
-    thread_native_id,
+    NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
 };
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
 
@@ -27,6 +28,12 @@ fn usage(who: UsageWho) -> Duration {
 /// CPU time, user and system, that all threads of this process have used.
 pub fn cpu_time() -> Duration {
     usage(UsageWho::RUSAGE_SELF)
+}
+
+/// CPU time that the calling thread has used.
+pub fn thread_cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("threads have a clock");
+    Duration::from(time)
 }
 
 /// CPU time of all waited-for children and theirs.
@@ -111,6 +118,13 @@ pub fn enter_real_time_class() -> bool {
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
     let class = ThreadPriority::Crossplatform(priority);
     set_thread_priority_and_policy(thread_native_id(), class, policy).is_ok()
+}
+
+/// Makes the calling thread as nice as the kernel knows, which takes no privilege.
+pub fn become_nice() {
+    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
+    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy)
+        .expect("any thread may become nicer");
 }
 
 /// Binds the calling thread, and the threads that it starts from now on, to the first processor that it may use.

@@ -10,6 +10,9 @@
 //! - *mixed-loops*: sequential loops, one per processor, that never check in. (Tokio alone as tasks is left
 //!   out: such tasks would take all its workers for ever, and no request would be answered.)
 //!
+//! `tokio-rayon` is the usual pair, and `tokio-rayon-nice` the same with the pool's threads at niceness 19,
+//! which takes no privilege.
+//!
 //! `compute_share` is the rate of computing under load over the rate alone (before and after, in the same process).
 
 mod compute;
@@ -106,7 +109,13 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         run_ms: scale.pick(4000, 200),
         alone: Duration::from_millis(scale.pick(1500, 100)),
     };
-    let peers = &["tokio-rayon", "tokio-tasks", "tokio-blocking", "threads"];
+    let peers = &[
+        "tokio-rayon",
+        "tokio-rayon-nice",
+        "tokio-tasks",
+        "tokio-blocking",
+        "threads",
+    ];
     let forks = Experiment::new(
         "mixed",
         "interactive requests, 500/s open loop, beside endless fork-join compute, 2 workers",
@@ -116,6 +125,9 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     .contender("tokio-rayon", move || {
         tokio_rayon::run(config, Compute::Forks)
     })
+    .contender("tokio-rayon-nice", move || {
+        tokio_rayon::nice(config, Compute::Forks)
+    })
     .contender("tokio-tasks", move || tokio_alone::tasks(config))
     .contender("tokio-blocking", move || tokio_alone::blocking(config))
     .contender("threads", move || threads::run(config))
@@ -123,7 +135,12 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     .bar(Bar::times_at_most("ours", "p99_ns", 3.0, &["ours-idle"]))
     .bar(Bar::times_at_most("ours", "p99_ns", 1.0 / 3.0, peers))
     .bar(Bar::at_least("ours", "compute_share", 0.95));
-    let peers = &["tokio-rayon", "tokio-blocking", "threads"];
+    let peers = &[
+        "tokio-rayon",
+        "tokio-rayon-nice",
+        "tokio-blocking",
+        "threads",
+    ];
     let loops = Experiment::new(
         "mixed-loops",
         "the same beside sequential loops that never check in",
@@ -131,6 +148,9 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     .table("ours-idle", &COLUMNS)
     .contender("tokio-rayon", move || {
         tokio_rayon::run(config, Compute::Loops)
+    })
+    .contender("tokio-rayon-nice", move || {
+        tokio_rayon::nice(config, Compute::Loops)
     })
     .contender("tokio-blocking", move || tokio_alone::blocking(config))
     .contender("threads", move || threads::run(config))

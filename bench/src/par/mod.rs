@@ -94,11 +94,14 @@ impl Config {
                 let mut expected = input.clone();
                 expected.sort();
                 let expected = digest(&expected);
-                timing::repeat(5, &expected, || {
-                    let mut numbers = input.clone();
+                let sort = |mut numbers: Vec<u64>| {
                     L::sort(&mut numbers);
-                    digest(&numbers)
-                })
+                    numbers
+                };
+                let verify = |sorted: Vec<u64>| {
+                    assert_eq!(digest(&sorted), expected, "wrong result");
+                };
+                timing::repeat_on(5, || input.clone(), sort, verify)
             }
         }
     }

@@ -1,11 +1,10 @@
 //! The same futures, at two levels.
 
-use super::{Config, STREAMS, build, decode, fetch, sample, sentinel};
+use super::{Config, STREAMS, Streams, build, fetch, sample, sentinel};
 use crate::engines::{self, ours::Batch, ours::Urgent};
-use crate::harness::{Sample, timing::Latencies};
+use crate::harness::Sample;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 use urgency::{spawn_at, time::sleep, yield_now};
 
 /// One sample of the builders.
@@ -28,24 +27,17 @@ pub fn sst_build(config: Config) -> Sample {
 /// One sample of the streams: the fetches are urgent.
 pub fn io(config: Config) -> Sample {
     let runtime = engines::ours::runtime_with_levels(2);
-    let all = Arc::new(Mutex::new(Latencies::new()));
-    let start = Instant::now();
+    let all = Arc::new(Streams::start());
     let streams = (0..STREAMS).map(|_| {
         let all = all.clone();
-        runtime.spawn_at(Batch, async move {
-            for _ in 0..config.rounds {
-                let late = spawn_at(Urgent, fetch(sleep)).await;
-                decode(late.expect("nothing is cancelled"), &all);
-            }
-        })
+        let fetched = || {
+            let fetch = spawn_at(Urgent, fetch(sleep));
+            async { fetch.await.expect("nothing is cancelled") }
+        };
+        runtime.spawn_at(Batch, async move { all.stream(config, fetched).await })
     });
     for stream in streams.collect::<Vec<_>>() {
         stream.get().expect("nothing is cancelled");
     }
-    let time = start.elapsed().as_nanos() as f64;
-    let sample = {
-        let all = all.lock().expect("nobody panics");
-        sample(&all, u64::from(config.rounds) * STREAMS as u64).with("time_ns", time)
-    };
-    engines::ours::with_stats(sample, &runtime)
+    engines::ours::with_stats(all.sample(config), &runtime)
 }

@@ -1,11 +1,10 @@
 //! One runtime for everything, as the users had it.
 
-use super::{Config, STREAMS, build, decode, fetch, sample, sentinel};
+use super::{Config, STREAMS, Streams, build, fetch, sample, sentinel};
 use crate::engines;
-use crate::harness::{Sample, timing::Latencies};
+use crate::harness::Sample;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 use tokio::{task::yield_now, time::sleep};
 
 /// One sample of the builders.
@@ -27,21 +26,13 @@ pub fn sst_build(config: Config) -> Sample {
 /// One sample of the streams.
 pub fn io(config: Config) -> Sample {
     let runtime = engines::tokio::runtime(2);
-    let all = Arc::new(Mutex::new(Latencies::new()));
-    let start = Instant::now();
+    let all = Arc::new(Streams::start());
     let streams = (0..STREAMS).map(|_| {
         let all = all.clone();
-        runtime.spawn(async move {
-            for _ in 0..config.rounds {
-                let late = fetch(sleep).await;
-                decode(late, &all);
-            }
-        })
+        runtime.spawn(async move { all.stream(config, || fetch(sleep)).await })
     });
     for stream in streams.collect::<Vec<_>>() {
         runtime.block_on(stream).expect("no task panics");
     }
-    let time = start.elapsed().as_nanos() as f64;
-    let all = all.lock().expect("nobody panics");
-    sample(&all, u64::from(config.rounds) * STREAMS as u64).with("time_ns", time)
+    all.sample(config)
 }

@@ -1,6 +1,6 @@
-//! What it costs to be called rarely: 1000 small parallel calls (two branches of 20 us), one each
-//! millisecond, in CPU time of the whole process. 40 ms of it are the work itself; the rest is waking up,
-//! looking for work and going back to sleep.
+//! What it costs to be called rarely: 1000 small parallel calls (two branches of about 20 us), one each
+//! millisecond, in CPU time of the whole process. About 40 ms of it are the work itself, the same amount for
+//! all; the rest is waking up, looking for work and going back to sleep.
 //!
 //! *tick-inside*: the loop runs on a worker and sleeps there. *tick-outside*: a plain thread calls in each
 //! time, as a game's or an audio program's main loop would.
@@ -27,7 +27,7 @@ impl Config {
     pub fn measure<J: Join>(&self, engine: &J, call: impl Fn(&(dyn Fn() + Sync))) -> Sample {
         let done = AtomicU32::new(0);
         let branch = || {
-            timing::spin(Duration::from_micros(20));
+            timing::compute(2);
             done.fetch_add(1, Ordering::Relaxed);
         };
         let both = || engine.join(branch, branch);

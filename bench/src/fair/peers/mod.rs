@@ -67,8 +67,8 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
         workers,
     };
     let peers: &[&str] = match go::is_installed() {
-        true => &["rayon", "tokio", "tokio-rayon", "go"],
-        false => &["rayon", "tokio", "tokio-rayon"],
+        true => &["rayon", "threads-rayon", "tokio", "tokio-rayon", "go"],
+        false => &["rayon", "threads-rayon", "tokio", "tokio-rayon"],
     };
     let experiment = Experiment::new(
         format!("fair-peers-{workers}"),
