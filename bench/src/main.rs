@@ -7,8 +7,9 @@
 //! How one run goes:
 //!
 //! 1. For each experiment that the filter admits, `--rounds` rounds are run. In each round every contender
-//!    gives one sample, in an order shuffled afresh, so that slow drifts of the machine (clocks of a virtual
-//!    machine, neighbours) hit all contenders alike.
+//!    gives one sample, so that slow drifts of the machine (clocks of a virtual machine, neighbours) hit all
+//!    contenders alike. The order is drawn once, and reversed in each second round: neither of two contenders
+//!    comes first more often than the other by more than one round.
 //! 2. A sample is a fresh child process, `urgency-bench --one <experiment>/<contender>`, that prints one line
 //!    of JSON. No pool of a peer that idles, spins or keeps memory can disturb another, and no runtime has to
 //!    be restartable.

@@ -3,8 +3,9 @@
 //!
 //! Left, Figure 8: the kernel's normalised time, its stretch times its share, by criterion; 1 is perfectly
 //! fair. Right, Figure 9: the mean response of the echo, on a logarithmic scale. The stretch is in probes of
-//! the machine's pace, as in the bars.
+//! the machine's pace and paired by round, as in the bars.
 
+use super::timing;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
@@ -43,7 +44,7 @@ pub fn draw_all(experiments: &[Value], directory: &Path) -> Result<Vec<PathBuf>,
             .split('-')
             .collect();
         if let ["fair", kernel, workers] = words[..] {
-            let points = points(kernel, &experiment["medians"]);
+            let points = points(kernel, experiment);
             by_workers
                 .entry(workers.to_owned())
                 .or_default()
@@ -59,16 +60,16 @@ pub fn draw_all(experiments: &[Value], directory: &Path) -> Result<Vec<PathBuf>,
     Ok(written)
 }
 
-fn points(kernel: &str, medians: &Value) -> Vec<Point> {
-    let median = |criterion: &str, metric: &str| medians[criterion][metric]["median"].as_f64();
+fn points(kernel: &str, experiment: &Value) -> Vec<Point> {
+    let medians = &experiment["medians"];
     let point = |criterion: &String| {
         let share: f64 = criterion.rsplit('-').next()?.parse().ok()?;
-        let stretch = median(criterion, "time_probes")? / median(BASE, "time_probes")?;
+        let response = medians[criterion]["mean_ns"]["median"].as_f64()?;
         Some(Point {
             kernel: kernel.to_owned(),
             criterion: criterion.clone(),
-            normalised: stretch * share / 100.0,
-            response_ms: median(criterion, "mean_ns")? / 1e6,
+            normalised: stretch(&experiment["samples"], criterion)? * share / 100.0,
+            response_ms: response / 1e6,
         })
     };
     let criteria = medians.as_object().into_iter().flat_map(|all| all.keys());
@@ -76,6 +77,20 @@ fn points(kernel: &str, medians: &Value) -> Vec<Point> {
         .filter(|name| *name != BASE)
         .filter_map(point)
         .collect()
+}
+
+/// The kernel's time under a criterion over that with all of the machine, each of the same round: the median.
+fn stretch(samples: &Value, criterion: &str) -> Option<f64> {
+    let times = |contender| {
+        let samples = samples.as_array().into_iter().flatten();
+        let of = samples.filter(move |sample| sample["contender"] == contender);
+        of.filter_map(|s| Some((s["round"].as_u64()?, s["metrics"]["time_probes"].as_f64()?)))
+    };
+    let alone: BTreeMap<u64, f64> = times(BASE).collect();
+    let mut ratios: Vec<f64> = times(criterion)
+        .filter_map(|(round, time)| Some(time / alone.get(&round)?))
+        .collect();
+    (!ratios.is_empty()).then(|| timing::median(&mut ratios))
 }
 
 fn draw(workers: &str, points: &[Point]) -> Result<String, Box<dyn Error>> {
@@ -194,9 +209,18 @@ mod tests {
 
     #[test]
     fn a_criterion_that_is_kept_exactly_is_drawn_at_one() {
-        let of = |probes: f64| json!({ "time_probes": { "median": probes }, "mean_ns": { "median": 2e5 } });
-        let medians = json!({ "0-0-100": of(100.0), "50-25-25": of(400.0), "5-45-50": of(300.0) });
-        let points = points("fib", &medians);
+        // The second round was twice as slow for all, and one criterion has no sample of it.
+        let sample = |round: u32, contender: &str, probes: f64| json!({ "round": round, "contender": contender, "metrics": { "time_probes": probes } });
+        let samples = [
+            sample(0, BASE, 100.0),
+            sample(0, "50-25-25", 400.0),
+            sample(0, "5-45-50", 300.0),
+            sample(1, BASE, 200.0),
+            sample(1, "50-25-25", 800.0),
+        ];
+        let median = || json!({ "mean_ns": { "median": 2e5 } });
+        let medians = json!({ BASE: median(), "50-25-25": median(), "5-45-50": median() });
+        let points = points("fib", &json!({ "medians": medians, "samples": samples }));
         let drawn: Vec<_> = points
             .iter()
             .map(|p| (p.criterion.as_str(), p.normalised, p.response_ms))

@@ -44,18 +44,13 @@ pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
     if let Some(one) = &options.one {
         return child::run_here(&experiments, one);
     }
-    let names: Vec<_> = experiments.iter().map(|e| e.name().to_owned()).collect();
-    let chosen: Vec<_> = experiments
-        .into_iter()
-        .filter(|e| options.admits(e.name(), &names))
-        .collect();
-    if chosen.is_empty() {
-        eprintln!(
-            "urgency-bench: no experiment matches {:?}; `--list` names them all",
-            options.filter
-        );
-        return ExitCode::from(2);
-    }
+    let chosen = match options.choose(experiments) {
+        Ok(chosen) => chosen,
+        Err(reason) => {
+            eprintln!("urgency-bench: {reason}");
+            return ExitCode::from(2);
+        }
+    };
     if options.list {
         table::list(&chosen);
         return ExitCode::SUCCESS;

@@ -1,8 +1,10 @@
-//! The command line.
+//! The command line. What nothing would be measured for is refused: a misspelt word must not make `--check`
+//! succeed.
 
-use super::Scale;
+use super::{Experiment, Scale};
 use clap::Parser;
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Measures Urgency beside its peers. Contenders run interleaved, each sample in a fresh process; raw samples
 /// are kept as JSON.
@@ -42,11 +44,11 @@ pub struct Options {
 
     /// Repeat a sample (up to 3 times) if other processes used more than this share of the machine meanwhile
     /// (0.05 = 5 %).
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
     pub quiet: Option<f64>,
 
-    /// Seed of the order in which contenders run.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of the order in which contenders run (the time if none is given; the raw samples name it).
+    #[arg(long, default_value_t = now(), hide_default_value = true)]
     pub seed: u64,
 
     /// Take one sample in this process and print it as JSON.
@@ -73,14 +75,33 @@ impl Options {
         }
     }
 
-    /// Whether the filter admits this experiment, one of `all`: a word that is a whole name means that
-    /// experiment only, others match parts of names.
-    pub fn admits(&self, name: &str, all: &[String]) -> bool {
-        let matches = |word: &String| match all.contains(word) {
-            true => name == word,
-            false => name.contains(word),
+    /// The experiments of `all` that the filter admits; or which word admits nothing, be it of the filter or
+    /// of `--only`.
+    pub fn choose(&self, all: Vec<Experiment>) -> Result<Vec<Experiment>, String> {
+        let names: Vec<_> = all.iter().map(|e| e.name().to_owned()).collect();
+        for word in &self.filter {
+            if !names.iter().any(|name| admits(word, name, &names)) {
+                return Err(format!(
+                    "no experiment matches {word:?}; `--list` names them all"
+                ));
+            }
+        }
+        let admitted = |e: &Experiment| {
+            let mut words = self.filter.iter();
+            self.filter.is_empty() || words.any(|word| admits(word, e.name(), &names))
         };
-        self.filter.is_empty() || self.filter.iter().any(matches)
+        let chosen: Vec<_> = all.into_iter().filter(admitted).collect();
+        let unknown = |only: &&String| {
+            let mut contenders = chosen.iter().flat_map(Experiment::contenders);
+            !contenders.any(|contender| contender.name == **only)
+        };
+        match self.only.iter().find(unknown) {
+            Some(only) => Err(format!(
+                "--only {only:?}: none of the {} experiments has this contender; `--list` names them",
+                chosen.len()
+            )),
+            None => Ok(chosen),
+        }
     }
 
     /// Whether `--only` admits this contender.
@@ -91,5 +112,76 @@ impl Options {
     /// Bars are about the full sizes only.
     pub fn judges_bars(&self) -> bool {
         !self.quick
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(1, |since| since.as_secs())
+}
+
+/// Whether a word of the filter admits the experiment `name`, one of `all`: a word that is a whole name means
+/// that experiment only, others match parts of names.
+fn admits(word: &String, name: &str, all: &[String]) -> bool {
+    match all.contains(word) {
+        true => name == word,
+        false => name.contains(word),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok();
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "it should be a share from 0 to 1 (0.05 = 5 %)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Sample;
+
+    fn parse(arguments: &[&str]) -> Result<Options, clap::Error> {
+        Options::try_parse_from([&["urgency-bench"], arguments].concat())
+    }
+
+    fn chosen(arguments: &[&str]) -> Result<Vec<String>, String> {
+        let experiment = |name: &str, contender| {
+            Experiment::new(name, "about").contender(contender, Sample::new)
+        };
+        let all = vec![
+            experiment("fib", "rayon"),
+            experiment("fib-2", "chili"),
+            experiment("sum", "ours"),
+        ];
+        let chosen = parse(arguments).unwrap().choose(all)?;
+        Ok(chosen.iter().map(|e| e.name().to_owned()).collect())
+    }
+
+    #[test]
+    fn a_word_of_the_filter_that_admits_nothing_is_refused() {
+        assert_eq!(chosen(&["fib", "sum"]).unwrap(), ["fib", "sum"]);
+        assert_eq!(chosen(&["fi"]).unwrap(), ["fib", "fib-2"]);
+        let refused = chosen(&["fib", "sumx"]).unwrap_err();
+        assert!(refused.contains("\"sumx\""), "{refused}");
+    }
+
+    #[test]
+    fn a_contender_that_no_chosen_experiment_has_is_refused() {
+        assert_eq!(chosen(&["--only", "rayon,ours"]).unwrap().len(), 3);
+        for only in [["--only", "rayom", "fib"], ["--only", "rayon,ours", "fib"]] {
+            let refused = chosen(&only).unwrap_err();
+            assert!(refused.contains("--only"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_share_above_one_is_refused() {
+        assert_eq!(parse(&["--quiet", "0.05"]).unwrap().quiet, Some(0.05));
+        for wrong in ["5", "-0.1", "NaN", "x"] {
+            let refused = parse(&[&format!("--quiet={wrong}")]).unwrap_err();
+            assert_eq!(refused.exit_code(), 2, "{wrong}");
+        }
     }
 }

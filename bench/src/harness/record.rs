@@ -26,6 +26,7 @@ impl Record {
             "started_unix_s": now,
             "arguments": std::env::args().skip(1).collect::<Vec<_>>(),
             "rounds": options.rounds,
+            "seed": options.seed,
             "quick": options.quick,
             "processors": machine::processors(),
             "processor": first_line_with("/proc/cpuinfo", "model name"),
@@ -59,6 +60,7 @@ impl Record {
             "name": experiment.name(),
             "about": experiment.about(),
             "medians": summary.spreads,
+            "paired_ratios": { "to": experiment.reference(), "of": summary.ratios },
             "bars": summary.judged,
             "samples": samples,
         }));

@@ -1,8 +1,16 @@
-//! Interleaving: in each round every contender gives one sample, in a freshly shuffled order.
+//! Interleaving: in each round every contender gives one sample.
+//!
+//! The order is drawn once per experiment (from `--seed`, which is the time unless it is given, and the
+//! experiment's name). Each second round has the order of the one before it reversed, so of two contenders
+//! each comes first as often as the other; and each pair of rounds begins one place further on, so that in
+//! twice as many rounds as there are contenders each is at each place twice. Rejected: to draw anew in each
+//! round. Few rounds of two contenders then often have the same order three times, and the median of their
+//! ratios is that of one order.
 
 use super::child::{self, Taken};
 use super::options::Options;
 use super::{Experiment, Sample};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
@@ -26,11 +34,12 @@ pub fn run(experiment: &Experiment, options: &Options) -> Vec<Row> {
         .map(|contender| contender.name)
         .filter(|name| options.admits_contender(name))
         .collect();
-    let mut random = fastrand::Rng::with_seed(options.seed);
+    let mut seed = DefaultHasher::new();
+    (options.seed, experiment.name()).hash(&mut seed);
+    fastrand::Rng::with_seed(seed.finish()).shuffle(&mut order);
     let mut rows = Vec::new();
     for round in 0..options.rounds {
-        random.shuffle(&mut order);
-        for &contender in &order {
+        for contender in in_round(round, &order) {
             progress(experiment.name(), round, options.rounds, contender);
             let Taken { outcome, foreign } = take(experiment.name(), contender, options);
             rows.push(Row {
@@ -43,6 +52,19 @@ pub fn run(experiment: &Experiment, options: &Options) -> Vec<Row> {
     }
     clear_progress();
     rows
+}
+
+/// The contenders in the order of a round.
+fn in_round(round: u32, order: &[&'static str]) -> Vec<&'static str> {
+    let mut order = order.to_vec();
+    if !order.is_empty() {
+        let first = round as usize / 2 % order.len();
+        order.rotate_left(first);
+    }
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
 }
 
 fn take(experiment: &str, contender: &str, options: &Options) -> Taken {
@@ -77,5 +99,43 @@ fn clear_progress() {
     let mut err = std::io::stderr();
     if err.is_terminal() {
         let _ = write!(err, "\r\x1b[K");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_round;
+
+    const ALL: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+    fn place(round: u32, name: &str) -> usize {
+        let order = in_round(round, &ALL);
+        let place = order.iter().position(|other| *other == name);
+        place.expect("every contender is in every round")
+    }
+
+    #[test]
+    fn of_two_contenders_each_is_first_in_one_of_two_rounds() {
+        let pairs = || ALL.iter().flat_map(|a| ALL.iter().map(move |b| (a, b)));
+        for (a, b) in pairs().filter(|(a, b)| a != b) {
+            for round in (0..20).step_by(2) {
+                let first = |round| place(round, a) < place(round, b);
+                assert_ne!(first(round), first(round + 1), "{round} {a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_contender_is_at_each_place_as_often_as_at_any_other() {
+        for name in ALL {
+            let mut times = [0; 5];
+            (0..10).for_each(|round| times[place(round, name)] += 1);
+            assert_eq!(times, [2; 5], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_round_of_no_contenders_is_empty() {
+        assert!(in_round(3, &[]).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 //! Ratios are paired: ours over the peer of the same round, then the median. A drift of the machine between
 //! rounds cancels; the ratio of two medians would keep it.
 
-use super::experiment::{Bar, Limit};
+use super::experiment::{Bar, Contender, Limit};
 use super::rounds::Row;
 use super::{Experiment, timing};
 use serde::Serialize;
@@ -46,6 +46,8 @@ pub struct Judged {
 pub struct Summary {
     /// Spreads by contender and metric.
     pub spreads: BTreeMap<&'static str, BTreeMap<&'static str, Spread>>,
+    /// Of the headline metric by contender: the paired ratio to the contender to which ratios refer.
+    pub ratios: BTreeMap<&'static str, f64>,
     /// Bars.
     pub judged: Vec<Judged>,
     /// Reasons of failed samples by contender.
@@ -68,6 +70,12 @@ impl Summary {
                 spreads.insert(contender.name, metrics);
             }
         }
+        let headline = experiment.columns().first();
+        let ratio = |contender: &Contender| {
+            let ratio = paired_ratio(rows, headline?, contender.name, experiment.reference())?;
+            Some((contender.name, ratio))
+        };
+        let ratios = experiment.contenders().iter().filter_map(ratio).collect();
         let failed = rows
             .iter()
             .filter_map(|row| Some((row.contender, row.outcome.as_ref().err()?.clone())))
@@ -80,6 +88,7 @@ impl Summary {
             .collect();
         Summary {
             spreads,
+            ratios,
             judged,
             failed,
             foreign: if foreign.is_empty() {
@@ -99,7 +108,7 @@ impl Summary {
 }
 
 /// Median over the rounds of `of` divided by `by`, where both have a sample of the round.
-pub fn paired_ratio(rows: &[Row], metric: &str, of: &str, by: &str) -> Option<f64> {
+fn paired_ratio(rows: &[Row], metric: &str, of: &str, by: &str) -> Option<f64> {
     let by: BTreeMap<u32, f64> = values(rows, by, metric).into_iter().collect();
     let mut ratios: Vec<f64> = values(rows, of, metric)
         .into_iter()

@@ -94,8 +94,7 @@ fn line(
         )
     };
     cells.push(own.map_or("-".to_owned(), range));
-    let reference = summary.spreads.get(experiment.reference());
-    let ratio = reference.and_then(|r| Some(own?.median / r.get(headline)?.median));
+    let ratio = summary.ratios.get(contender);
     cells.push(ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
     Some(cells)
 }
@@ -165,7 +164,33 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quantity;
+    use super::super::rounds::Row;
+    use super::super::{Experiment, Sample};
+    use super::{Summary, line, quantity};
+
+    #[test]
+    fn the_printed_ratio_is_the_paired_one() {
+        let experiment = Experiment::new("name", "about")
+            .table("rayon", &["time_ns"])
+            .contender("ours", Sample::new)
+            .contender("rayon", Sample::new);
+        let samples = [
+            (0, "ours", 10.0),
+            (0, "rayon", 20.0),
+            (1, "ours", 100.0),
+            (1, "rayon", 200.0),
+            (2, "ours", 90.0),
+        ];
+        let rows = samples.map(|(round, contender, time)| Row {
+            round,
+            contender,
+            outcome: Ok(Sample::new().with("time_ns", time)),
+            foreign: 0.0,
+        });
+        let summary = Summary::of(&experiment, &rows);
+        let printed = line(&experiment, &summary, "ours").unwrap();
+        assert_eq!(printed.last().unwrap(), "0.50");
+    }
 
     #[test]
     fn the_metrics_name_decides_the_unit() {
