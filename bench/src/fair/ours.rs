@@ -164,15 +164,25 @@ pub fn beside_echo(scale: Scale, which: Which, workers: usize, fair: bool) -> Sa
     end(sample, runtime)
 }
 
-/// Two levels that compute without end below the echo. `most_off_share` is how far the worst level is off:
-/// the middle one also gets what the high one leaves.
+/// How far the level is off that is off most. The high one may leave some of its share, which is due to the
+/// middle one then; more than its share is too much.
+fn most_off(due: [f64; 3], ran: [f64; 3]) -> f64 {
+    let high_off = (ran[0] - due[0]).max(0.0);
+    let left = (due[0] - ran[0]).max(0.0);
+    let middle_off = (ran[1] - (due[1] + left)).abs();
+    let low_off = (ran[2] - due[2]).abs();
+    high_off.max(middle_off).max(low_off)
+}
+
+/// Two levels that compute without end below the echo, and how far they are off their shares.
 pub fn shares(scale: Scale, workers: usize, shares: [f64; 3]) -> Sample {
     let length = Duration::from_millis(scale.pick(60_000, 300));
     let runtime = runtime(workers, Some(shares));
-    let (sample, [high, middle, low]) = beside(&runtime, length);
-    let due_middle = shares[1] + (shares[0] - high);
-    let off = (middle - due_middle).abs().max((low - shares[2]).abs());
-    end(sample.with("most_off_share", off), runtime)
+    let (sample, ran) = beside(&runtime, length);
+    end(
+        sample.with("most_off_share", most_off(shares, ran)),
+        runtime,
+    )
 }
 
 /// What a schedule between levels gives the same three: prompt, adaptive with I-Cilk's parameters over a pool, or fair.
@@ -211,4 +221,32 @@ fn beside(runtime: &Runtime, length: Duration) -> (Sample, [f64; 3]) {
     std::thread::sleep(length);
     let measured = shares_since(runtime, before);
     (with_shares(echo.end(), measured), measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::most_off;
+
+    const DUE: [f64; 3] = [0.2, 0.5, 0.3];
+
+    fn assert_off(ran: [f64; 3], off: f64) {
+        let measured = most_off(DUE, ran);
+        assert!(
+            (measured - off).abs() < 1e-9,
+            "{measured} instead of {off} for {ran:?}"
+        );
+    }
+
+    #[test]
+    fn the_middle_level_gets_what_the_high_one_leaves() {
+        assert_off(DUE, 0.0);
+        assert_off([0.05, 0.65, 0.3], 0.0);
+        assert_off([0.0, 0.6, 0.4], 0.1);
+    }
+
+    #[test]
+    fn a_level_is_off_though_another_one_has_exactly_its_share() {
+        assert_off([0.7, 0.0, 0.3], 0.5);
+        assert_off([0.3, 0.4, 0.3], 0.1);
+    }
 }
