@@ -1,9 +1,9 @@
 //! One sample in a fresh process.
 //!
-//! The parent starts `urgency-bench --one <experiment>/<contender>`, lets it inherit standard error only on
-//! failure, and reads one line of JSON from its standard output. Three things are failures: a status other
-//! than 0 (a panic in the child: wrong result, missing descriptor, ...), no sample on its output, and more
-//! than the time limit. A child that overruns is ended by its process id and waited for.
+//! The parent starts `urgency-bench --one <experiment>/<contender>` and reads one line of JSON from its
+//! standard output. Three things are failures: a status other than 0 (a panic in the child: wrong result,
+//! missing descriptor, ...), whose reason is the last three lines of its standard error, no sample on its
+//! output, and more than the time limit. A child that overruns is ended by its process id and waited for.
 //!
 //! The parent also computes the *foreign share*: CPU time that others used on the machine while the sample
 //! ran (everything in `/proc/stat`, stolen time included, less the child's own), as a share of all

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 /// The argument of fib at each leaf.
 pub const N: u32 = 30;
-/// From this argument down fib is serial.
+/// Below this argument fib is serial.
 pub const BASE: u32 = 25;
 const MODULUS: u64 = 1_000_000_000;
 const FIB_30: u64 = 832_040;

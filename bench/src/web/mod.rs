@@ -1,7 +1,9 @@
 //! HTTP at 64 connections: hyper's "hello", and a JSON route of axum; alone, and beside endless fork-join compute.
 //!
-//! The programs are the same line for line but for the runtime: the same hyper builder with the same service,
-//! the same axum router. axum is served by `axum::serve` on Tokio and by `urgency_web::serve` on ours.
+//! The programs are the same but for the runtime: the same hyper builder with the same service, the same axum
+//! router. axum is served as shipped, by `axum::serve` on Tokio and by `urgency_web::serve` on ours, which
+//! sets TCP_NODELAY, as `axum::serve` does not. No delay follows from that here: each answer is one write, and
+//! the client has nothing under way that the kernel could wait for.
 //! *Beside* means the compute of `mixed`: on ours at a lower level of the same runtime, on Tokio in a rayon
 //! pool of two threads, as one does.
 //!
