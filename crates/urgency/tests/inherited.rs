@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, runtime};
+use common::{ends, runtime, stolen};
 use std::{
     future::pending,
     pin::pin,
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    Shutdown, WaitErrorKind,
+    Shutdown, WaitErrorKind, block_on,
     life::{Local, deadline, with_deadline},
     sync::oneshot,
     yield_now,
@@ -84,6 +84,13 @@ fn what_has_not_begun_when_its_deadline_has_passed_never_runs() {
 }
 
 #[test]
+fn code_that_goes_on_past_its_deadline_can_read_files() {
+    let read = || urgency::fs::read("Cargo.toml");
+    let in_closure = with_deadline(Instant::now(), async { block_on(read()) });
+    assert!(block_on(in_closure).unwrap().is_ok());
+}
+
+#[test]
 fn a_task_with_a_deadline_that_runs_while_its_runtime_is_shut_down_does_not_panic() {
     ends(|| {
         let runtime = runtime(1);
@@ -140,21 +147,6 @@ fn a_local_is_inherited_hidden_by_an_inner_one_and_gone_outside() {
         );
         assert_eq!(NAME.get(), None);
     });
-}
-
-/// Runs `f` on a second worker, while the calling code waits for that in a job of a `join`.
-fn stolen<R: Send>(f: impl FnOnce() -> R + Send) -> R {
-    let started = AtomicBool::new(false);
-    let wait = || {
-        while !started.load(SeqCst) {
-            std::hint::spin_loop();
-        }
-    };
-    let f = || {
-        started.store(true, SeqCst);
-        f()
-    };
-    urgency::join(wait, f).1
 }
 
 #[test]

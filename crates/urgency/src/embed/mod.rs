@@ -25,7 +25,7 @@ use crate::{
     fork::join_told as join_told_on,
     life::{inherited, inheriting},
     runtime::rank_on,
-    sched::{StolenJob, find::on_steal, run, shared::Shared, stack::Stack},
+    sched::{Origin, StolenJob, find::on_steal, run, shared::Shared, stack::Stack},
 };
 use std::{
     any::Any,
@@ -261,7 +261,10 @@ impl Host {
             job,
             level: self.level,
             personal,
-            inherited: inherited(),
+            origin: Origin {
+                inherited: inherited(),
+                waits_as: self.level,
+            },
         }
     }
 

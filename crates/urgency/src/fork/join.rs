@@ -17,7 +17,7 @@ use super::{
 use crate::{
     os::clock,
     sched::{
-        StolenJob,
+        Origin, StolenJob,
         attention::SHARE,
         run::{self, check},
         stack::Stack,
@@ -266,14 +266,17 @@ where
     let admit = || !latch.is_done();
     let raise = turns > TURNS_BEFORE_RAISE;
     match thief.steal(raise, admit) {
-        (Stolen::Job(job, _), inherited) => {
+        (Stolen::Job(job, _), origin) => {
             let worker = me.worker();
             worker.at(me.level()).leaps.add(1);
             Some(StolenJob {
                 job,
                 level: me.level(),
                 personal: false,
-                inherited,
+                origin: Origin {
+                    waits_as: me.waits_as(),
+                    ..origin
+                },
             })
         }
         (Stolen::OnlyPrivate, _) => {

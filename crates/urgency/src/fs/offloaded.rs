@@ -6,11 +6,15 @@
 //! What it waits for is a device, so anybody may wait for it: that is no priority inversion. It becomes as
 //! urgent as whoever waits.
 //!
+//! It is no piece of work with a deadline of its own: code that has begun and goes on past its deadline finds the
+//! system as it is.
+//!
 //! To start one is no scheduling point: a file starts its operations half way between two states, and a
 //! standard stream with its lock held. A stack that was abandoned there would keep it from urgent work.
 
 use crate::{
     Handle,
+    life::without_deadline,
     runtime::{current, level_on, spawn_fn_on},
 };
 use std::{
@@ -33,7 +37,8 @@ impl<T: Send + 'static> Offloaded<T> {
     pub(crate) fn new(operation: impl FnOnce() -> io::Result<T> + Send + 'static) -> Self {
         let shared = current();
         let operation = move || crate::blocking(operation);
-        Offloaded(spawn_fn_on(&shared, level_on(&shared), operation))
+        let spawn = || spawn_fn_on(&shared, level_on(&shared), operation);
+        Offloaded(without_deadline(spawn))
     }
 }
 

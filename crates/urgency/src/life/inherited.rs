@@ -87,6 +87,18 @@ fn run_inside<R>(what: Option<Arc<Inherited>>, f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Runs `f` as code that has what the calling code has, but for a deadline.
+pub(crate) fn without_deadline<R>(f: impl FnOnce() -> R) -> R {
+    match inherited().filter(|here| here.deadline.is_some()) {
+        None => f(),
+        Some(here) => {
+            let mut here = Inherited::clone(&here);
+            here.deadline = None;
+            run_inside(Some(Arc::new(here)), f)
+        }
+    }
+}
+
 fn replace(what: Option<Arc<Inherited>>) -> Option<Arc<Inherited>> {
     ANY.set(what.is_some());
     HERE.try_with(|here| here.replace(what)).ok().flatten()

@@ -40,4 +40,4 @@ pub use token::{CancelGuard, CancelToken, Cancelled};
 
 pub(crate) use admission::Capacities;
 pub(crate) use frames::Frames;
-pub(crate) use inherited::{Inherited, inherited, inheriting, run_as};
+pub(crate) use inherited::{Inherited, inherited, inheriting, run_as, without_deadline};

@@ -6,7 +6,11 @@ use crate::{
     io::driver::Driver,
     level::WrongOrder,
     record,
-    sched::{here, run, shared::Shared, stack::Stack},
+    sched::{
+        here, run,
+        shared::Shared,
+        stack::{FOR_ANYTHING, Stack},
+    },
     task::{self, Handle, TaskRef, WaitError, WaitErrorKind},
 };
 use std::{
@@ -15,7 +19,7 @@ use std::{
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
 };
 
 /// The runtime of the calling thread, else the global one.
@@ -131,17 +135,17 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
         return f(me);
     }
     let shared = current();
-    // Inside of a blocking call the level is that of the code around it, unless that came from outside and has none.
-    let around = Stack::with_own(|aside| {
-        let leveled = |aside: &&Stack| !is_outside(aside) && ptr::eq(aside.runtime(), &*shared);
-        aside.filter(leveled).map(Stack::level)
+    // Inside of a blocking call the levels are those of the code around it.
+    let (level, waits_as) = Stack::with_own(|aside| {
+        let aside = aside.filter(|aside| ptr::eq(aside.runtime(), &*shared));
+        (aside.map(Stack::level), aside.map(Stack::waits_as))
     });
-    as_guest_of(&shared, around, f)
-}
-
-/// Whether the code on this stack came from a plain thread, and named no level.
-fn is_outside(me: &Stack) -> bool {
-    me.task().is_none() && me.outside.load(Ordering::Relaxed)
+    as_guest_of(&shared, level, |me| {
+        waits_as
+            .into_iter()
+            .for_each(|level| me.set_waits_as(level));
+        f(me)
+    })
 }
 
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
@@ -248,26 +252,26 @@ pub(crate) fn boost(task: &TaskRef) {
 /// May the calling code wait for `awaited`? A plain thread may wait for anything, and who is of another runtime, too.
 ///
 /// Code has two levels: that at which it was created, and that to which it was raised. Either will do, on either side.
-/// What the awaited task only inherits does not count: it may be over before the wait.
+/// What the awaited task only inherits does not count: it may be over before the wait. A stolen job has the levels of
+/// the code that forked it; which task that is part of is not known to its thief.
 pub(crate) fn may_wait(awaited: &TaskRef) -> Result<(), WaitError> {
     Stack::with_current(|me| {
         let Some(me) = me.filter(|me| awaited.is_of(me.runtime())) else {
             return Ok(());
         };
-        let (itself, base) = run::with_current_task(|task| {
-            task.map_or((false, me.level()), |task| {
-                (task.id() == awaited.id(), task.base_level())
-            })
-        });
-        if itself {
+        if run::with_current_task(|task| task.is_some_and(|task| task.id() == awaited.id())) {
             return Err(WaitError::new(WaitErrorKind::WaitsForItself));
+        }
+        let base = me.waits_as();
+        if base == FOR_ANYTHING {
+            return Ok(());
         }
         let levels = &me.runtime().levels;
         let own = awaited.own_level();
         let may_wait =
             |waiter| levels.may_wait(waiter, awaited.base_level()) || levels.may_wait(waiter, own);
         let raised_enough = || awaited.is_boosted() && own <= base;
-        if is_outside(me) || may_wait(base) || may_wait(me.level()) || raised_enough() {
+        if may_wait(base) || may_wait(me.level()) || raised_enough() {
             return Ok(());
         }
         Err(WaitError::new(WaitErrorKind::Inversion {

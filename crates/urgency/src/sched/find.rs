@@ -221,7 +221,7 @@ impl Shared {
         // Asked under the deque's lock: while a job lies there, its level is the stack's. The entry may be of
         // a time when the stack ran something else.
         let admit = || stack.level() == level;
-        let (stolen, inherited) = stack.steal(false, admit);
+        let (stolen, origin) = stack.steal(false, admit);
         match stolen {
             Stolen::Job(job, more) => {
                 if more {
@@ -232,7 +232,7 @@ impl Shared {
                     job,
                     level,
                     personal: false,
-                    inherited,
+                    origin,
                 }))
             }
             Stolen::Contended | Stolen::Empty => {

@@ -61,8 +61,15 @@ mod loop_modules {
         pub(crate) level: u8,
         /// Whether it is for one certain worker, whose inbox it comes from.
         pub(crate) personal: bool,
-        /// What the code that forked it had.
+        pub(crate) origin: Origin,
+    }
+
+    /// What a job has of the code that forked it.
+    #[derive(Debug)]
+    pub(crate) struct Origin {
         pub(crate) inherited: Option<Arc<Inherited>>,
+        /// As which level it may wait; see `Stack`.
+        pub(crate) waits_as: u8,
     }
 
     // SAFETY: whoever took a job out of a deque owns the right to run it, on any thread: `join` and
@@ -70,7 +77,7 @@ mod loop_modules {
     unsafe impl Send for StolenJob {}
 }
 #[cfg(not(urgency_loom))]
-pub(crate) use loop_modules::{StolenJob, Work};
+pub(crate) use loop_modules::{Origin, StolenJob, Work};
 
 #[cfg(not(urgency_loom))]
 pub(crate) mod arrival;

@@ -365,6 +365,7 @@ impl Shared {
         self.begin_at(me, level);
         self.go_at(me, level, now, room);
         let what = task.name();
+        me.set_waits_as(task.base_level());
         me.set_task(Some(task.as_raw()));
         let ran = task.run_then(|task| {
             // Raised since its level was read, and before it was claimed: then nobody has told this stack.
@@ -394,6 +395,8 @@ impl Shared {
         worker.at(stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
+        // Also that of what the job leaves here, for its scopes.
+        me.set_waits_as(stolen.origin.waits_as);
         let what = run_stolen(me, stolen);
         run_pushed_above(me, 0);
         self.finish(me, what)
@@ -417,9 +420,12 @@ pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) -> Name {
     // SAFETY: as above; read before the call that may end the job's life.
     let kind = unsafe { (*job).kind };
     let outer = me.set_job(Some(kind));
-    let kept = stolen.inherited.clone();
+    let waits_as = me.waits_as();
+    me.set_waits_as(stolen.origin.waits_as);
+    let kept = stolen.origin.inherited.clone();
     // SAFETY: as above.
-    run_as(stolen.inherited, || unsafe { (kind.execute)(job) });
+    run_as(stolen.origin.inherited, || unsafe { (kind.execute)(job) });
+    me.set_waits_as(waits_as);
     me.set_job(outer);
     // Who forked the job may have gone on: then this drops the program's values, and must not unwind.
     if kept.is_some()
@@ -457,7 +463,7 @@ pub(crate) fn run_pushed_above(me: &Stack, base: usize) {
 /// be the right-hand side of a `join` further out.
 pub(crate) fn run_own_oldest(me: &Stack) -> bool {
     check(me);
-    let (Stolen::Job(job, _), inherited) = me.steal(true, || true) else {
+    let (Stolen::Job(job, _), origin) = me.steal(true, || true) else {
         return false;
     };
     let base = me.deque.bottom();
@@ -465,7 +471,7 @@ pub(crate) fn run_own_oldest(me: &Stack) -> bool {
         job,
         level: me.level(),
         personal: false,
-        inherited,
+        origin,
     };
     run_stolen(me, stolen);
     run_pushed_above(me, base);

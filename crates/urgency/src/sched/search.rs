@@ -237,7 +237,7 @@ impl Shared {
             level = stack.level();
             level <= least
         };
-        let (Stolen::Job(job, more), inherited) = stack.steal(raise, admit) else {
+        let (Stolen::Job(job, more), origin) = stack.steal(raise, admit) else {
             return None;
         };
         if more {
@@ -255,7 +255,7 @@ impl Shared {
             job,
             level,
             personal: false,
-            inherited,
+            origin,
         }))
     }
 

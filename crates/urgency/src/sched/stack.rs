@@ -9,7 +9,7 @@
 //! through a worker's holder pointer (valid while the runtime lives: it keeps all its stacks).
 
 use super::{
-    attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, shared::Shared,
+    Origin, attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, shared::Shared,
     suspension::Suspension, worker::Worker,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
         deque::{Deque, Stolen},
         job::{Job, Kind},
     },
-    life::{Frames, Inherited},
+    life::Frames,
     os::{self, clock, thread::Processors},
     task::{Header, TaskRef},
 };
@@ -45,6 +45,9 @@ thread_local! {
     static ASIDE: Cell<*const Stack> = const { Cell::new(ptr::null()) };
 }
 
+/// In place of a level: the code of a plain thread that named none. It may wait for anything.
+pub(crate) const FOR_ANYTHING: u8 = u8::MAX;
+
 /// See the module's text.
 #[derive(Debug)]
 #[repr(C, align(128))]
@@ -66,8 +69,10 @@ pub(crate) struct Stack {
     pub(crate) suspension: Suspension,
     mailbox: Mailbox<Worker>,
     thread: Mutex<Option<Thread>>,
-    /// A plain thread runs here, and named no level: it may wait for anything.
-    pub(crate) outside: AtomicBool,
+    /// The level by which its waits are judged: that at which its code was created, while `level` is the one to which
+    /// that was raised. Jobs have that of the code that forked them, wherever they run. Written by the stack, read
+    /// by thieves.
+    waits_as: AtomicU8,
     /// The task that the stack runs. Written by the stack, compared by `stack_of`.
     task: AtomicPtr<Header>,
     /// The kernel's thread id, for demotion.
@@ -120,7 +125,7 @@ impl Stack {
             suspension: Suspension::new(),
             mailbox: Mailbox::new(),
             thread: Mutex::new(None),
-            outside: AtomicBool::new(false),
+            waits_as: AtomicU8::new(0),
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             asked_at: AtomicU64::new(0),
@@ -258,19 +263,20 @@ impl Stack {
         self.shared.as_ptr()
     }
 
-    /// As [`Deque::steal`], with what the thief inherits.
-    pub(crate) fn steal(
-        &self,
-        raise: bool,
-        admit: impl FnOnce() -> bool,
-    ) -> (Stolen, Option<Arc<Inherited>>) {
-        let mut inherited = None;
+    /// As [`Deque::steal`], with what the thief has of the code that forked the job.
+    pub(crate) fn steal(&self, raise: bool, admit: impl FnOnce() -> bool) -> (Stolen, Origin) {
+        let mut origin = Origin {
+            inherited: None,
+            waits_as: FOR_ANYTHING,
+        };
         let on_steal = |job: *const Job, index| {
             super::find::on_steal(job);
-            inherited = self.frames.at(index);
+            origin.inherited = self.frames.at(index);
+            // Under the deque's lock: the stack has not gone on to another computation.
+            origin.waits_as = self.waits_as();
         };
         let stolen = self.deque.steal(raise, admit, on_steal);
-        (stolen, inherited)
+        (stolen, origin)
     }
 
     /// A scope is opened, or over. Returns the one that was innermost.
@@ -413,6 +419,17 @@ impl Stack {
     /// The stack begins a computation of this level.
     pub(crate) fn set_level(&self, level: u8) {
         self.level.store(level, Ordering::Relaxed);
+    }
+
+    /// The level by which the waits of the code on this stack are judged, or [`FOR_ANYTHING`].
+    #[inline]
+    pub(crate) fn waits_as(&self) -> u8 {
+        self.waits_as.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_waits_as(&self, level: u8) {
+        self.waits_as.store(level, Ordering::Relaxed);
     }
 
     /// The stack's task is at least as urgent as `level` now. By anybody. Whether that is news.

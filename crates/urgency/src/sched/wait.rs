@@ -15,7 +15,7 @@
 use super::{
     Work, demotion, run,
     shared::Shared,
-    stack::{Delivery, Stack},
+    stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
 };
 use crate::life::run_as;
@@ -75,9 +75,11 @@ impl Shared {
     #[cold]
     pub(crate) fn run_here(&self, me: &Stack, work: Work) {
         let (level, task, base) = (me.level(), me.task(), me.deque.bottom());
+        let waits_as = me.waits_as();
         match work {
             Work::Task(next) => {
                 self.go(me, next.level());
+                me.set_waits_as(next.base_level());
                 me.set_task(Some(next.as_raw()));
                 let ran = run_as(None, || {
                     let ran = next.run();
@@ -89,6 +91,7 @@ impl Shared {
             }
             Work::Job(job) => {
                 self.go(me, job.level);
+                me.set_waits_as(job.origin.waits_as);
                 run::run_stolen(me, job);
                 run::run_pushed_above(me, base);
             }
@@ -97,6 +100,7 @@ impl Shared {
         self.come_in(me);
         self.flush_ring(me);
         me.set_level(level);
+        me.set_waits_as(waits_as);
         fence(Ordering::SeqCst);
         // Whoever raised the task of this stack meanwhile saw another one here, or the level of another.
         run::with_current_task(|task| {
@@ -250,7 +254,7 @@ impl Shared {
     pub(crate) fn enter_guest(&self, level: Option<u8>) -> Arc<Stack> {
         let me = self.borrow_guest();
         me.bind();
-        me.outside.store(level.is_none(), Ordering::Relaxed);
+        me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
         let level = level.unwrap_or_else(|| self.least_urgent());
         me.set_level(level);
         match self.claim_for(1 << level) {

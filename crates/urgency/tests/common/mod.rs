@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
     task::{Poll, Waker},
@@ -59,6 +59,21 @@ pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Runs `f` on a second worker, while the calling code waits for that in a job of a `join`.
+pub fn stolen<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    let started = AtomicBool::new(false);
+    let wait = || {
+        while !started.load(SeqCst) {
+            std::hint::spin_loop();
+        }
+    };
+    let f = || {
+        started.store(true, SeqCst);
+        f()
+    };
+    urgency::join(wait, f).1
 }
 
 /// Which scheduling class a thread of a folder in `/proc` is in, as the kernel numbers them: see [`USUAL`].

@@ -1,0 +1,235 @@
+//! Who may wait for whom at run time, on a diamond of levels: by what work was created at and boosted to, wherever it
+//! runs, and within one runtime only. What a boost reaches.
+
+mod common;
+
+use common::{ends, stolen, with_levels};
+use std::{
+    future::{pending, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
+use urgency::{
+    Handle, LevelId, Runtime, WaitError, blocking, current_level, join,
+    level::Level,
+    scheduling_point, spawn_fn_at,
+    sync::{Mutex, Notify},
+    yield_now,
+};
+
+urgency::levels! {
+    /// A diamond.
+    App: Top > Left > Bottom; Top > Right > Bottom
+}
+
+fn runtime(workers: usize) -> Runtime {
+    with_levels::<App>(workers)
+}
+
+#[test]
+fn boosted_work_is_waited_for_from_any_level() {
+    let rt = runtime(1);
+    let sum = Top.run_on(&rt, |cx| {
+        // `chain` waits for work at its own level; the boost reaches that, too.
+        let chain = Bottom.spawn_fn(|cx| Bottom.spawn(async |_| 40).get(cx));
+        let beside = Right.spawn(async |_| 1).share();
+        let boosted = cx.spawn(async move |cx| beside.boosted(cx).await);
+        Ok::<u32, WaitError>(chain.boost_get(cx)?? + boosted.get(cx)?? + 1)
+    });
+    assert_eq!(sum, Ok(42));
+}
+
+/// A task that returns `value` when it is told to.
+fn gated(rt: &Runtime, level: impl Into<LevelId>, value: u32) -> (Arc<Notify>, Handle<u32>) {
+    let gate = Arc::new(Notify::new());
+    let theirs = gate.clone();
+    let task = rt.spawn_at(level, async move {
+        theirs.notified().await;
+        value
+    });
+    (gate, task)
+}
+
+/// Returns when the only worker has nothing else to do.
+fn settle(rt: &Runtime) {
+    rt.spawn_at(Bottom, async {}).get().unwrap();
+}
+
+#[test]
+fn boosted_work_is_waited_for_from_a_level_that_is_not_ordered_with_its_own() {
+    let rt = runtime(1);
+    let found = Right.run_on(&rt, |cx| {
+        let gate = Arc::new(Notify::new());
+        let theirs = gate.clone();
+        let left = Left.spawn(async move |_| {
+            theirs.notified().await;
+            1
+        });
+        Bottom.spawn(async move |_| gate.notify_one()).detach();
+        left.boost_get(cx)
+    });
+    assert_eq!(found, Ok(1));
+}
+
+#[test]
+fn a_boosted_task_waits_for_what_it_spawns_and_for_what_it_could_wait_for_before() {
+    let rt = runtime(1);
+    let gate = Arc::new(Notify::new());
+    let theirs = gate.clone();
+    let task = rt.spawn_at(Right, async move {
+        let before = urgency::spawn(yield_now());
+        theirs.notified().await;
+        let after = urgency::spawn(yield_now());
+        let levels = (before.level(), after.level());
+        (before.await.is_ok(), after.await.is_ok(), levels)
+    });
+    settle(&rt);
+    rt.run_at(Left, || task.boost());
+    gate.notify_one();
+    let levels = (Right.id(), Left.id());
+    assert_eq!(task.get(), Ok((true, true, levels)));
+}
+
+#[test]
+fn a_wait_for_work_of_an_allowed_level_is_allowed_while_that_is_boosted_or_inherits() {
+    let rt = runtime(1);
+    let (gate, task) = gated(&rt, Right, 1);
+    let task = task.share();
+    settle(&rt);
+    rt.run_at(Left, || task.boost());
+    let waits = rt.spawn_at(Right, task);
+    settle(&rt);
+    gate.notify_one();
+    assert_eq!(waits.get(), Ok(Ok(1)));
+
+    let (gate, lock) = (Arc::new(Notify::new()), Arc::new(Mutex::new(())));
+    let (theirs, its) = (gate.clone(), lock.clone());
+    let holder = rt.spawn_at(Right, async move {
+        let _guard = its.lock().await;
+        theirs.notified().await;
+        2
+    });
+    settle(&rt);
+    let urgent = rt.spawn_at(Left, async move { drop(lock.lock().await) });
+    settle(&rt);
+    assert_eq!(holder.level(), Left.id(), "inherited");
+    let waits = rt.spawn_at(Right, holder);
+    settle(&rt);
+    gate.notify_one();
+    assert_eq!(waits.get(), Ok(Ok(2)));
+    urgent.get().unwrap();
+}
+
+#[test]
+fn a_stolen_job_waits_for_whatever_the_code_that_forked_it_may_wait_for() {
+    ends(|| {
+        let rt = runtime(2);
+        let task = rt.spawn_fn_at(Bottom, || {
+            while current_level() != Top.id() {
+                scheduling_point();
+            }
+            let wait = || spawn_fn_at(Bottom, || 1).get();
+            let in_place = wait();
+            let inside = || (wait(), blocking(|| join(wait, wait)), stolen(wait));
+            (in_place, wait(), stolen(inside))
+        });
+        rt.run_at(Top, || task.boost());
+        let one = Ok(1);
+        assert_eq!(task.get(), Ok((one, one, (one, (one, one), one))));
+    });
+}
+
+#[test]
+fn jobs_of_a_plain_thread_wait_for_anything_wherever_they_run() {
+    mod apart {
+        // The last is not below the second: what is not ordered may not wait for each other.
+        urgency::levels! { pub(super) Apart: Upper > Lower; Upper > Aside }
+    }
+    ends(|| {
+        let rt = Runtime::builder().workers(2).levels::<apart::Apart>();
+        let rt = rt.build().unwrap();
+        let wait = || {
+            let gate = Arc::new(Notify::new());
+            let theirs = gate.clone();
+            let awaited = rt.spawn_at(apart::Lower, async move { theirs.notified().await });
+            let opener = rt.spawn_at(apart::Aside, async move {
+                for _ in 0..100 {
+                    yield_now().await;
+                }
+                gate.notify_one();
+            });
+            (awaited.get(), opener.get())
+        };
+        let ok = (Ok(()), Ok(()));
+        assert_eq!(rt.run(|| (wait(), stolen(wait))), (ok, ok));
+    });
+}
+
+#[test]
+fn a_boost_reaches_work_of_which_one_of_two_waits_was_given_up() {
+    let rt = runtime(1);
+    let shared = rt.spawn_at(Bottom, pending::<()>()).share();
+    let (mut one, mut other) = (shared.clone(), shared.clone());
+    let task = rt.spawn_at(Bottom, async move {
+        poll_fn(|cx| {
+            assert!(Pin::new(&mut one).poll(cx).is_pending());
+            assert!(Pin::new(&mut other).poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        drop(one);
+        other.await
+    });
+    settle(&rt);
+    rt.run_at(Top, || task.boost());
+    assert_eq!(shared.level(), Top.id());
+}
+
+#[test]
+fn code_inside_of_a_blocking_call_has_the_level_of_the_code_around_it() {
+    let rt = runtime(2);
+    Left.run_on(&rt, |cx| {
+        let (inside, sides, spawned) = blocking(|| {
+            let spawned = urgency::spawn(pending::<()>()).level();
+            (
+                current_level(),
+                join(current_level, current_level),
+                (spawned, rt.spawn(pending::<()>()).level()),
+            )
+        });
+        let left = Left.id();
+        assert_eq!((inside, sides, spawned), (left, (left, left), (left, left)));
+        let low = rt.spawn_at(Bottom, pending::<()>());
+        blocking(|| low.boost());
+        assert_eq!(low.level(), left);
+        let high = blocking(|| cx.spawn_fn(|cx| cx.spawn(async |_| 1).get(cx)));
+        assert_eq!(high.get(cx), Ok(Ok(1)));
+    });
+    // A plain thread may wait for anything, also there.
+    let found = rt.run(|| blocking(|| join(|| spawn_fn_at(Bottom, || 1).get(), || 2)));
+    assert_eq!(found, (Ok(1), 2));
+}
+
+#[test]
+fn a_boost_by_code_that_is_not_of_the_same_runtime_changes_nothing() {
+    let (rt, other) = (runtime(1), runtime(1));
+    let task = rt.spawn_at(Bottom, pending::<()>());
+    task.boost();
+    other.run_at(Top, || task.boost());
+    assert_eq!(task.level(), Bottom.id());
+    rt.run_at(Right, || task.boost());
+    assert_eq!(task.level(), Right.id());
+}
+
+#[test]
+fn work_of_another_runtime_is_waited_for_from_any_level_and_keeps_its_own() {
+    let (rt, other) = (runtime(1), Runtime::builder().workers(1).build().unwrap());
+    let (gate, task) = gated(&rt, Bottom, 1);
+    let task = task.share();
+    let waits = other.spawn(task.clone());
+    other.spawn(async {}).get().unwrap();
+    assert_eq!(task.level(), Bottom.id());
+    gate.notify_one();
+    assert_eq!(waits.get(), Ok(Ok(1)));
+}
