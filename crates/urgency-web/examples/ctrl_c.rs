@@ -1,5 +1,5 @@
-//! A server that ends when it is asked to: at ctrl-c or SIGTERM it takes no more connections, answers the requests
-//! that it has, and the program ends.
+//! A server that ends when it is asked to: at ctrl-c or SIGTERM it takes no more connections, answers the
+//! requests that it has, and the program ends.
 //!
 //! ```sh
 //! cargo run --release -p urgency-web --example ctrl_c -- 8080
@@ -26,8 +26,8 @@ use urgency::{
 };
 use urgency_web::serve;
 
-/// Ready when the first ctrl-c or SIGTERM has come. The signal's handler writes a byte into a socket, which is
-/// as much as a handler may do, and the future reads it.
+/// Ready when the first ctrl-c or SIGTERM has come. The signal's handler writes a byte into a socket, which
+/// is as much as a handler may do, and the future reads it.
 fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let (arrived, arrives) = StdUnixStream::pair()?;
     for signal in [SIGINT, SIGTERM] {

@@ -29,10 +29,11 @@
 //!
 //! # What it does not do
 //!
-//! - It limits neither the size of a request nor the time of a handler; tower and axum have layers for both. Its own
-//!   limits are those on connections, on idle ones and on the end ([`Serve`]), and those of [`level`].
+//! - It limits neither the size of a request nor the time of a handler; tower and axum have layers for both.
+//!   Its own limits are those on connections, handshakes, idle connections and the end ([`Serve`]), and those
+//!   of [`level`].
 //! - It knows no signals: [`Serve::until`] takes any future.
-//! - TLS is rustls with *ring*. Certificates are the program's to load; a listener keeps those it began with.
+//! - TLS is rustls with *ring*. Certificates are the program's to load, and to renew by a resolver of rustls.
 //! - HTTP/3: `quic` is a runtime for quinn, not a server.
 //! - It logs nothing. What went wrong on connections is counted in [`Served`].
 
