@@ -42,6 +42,7 @@
 //! | `lists.rs`, `levels.rs` | who waits, in which order, and what was handed over |
 //! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
 //! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
+//! | `permit.rs` | a semaphore's future and its permits |
 //! | `told.rs` | how a semaphore's waiter learns that it was served |
 //! | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
 //! | `inherit.rs`, `overtaken.rs` | its holder's inherited level; tasks that wait for themselves |
@@ -76,6 +77,7 @@ pub mod mpsc;
 mod notify;
 pub mod oneshot;
 mod overtaken;
+mod permit;
 #[cfg_attr(urgency_loom, allow(dead_code, reason = "used in a model only"))]
 mod portions;
 mod queue;
@@ -107,7 +109,8 @@ pub use error::{
 };
 pub use notify::{Notified, Notify};
 pub use overtaken::{FuturesLocks, futures_locks};
-pub use semaphore::{Acquire, Permit, Semaphore};
+pub use permit::{Acquire, Permit};
+pub use semaphore::Semaphore;
 
 #[cfg(not(urgency_loom))]
 pub use {

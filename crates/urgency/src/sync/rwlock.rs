@@ -4,10 +4,7 @@
 //! semaphore's: a writer keeps its place, readers that come after it wait behind it unless they are more
 //! urgent, and what is released is handed over.
 
-use super::{
-    error::TryLockError,
-    semaphore::{Acquire, Semaphore},
-};
+use super::{error::TryLockError, permit::Acquire, semaphore::Semaphore};
 use std::{
     cell::UnsafeCell,
     fmt,

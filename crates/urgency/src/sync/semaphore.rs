@@ -28,14 +28,12 @@ use super::{
     above,
     error::{Closed, TryAcquireError},
     lists::{Key, Wakers},
+    permit::{Acquire, Permit},
     queue::{Locked, QUEUED, WaitQueue},
     told::{Refused, Told},
 };
 use std::{
     fmt,
-    future::Future,
-    ops::Deref,
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -193,10 +191,7 @@ impl Semaphore {
     /// If there are not so many, or the semaphore is closed.
     pub fn try_acquire_many(&self, permits: u32) -> Result<Permit<&Semaphore>, TryAcquireError> {
         self.try_take(permits.into())?;
-        Ok(Permit {
-            semaphore: self,
-            permits: permits.into(),
-        })
+        Ok(Permit::new(self, permits.into()))
     }
 
     /// As [`try_acquire_many`](Self::try_acquire_many), with a permit that keeps the semaphore alive.
@@ -209,10 +204,7 @@ impl Semaphore {
         permits: u32,
     ) -> Result<Permit<Arc<Semaphore>>, TryAcquireError> {
         self.try_take(permits.into())?;
-        Ok(Permit {
-            semaphore: self,
-            permits: permits.into(),
-        })
+        Ok(Permit::new(self, permits.into()))
     }
 
     /// Adds permits.
@@ -418,116 +410,5 @@ impl fmt::Debug for Semaphore {
             .field("available_permits", &self.available_permits())
             .field("closed", &self.is_closed())
             .finish()
-    }
-}
-
-/// The future of [`Semaphore::acquire`] and its relatives. `S` is how it knows the semaphore.
-#[must_use = "futures do nothing unless awaited"]
-pub struct Acquire<S: Deref<Target = Semaphore>> {
-    /// Until there is a permit.
-    semaphore: Option<S>,
-    permits: u64,
-    place: Option<Place>,
-}
-
-impl<S: Deref<Target = Semaphore>> Acquire<S> {
-    fn new(semaphore: S, permits: u32) -> Self {
-        Acquire {
-            semaphore: Some(semaphore),
-            permits: permits.into(),
-            place: None,
-        }
-    }
-}
-
-impl<S: Deref<Target = Semaphore>> Unpin for Acquire<S> {}
-
-impl<S: Deref<Target = Semaphore>> Future for Acquire<S> {
-    type Output = Result<Permit<S>, Closed>;
-
-    /// # Panics
-    ///
-    /// If it was ready before.
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let semaphore = this.semaphore.as_ref().expect("polled after it was ready");
-        std::task::ready!(semaphore.poll_take(this.permits, &mut this.place, cx))?;
-        let semaphore = this.semaphore.take().expect("looked at above");
-        Poll::Ready(Ok(Permit {
-            semaphore,
-            permits: this.permits,
-        }))
-    }
-}
-
-impl<S: Deref<Target = Semaphore>> Drop for Acquire<S> {
-    fn drop(&mut self) {
-        if let (Some(semaphore), Some(place)) = (&self.semaphore, self.place.take()) {
-            semaphore.leave(self.permits, place);
-        }
-    }
-}
-
-impl<S: Deref<Target = Semaphore>> fmt::Debug for Acquire<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acquire")
-            .field("permits", &self.permits)
-            .field("waits", &self.place.is_some())
-            .finish()
-    }
-}
-
-/// Acquired permits of a [`Semaphore`], given back when it is dropped. `S` is how it knows the semaphore: by
-/// reference, or by an [`Arc`](std::sync::Arc).
-#[must_use = "a permit that is dropped is given back"]
-pub struct Permit<S: Deref<Target = Semaphore>> {
-    semaphore: S,
-    permits: u64,
-}
-
-impl<S: Deref<Target = Semaphore>> Permit<S> {
-    /// How many permits it stands for.
-    pub fn permits(&self) -> u64 {
-        self.permits
-    }
-
-    /// Never gives them back: the semaphore has fewer permits from now on.
-    ///
-    /// ```
-    /// let places = urgency::sync::Semaphore::new(3);
-    /// places.try_acquire().unwrap().forget();
-    /// assert_eq!(places.available_permits(), 2);
-    /// ```
-    pub fn forget(mut self) {
-        self.permits = 0;
-    }
-
-    /// Splits so many off, to be given back earlier or later than the rest. `None`: there are not so many.
-    pub fn split(&mut self, permits: u32) -> Option<Permit<S>>
-    where
-        S: Clone,
-    {
-        let permits = u64::from(permits);
-        self.permits = self.permits.checked_sub(permits)?;
-        Some(Permit {
-            semaphore: self.semaphore.clone(),
-            permits,
-        })
-    }
-}
-
-impl<S: Deref<Target = Semaphore>> Drop for Permit<S> {
-    fn drop(&mut self) {
-        if self.permits != 0 {
-            self.semaphore.give(self.permits);
-        }
-    }
-}
-
-impl<S: Deref<Target = Semaphore>> fmt::Debug for Permit<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit")
-            .field("permits", &self.permits)
-            .finish_non_exhaustive()
     }
 }
