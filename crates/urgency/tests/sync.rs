@@ -506,3 +506,27 @@ fn a_waker_of_a_waiter_may_own_another_waiter_of_the_same_lock() {
         assert!(poll(a.as_mut()).is_ready());
     });
 }
+
+#[test]
+fn a_task_that_never_has_to_wait_lets_its_equals_run_where_no_thread_is_left() {
+    ends(|| {
+        let builder = Runtime::builder().workers(1).thread_limit(3);
+        let runtime = builder.build().unwrap();
+        let gate = Arc::new(Semaphore::new(0));
+        let closures = [(); 8].map(|()| {
+            let gate = gate.clone();
+            runtime.spawn_fn(move || gate.acquire_blocking().unwrap().forget())
+        });
+        let (places, done) = (Semaphore::new(1), Arc::new(AtomicBool::new(false)));
+        let theirs = done.clone();
+        let greedy = runtime.spawn(async move {
+            while !theirs.load(SeqCst) {
+                drop(places.acquire().await.unwrap());
+            }
+        });
+        let other = runtime.spawn(async move { done.store(true, SeqCst) });
+        all(vec![other, greedy]);
+        gate.add_permits(8);
+        all(closures.into());
+    });
+}

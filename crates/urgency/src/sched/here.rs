@@ -151,6 +151,18 @@ pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
+/// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and
+/// a budget of its own. It leaves no wake-up to its end, which nobody looks at.
+pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
+    outside_poll(|| {
+        if !is_closure {
+            begin_poll(clock::now());
+            set_polling(Polling::Deferred);
+        }
+        f()
+    })
+}
+
 /// Makes something ready with `f` for which this thread is going to wait at once.
 pub(crate) fn departing(departure: Departure, f: impl FnOnce()) {
     HERE.with(|here| here.departure.set(departure));

@@ -13,7 +13,7 @@
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work, demotion, run,
+    Work, demotion, here, run,
     shared::Shared,
     stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
@@ -82,7 +82,7 @@ impl Shared {
                 me.set_waits_as(next.base_level());
                 me.set_task(Some(next.as_raw()));
                 let ran = run_as(None, || {
-                    let ran = next.run();
+                    let ran = here::on_top(next.is_closure(), || next.run());
                     me.set_task(task);
                     run::run_pushed_above(me, base);
                     ran
