@@ -147,7 +147,7 @@ mod tests {
             let run = || {
                 machine::bind_to_one_processor();
                 let before = machine::thread_cpu_time();
-                compute(500);
+                compute(2000);
                 machine::thread_cpu_time() - before
             };
             std::thread::scope(|scope| {
