@@ -1,9 +1,16 @@
 //! `urgency cache` as a process: how it starts, what it says, how it ends, and what happens when descriptors run out.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs},
+    os::unix::{
+        fs::{MetadataExt, chown},
+        net::UnixStream,
+    },
+    path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, Stdio},
+    thread,
     time::Duration,
 };
 
@@ -29,8 +36,8 @@ impl Running {
         let port = loop {
             let mut line = String::new();
             assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended: {said}");
-            if let Some((_, port)) = line.trim_end().rsplit_once("TCP 127.0.0.1:") {
-                break port.parse().unwrap();
+            if let Some((_, address)) = line.trim_end().split_once("listens on TCP ") {
+                break address.parse::<SocketAddr>().unwrap().port();
             }
             said += &line;
         };
@@ -68,7 +75,7 @@ impl Drop for Running {
     }
 }
 
-fn ask(stream: &mut TcpStream, request: &str, answer: &str) {
+fn ask(stream: &mut (impl Read + Write), request: &str, answer: &str) {
     stream.write_all(request.as_bytes()).unwrap();
     let mut got = vec![0; answer.len()];
     stream.read_exact(&mut got).unwrap();
@@ -76,8 +83,9 @@ fn ask(stream: &mut TcpStream, request: &str, answer: &str) {
 }
 
 fn run(options: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_urgency"))
-        .arg("cache")
+    // A server that starts although it must not is ended.
+    let output = Command::new("timeout")
+        .args(["20", env!("CARGO_BIN_EXE_urgency"), "cache"])
         .args(options)
         .output()
         .unwrap();
@@ -206,6 +214,14 @@ fn an_option_without_a_meaning_says_so_and_one_whose_loss_is_a_danger_is_refused
         (&["-I", "2048m"], "higher than a gigabyte"),
         (&["-a", "999"], "no access mask"),
         (&["-B", "http"], "auto, ascii, binary"),
+        (&["-t", "0"], "1..=1024"),
+        (&["-t", "99999"], "1..=1024"),
+        (&["-m", "0"], "1..=1099511627776"),
+        (&["-m", "17592186044480"], "1..=1099511627776"),
+        (&["-I", "40m"], "item size limit of 41943040 bytes"),
+        (&["-o", "hot_lru_pct=95"], "95 % hot"),
+        (&["-D", "é"], "one character of ASCII"),
+        (&["-l", "127.0.0.1:99999"], "is no port"),
     ] {
         let (code, said) = run(options);
         assert_eq!(code, Some(2), "{options:?}: {said}");
@@ -228,4 +244,130 @@ fn help_and_version_are_those_of_a_memcached() {
         extended.contains("ext_*, proxy_* and ssl_* are refused"),
         "{extended}"
     );
+}
+
+/// A new directory for `name`, with a path short enough for sockets.
+fn directory(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("urgency-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+#[test]
+fn a_background_server_that_cannot_start_says_why_and_its_exit_code_is_one() {
+    let running = Running::start("", "");
+    let port = running.port.to_string();
+    let (code, said) = run(&["-d", "-L", "-p", &port]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("is there another server?"), "{said}");
+    assert_eq!(said.matches("-L has no meaning").count(), 1, "{said}");
+    let (code, said) = run(&["-d", "-p", "-1", "-P", "/no/such/place/id"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("-P /no/such/place/id"), "{said}");
+    let (code, said) = run(&["-d", "-p", "-1", "-I", "40m"]);
+    assert_eq!(code, Some(2), "{said}");
+}
+
+#[test]
+fn a_background_server_listens_when_its_start_returns_and_lets_go_of_the_terminal() {
+    let place = directory("background");
+    let (socket, id) = (place.join("s"), place.join("id"));
+    // This returns at the end of both streams: the server has none of them any more.
+    let (code, said) = run(&["-d", "-s", text(&socket), "-P", text(&id)]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let mut client = UnixStream::connect(&socket).unwrap();
+    ask(&mut client, "mn\r\n", "MN\r\n");
+    let number = fs::read_to_string(&id).unwrap();
+    let killed = Command::new("kill").arg(number.trim()).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(client.read(&mut [0; 10]).unwrap(), 0);
+    while id.exists() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    fs::remove_dir_all(&place).unwrap();
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_server_outlives_the_signal_of_a_terminal_that_goes() {
+    let running = Running::start("", "");
+    let id = running.process.id().to_string();
+    let killed = Command::new("kill").args(["-HUP", &id]).status().unwrap();
+    assert!(killed.success());
+    ask(&mut running.connect(), "mn\r\n", "MN\r\n");
+    assert!(running.end().contains("ended by SIGTERM"));
+}
+
+/// A port on which nobody listens, of whichever family.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn a_name_stands_for_each_of_its_addresses() {
+    let port = free_port();
+    let _running = Running::start("", &format!("-l localhost:{port}"));
+    for address in ("localhost", port).to_socket_addrs().unwrap() {
+        // One that this machine does not have is none.
+        if TcpListener::bind((address.ip(), 0)).is_ok() {
+            ask(
+                &mut TcpStream::connect(address).unwrap(),
+                "mn\r\n",
+                "MN\r\n",
+            );
+        }
+    }
+}
+
+#[test]
+fn both_families_can_be_listened_on_side_by_side() {
+    if TcpListener::bind("[::]:0").is_err() {
+        return;
+    }
+    for listen in ["0.0.0.0:PORT,[::]:PORT", "*:PORT"] {
+        let port = free_port();
+        let options = format!("-l '{}'", listen.replace("PORT", &port.to_string()));
+        let running = Running::start("", &options);
+        ask(&mut running.connect(), "mn\r\n", "MN\r\n");
+        let mut client = TcpStream::connect(("::1", port)).unwrap();
+        ask(&mut client, "mn\r\n", "MN\r\n");
+        let said = running.end();
+        assert!(said.contains("2 connections"), "{said}");
+    }
+    // memcached takes brackets without a port as well.
+    let running = Running::start("", "-l '[::1]'");
+    let mut client = TcpStream::connect(("::1", running.port)).unwrap();
+    ask(&mut client, "mn\r\n", "MN\r\n");
+}
+
+/// The number of the user nobody.
+fn nobody() -> Option<u32> {
+    let output = Command::new("id").args(["-u", "nobody"]).output().ok()?;
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+}
+
+#[test]
+fn the_unix_socket_belongs_to_the_user_that_the_server_becomes() {
+    let place = directory("owner");
+    let Some(nobody) = nobody() else {
+        return;
+    };
+    if chown(&place, Some(nobody), None).is_err() {
+        // Only root can give something away, and only root's server becomes another user.
+        return;
+    }
+    let (socket, id) = (place.join("s"), place.join("id"));
+    let options = ["-d", "-u", "nobody", "-s", text(&socket), "-P", text(&id)];
+    let (code, said) = run(&options);
+    assert_eq!(code, Some(0), "{said}");
+    let owner = fs::metadata(&socket).unwrap().uid();
+    let number = fs::read_to_string(&id).unwrap();
+    let killed = Command::new("kill").arg(number.trim()).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(owner, nobody);
 }

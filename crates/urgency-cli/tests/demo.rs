@@ -244,7 +244,7 @@ fn server_of(demo: u32) -> Option<String> {
 fn a_server_that_dies_is_told_the_others_go_on_and_the_results_are_kept() {
     let directory = directory("dies");
     let picture = directory.join("a.svg");
-    let child = Command::new(env!("CARGO_BIN_EXE_urgency"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_urgency"))
         .args(["demo", "--duration", "4", "--only", "idle,threads"])
         .args(["--picture".as_ref(), picture.as_os_str()])
         .stdin(Stdio::null())
@@ -256,6 +256,8 @@ fn a_server_that_dies_is_told_the_others_go_on_and_the_results_are_kept() {
         if let Some(server) = server_of(child.id()) {
             break server;
         }
+        let ended = child.try_wait().expect("it is our child");
+        assert!(ended.is_none(), "it ended before its server was seen");
         std::thread::yield_now();
     };
     let killed = Command::new("kill").args(["-9", &server]).status();

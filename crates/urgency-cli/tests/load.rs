@@ -3,7 +3,10 @@
 
 #![allow(missing_docs)]
 
+use std::fs;
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 fn load(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_urgency"))
@@ -90,4 +93,66 @@ fn a_part_that_needs_another_ones_result_says_which() {
         assert!(text.contains("measure the part `highest` first"), "{text}");
         assert!(text.contains("nothing-yet/highest.json"), "{text}");
     }
+}
+
+#[test]
+fn a_comparison_with_more_connections_than_the_client_can_have_starts_nothing() {
+    for connections in ["0", "10001"] {
+        let output = Command::new("timeout")
+            .args(["60", env!("CARGO_BIN_EXE_urgency"), "load", "compare"])
+            .args(["highest", "--quick", "--rounds", "1", "--only", "urgency"])
+            .args(["--save", env!("CARGO_TARGET_TMPDIR"), "-c", connections])
+            .output()
+            .expect("the command starts");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("1..=10000"), "{text}");
+    }
+}
+
+/// The children of a process that are cache servers of this program.
+fn servers_of(parent: u32) -> Vec<String> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let children = fs::read_to_string(path).unwrap_or_default();
+    // Before it is a server, a child is what starts it.
+    let begin = concat!(env!("CARGO_BIN_EXE_urgency"), "\0cache\0");
+    let is_server = |id: &&str| {
+        let words = fs::read_to_string(format!("/proc/{id}/cmdline"));
+        words.is_ok_and(|words| words.starts_with(begin))
+    };
+    let servers = children.split_whitespace().filter(is_server);
+    servers.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_comparison_that_is_killed_leaves_no_server_behind() {
+    let save = concat!(env!("CARGO_TARGET_TMPDIR"), "/killed");
+    let mut comparison = Command::new(env!("CARGO_BIN_EXE_urgency"))
+        .args(["load", "compare", "highest", "--quick", "--save", save])
+        .args(["--only", "urgency", "-c", "4"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    let server = loop {
+        if let Some(server) = servers_of(comparison.id()).pop() {
+            break server;
+        }
+        let ended = comparison.try_wait().expect("it is our child");
+        assert!(ended.is_none(), "it ended before its server was seen");
+        thread::yield_now();
+    };
+    comparison.kill().expect("it is our child");
+    comparison.wait().expect("it is our child");
+    let command_line = format!("/proc/{server}/cmdline");
+    // Who is dead and not yet waited for has none.
+    for _ in 0..1000 {
+        match fs::read(&command_line) {
+            Ok(words) if !words.is_empty() => thread::sleep(Duration::from_millis(10)),
+            _ => return,
+        }
+    }
+    let killed = Command::new("kill").args(["-9", &server]).status();
+    panic!("the server lived on for 10 s; it was killed then: {killed:?}");
 }

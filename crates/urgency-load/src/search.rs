@@ -3,7 +3,7 @@
 //! A quality is a quantile and a bound: `p95<10ms` means that 95 % of the requests are answered within 10 ms
 //! of the time at which they were due. A rate *meets* it if a run at this rate, open loop, keeps the bound,
 //! answers every request (none unanswered after the grace), achieves 99 % of what was offered, and shows no
-//! wrong value.
+//! wrong value and no error of the server, which may well refuse faster than it could serve.
 //!
 //! 1. A closed-loop run gives the most that the server does when it is asked as fast as it answers. The open
 //!    loop can hardly do more: the search begins with the range from nothing to a tenth above it.
@@ -78,6 +78,9 @@ impl Quality {
         let counts = &outcome.counts;
         if counts.faults() > 0 {
             return Some(format!("{} wrong values", counts.faults()));
+        }
+        if counts.server_errors > 0 {
+            return Some(format!("{} errors of the server", counts.server_errors));
         }
         if counts.unanswered > 0 {
             return Some(format!("{} requests without a reply", counts.unanswered));
@@ -198,6 +201,9 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{Counts, Record};
+    use crate::{Arrivals, Pace};
+    use std::time::Duration;
 
     fn quality(text: &str) -> Quality {
         text.parse().expect(text)
@@ -221,6 +227,30 @@ mod tests {
             let refusal = text.parse::<Quality>().expect_err(text);
             assert!(refusal.contains("allowed"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_run_in_which_the_server_refused_a_request_does_not_meet_the_quality() {
+        let second = Duration::from_secs(1);
+        let run = |counts| {
+            let pace = Pace::Open(1.0, Arrivals::Uniform);
+            let mut record = Record::new();
+            record.counts = counts;
+            Outcome::of(pace, second, second, vec![record])
+        };
+        let served = Counts {
+            requests: 100,
+            answered: 100,
+            ..Counts::default()
+        };
+        let quality = quality("p95<10ms");
+        assert_eq!(quality.verdict(&run(served.clone())), None);
+        let refused = Counts {
+            server_errors: 1,
+            ..served
+        };
+        let verdict = quality.verdict(&run(refused)).expect("it was refused");
+        assert!(verdict.contains("1 errors of the server"), "{verdict}");
     }
 
     #[test]

@@ -124,8 +124,18 @@ impl fmt::Display for LimitsError {
 impl std::error::Error for LimitsError {}
 
 impl Limits {
-    /// Checks everything and says how many shards there shall be.
-    pub(super) fn check(&self) -> Result<u32, LimitsError> {
+    /// Checks everything and says how many shards there shall be; [`Store::new`](super::Store::new) does it
+    /// as well.
+    ///
+    /// ```
+    /// use urgency_cache::store::Limits;
+    /// assert!(Limits::default().check().is_ok());
+    /// assert!(Limits { hot_percent: 95, ..Limits::default() }.check().is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// A [`LimitsError`] names the limit that cannot be, its value and what is allowed.
+    pub fn check(&self) -> Result<u32, LimitsError> {
         if self.memory < MEMORY_LEAST {
             return Err(LimitsError::Memory {
                 value: self.memory,

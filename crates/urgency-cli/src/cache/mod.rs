@@ -4,7 +4,8 @@
 //! (user, limits, background), `sockets` binds, and this file puts the server together and waits for its end.
 //!
 //! Exit codes: 0 the server was asked to end and did; 1 it could not start (an address in use, no such user);
-//! 2 the command line is wrong.
+//! 2 the command line is wrong, and nothing was started. With `-d` they are those of the background process up
+//! to the moment at which it listens.
 
 mod extended;
 mod options;
@@ -14,7 +15,7 @@ mod sockets;
 pub use options::Options;
 
 use extended::Extended;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use std::{
     error::Error,
     future::{Future, poll_fn},
@@ -57,22 +58,25 @@ pub fn run(options: &Options) -> ExitCode {
     }
     let checked = match options.refusal() {
         Some(refusal) => Err(refusal),
-        None => Extended::parse(&options.extended),
+        None => read(options),
     };
-    let extended = match checked {
-        Ok(extended) => extended,
+    let (extended, limits) = match checked {
+        Ok(read) => read,
         Err(wrong) => {
             eprintln!("urgency cache: {wrong}");
             return ExitCode::from(2);
         }
     };
+    // The background process was preceded by one that said them.
+    if !options.detached {
+        for notice in options.notices().iter().chain(&extended.notices) {
+            eprintln!("urgency cache: {notice}");
+        }
+    }
     if options.daemon && !options.detached {
         return process::start_in_background();
     }
-    for notice in options.notices().iter().chain(&extended.notices) {
-        eprintln!("urgency cache: {notice}");
-    }
-    match serve(options, &extended) {
+    match serve(options, &extended, &limits) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("urgency cache: {error}");
@@ -81,7 +85,17 @@ pub fn run(options: &Options) -> ExitCode {
     }
 }
 
-fn serve(options: &Options, extended: &Extended) -> Result<(), Box<dyn Error>> {
+/// What the options say beyond their own fields: `-o`, and the store that they ask for, which can be.
+fn read(options: &Options) -> Result<(Extended, Limits), String> {
+    let extended = Extended::parse(&options.extended)?;
+    let limits = limits(options, &extended);
+    match limits.check() {
+        Ok(_) => Ok((extended, limits)),
+        Err(wrong) => Err(wrong.to_string()),
+    }
+}
+
+fn serve(options: &Options, extended: &Extended, limits: &Limits) -> Result<(), Box<dyn Error>> {
     process::prepare(options)?;
     let signals = Signals::listen()?;
     let runtime = {
@@ -101,7 +115,11 @@ fn serve(options: &Options, extended: &Extended) -> Result<(), Box<dyn Error>> {
             "urgency cache: --real-time-polling is not permitted: give CAP_SYS_NICE, or an RLIMIT_RTPRIO above 0 (ulimit -r); requests are waited for in the usual class"
         );
     }
-    let store = Store::new(&limits(options, extended))?;
+    let store = Store::new(limits)?;
+    if options.unix_socket.is_some() {
+        // The file belongs to who makes it, and others may not connect. Nothing else needs a privilege then.
+        process::drop_privileges(options)?;
+    }
     let bound = runtime.run(|| sockets::bind(options))?;
     // Privileges are needed until the sockets are bound, and by no thread afterwards.
     process::drop_privileges(options)?;
@@ -113,6 +131,9 @@ fn serve(options: &Options, extended: &Extended) -> Result<(), Box<dyn Error>> {
     let written = process::PidFile::write(options)?;
     bound.announce(options.verbose > 0)?;
     listen::start(&server, &runtime, Levels::default(), bound.sockets)?;
+    if options.detached {
+        process::detach()?;
+    }
 
     let start = Instant::now();
     let why = runtime.block_on(end(&server, signals));
@@ -124,7 +145,7 @@ fn serve(options: &Options, extended: &Extended) -> Result<(), Box<dyn Error>> {
 
 fn limits(options: &Options, extended: &Extended) -> Limits {
     Limits {
-        memory: (options.memory as u64) << 20,
+        memory: options.memory << 20,
         item_size_max: options.item_size as u64,
         evict: !options.no_evictions,
         hot_percent: extended.hot_percent,
@@ -180,7 +201,7 @@ fn settings(
     }
 }
 
-/// The signals that end the server.
+/// The signals that end the server. SIGHUP does not, for memcached outlives it.
 struct Signals {
     arrived: UnixStream,
     which: Arc<AtomicUsize>,
@@ -190,6 +211,7 @@ impl Signals {
     fn listen() -> io::Result<Self> {
         let (arrived, arrives) = StdUnixStream::pair()?;
         let which = Arc::new(AtomicUsize::new(0));
+        signal_hook::flag::register(SIGHUP, Arc::default())?;
         for signal in [SIGTERM, SIGINT, SIGUSR1] {
             let number = usize::try_from(signal).expect("signals have positive numbers");
             signal_hook::flag::register_usize(signal, Arc::clone(&which), number)?;

@@ -3,10 +3,14 @@
 //! Each option of memcached 1.6 is here. One that has no meaning for this server is accepted with a notice, for a
 //! start script should work unchanged; one whose loss would be a danger (authentication, encryption) is refused.
 
-use clap::{ArgAction, Args};
-use std::{net::IpAddr, path::PathBuf};
+use clap::{ArgAction, Args, builder::RangedU64ValueParser};
+use std::path::PathBuf;
 
 const MIB: usize = 1 << 20;
+/// The most memory that can be asked for, in MiB: an exbibyte.
+const MEMORY_MOST: u64 = 1 << 40;
+/// The port of an address that has one of its own.
+type OwnPort = Option<u16>;
 
 /// See the module's text.
 #[derive(Args, Clone, Debug)]
@@ -39,9 +43,10 @@ pub struct Options {
         short = 'm',
         long = "memory-limit",
         value_name = "NUM",
-        default_value_t = 64
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u64).range(1..=MEMORY_MOST)
     )]
-    pub memory: usize,
+    pub memory: u64,
     /// Answer with an error when the memory is used up, instead of evicting
     #[arg(short = 'M', long = "disable-evictions")]
     pub no_evictions: bool,
@@ -49,7 +54,7 @@ pub struct Options {
     #[arg(short = 'c', long = "conn-limit", value_name = "NUM", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: u32,
     /// The workers of the runtime: cores in use at a time [default: one for each CPU]
-    #[arg(short = 't', long = "threads", value_name = "NUM")]
+    #[arg(short = 't', long = "threads", value_name = "NUM", value_parser = workers())]
     pub threads: Option<usize>,
     /// The largest item, with a suffix k or m: 1k to 1024m
     #[arg(short = 'I', long = "max-item-size", value_name = "SIZE", default_value = "1m", value_parser = item_size)]
@@ -69,7 +74,8 @@ pub struct Options {
     /// Write the process id to a file
     #[arg(short = 'P', long = "pidfile", value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// The user to become when started by root
+    /// The user to become when started by root; without it a server of root's runs as root (memcached
+    /// refuses that)
     #[arg(short = 'u', long = "user", value_name = "USER")]
     pub user: Option<String>,
     /// Allow the command `shutdown`
@@ -93,7 +99,7 @@ pub struct Options {
     )]
     pub protocol: Protocol,
     /// The character between the prefix of a key and the rest; turns `stats detail` on
-    #[arg(short = 'D', value_name = "CHAR")]
+    #[arg(short = 'D', value_name = "CHAR", value_parser = delimiter)]
     pub delimiter: Option<char>,
     /// Raise the limit of core files to the most that is allowed
     #[arg(short = 'r', long = "enable-coredumps")]
@@ -173,6 +179,17 @@ pub enum Protocol {
     Binary,
 }
 
+fn workers() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=urgency::MAX_WORKERS as u64)
+}
+
+fn delimiter(text: &str) -> Result<char, String> {
+    match text.parse::<char>() {
+        Ok(character) if character.is_ascii() => Ok(character),
+        _ => Err("it is one character of ASCII".into()),
+    }
+}
+
 fn octal(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text, 8)
         .ok()
@@ -246,23 +263,62 @@ impl Options {
         if self.encrypt {
             return refused("-Z", "encryption");
         }
-        None
+        self.addresses().err()
     }
 
     /// The addresses of TCP and UDP: with the port that was given with the address, if one was.
-    pub fn addresses(&self) -> Vec<(String, Option<u16>)> {
-        let split = |text: &String| {
-            if text.parse::<IpAddr>().is_ok() {
-                return (text.clone(), None);
-            }
-            match text.rsplit_once(':') {
-                Some((host, port)) => match port.parse() {
-                    Ok(port) => (host.trim_matches(['[', ']']).to_owned(), Some(port)),
-                    Err(_) => (text.clone(), None),
-                },
-                None => (text.trim_matches(['[', ']']).to_owned(), None),
-            }
-        };
-        self.listen.iter().map(split).collect()
+    ///
+    /// # Errors
+    /// Which of them is none.
+    pub fn addresses(&self) -> Result<Vec<(String, OwnPort)>, String> {
+        self.listen.iter().map(|text| address(text)).collect()
+    }
+}
+
+/// `HOST`, `HOST:PORT`, `[V6]` or `[V6]:PORT`; an address of IPv6 alone may have its colons without brackets.
+fn address(text: &str) -> Result<(String, OwnPort), String> {
+    let own_port = |port: &str| match port.parse() {
+        Ok(port) => Ok(Some(port)),
+        Err(_) => Err(format!("-l {text}: {port:?} is no port; it is 0 to 65535")),
+    };
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((host, "")) => (host, None),
+            Some((host, after)) => match after.strip_prefix(':') {
+                Some(port) => (host, own_port(port)?),
+                None => return Err(format!("-l {text}: after ] there can only be :PORT")),
+            },
+            None => return Err(format!("-l {text}: the ] is missing")),
+        },
+        None => match text.split_once(':') {
+            Some((host, port)) if !port.contains(':') => (host, own_port(port)?),
+            _ => (text, None),
+        },
+    };
+    Ok((host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_have_brackets_and_a_port_and_what_is_no_port_is_refused() {
+        for (text, host, port) in [
+            ("127.0.0.1", "127.0.0.1", None),
+            ("host:7", "host", Some(7)),
+            ("::1", "::1", None),
+            ("::1:11211", "::1:11211", None),
+            ("[::1]", "::1", None),
+            ("[::1]:7", "::1", Some(7)),
+            ("*", "*", None),
+            ("*:7", "*", Some(7)),
+        ] {
+            assert_eq!(address(text), Ok((host.to_owned(), port)), "{text}");
+        }
+        for text in ["host:99999", "host:", "[::1", "[::1]7", "[::1]:x"] {
+            let refusal = address(text).expect_err(text);
+            assert!(refusal.contains(text), "{refusal}");
+        }
     }
 }

@@ -2,21 +2,29 @@
 
 use super::Options;
 use nix::unistd::{User, getuid, initgroups, setgid, setuid};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, setsid};
+use rustix::{
+    process::{Resource, Rlimit, getrlimit, setrlimit, setsid},
+    stdio::{dup2_stderr, dup2_stdout},
+};
 use std::{
     env,
     ffi::CString,
-    fs, io,
+    fs,
+    io::{self, Read, Write},
     path::PathBuf,
-    process::{Command, ExitCode, Stdio, id},
+    process::{Child, Command, ExitCode, Stdio, id},
 };
 
 /// Descriptors that are not connections: listeners, the poller, files.
 const DESCRIPTORS: u64 = 64;
 
-/// `-d`: starts the server again as a process without a terminal, and leaves.
+/// What the background process writes when it listens.
+const READY: &[u8] = b"ready\n";
+
+/// `-d`: starts the server again as a process of its own, and leaves when it listens, or when it has failed.
 ///
-/// Not a fork: this way no state is shared, and an option that is wrong was said on the terminal before.
+/// Not a fork: this way no state is shared. The new process keeps the standard error until it listens, so what
+/// is wrong is said on the terminal; its standard output is a pipe to here, for [`READY`].
 pub fn start_in_background() -> ExitCode {
     let start = || {
         let mut arguments = env::args_os();
@@ -24,19 +32,43 @@ pub fn start_in_background() -> ExitCode {
         arguments.next();
         let mut command = Command::new(program);
         command.args(arguments).arg("--detached").current_dir("/");
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command.spawn()
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        await_ready(command.spawn()?)
     };
     match start() {
-        Ok(_) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("urgency cache: -d: the background process did not start: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Waits until the background process listens, or until it has ended: then with its exit code.
+fn await_ready(mut server: Child) -> io::Result<ExitCode> {
+    let output = server.stdout.take().expect("its standard output is piped");
+    let mut said = Vec::new();
+    output.take(READY.len() as u64).read_to_end(&mut said)?;
+    if said == READY {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let code = server.wait()?.code();
+    Ok(code
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// The background process says that it listens, and lets go of the terminal.
+pub fn detach() -> io::Result<()> {
+    let nowhere = fs::OpenOptions::new().write(true).open("/dev/null")?;
+    // First, so that nobody who waits for the end of this stream waits longer than for the word.
+    dup2_stderr(&nowhere)?;
+    // Who started this may be gone; the server is not needed the less.
+    let _ = io::stdout()
+        .write_all(READY)
+        .and_then(|()| io::stdout().flush());
+    dup2_stdout(&nowhere)?;
+    Ok(())
 }
 
 /// What must happen first.

@@ -1,8 +1,21 @@
 //! Binding: TCP and UDP on each address, or a Unix socket.
+//!
+//! A name stands for all its addresses, `*` for all of the machine; those of which the machine has none (a
+//! name with an address of IPv6 where that is off) are passed over while there is another. An address of IPv6
+//! is that only, and takes no connections of IPv4: `0.0.0.0` and `::` can stand side by side. As in memcached.
 
 use super::Options;
-use rustix::{fs::Mode, process::umask};
-use std::{env, fs, io, os::unix::fs::FileTypeExt, path::Path};
+use rustix::{
+    fs::Mode,
+    net::{AddressFamily, SocketFlags, SocketType, bind as bind_to, listen, socket_with, sockopt},
+    process::umask,
+};
+use std::{
+    env, fs, io,
+    net::{self, SocketAddr, ToSocketAddrs},
+    os::{fd::OwnedFd, unix::fs::FileTypeExt},
+    path::Path,
+};
 use urgency::net::{TcpListener, UdpSocket, UnixListener};
 use urgency_cache::server::listen::Sockets;
 
@@ -54,29 +67,24 @@ pub fn bind(options: &Options) -> Result<Bound, String> {
         (None, 0) => DEFAULT_PORT,
         (None, port) => port,
     };
-    for (host, own_port) in options.addresses() {
-        if let Some(port) = own_port.or(port(tcp_port)) {
-            let listener = named(
-                &format!("TCP {host}:{port}"),
-                TcpListener::bind((host.as_str(), port)),
-            )?;
-            bound.tcp_port = listener.local_addr().map_or(port, |address| address.port());
-            // Again, for the length of the queue.
-            let listened = rustix::net::listen(&listener, options.backlog);
-            named("TCP", listened.map_err(io::Error::from))?;
-            // Connections inherit it: one whose other end is gone without a word is closed some day.
-            let asked = rustix::net::sockopt::set_socket_keepalive(&listener, true);
-            named("TCP", asked.map_err(io::Error::from))?;
-            bound.sockets.tcp.push(listener);
-        }
-        if let Some(port) = port(options.udp_port) {
-            let socket = named(
-                &format!("UDP {host}:{port}"),
-                UdpSocket::bind((host.as_str(), port)),
-            )?;
-            bound.udp_port = socket.local_addr().map_or(port, |address| address.port());
-            bound.sockets.udp.push(socket);
-        }
+    let addresses = options.addresses()?;
+    let with_port = |any: Option<u16>| {
+        let mine = addresses.iter();
+        mine.filter_map(move |(host, own)| Some((host.as_str(), own.or(any)?)))
+    };
+    bound.sockets.tcp = each("TCP", with_port(port(tcp_port)), |address| {
+        tcp(address, options.backlog)
+    })?;
+    let udp_port = port(options.udp_port);
+    let with_port = addresses
+        .iter()
+        .filter_map(|(host, _)| Some((host.as_str(), udp_port?)));
+    bound.sockets.udp = each("UDP", with_port, udp)?;
+    if let Some(Ok(address)) = bound.sockets.tcp.last().map(TcpListener::local_addr) {
+        bound.tcp_port = address.port();
+    }
+    if let Some(Ok(address)) = bound.sockets.udp.last().map(UdpSocket::local_addr) {
+        bound.udp_port = address.port();
     }
     if bound.sockets.tcp.is_empty() && bound.sockets.udp.is_empty() {
         eprintln!(
@@ -84,6 +92,85 @@ pub fn bind(options: &Options) -> Result<Bound, String> {
         );
     }
     Ok(bound)
+}
+
+/// A socket on each address of each of `hosts`, once.
+fn each<'a, S>(
+    kind: &str,
+    hosts: impl Iterator<Item = (&'a str, u16)>,
+    bind: impl Fn(SocketAddr) -> io::Result<S>,
+) -> Result<Vec<S>, String> {
+    let (mut sockets, mut taken) = (Vec::new(), Vec::new());
+    for (host, port) in hosts {
+        let what = format!("{kind} {host}:{port}");
+        let (mut has_one, mut not_here) = (false, None);
+        for address in named(&what, all_of(host, port))? {
+            if taken.contains(&address) {
+                has_one = true;
+                continue;
+            }
+            match bind(address) {
+                Ok(socket) => {
+                    sockets.push(socket);
+                    taken.push(address);
+                    has_one = true;
+                }
+                Err(error) if is_not_here(&error) => not_here = Some(error),
+                Err(error) => return named(&format!("{kind} {address}"), Err(error)),
+            }
+        }
+        if !has_one {
+            let none = || io::Error::other("the name has no address");
+            return named(&what, Err(not_here.unwrap_or_else(none)));
+        }
+    }
+    Ok(sockets)
+}
+
+/// All addresses of a name; `*` is every address of this machine.
+fn all_of(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    match host {
+        "*" => Ok(vec![
+            (net::Ipv4Addr::UNSPECIFIED, port).into(),
+            (net::Ipv6Addr::UNSPECIFIED, port).into(),
+        ]),
+        host => Ok((host, port).to_socket_addrs()?.collect()),
+    }
+}
+
+/// Whether the machine has no such address, or none of this family.
+fn is_not_here(error: &io::Error) -> bool {
+    let no_family = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(no_family)
+}
+
+/// A socket for this address, which is of its own family only.
+fn socket(address: SocketAddr, kind: SocketType) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    Ok(socket)
+}
+
+fn tcp(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+    let socket = socket(address, SocketType::STREAM)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    // Connections inherit it: one whose other end is gone without a word is closed some day.
+    sockopt::set_socket_keepalive(&socket, true)?;
+    bind_to(&socket, &address)?;
+    listen(&socket, backlog)?;
+    net::TcpListener::from(socket).try_into()
+}
+
+fn udp(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = socket(address, SocketType::DGRAM)?;
+    bind_to(&socket, &address)?;
+    net::UdpSocket::from(socket).try_into()
 }
 
 fn unix(path: &Path, mask: u32) -> io::Result<UnixListener> {

@@ -11,7 +11,8 @@
 //! So a measurement is repeated while either is above its limit, as often as the options allow, after a wait
 //! for others to end; then the one with the least lag counts. The limits are the same for all contenders, and
 //! the latencies themselves decide nothing. The lag of what counts stands in the tables, and a bar goes only
-//! by rounds in which the client was in time for both sides.
+//! by rounds in which the client was in time for both sides. A wrong reply is no disturbance: it ends the
+//! measurement, whoever else ran.
 
 use super::{Error, Options};
 use std::thread;
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// That of a measurement that was calm, or of the last one.
+/// That of a measurement that was calm, or of the last one; and [`Error::Wrong`] of any.
 pub fn calmest<T>(
     options: &Options,
     title: &str,
@@ -44,6 +45,7 @@ pub fn calmest<T>(
         let others = before.others();
         let is_last = again == 0;
         let measured = match result {
+            Err(error @ Error::Wrong { .. }) => return Err(error),
             Err(error) if others <= CALM || is_last => return Err(error),
             result => result.ok(),
         };
@@ -152,6 +154,40 @@ mod tests {
             },
         );
         assert_eq!((tries, counts.ok()), (3, Some(2.0)));
+    }
+
+    #[test]
+    fn a_wrong_reply_is_no_disturbance_that_is_measured_away() {
+        let mut tries = 0;
+        let counts = calmest(
+            &options("compare --retries 2"),
+            "a server",
+            |lag| *lag,
+            || {
+                tries += 1;
+                // The machine is not calm, for others compute beside this process.
+                burn_beside();
+                match tries {
+                    1 => Err(Error::Wrong {
+                        title: "a server".into(),
+                        fault: "another value".into(),
+                    }),
+                    _ => Ok(9.0),
+                }
+            },
+        );
+        assert!(matches!(counts, Err(Error::Wrong { .. })), "{counts:?}");
+        assert_eq!(tries, 1);
+    }
+
+    /// Processor time of a process that this one has not waited for, and that is no child of it.
+    fn burn_beside() {
+        let script = "timeout 0.3 sh -c 'while :; do :; done' & ";
+        let shell = std::process::Command::new("sh")
+            .args(["-c", script])
+            .status();
+        assert!(shell.expect("a shell starts").success());
+        thread::sleep(Duration::from_millis(300));
     }
 
     #[test]

@@ -99,6 +99,7 @@ fn one(options: &Options, contender: Contender, round: u32) -> Result<Row, Error
         ..Timing::seconds(options.seconds() / 2.0)
     };
     let closed = serving.client.run(Pace::Closed, &timing, &mut |_| ())?;
+    check(contender.title(), &closed)?;
     let quality = options.quality;
     let search = Search {
         precision: 0.04,
@@ -106,12 +107,18 @@ fn one(options: &Options, contender: Contender, round: u32) -> Result<Row, Error
     };
     // The closed loop of one request at a time on each connection is no upper bound for the pipelined open loop.
     let most = closed.achieved_per_s * 1.5;
+    // To the search a wrong reply is a rate that is too high; here it is the end of this contender.
+    let mut wrong = None;
     let found = search.run(&quality, most, |per_s, _| {
         let pace = Pace::Open(per_s, Arrivals::Poisson);
         let outcome = serving.client.run(pace, &timing, &mut |_| ())?;
+        wrong = wrong.take().or(check(contender.title(), &outcome).err());
         Ok(quality.verdict(&outcome))
-    })?;
-    check(contender.title(), &closed)?;
+    });
+    let found = match wrong {
+        Some(wrong) => return Err(wrong),
+        None => found?,
+    };
     Ok(Row {
         contender,
         round,

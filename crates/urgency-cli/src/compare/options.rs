@@ -1,7 +1,7 @@
 //! What the user may choose, and what follows from it.
 
 use super::contender::Contender;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::RangedU64ValueParser};
 use std::path::PathBuf;
 use urgency_load::class::{Class, Cpus};
 use urgency_load::search::Quality;
@@ -44,8 +44,8 @@ pub struct Options {
     #[arg(long, default_value = "p95<10ms")]
     pub quality: Quality,
 
-    /// Connections.
-    #[arg(long, short, value_name = "N", default_value_t = 600)]
+    /// Connections, 1 to 10000.
+    #[arg(long, short, value_name = "N", default_value_t = 600, value_parser = connections())]
     pub connections: usize,
 
     /// Keys, all of them written before anything is measured.
@@ -67,6 +67,11 @@ pub struct Options {
     /// Where the picture of the latencies goes (SVG).
     #[arg(long, value_name = "PATH", default_value = "urgency-cache.svg")]
     pub picture: PathBuf,
+}
+
+/// What the client can have.
+fn connections() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=10_000)
 }
 
 /// A part of the comparison.

@@ -1,7 +1,10 @@
 //! A server or a batch job as a child process: started, waited for, asked how much processor time it used, ended.
 //!
 //! Children inherit the processors of the thread that starts them, so the parent binds itself before. Whoever
-//! is dropped is killed, and waited for.
+//! is dropped is killed, and waited for. No `drop` runs in a parent that a signal ends, and a session of its
+//! own hears nothing of the terminal's Ctrl-C: so each child asks the kernel for its own death at that of the
+//! thread that started it (`setpriv --pdeathsig`; for a comparison that is the main thread). Only a parent
+//! that dies in the milliseconds before the child has asked leaves it behind.
 //!
 //! Each child is a session of its own. The kernel shares the processors among sessions first
 //! (`/proc/PID/autogroup`), and the client, which spins with niceness -20, would take nearly all of what the
@@ -9,6 +12,7 @@
 //! requests per second then.
 
 use super::{Error, embedded::Account};
+use rustix::event::{self, PollFd, PollFlags, Timespec};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,6 +21,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// How long an answer to a question may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// How long a server may take until it accepts.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 /// Hundredths of a second: the unit of times in `/proc`.
@@ -111,12 +117,23 @@ impl Process {
 
     /// Asks a process that talks for its accounts.
     pub fn ask(&mut self) -> Result<Account, Error> {
+        self.ask_within(ANSWER_WITHIN)
+    }
+
+    fn ask_within(&mut self, limit: Duration) -> Result<Account, Error> {
         let title = &self.title;
         let silent = || Error::Silent {
             title: title.clone(),
         };
         let (questions, answers) = self.questions.as_mut().ok_or_else(silent)?;
         questions.write_all(b"\n").map_err(|_| silent())?;
+        // Nothing is left of earlier answers: each question has one line, written at once.
+        let readable = PollFd::new(answers.get_ref(), PollFlags::IN);
+        let limit = Timespec::try_from(limit).expect("the limits are short");
+        match event::poll(&mut [readable], Some(&limit)) {
+            Ok(1..) => {}
+            _ => return Err(silent()),
+        }
         let mut line = String::new();
         answers.read_line(&mut line).map_err(|_| silent())?;
         serde_json::from_str(&line).map_err(|_| silent())
@@ -143,7 +160,7 @@ fn in_own_session(command: &Command, niceness: i32) -> Command {
         .and_then(|nice| nice.trim().parse().ok());
     let session = (ours.unwrap_or(0) + niceness).min(19);
     let mut outer = Command::new("setsid");
-    outer.args(["bash", "-c", BECOME]);
+    outer.args(["setpriv", "--pdeathsig", "KILL", "bash", "-c", BECOME]);
     outer.args([session, niceness].map(|nice: i32| nice.to_string()));
     outer.arg(command.get_program()).args(command.get_args());
     outer
@@ -192,4 +209,18 @@ pub fn statistics(port: u16, name: &str) -> BTreeMap<String, f64> {
         .iter()
         .filter_map(number)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_does_not_answer_is_silent_and_holds_nobody_up() {
+        let mut command = Command::new("sleep");
+        command.arg("60");
+        let mut child = Process::start("a mute", &command, 0, true).expect("sleep is installed");
+        let answer = child.ask_within(Duration::from_millis(50));
+        assert!(matches!(answer, Err(Error::Silent { .. })), "{answer:?}");
+    }
 }

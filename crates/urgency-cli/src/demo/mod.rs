@@ -102,7 +102,7 @@ fn try_run(options: &Options) -> Result<(), Vec<String>> {
     }
     if let Some(json) = json {
         let conditions = raw::Conditions {
-            client_in_real_time_class: measured.not_real_time.is_none(),
+            client_in_real_time_class: measured.real_time.as_ref().map(Result::is_ok),
             share_used_by_others: measured.others,
         };
         match json.write(&raw::json(options, conditions, outcomes)) {
@@ -132,8 +132,8 @@ fn probe(options: &Options, picture: Wanted<'_>, json: Option<Wanted<'_>>) -> Re
 /// All that was measured.
 struct Measured {
     outcomes: Vec<Outcome>,
-    /// Why the client was not in the real-time class.
-    not_real_time: Option<String>,
+    /// Whether the client was in the real-time class in all turns, or why not; unknown if no turn succeeded.
+    real_time: Option<Result<(), String>>,
     /// The share of the machine that other programs used.
     others: Option<f64>,
 }
@@ -150,7 +150,7 @@ fn measure(options: &Options) -> Measured {
     ));
     let mut measured = Measured {
         outcomes: contenders.into_iter().map(Outcome::new).collect(),
-        not_real_time: None,
+        real_time: None,
         others: None,
     };
     let count = plan.turns.len();
@@ -170,7 +170,9 @@ fn measure(options: &Options) -> Measured {
             Ok(gained) => {
                 progress.line(&format!("{title}: {}", summary(&gained)));
                 outcome.add(&gained);
-                measured.not_real_time = gained.not_real_time.or(measured.not_real_time);
+                let before = measured.real_time.take().unwrap_or(Ok(()));
+                let now = gained.not_real_time.map_or(Ok(()), Err);
+                measured.real_time = Some(now.and(before));
             }
             Err(error) => {
                 progress.line(&format!("{title}: failed: {error}"));
@@ -186,9 +188,10 @@ fn measure(options: &Options) -> Measured {
 impl Measured {
     /// What one must know to trust the numbers.
     fn caveats(&self) -> String {
-        let mut text = match &self.not_real_time {
-            None => "The load client ran in the real-time class (SCHED_FIFO), so its own waits are not part of the times.\n".to_owned(),
-            Some(reason) => format!(
+        let mut text = match &self.real_time {
+            None => String::new(),
+            Some(Ok(())) => "The load client ran in the real-time class (SCHED_FIFO), so its own waits are not part of the times.\n".to_owned(),
+            Some(Err(reason)) => format!(
                 "The load client could not enter the real-time class ({reason}): its own waits for a processor are part of the times, for all \
                  contenders alike.\n"
             ),
@@ -252,4 +255,23 @@ fn scenario(options: &Options) -> String {
 /// To standard output; who does not read it misses it.
 fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_about_the_class_of_a_client_that_never_ran() {
+        let measured = |real_time| Measured {
+            outcomes: vec![Outcome::new(contender::Contender::Urgency)],
+            real_time,
+            others: None,
+        };
+        assert!(!measured(None).caveats().contains("real-time class"));
+        let caveats = measured(Some(Ok(()))).caveats();
+        assert!(caveats.contains("ran in the real-time class"), "{caveats}");
+        let caveats = measured(Some(Err("refused".into()))).caveats();
+        assert!(caveats.contains("could not enter the real-time class (refused)"));
+    }
 }

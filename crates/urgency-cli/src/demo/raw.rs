@@ -23,8 +23,8 @@ struct Run<'a> {
 /// What one must know to trust the numbers.
 #[derive(Clone, Copy, Serialize)]
 pub struct Conditions {
-    /// Whether the client could not be starved.
-    pub client_in_real_time_class: bool,
+    /// Whether the client could not be starved; `None` if it never ran.
+    pub client_in_real_time_class: Option<bool>,
     /// The share of all processors (0 to 1) that other programs used; `None` where the system does not say.
     pub share_used_by_others: Option<f64>,
 }
