@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use urgency_policy::{level::Schedule, pool::Kind};
+use urgency_policy::{
+    level::Schedule,
+    pool::{Kind, PlanError},
+};
 
 /// The most workers of a machine.
 pub const MAX_WORKERS: usize = 1024;
@@ -96,7 +99,7 @@ impl Machine {
         if self.check_in == Some(0) {
             return Err(MachineError::CheckIn);
         }
-        Ok(())
+        self.pool.check().map_err(MachineError::Pool)
     }
 }
 
@@ -108,6 +111,8 @@ pub enum MachineError {
     Workers(usize),
     /// The time between two scheduling points is zero.
     CheckIn,
+    /// A number of the pool policy is out of its range.
+    Pool(PlanError),
     /// The schedule has fewer levels than the computation.
     Levels {
         /// How many the schedule has.
@@ -133,6 +138,7 @@ impl fmt::Display for MachineError {
                 f,
                 "the time between two scheduling points is 0 ns; it must be at least 1"
             ),
+            MachineError::Pool(cause) => cause.fmt(f),
             MachineError::Levels { schedule, dag } => write!(
                 f,
                 "the schedule is for {schedule} levels, and the computation has {dag}; give one number for each level"

@@ -94,8 +94,8 @@ pub struct Report {
     pub waking: u64,
     /// How long they slept.
     pub asleep: u64,
-    /// How long they slept or searched while something was ready that they could have run, in
-    /// worker-nanoseconds: 0 for a greedy schedule.
+    /// How long they slept or searched while something was ready, in worker-nanoseconds: 0 for a greedy
+    /// schedule. A worker whose seat keeps it from what is ready counts, too.
     pub idle_while_ready: u64,
     /// Looks at other workers.
     pub steal_attempts: u64,
@@ -163,7 +163,8 @@ impl Report {
             let mut times: Vec<u64> = its.filter(|r| r.root).map(Response::time).collect();
             times.sort_unstable();
             level.roots = times.len();
-            level.mean = times.iter().sum::<u64>() as f64 / times.len().max(1) as f64;
+            let sum: u128 = times.iter().map(|&time| u128::from(time)).sum();
+            level.mean = sum as f64 / times.len().max(1) as f64;
             level.p50 = quantile(&times, 0.5);
             level.p95 = quantile(&times, 0.95);
             level.p99 = quantile(&times, 0.99);

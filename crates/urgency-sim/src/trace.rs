@@ -122,6 +122,15 @@ pub enum TraceError {
     Start(u32),
     /// A thread's spawner does not stand before it.
     Spawner(u32),
+    /// The run that was recorded had no workers.
+    Workers,
+    /// The edges form a cycle through this step of a thread.
+    Cycle {
+        /// The thread.
+        thread: u32,
+        /// The step.
+        step: u32,
+    },
     /// Threads and edges are no DAG.
     Dag(DagError),
 }
@@ -143,6 +152,13 @@ impl fmt::Display for TraceError {
                 "thread {thread} is spawned by a step that does not exist, or by a thread that comes after it; list threads in the \
                  order of their creation"
             ),
+            TraceError::Workers => {
+                write!(f, "the recorded run has 0 workers; a run has at least one")
+            }
+            TraceError::Cycle { thread, step } => write!(
+                f,
+                "step {step} of thread {thread} depends on itself through other steps; an edge may only go to what runs later"
+            ),
             TraceError::Dag(cause) => write!(f, "the trace is no computation: {cause}"),
         }
     }
@@ -162,7 +178,8 @@ pub fn read(text: &str) -> Result<Dag, TraceError> {
 /// What a recording says of its own run.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// What happened. Only what a recording knows is there: workers, makespan, work, scheduling, searching, responses.
+    /// What happened. Only what a recording knows is there: workers, makespan, work, scheduling, searching,
+    /// responses.
     pub report: Report,
     /// Brent's bound, and for a prompt schedule Theorem 1 for the thread that comes nearest to it.
     pub checks: Vec<Check>,
@@ -172,19 +189,22 @@ pub struct Recorded {
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// As [`read`], and if that run had no workers.
 pub fn recorded(text: &str) -> Result<Option<Recorded>, TraceError> {
     let trace = parse(text)?;
     let Some(run) = trace.recorded else {
         return Ok(None);
     };
+    if run.workers == 0 {
+        return Err(TraceError::Workers);
+    }
     let (dag, made) = build(&trace)?;
     let mut responses: Vec<Response> = (0..).zip(dag.threads()).map(unfinished).collect();
     for (response, least) in responses.iter_mut().zip(alone(&dag, run.workers)) {
         response.alone = least;
     }
-    // A thread that was spawned is ready when its spawner's step has ended, of which only its own end is known: its
-    // response begins with the recorded ancestor's release.
+    // A thread that was spawned is ready when its spawner's step has ended, of which only its own end is
+    // known: its response begins with the recorded ancestor's release.
     for (number, thread) in trace.threads.iter().enumerate() {
         let ready = match (thread.release, thread.spawned_by) {
             (Some(release), _) => release,
@@ -252,6 +272,14 @@ fn build(trace: &Trace) -> Result<(Dag, Vec<u32>), TraceError> {
         if thread.steps.is_empty() {
             return Err(TraceError::Dag(DagError::EmptyThread(number)));
         }
+        // The DAG numbers threads otherwise.
+        if thread.level > 63 {
+            let level = thread.level;
+            return Err(TraceError::Dag(DagError::Level {
+                thread: number,
+                level,
+            }));
+        }
         if let Some(by) = thread.spawned_by {
             let spawner = threads[..number as usize].get(by.thread as usize);
             if spawner.is_none_or(|spawner| by.step as usize >= spawner.steps.len()) {
@@ -305,12 +333,24 @@ fn build(trace: &Trace) -> Result<(Dag, Vec<u32>), TraceError> {
         };
         dag.edge(vertex(edge.from)?, vertex(edge.to)?, edge.latency);
     }
-    let dag = dag.build().map_err(TraceError::Dag)?;
+    let in_trace = |error| match error {
+        DagError::Cycle(vertex) => {
+            let step_of = |steps: &Vec<u32>| steps.iter().position(|&step| step == vertex);
+            let found = (0..)
+                .zip(&vertices)
+                .find_map(|(n, s)| Some((n, step_of(s)?)));
+            let (thread, step) = found.expect("each vertex is a step of the trace");
+            let step = step as u32;
+            TraceError::Cycle { thread, step }
+        }
+        other => TraceError::Dag(other),
+    };
+    let dag = dag.build().map_err(in_trace)?;
     Ok((dag, made))
 }
 
-/// Writes a computation. Threads keep their order if spawners come before what they spawn, as the generators and
-/// [`Builder`] have it.
+/// Writes a computation. Threads keep their order if spawners come before what they spawn, as the generators
+/// and [`Builder`] have it.
 pub fn write(dag: &Dag) -> String {
     let mut place = vec![Place { thread: 0, step: 0 }; dag.len()];
     let mut threads: Vec<ThreadTrace> = Vec::new();
@@ -413,5 +453,30 @@ mod tests {
         assert!(
             error(r#"{"format":"urgency-trace-1","threads":[]}"#).contains("at least one vertex")
         );
+        // Threads are named as the trace numbers them; in the DAG the third comes second.
+        let three = |level: u8, edges: &str| {
+            format!(
+                r#"{{"format":"urgency-trace-1","threads":[
+                {{"level":0,"release":0,"steps":[{{"work":1}}]}},
+                {{"level":0,"release":0,"steps":[{{"work":1}},{{"work":1}}]}},
+                {{"level":{level},"spawned_by":{{"thread":0,"step":0}},"steps":[{{"work":1}},{{"work":1}}]}}],
+                "edges":[{edges}]}}"#
+            )
+        };
+        let level = error(&three(64, ""));
+        assert!(
+            level.contains("thread 2 has the level of rank 64"),
+            "{level}"
+        );
+        let back = r#"{"from":{"thread":2,"step":1},"to":{"thread":2,"step":0}}"#;
+        let cycle = error(&three(0, back));
+        assert!(
+            cycle.contains("step 0 of thread 2 depends on itself"),
+            "{cycle}"
+        );
+        let nobody = r#"{"format":"urgency-trace-1","threads":[{"level":0,"release":0,"steps":[{"work":1}]}],
+            "recorded":{"workers":0,"prompt":true,"makespan":1,"scheduling":0,"searching":0}}"#;
+        let nobody = recorded(nobody).unwrap_err().to_string();
+        assert!(nobody.contains("0 workers"), "{nobody}");
     }
 }

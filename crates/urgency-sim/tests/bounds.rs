@@ -64,6 +64,43 @@ fn theorem_1_holds_for_every_thread_of_well_formed_computations() {
 }
 
 #[test]
+fn a_span_has_what_the_thread_waits_for_from_outside() {
+    let holds = |dag: Dag, thread, measured| {
+        let report = run(&dag, &prompt(1)).unwrap();
+        let check = bounds::prompt_response(&dag, &prompt(1), &report, thread).unwrap();
+        assert_holds(&check);
+        assert_eq!(check.measured, measured, "{check:?}");
+    };
+    // A root that is released later.
+    let mut dag = Builder::new();
+    let waits = dag.root(0, 0);
+    dag.step(waits, 1);
+    let brings = dag.root(0, 1000);
+    let end = dag.step(brings, 1);
+    let got = dag.step(waits, 1);
+    dag.edge(end, got, 0);
+    holds(dag.build().unwrap(), waits, 1002.0);
+    // I/O that was started before the thread began.
+    let mut dag = Builder::new();
+    let main = dag.root(0, 0);
+    let start = dag.step(main, 1);
+    let reads = dag.spawn(start, 0);
+    dag.step(reads, 1);
+    let late = dag.step_after(main, 1000, 1);
+    let got = dag.step(reads, 1);
+    dag.edge(late, got, 0);
+    holds(dag.build().unwrap(), reads, 1002.0);
+    // What stands before a root, whose response begins with its release.
+    let mut dag = Builder::new();
+    let before = dag.root(0, 0);
+    let request = dag.step(before, 100);
+    let behind = dag.root(0, 0);
+    let next = dag.step(behind, 1);
+    dag.edge(request, next, 0);
+    holds(dag.build().unwrap(), behind, 101.0);
+}
+
+#[test]
 fn theorem_1_fails_for_a_thread_that_waits_for_less_urgent_work() {
     // Level 0 waits for level 2 while level 1 has endless work.
     let mut dag = Builder::new();

@@ -25,7 +25,7 @@ fn a_recorded_program_has_its_threads_levels_edges_and_latencies() {
         spin(1_000_000);
         let child = urgency::spawn_at(Interactive, async {
             spin(1_000_000);
-            time::sleep(Duration::from_millis(30)).await;
+            time::sleep(Duration::from_millis(500)).await;
             spin(1_000_000);
         });
         let other = urgency::spawn_fn(|| {

@@ -5,7 +5,7 @@ use urgency_policy::{
     level::{
         Adaptive, Criterion, FixedShares, Otherwise, Parameters, Rounds, Schedule, WinnerTakeAll,
     },
-    pool::Kind,
+    pool::{Kind, Overflow, Plan, PlanError},
 };
 use urgency_sim::{
     Costs, Machine, MachineError, bounds,
@@ -125,6 +125,23 @@ fn costs_are_paid_where_they_arise() {
 }
 
 #[test]
+fn a_pool_policy_with_a_number_out_of_its_range_is_refused() {
+    let mut dag = Builder::new();
+    let thread = dag.root(0, 0);
+    dag.step(thread, 1);
+    let dag = dag.build().unwrap();
+    let plan = Plan::FIFO.bounded(1, Overflow::Shared(65));
+    let pool = Machine {
+        pool: Kind::Queues(plan),
+        ..machine(1)
+    };
+    assert_eq!(
+        run(&dag, &pool),
+        Err(MachineError::Pool(PlanError::SharedQueues(65)))
+    );
+}
+
+#[test]
 fn fixed_shares_starve_a_level_without_a_worker_and_say_so() {
     let mut dag = Builder::new();
     for level in [0, 1] {
@@ -172,6 +189,84 @@ fn a_far_yield_lets_the_others_of_its_level_run_under_every_policy() {
         let other = report.responses[1];
         assert!(other.done < 100, "{name}: the other ran at {}", other.done);
     }
+}
+
+#[test]
+fn each_job_of_a_deque_wakes_a_worker() {
+    for pool in ["aging", "proactive"] {
+        let mut dag = Builder::new();
+        let main = dag.root(0, 0);
+        let fork = dag.step(main, 1);
+        for _ in 0..4 {
+            let child = dag.spawn(fork, 0);
+            dag.step(child, 100);
+        }
+        let dag = dag.build().unwrap();
+        let machine = Machine {
+            pool: pool.parse().unwrap(),
+            patience: 0,
+            ..machine(4)
+        };
+        let report = run(&dag, &machine).unwrap();
+        if pool == "aging" {
+            assert_eq!((report.idle_while_ready, report.makespan), (0, 101));
+        }
+        assert!(report.makespan < 150, "{pool}: {}", report.makespan);
+    }
+}
+
+#[test]
+fn a_quantum_counts_what_runs_in_it_though_it_ends_later() {
+    // Vertices of five quanta at the urgent level, short ones at the other.
+    let mut dag = Builder::new();
+    for (level, steps, work) in [(0, 40, 5_000), (1, 4_000, 50)] {
+        for _ in 0..4 {
+            let root = dag.root(level, 0);
+            for _ in 0..steps {
+                dag.step(root, work);
+            }
+        }
+    }
+    let dag = dag.build().unwrap();
+    let parameters = Parameters {
+        quantum: 1_000,
+        ..Parameters::default()
+    };
+    let machine = Machine {
+        schedule: Schedule::Adaptive(Adaptive::new(2, parameters).unwrap()),
+        ..machine(4)
+    };
+    let report = run(&dag, &machine).unwrap();
+    let [urgent, other] = [0, 1].map(|level: usize| report.levels[level].finished);
+    assert!(urgent < other / 2 + 50_000, "{urgent} of {other}");
+}
+
+#[test]
+fn a_round_after_a_sleep_is_not_charged_what_ran_before_it() {
+    let mut dag = Builder::new();
+    for at in 0..10 {
+        let request = dag.root(0, 200 * at);
+        dag.step(request, 60);
+    }
+    for level in [0, 1] {
+        let root = dag.root(level, 10_000);
+        for _ in 0..100 {
+            dag.step(root, 10);
+        }
+    }
+    let dag = dag.build().unwrap();
+    let rounds = Rounds::new(Criterion::from_shares(&[0.5, 0.5]).unwrap()).with_length(100);
+    let machine = Machine {
+        schedule: Schedule::FairlyPrompt(rounds),
+        ..machine(1)
+    };
+    let report = run(&dag, &machine).unwrap();
+    let ran = |level| -> u64 {
+        let its = report.schedule.iter().filter(|span| span.level == level);
+        its.map(|span| span.end.clamp(10_000, 10_400) - span.start.clamp(10_000, 10_400))
+            .sum()
+    };
+    assert!(ran(0) >= 150 && ran(1) >= 150, "{} and {}", ran(0), ran(1));
 }
 
 fn schedules(levels: usize) -> Vec<(&'static str, Schedule)> {

@@ -1,4 +1,12 @@
 //! What a thread's response depends on: its competitors and its own span.
+//!
+//! A response of a spawned thread begins when all that its first vertex waits for has run, that of a root
+//! with its release. So a root has no ancestors here: what its first vertex waits for may run after its
+//! release, and is part of its cone as if the root had begun with a vertex without work.
+//!
+//! The span has also what the thread waits for that is no work: the release of another root, reckoned from
+//! that of its own (its response begins no earlier), and the latency of I/O that one of its ancestors began
+//! (which has run when the response begins, so no more than the latency is left).
 
 use crate::dag::{Dag, Thread, Vertex};
 
@@ -8,7 +16,8 @@ pub(super) struct Cone {
     /// By level: the work of vertices that may run in parallel with a: no proper ancestor of s, no proper
     /// descendant of t.
     pub competitors: Vec<u64>,
-    /// The longest path to t among vertices that are no proper ancestors of s, latencies included.
+    /// The longest path to t among vertices that are no proper ancestors of s, with latencies, also those of
+    /// edges from ancestors of s, and with the releases of other roots.
     pub span: u64,
     /// A vertex that a waits for though it is of a less urgent level: the DAG is ill-formed for a.
     pub inversion: Option<Vertex>,
@@ -19,11 +28,19 @@ pub(super) struct Cone {
 impl Cone {
     pub(super) fn of(dag: &Dag, thread: Thread) -> Cone {
         let info = &dag.threads()[thread as usize];
-        let before = ancestors(dag, info.first);
+        let before = match info.release {
+            Some(_) => vec![false; dag.len()],
+            None => ancestors(dag, info.first),
+        };
         let needed = ancestors(dag, info.last);
         let mut after = vec![false; dag.len()];
         let mut competitors = vec![0; dag.levels()];
         let mut done = vec![0u64; dag.len()];
+        let own = dag.threads()[info.root as usize].release.unwrap_or(0);
+        for root in dag.threads() {
+            let release = root.release.unwrap_or(0);
+            done[root.first as usize] = release.saturating_sub(own);
+        }
         let (mut inversion, mut foreign) = (None, None);
         for &vertex in &dag.sorted {
             let at = vertex as usize;
@@ -33,6 +50,10 @@ impl Cone {
                 after[edge.to as usize] |= is_after || vertex == info.last;
             }
             if before[at] {
+                for edge in dag.edges(vertex).iter().filter(|e| e.to != info.first) {
+                    let target = &mut done[edge.to as usize];
+                    *target = (*target).max(edge.latency);
+                }
                 continue;
             }
             if !is_after {

@@ -79,7 +79,8 @@ pub(crate) fn not_greedy(report: &Report) -> Vec<String> {
             report.idle_while_ready
         ));
     }
-    let costs = report.scheduling + report.searching + report.waking;
+    let costs = report.scheduling.saturating_add(report.searching);
+    let costs = costs.saturating_add(report.waking);
     if costs > 0 {
         broken.push(format!("scheduling took {costs} ns of the workers' time"));
     }
@@ -187,8 +188,8 @@ pub fn prompt_responses(
     })
 }
 
-/// All checks that make sense for a schedule, those of responses for the sampled threads: of the first run, and of
-/// all runs (with different seeds) for expectations.
+/// All checks that make sense for a schedule, those of responses for the sampled threads: of the first run,
+/// and of all runs (with different seeds) for expectations.
 pub fn all(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
     let Some(report) = reports.first() else {
         return Vec::new();

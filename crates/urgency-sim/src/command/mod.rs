@@ -1,7 +1,7 @@
 //! The command `urgency sim`.
 //!
-//! One run: a computation (generated, or a trace), a machine, a table of what happened and of the bounds. With
-//! `--compare` the same computation under every pool policy, one row each. With `--calibrate` nothing is
+//! One run: a computation (generated, or a trace), a machine, a table of what happened and of the bounds.
+//! With `--compare` the same computation under every pool policy, one row each. With `--calibrate` nothing is
 //! simulated: the costs of this machine are measured, to be given to `--costs`.
 //!
 //! Exit codes: 0; 1 if a bound whose premises hold is violated, or a file cannot be read or written; 2 if the
@@ -46,6 +46,7 @@ fn perform(options: &Options) -> Result<(), Stop> {
         println!("{}", serde_json::to_string(&costs).map_err(failed)?);
         return Ok(());
     }
+    options.check_workers()?;
     let dag = options.dag()?;
     let machine = options.machine(dag.levels())?;
     if let Some(path) = &options.write_trace {
@@ -61,7 +62,7 @@ fn perform(options: &Options) -> Result<(), Stop> {
     let reports = (0..options.seeds.max(1))
         .map(|more| {
             let seeded = Machine {
-                seed: machine.seed + more,
+                seed: machine.seed.wrapping_add(more),
                 ..machine.clone()
             };
             simulate(&dag, &options.reseeded(seeded)).map_err(wrong)
@@ -181,10 +182,53 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_computation_of_a_shape_is_one() {
+        let longest = crate::dag::LONGEST / 2_000;
+        for shape in options::Shape::ALL.map(options::Shape::name) {
+            if matches!(shape, "job-server" | "memcached" | "bing" | "finance") {
+                continue;
+            }
+            // The most that is not refused, to the power of two.
+            let found = (0..64).rev().map(|bits| 1u64 << bits).find(|work| {
+                let line =
+                    format!("--dag {shape} --size 9 --time-ms 1 --work {work} --latency {work}");
+                options(&line).dag().is_ok()
+            });
+            assert!(found.unwrap() > longest, "{shape}: {found:?}");
+        }
+        let options = options("--size 20 --work 5 --seed 18446744073709551615 --seeds 3");
+        assert!(perform(&options).is_ok());
+    }
+
+    #[test]
     fn what_is_wrong_with_a_command_line_is_said_with_exit_code_2() {
         let (code, text) = said("--schedule fair --stretches 1.5,2");
         assert_eq!(code, 2);
         assert!(text.contains("1.16"), "{text}");
+        for rate in ["nan", "inf", "1e10"] {
+            let (code, text) = said(&format!("--dag memcached --rate {rate}"));
+            assert_eq!(code, 2);
+            assert!(text.contains("0 to 1000000000"), "{text}");
+        }
+        assert!(said("--dag bing --rate=-5").1.contains("0 to 1000000"));
+        // Before the computation, which would not fit.
+        let many = said("--dag three-levels --workers 1000000000").1;
+        assert!(many.contains("1 to 1024"), "{many}");
+        for shape in options::Shape::ALL.map(options::Shape::name) {
+            for option in ["--work", "--latency", "--time-ms"] {
+                let line = format!("--dag {shape} {option} 18446744073709551615 --rate 0");
+                let options = options(&line);
+                let is_used = option == "--time-ms"
+                    || !matches!(shape, "job-server" | "memcached" | "bing" | "finance");
+                if is_used && (option, shape) != ("--latency", "three-levels") {
+                    let Err(Stop(code, text)) = options.dag() else {
+                        panic!("{line}: nothing was wrong");
+                    };
+                    assert_eq!(code, 2);
+                    assert!(text.contains("can be 9007199 s"), "{text}");
+                }
+            }
+        }
         assert!(said("--pool filo").1.contains("fifo, lifo"));
         assert!(said("--workers 2000").1.contains("1 to 1024"));
         assert!(said("--dag nothing").1.contains("fork-join"));

@@ -1,7 +1,13 @@
 //! The options, and what they stand for.
 
 use super::{Stop, failed, wrong};
-use crate::{Costs, Machine, dag::Dag, generate, machine::MAX_WORKERS, trace};
+use crate::{
+    Costs, Machine,
+    dag::{Dag, LONGEST},
+    generate,
+    machine::MAX_WORKERS,
+    trace,
+};
 use clap::Args;
 use std::path::PathBuf;
 use urgency_policy::{
@@ -14,8 +20,8 @@ use urgency_policy::{
 /// What to simulate.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The computation: fork-join, futures, map-reduce, wavefront, random, inversions, three-levels, job-server,
-    /// memcached, bing or finance.
+    /// The computation: fork-join, futures, map-reduce, wavefront, random, inversions, three-levels,
+    /// job-server, memcached, bing or finance.
     #[arg(long, default_value = "fork-join")]
     dag: String,
     /// A computation from a file instead.
@@ -33,7 +39,7 @@ pub struct Options {
     /// How long requests arrive, in milliseconds.
     #[arg(long, default_value_t = 100)]
     time_ms: u64,
-    /// Arrivals a second; for bing and finance the load in percent.
+    /// Arrivals a second, up to 1e9; for bing and finance the load in percent, up to 1e6.
     #[arg(long, default_value_t = 50.0)]
     rate: f64,
     /// How many workers, up to 1024.
@@ -179,12 +185,65 @@ impl Options {
         }
     }
 
+    /// How long requests arrive, in nanoseconds.
+    fn time(&self) -> u64 {
+        self.time_ms.saturating_mul(1_000_000)
+    }
+
+    /// Whether the numbers of a generated computation are in their ranges. The sizes of streams are left
+    /// alone: a stream that takes too long to be simulated does not fit into any memory.
+    fn check(&self, shape: Shape) -> Result<(), Stop> {
+        let most = match shape {
+            Shape::Bing | Shape::Finance => generate::MOST_LOAD * 100.0,
+            _ => generate::MOST_RATE,
+        };
+        if !(0.0..=most).contains(&self.rate) {
+            return Err(wrong(format!(
+                "--rate {} was given for {}; it can be 0 to {most}",
+                self.rate,
+                shape.name()
+            )));
+        }
+        let (work, time) = (self.work.max(1) as f64, self.time() as f64);
+        let longest = match shape {
+            // Sink and kernel, of at least a leaf each, and a request each 20 ms.
+            Shape::ThreeLevels => time * self.workers as f64 * 1.125 + work * (3.0 + time / 20e6),
+            Shape::JobServer | Shape::Memcached | Shape::Bing | Shape::Finance => 0.0,
+            // At most twelve vertices for each of what is asked for, and some of 100 ns.
+            _ => (f64::from(self.size) + 1.0) * 12.0 * (work + self.latency as f64 + 100.0),
+        };
+        // Work and the longest path may be the same.
+        if 2.0 * (longest + time) > LONGEST as f64 {
+            return Err(wrong(format!(
+                "--size {}, --work {}, --latency {} and --time-ms {} make a {} of up to {:.0} s; work and longest path                  together can be {:.0} s",
+                self.size,
+                self.work,
+                self.latency,
+                self.time_ms,
+                shape.name(),
+                2e-9 * (longest + time),
+                1e-9 * LONGEST as f64
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether there can be so many workers: before anything is made for them.
+    pub(super) fn check_workers(&self) -> Result<(), Stop> {
+        match self.workers {
+            1..=MAX_WORKERS => Ok(()),
+            workers => Err(wrong(crate::MachineError::Workers(workers))),
+        }
+    }
+
     pub(super) fn dag(&self) -> Result<Dag, Stop> {
         if let Some(text) = self.trace_text()? {
             return trace::read(&text).map_err(wrong);
         }
+        let shape = Shape::of(&self.dag)?;
+        self.check(shape)?;
         let (size, work, seed) = (self.size.max(1), self.work, self.seed);
-        let time = self.time_ms * 1_000_000;
+        let time = self.time();
         let random = generate::Random {
             vertices: size,
             work,
@@ -192,7 +251,7 @@ impl Options {
             within: time,
             ..generate::Random::default()
         };
-        Ok(match Shape::of(&self.dag)? {
+        Ok(match shape {
             Shape::ForkJoin => generate::fork_join(size.ilog2(), 2, work),
             Shape::Futures => generate::futures(size, work, seed),
             Shape::MapReduce => generate::map_reduce(u64::from(size), self.latency, work, 100),
@@ -230,9 +289,6 @@ impl Options {
     }
 
     pub(super) fn machine(&self, levels: usize) -> Result<Machine, Stop> {
-        if self.workers == 0 || self.workers > MAX_WORKERS {
-            return Err(wrong(crate::MachineError::Workers(self.workers)));
-        }
         let round = self.round_us.saturating_mul(1000);
         let schedule = match self.schedule.as_str() {
             "prompt" => Schedule::Prompt,

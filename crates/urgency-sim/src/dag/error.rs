@@ -1,6 +1,6 @@
 //! What can be wrong with threads and edges.
 
-use super::{Thread, Vertex};
+use super::{LONGEST, Thread, Vertex};
 use std::fmt;
 
 /// Why threads and edges are no DAG.
@@ -20,6 +20,8 @@ pub enum DagError {
         /// The rank.
         level: u8,
     },
+    /// Its work and its longest path together are above [`LONGEST`](super::LONGEST).
+    TooLong,
     /// A vertex or thread is named that does not exist.
     Unknown {
         /// What it is said to be.
@@ -44,6 +46,10 @@ impl fmt::Display for DagError {
             DagError::Level { thread, level } => write!(
                 f,
                 "thread {thread} has the level of rank {level}; ranks are 0 to 63"
+            ),
+            DagError::TooLong => write!(
+                f,
+                "the work and the longest path of the computation take more than {LONGEST} ns together; that is the most"
             ),
             DagError::Unknown { what, number } => {
                 write!(f, "there is no {what} with the number {number}")

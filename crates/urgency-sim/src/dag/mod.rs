@@ -1,17 +1,17 @@
 //! Computations as DAGs: threads of vertices, edges with latencies, levels, release times.
 //!
 //! The model is that of the fairness paper (section 2.2) with the weighted edges of the latency-hiding one
-//! (section 3): a *thread* is a sequence of vertices, with a level. A thread may *spawn* another (an edge to its
-//! first vertex) and *join* it (an edge from its last). An edge with a *latency* is I/O: its target is ready so
-//! many nanoseconds after its source has run. A thread that nobody spawns is a **root**; it has a release
-//! time, and is what a user waits for.
+//! (section 3): a *thread* is a sequence of vertices, with a level. A thread may *spawn* another (an edge to
+//! its first vertex) and *join* it (an edge from its last). An edge with a *latency* is I/O: its target is
+//! ready so many nanoseconds after its source has run. A thread that nobody spawns is a **root**; it has a
+//! release time, and is what a user waits for.
 //!
 //! The order of a vertex's edges is that of a serial execution, which runs the first target first: whoever
 //! spawns before it goes on gets the work-first order of Cilk, whoever goes on and spawns later gets the
 //! help-first order of most libraries.
 //!
-//! A vertex that begins with a join is a *get* (its thread may find the other one unfinished at any time) or a
-//! *sync* ([`Builder::sync`]: in fork-join code the last child to return goes on with the parent).
+//! A vertex that begins with a join is a *get* (its thread may find the other one unfinished at any time) or
+//! a *sync* ([`Builder::sync`]: in fork-join code the last child to return goes on with the parent).
 
 mod error;
 
@@ -22,6 +22,11 @@ pub type Vertex = u32;
 
 /// The number of a thread.
 pub type Thread = u32;
+
+/// The most that a computation's work and its longest path (latencies and release times included) may be
+/// together: 2^53 ns, some 104 days. So the time of 1,024 workers fits into 64 bits with room to spare, and
+/// any of its sums into a floating-point number.
+pub const LONGEST: u64 = 1 << 53;
 
 /// No vertex.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -133,11 +138,12 @@ impl Dag {
         let mut ready = self.releases();
         let mut span = 0;
         for &vertex in &self.sorted {
-            let done = ready[vertex as usize] + self.work[vertex as usize];
+            // While it is built this may be more than fits.
+            let done = ready[vertex as usize].saturating_add(self.work[vertex as usize]);
             span = span.max(done);
             for edge in self.edges(vertex) {
                 let at = &mut ready[edge.to as usize];
-                *at = (*at).max(done + edge.latency);
+                *at = (*at).max(done.saturating_add(edge.latency));
             }
         }
         span
@@ -296,9 +302,7 @@ impl Builder {
     /// If there is no such thread, or `awaited` has no vertex.
     pub fn get(&mut self, thread: Thread, awaited: Thread, work: u64) -> Vertex {
         let vertex = self.step(thread, work);
-        let last = self.threads[awaited as usize].last;
-        assert_ne!(last, NONE, "a thread has its vertices before it is joined");
-        self.edge(last, vertex, 0);
+        self.also_joins(vertex, awaited);
         vertex
     }
 
@@ -314,17 +318,30 @@ impl Builder {
     }
 
     /// After this vertex its thread gives way.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such vertex.
     pub fn yields(&mut self, vertex: Vertex, how: Yields) {
         self.yields[vertex as usize] = how;
     }
 
-    /// A vertex joins one more thread.
+    /// A vertex joins one more thread, whose vertices are all there.
+    ///
+    /// # Panics
+    ///
+    /// If there is no thread `awaited`, or it has no vertex.
     pub fn also_joins(&mut self, vertex: Vertex, awaited: Thread) {
         let last = self.threads[awaited as usize].last;
+        assert_ne!(last, NONE, "a thread has its vertices before it is joined");
         self.edge(last, vertex, 0);
     }
 
     /// Marks a vertex as one that the last of the awaited goes on with.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such vertex.
     pub fn as_sync(&mut self, vertex: Vertex) {
         self.is_sync[vertex as usize] = true;
     }
@@ -333,8 +350,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If it is empty, a thread is empty, a level's rank is above 63, an edge leads to no vertex, or the
-    /// edges form a cycle.
+    /// If it is empty, a thread is empty, a level's rank is above 63, an edge leads to no vertex, the edges
+    /// form a cycle, or all of it takes more than [`LONGEST`].
     pub fn build(self) -> Result<Dag, DagError> {
         let len = self.work.len();
         if len == 0 {
@@ -391,7 +408,12 @@ impl Builder {
             levels: levels.unwrap_or(1),
         };
         dag.sorted = sort(&dag)?;
-        Ok(dag)
+        let work = dag.work.iter().try_fold(0u64, |sum, &w| sum.checked_add(w));
+        let most = work.and_then(|work| work.checked_add(dag.span()));
+        match most {
+            Some(0..=LONGEST) => Ok(dag),
+            _ => Err(DagError::TooLong),
+        }
     }
 }
 
@@ -432,6 +454,26 @@ mod tests {
             (dag.total_work(), dag.span(), dag.latencies()),
             (20, 1120, 1)
         );
+    }
+
+    #[test]
+    fn what_takes_longer_than_can_be_added_up_is_refused() {
+        let build = |release, works: [u64; 2], latency| {
+            let mut dag = Builder::new();
+            let thread = dag.root(0, release);
+            dag.step(thread, works[0]);
+            dag.step_after(thread, latency, works[1]);
+            dag.build().map(|dag| dag.span())
+        };
+        let longest = LONGEST - 2;
+        assert_eq!(build(0, [1, 1], longest - 2), Ok(longest));
+        assert_eq!(build(0, [1, 1], longest - 1), Err(DagError::TooLong));
+        assert_eq!(build(longest, [1, 1], 0), Err(DagError::TooLong));
+        for large in [LONGEST, u64::MAX] {
+            assert_eq!(build(0, [large, 1], 0), Err(DagError::TooLong));
+            assert_eq!(build(0, [large, large], large), Err(DagError::TooLong));
+            assert_eq!(build(large, [1, 1], large), Err(DagError::TooLong));
+        }
     }
 
     #[test]

@@ -8,7 +8,6 @@
 //! way then count as far as they are.
 
 use super::{Engine, State, Worker};
-use crate::dag::NONE;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -42,10 +41,7 @@ impl Engine<'_> {
         for level in &mut self.report.levels {
             level.contested = level.busy;
         }
-        // `counted` is whole once a slice is in the report.
-        let is_under_way = |worker: &&Worker| {
-            worker.state == State::Busy && worker.running != NONE && worker.counted < worker.slice
-        };
+        let is_under_way = |worker: &&Worker| worker.state == State::Busy && worker.slice > 0;
         for worker in self.workers.iter().filter(is_under_way) {
             let ran = now.saturating_sub(worker.started).min(worker.slice);
             self.report.levels[usize::from(worker.level)].contested += ran;

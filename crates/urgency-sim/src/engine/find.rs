@@ -222,6 +222,11 @@ impl Engine<'_> {
             self.queue_regular(deque);
         }
         self.refresh(deque);
+        if left == Left::Jobs {
+            // Its first job woke this worker; as in the runtime, this one wakes the next.
+            let level = self.deques.get(deque).level;
+            self.publish(level, None);
+        }
         taken
     }
 

@@ -1,14 +1,14 @@
 //! The simulation: one loop over events.
 //!
-//! Time is in nanoseconds. At one moment all *ends* come first (of vertices, latencies, quanta; releases), then
-//! all *decisions*: so a worker that chooses sees everything that is ready at that moment, and with zero
+//! Time is in nanoseconds. At one moment all *ends* come first (of vertices, latencies, quanta; releases),
+//! then all *decisions*: so a worker that chooses sees everything that is ready at that moment, and with zero
 //! costs a schedule is exactly the step-by-step one of the theorems.
 //!
 //! The mechanism mirrors the runtime's, in three layouts:
 //!
-//! - **central** ([`Kind::Aging`]) and **proactive** ([`Kind::Proactive`]): a worker's jobs are in its active deque. A
-//!   thread that waits takes the deque with it (suspended); when its wait is over the deque is resumable. In the
-//!   first, deques stand in the level's two queues; in the second, in workers' sets.
+//! - **central** ([`Kind::Aging`]) and **proactive** ([`Kind::Proactive`]): a worker's jobs are in its active
+//!   deque. A thread that waits takes the deque with it (suspended); when its wait is over the deque is
+//!   resumable. In the first, deques stand in the level's two queues; in the second, in workers' sets.
 //! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
 //! Who does what: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says;
@@ -20,7 +20,8 @@
 //! - Claims are made at the moment of the decision; their cost is paid afterwards. Operations on one
 //!   queue, or on one victim, wait for each other (`free_at`), which is where contention comes from.
 //! - What a worker sees of the levels is always true: a bit is cleared at once. In the runtime it may lag.
-//! - A round or a quantum takes effect at a worker's next scheduling point; `check_in` bounds how far that is.
+//! - A round or a quantum takes effect at a worker's next scheduling point; `check_in` bounds how far that
+//!   is.
 
 mod contest;
 mod deques;
@@ -127,6 +128,7 @@ struct Worker {
     /// What it runs.
     running: Vertex,
     started: u64,
+    /// How long it runs now; 0 once that is in the report.
     slice: u64,
     /// What it will run next, if it is not drawn elsewhere.
     next: Vertex,
@@ -350,12 +352,12 @@ impl<'a> Engine<'a> {
     fn done(&mut self, me: usize) {
         self.count_run(me);
         let worker = &mut self.workers[me];
-        let (vertex, slice) = (worker.running, worker.slice);
+        let (vertex, slice) = (worker.running, std::mem::take(&mut worker.slice));
+        worker.counted = 0;
         let level = self.dag.level(vertex);
         worker.last = vertex;
         self.report.work += slice;
         self.report.levels[usize::from(level)].busy += slice;
-        self.busy_in_quantum[usize::from(level)] += slice;
         self.contested(level, slice);
         let worker = &mut self.workers[me];
         if self.report.schedule.len() < self.machine.record {

@@ -50,6 +50,7 @@ impl Engine<'_> {
         let by_now = self.now.saturating_sub(worker.started).min(worker.slice);
         let ran = by_now - std::mem::replace(&mut worker.counted, by_now);
         worker.round_ran += ran;
+        self.busy_in_quantum[usize::from(worker.level)] += ran;
         self.accounts.ran[me * self.accounts.levels + usize::from(worker.level)] += ran;
     }
 

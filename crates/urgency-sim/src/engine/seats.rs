@@ -39,7 +39,11 @@ impl Engine<'_> {
         self.workers[me].seated_at = self.now;
     }
 
+    /// A quantum is over. What runs counts as far as it has run, as in the runtime.
     pub(super) fn quantum(&mut self) {
+        for me in 0..self.workers.len() {
+            self.count_run(me);
+        }
         let mut runs = vec![false; self.visible.len()];
         for worker in self.workers.iter().filter(|w| w.state == State::Busy) {
             runs[usize::from(worker.level)] = true;
@@ -117,10 +121,12 @@ impl Engine<'_> {
         self.report.asleep += slept.saturating_sub(spins);
         self.report.waking += delay;
         self.workers[me].state = State::Looking;
-        // A worker that slept took nothing from anybody.
+        // A worker that slept took nothing from anybody: the round that it slept through is not charged, nor
+        // what it ran in that to the next.
         if let Period::EachWorker(length) = self.period
             && self.now - self.workers[me].seated_at >= length
         {
+            self.workers[me].round_ran = 0;
             self.take_seat(me);
         }
         let place = self.sleeping.iter().rposition(|&w| w as usize == me);

@@ -1,26 +1,43 @@
 //! Streams of requests.
 //!
-//! Arrivals are Poisson: exponential gaps. The sizes are those of the papers' sources as far as they are known;
-//! what is a stand-in says so.
+//! Arrivals are Poisson: exponential gaps. The sizes are those of the papers' sources as far as they are
+//! known; what is a stand-in says so.
 
 use super::tree;
-use crate::dag::{Builder, Dag};
+use crate::{
+    dag::{Builder, Dag},
+    machine::MAX_WORKERS,
+};
 use urgency_policy::dice::Dice;
 
 const WELL_FORMED: &str = "generated computations are DAGs";
 const SECOND: f64 = 1e9;
+
+/// The most arrivals a second, one each nanosecond: above, the gaps would be nothing, and a stream without
+/// end.
+pub(crate) const MOST_RATE: f64 = 1e9;
+
+/// The largest load of jobs; below [`MOST_RATE`] on every machine.
+pub(crate) const MOST_LOAD: f64 = 10_000.0;
 
 /// An exponential gap in nanoseconds for so many arrivals a second.
 fn gap(dice: &mut Dice, rate: f64) -> u64 {
     (-(1.0 - dice.unit()).ln() / rate * SECOND) as u64
 }
 
-/// Calls `arrive` for each arrival of a Poisson stream within `time` ns.
+/// Calls `arrive` for each arrival of a Poisson stream within `time` ns; with a rate of 0 there is none.
 fn poisson(dice: &mut Dice, rate: f64, time: u64, mut arrive: impl FnMut(&mut Dice, u64)) {
+    assert!(
+        (0.0..=MOST_RATE).contains(&rate),
+        "a rate of {rate} arrivals a second was asked for; it can be 0 to {MOST_RATE}"
+    );
+    if rate == 0.0 {
+        return;
+    }
     let mut at = gap(dice, rate);
     while at < time {
         arrive(dice, at);
-        at += gap(dice, rate);
+        at = at.saturating_add(gap(dice, rate));
     }
 }
 
@@ -29,6 +46,10 @@ fn poisson(dice: &mut Dice, rate: f64, time: u64, mut arrive: impl FnMut(&mut Di
 ///
 /// The works are stand-ins with the source's proportions of mean latencies (mm, fib, sort, sw: 41, 88, 124,
 /// 383 ms at 3/s on 20 workers): 0.4, 0.8, 1.2 and 1.6 s, in leaves of 2 ms.
+///
+/// # Panics
+///
+/// If `rate` is not 0 to 1e9.
 pub fn job_server(rate: f64, time: u64, seed: u64) -> Dag {
     const LEAF: u64 = 2_000_000;
     let dice = Dice::new(seed);
@@ -50,6 +71,10 @@ pub fn job_server(rate: f64, time: u64, seed: u64) -> Dag {
 /// A cache server: `rate` requests a second over `connections` connections, each with 5 to 15 µs of work,
 /// those of one connection in order; beside them, at level 1, a job of 5 ms each 50 ms. For `time` ns. (The
 /// paper's data set and request mix are not known.)
+///
+/// # Panics
+///
+/// If `rate` is not 0 to 1e9.
 pub fn memcached_like(connections: u32, rate: f64, time: u64, seed: u64) -> Dag {
     let mut dice = Dice::new(seed);
     let mut dag = Builder::new();
@@ -128,12 +153,20 @@ impl Sizes {
 
 /// The Bing workload of the AMCilk paper: jobs of serial rounds, each round a fork-join tree of 320 µs work
 /// and about 60 µs span; so many rounds as the size says (a round counts 64 µs). All at level 0, at a load of
-/// 0 to 1 of `workers`, for `time` ns.
+/// 0 to 1 of `workers` (above that jobs pile up), for `time` ns.
+///
+/// # Panics
+///
+/// If there are more than 1,024 workers, or `load` is not 0 to 10,000.
 pub fn bing(workers: usize, load: f64, time: u64, seed: u64) -> Dag {
     jobs(Sizes::BING, workers, load, time, seed)
 }
 
 /// As [`bing`] with sizes three times as large; a stand-in, since the finance distribution is not public.
+///
+/// # Panics
+///
+/// As `bing`.
 pub fn finance_like(workers: usize, load: f64, time: u64, seed: u64) -> Dag {
     jobs(Sizes::FINANCE_LIKE, workers, load, time, seed)
 }
@@ -142,6 +175,14 @@ fn jobs(sizes: Sizes, workers: usize, load: f64, time: u64, seed: u64) -> Dag {
     /// Nominal size and work of a round.
     const ROUND: u64 = 64_000;
     const WORK: f64 = 320_000.0;
+    assert!(
+        (0.0..=MOST_LOAD).contains(&load),
+        "a load of {load} was asked for; it can be 0 to {MOST_LOAD}"
+    );
+    assert!(
+        workers <= MAX_WORKERS,
+        "{workers} workers were named; there can be {MAX_WORKERS}"
+    );
     let mut dice = Dice::new(seed);
     let mut dag = Builder::new();
     let work = sizes.mean() / ROUND as f64 * WORK;
@@ -206,6 +247,9 @@ mod tests {
 
     #[test]
     fn a_stream_without_arrivals_is_still_a_computation() {
-        assert_eq!(job_server(1e-9, 1, 1).len(), 1);
+        for rate in [1e-9, 0.0] {
+            assert_eq!(job_server(rate, 1, 1).len(), 1);
+            assert_eq!(bing(2, rate, 1, 1).len(), 1);
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! Computations to schedule.
 //!
-//! Shapes: [`fork_join`], [`futures`], [`map_reduce`] with latency, [`wavefront`], [`random`] with and without
-//! inversions. Streams of arrivals: [`job_server`], [`memcached_like`], [`bing`] and [`finance_like`]. And
-//! [`three_levels`], the fairness paper's experiment.
+//! Shapes: [`fork_join`], [`futures`], [`map_reduce`] with latency, [`wavefront`], [`random`] with and
+//! without inversions. Streams of arrivals: [`job_server`], [`memcached_like`], [`bing`] and
+//! [`finance_like`]. And [`three_levels`], the fairness paper's experiment.
 //!
 //! Whatever is random comes from the seed that is given.
 
 mod arrivals;
 mod shapes;
 
+pub(crate) use arrivals::{MOST_LOAD, MOST_RATE};
 pub use arrivals::{Sizes, bing, finance_like, job_server, memcached_like};
 pub use shapes::{Random, fork_join, futures, map_reduce, random, three_levels, wavefront};
 
