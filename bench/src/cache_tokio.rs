@@ -129,8 +129,13 @@ async fn accept(server: Arc<Server>, port: u16) -> io::Result<()> {
     // In a task of its own, for the thread that blocks on this future is none of the workers.
     let accepting = async move {
         loop {
-            let (stream, peer) = listener.accept().await?;
-            stream.set_nodelay(true)?;
+            let Ok((stream, peer)) = listener.accept().await else {
+                // There is no descriptor, perhaps, until a connection ends. The others are served meanwhile.
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            };
+            // Who is gone already is noticed when the connection is served.
+            let _ = stream.set_nodelay(true);
             let (server, address) = (Arc::clone(&server), Arc::clone(&address));
             tokio::spawn(async move {
                 let Some(place) = server.enter(peer.to_string(), &address) else {
@@ -141,5 +146,6 @@ async fn accept(server: Arc<Server>, port: u16) -> io::Result<()> {
             });
         }
     };
-    tokio::spawn(accepting).await?
+    tokio::spawn(accepting).await?;
+    Ok(())
 }

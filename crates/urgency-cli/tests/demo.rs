@@ -90,6 +90,10 @@ fn a_bad_value_is_refused_with_the_option_the_value_and_what_is_allowed() {
         (&["--port", "70000"], &["--port", "'70000'"]),
         (&["--speed", "9"], &["--speed"]),
         (&["--picture"], &["--picture", "a value is required"]),
+        (
+            &["--picture", "/tmp/one.svg", "--json", "/tmp/../tmp/one.svg"],
+            &["--picture and --json are both /tmp/one.svg"],
+        ),
     ];
     for (arguments, parts) in cases {
         let output = demo(arguments);

@@ -91,7 +91,7 @@ fn a_part_that_needs_another_ones_result_says_which() {
     for part in ["curves", "batch", "background"] {
         let text = compare(&[part, "--save", save]);
         assert!(text.contains("measure the part `highest` first"), "{text}");
-        assert!(text.contains("nothing-yet/highest.json"), "{text}");
+        assert!(text.contains("nothing-yet/highest-quick.json"), "{text}");
     }
 }
 
@@ -118,7 +118,9 @@ fn servers_of(parent: u32) -> Vec<String> {
     let begin = concat!(env!("CARGO_BIN_EXE_urgency"), "\0cache\0");
     let is_server = |id: &&str| {
         let words = fs::read_to_string(format!("/proc/{id}/cmdline"));
-        words.is_ok_and(|words| words.starts_with(begin))
+        // Its workers: it has said all that it says before it serves.
+        let threads = || fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
+        words.is_ok_and(|words| words.starts_with(begin)) && threads() > 1
     };
     let servers = children.split_whitespace().filter(is_server);
     servers.map(str::to_owned).collect()
@@ -155,4 +157,60 @@ fn a_comparison_that_is_killed_leaves_no_server_behind() {
     }
     let killed = Command::new("kill").args(["-9", &server]).status();
     panic!("the server lived on for 10 s; it was killed then: {killed:?}");
+}
+
+#[test]
+fn what_would_fail_after_minutes_fails_at_once() {
+    let save = concat!(env!("CARGO_TARGET_TMPDIR"), "/no-scale");
+    let _ = fs::remove_dir_all(save);
+    let cases: [(&[&str], &str); 3] = [
+        (
+            &["--only", "urgency", "--save", save],
+            "measure the part `highest` first",
+        ),
+        (&["--save", "/dev/null/place"], "/dev/null/place"),
+        (
+            &["--picture", "/dev/null/a.svg", "--save", save],
+            "/dev/null/a.svg",
+        ),
+    ];
+    for (arguments, part) in cases {
+        let text = compare(arguments);
+        assert!(text.contains(part), "{arguments:?}: {text}");
+        assert!(!text.contains("round 0"), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn processors_that_may_not_be_used_are_refused_and_others_are_not_taken() {
+    let urgency = env!("CARGO_BIN_EXE_urgency");
+    // The part that does not know this contender measures nothing.
+    let nothing = ["load", "compare", "memory", "--only", "tokio", "--quick"];
+    let save = [
+        "--save",
+        concat!(env!("CARGO_TARGET_TMPDIR"), "/processors"),
+    ];
+    for (option, cpus) in [("--server-cpus", "0-999"), ("--client-cpus", "0,0")] {
+        let mut command = Command::new(urgency);
+        let output = command
+            .args(nothing)
+            .args(save)
+            .args([option, cpus])
+            .output();
+        let output = output.expect("the command starts");
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(option));
+    }
+    let bound = Command::new("taskset").args(["-c", "1", "true"]).status();
+    if bound.is_ok_and(|status| status.success()) {
+        let mut command = Command::new("taskset");
+        let output = command
+            .args(["-c", "1", urgency])
+            .args(nothing)
+            .args(save)
+            .output();
+        let said = String::from_utf8(output.expect("it starts").stdout).expect("it is text");
+        assert!(said.starts_with("servers on processors 1,"), "{said}");
+        assert!(said.contains("client on 1;"), "{said}");
+    }
 }

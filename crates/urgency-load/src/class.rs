@@ -10,7 +10,7 @@
 use crate::Waiting;
 use clap::ValueEnum;
 use rustix::process::setpriority_process;
-use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 use serde::Serialize;
 use std::num::NonZeroU64;
 use std::{fmt, str::FromStr};
@@ -45,6 +45,20 @@ impl Cpus {
         &self.0
     }
 
+    /// Those that the calling thread may use, ascending.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn allowed() -> std::io::Result<Self> {
+        let set = sched_getaffinity(None)?;
+        Ok(Cpus(
+            (0..CpuSet::MAX_CPU)
+                .filter(|&cpu| set.is_set(cpu))
+                .collect(),
+        ))
+    }
+
     /// Binds the calling thread, and those that it starts, to these processors.
     ///
     /// # Errors
@@ -62,11 +76,11 @@ impl Cpus {
 impl FromStr for Cpus {
     type Err = String;
 
-    /// A list as `taskset -c` takes it: `0`, `0,2`, `0-3`.
+    /// A list as `taskset -c` takes it, each processor once: `0`, `0,2`, `0-3`.
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = || {
             format!(
-                "allowed: processor numbers below {}, as in 0 or 0,2 or 0-3 (the lower one first)",
+                "allowed: processor numbers below {}, each once, as in 0 or 0,2 or 0-3 (the lower one first)",
                 CpuSet::MAX_CPU
             )
         };
@@ -83,6 +97,10 @@ impl FromStr for Cpus {
                     _ => return Err(refuse()),
                 },
             }
+        }
+        let is_again = |index: usize| cpus[..index].contains(&cpus[index]);
+        if (0..cpus.len()).any(is_again) {
+            return Err(refuse());
         }
         Ok(Cpus(cpus))
     }
@@ -136,7 +154,7 @@ mod tests {
         let cpus: Cpus = "0,2-4".parse().expect("a list");
         assert_eq!(cpus.numbers(), [0, 2, 3, 4]);
         assert_eq!(cpus.to_string(), "0,2,3,4");
-        for text in ["", "x", "3-1", "0,3-1", "1,", "99999"] {
+        for text in ["", "x", "3-1", "0,3-1", "1,", "99999", "0,0", "0-2,1"] {
             assert!(text.parse::<Cpus>().is_err(), "{text}");
         }
     }

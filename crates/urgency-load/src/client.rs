@@ -80,7 +80,7 @@ impl Client {
     /// [`Error::Option`], [`Error::Connect`], or [`Error::System`] if there are not enough descriptors.
     pub fn connect(load: Load) -> Result<Client, Error> {
         load.check()?;
-        allow_descriptors(load.connections as u64 + load.threads as u64 + 32)?;
+        allow_descriptors(load.connections, load.threads)?;
         let open = |index| Lane::open(index, &load);
         let lanes = (0..load.threads).map(open).collect::<Result<_, _>>()?;
         let known = match load.workload.verify {
@@ -228,8 +228,15 @@ fn watch(
     }
 }
 
-/// Raises the limit on open descriptors if it is too low.
-fn allow_descriptors(needed: u64) -> Result<(), Error> {
+/// Raises this process's limit on open descriptors if it is too low for a client with so many connections and
+/// threads. [`Client::connect`] does it as well; who starts a server for as many does it before, for children
+/// inherit the limit.
+///
+/// # Errors
+///
+/// [`Error::System`] if the hard limit is below, or the system refuses.
+pub fn allow_descriptors(connections: usize, threads: usize) -> Result<(), Error> {
+    let needed = connections as u64 + threads as u64 + 32;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());

@@ -42,7 +42,7 @@ mod server;
 mod shared;
 
 pub use arrivals::Arrivals;
-pub use client::{Client, Progress, Timing};
+pub use client::{Client, Progress, Timing, allow_descriptors};
 pub use error::Error;
 pub use lane::Pace;
 pub use load::{Load, Waiting};

@@ -88,13 +88,19 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         .into_iter()
         .filter(|case| options.admits(case.contender()));
     let cases: Vec<_> = cases.collect();
-    let Turns { rows, failures } = take(options, "background", &cases, |round, case| {
-        let lag = |row: &Row| row.with.lag_p99.max(row.without.lag_p99);
-        let row = calmest(options, case.title(), lag, || {
-            one(options, case, round, per_s)
-        })?;
-        Ok(vec![row])
-    })?;
+    let Turns { rows, failures } = take(
+        options,
+        "background",
+        &cases,
+        |row: &Row| row.case,
+        |round, case| {
+            let lag = |row: &Row| row.with.lag_p99.max(row.without.lag_p99);
+            let row = calmest(options, case.title(), lag, || {
+                one(options, case, round, per_s)
+            })?;
+            Ok(vec![row])
+        },
+    )?;
     println!(
         "\nWhile the table grows and the crawler runs, {per_s:.0} requests/s beside {:.0} writes/s:",
         per_s * WRITES

@@ -73,13 +73,19 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         }
     };
     let pairs: Vec<_> = PAIRS.into_iter().filter(admitted).collect();
-    let Turns { rows, failures } = take(options, "batch", &pairs, |round, pair| {
-        let lag = |row: &Row| row.latencies.lag_p99;
-        let row = calmest(options, pair.title(), lag, || {
-            one(options, pair, round, per_s)
-        })?;
-        Ok(vec![row])
-    })?;
+    let Turns { rows, failures } = take(
+        options,
+        "batch",
+        &pairs,
+        |row: &Row| row.pair,
+        |round, pair| {
+            let lag = |row: &Row| row.latencies.lag_p99;
+            let row = calmest(options, pair.title(), lag, || {
+                one(options, pair, round, per_s)
+            })?;
+            Ok(vec![row])
+        },
+    )?;
     println!("\nBeside a parallel batch job, {per_s:.0} requests/s:");
     println!("{:36}{}  batch units/s", "", Latencies::HEADING);
     for pair in pairs {

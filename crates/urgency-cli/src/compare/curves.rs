@@ -48,31 +48,37 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let base = highest::of_memcached(options)?;
     let wanted = Contender::ALL.into_iter().filter(|c| options.admits(*c));
     let wanted: Vec<_> = wanted.collect();
-    let turns = take(options, "curves", &wanted, |round, contender| {
-        let mut points = Vec::new();
-        let embedded = contender == Contender::Urgency;
-        let mut serving = match embedded {
-            // The same server, in a process that can be asked for its runtime's accounts.
-            true => Serving::start_embedded(options, false, Scheduled::PreemptedDemoted)?,
-            false => Serving::start(options, contender)?,
-        };
-        for share in SHARES {
-            // Beyond the highest rate the client is busy with what comes too late.
-            let lag = |point: &Point| match share > 1.0 {
-                true => 0.0,
-                false => point.latencies.lag_p99,
+    let turns = take(
+        options,
+        "curves",
+        &wanted,
+        |point: &Point| point.contender,
+        |round, contender| {
+            let mut points = Vec::new();
+            let embedded = contender == Contender::Urgency;
+            let mut serving = match embedded {
+                // The same server, in a process that can be asked for its runtime's accounts.
+                true => Serving::start_embedded(options, false, Scheduled::PreemptedDemoted)?,
+                false => Serving::start(options, contender)?,
             };
-            let point = calmest(options, contender.title(), lag, || {
-                one(options, &mut serving, (contender, round, share), base)
-            })?;
-            let is_saturated = point.latencies.p50 > SATURATED;
-            points.push(point);
-            if is_saturated {
-                break;
+            for share in SHARES {
+                // Beyond the highest rate the client is busy with what comes too late.
+                let lag = |point: &Point| match share > 1.0 {
+                    true => 0.0,
+                    false => point.latencies.lag_p99,
+                };
+                let point = calmest(options, contender.title(), lag, || {
+                    one(options, &mut serving, (contender, round, share), base)
+                })?;
+                let is_saturated = point.latencies.p50 > SATURATED;
+                points.push(point);
+                if is_saturated {
+                    break;
+                }
             }
-        }
-        Ok(points)
-    })?;
+            Ok(points)
+        },
+    )?;
     let Turns {
         rows: points,
         failures,

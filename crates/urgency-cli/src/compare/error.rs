@@ -37,9 +37,13 @@ pub enum Error {
     Missing {
         /// What is missing.
         what: &'static str,
+        /// For what it was looked for.
+        conditions: String,
         /// Where it was looked for.
         path: PathBuf,
     },
+    /// A file could not be written later.
+    Write(crate::demo::Error),
     /// A file could not be written or read.
     File {
         /// Which.
@@ -73,11 +77,16 @@ impl fmt::Display for Error {
             Error::Silent { title } => write!(f, "{title} does not answer"),
             Error::Load(error) => error.fmt(f),
             Error::Wrong { title, fault } => write!(f, "{title} gave a wrong reply: {fault}"),
-            Error::Missing { what, path } => write!(
+            Error::Missing {
+                what,
+                conditions,
+                path,
+            } => write!(
                 f,
-                "{what} is not known: there is no {}; measure the part `highest` first",
+                "{what} is not known: {} does not have it for {conditions}; measure the part `highest` first",
                 path.display()
             ),
+            Error::Write(error) => error.fmt(f),
             Error::File { path, cause } => write!(f, "{}: {cause}", path.display()),
             Error::Insert(cause) => {
                 write!(f, "new keys cannot be written beside the load: {cause}")

@@ -4,7 +4,7 @@
 use super::calm::calmest;
 use super::rows::median;
 use super::turns::{Titled as _, Turns, take};
-use super::{Bar, Contender, Error, Options, Serving, Verdict, check, files};
+use super::{Bar, Contender, Error, Options, Part, Serving, Verdict, check, files};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use urgency_load::search::Search;
@@ -29,24 +29,27 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let wanted = Contender::ALL.into_iter().filter(|c| options.admits(*c));
     let wanted: Vec<_> = wanted.collect();
     let quality = options.quality.to_string();
-    let part = match quality.as_str() {
-        QUALITY => PART.to_owned(),
-        other => format!("{PART}-{other}"),
-    };
-    let Turns { rows, failures } = take(options, &part, &wanted, |round, contender| {
-        // The search judges by tens of milliseconds: only other processes disturb it.
-        let row = calmest(
-            options,
-            contender.title(),
-            |_| 0.0,
-            || one(options, contender, round),
-        )?;
-        eprintln!(
-            "{:.0}/s (closed loop {:.0}/s)",
-            row.highest_per_s, row.closed_loop_per_s
-        );
-        Ok(vec![row])
-    })?;
+    let part = part(options);
+    let Turns { rows, failures } = take(
+        options,
+        &part,
+        &wanted,
+        |row: &Row| row.contender,
+        |round, contender| {
+            // The search judges by tens of milliseconds: only other processes disturb it.
+            let row = calmest(
+                options,
+                contender.title(),
+                |_| 0.0,
+                || one(options, contender, round),
+            )?;
+            eprintln!(
+                "{:.0}/s (closed loop {:.0}/s)",
+                row.highest_per_s, row.closed_loop_per_s
+            );
+            Ok(vec![row])
+        },
+    )?;
     println!(
         "\nHighest rate with {quality}, medians of {} rounds:",
         options.rounds
@@ -76,15 +79,25 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     })
 }
 
+/// The name of the file of this part: each quality has its own.
+pub fn part(options: &Options) -> String {
+    match options.quality.to_string().as_str() {
+        QUALITY => PART.to_owned(),
+        other => format!("{PART}-{other}"),
+    }
+}
+
+/// Whether this run measures the scale of the other parts itself.
+pub fn gives_scale(options: &Options) -> bool {
+    options.wants(Part::Highest) && options.admits(Contender::Memcached) && part(options) == PART
+}
+
 /// memcached's highest rate, measured now or before: the scale of the other parts.
 pub fn of_memcached(options: &Options) -> Result<f64, Error> {
-    let what = "memcached's highest rate";
-    let rows: Vec<Row> = files::load(options, PART, what)?;
-    let rates = of(&rows, Contender::Memcached).map(|row| row.highest_per_s);
-    median(rates).ok_or_else(|| Error::Missing {
-        what,
-        path: options.save.join("highest.json"),
-    })
+    let is_its = |row: &Row| row.contender == Contender::Memcached;
+    let rows = files::load(options, PART, "memcached's highest rate", is_its)?;
+    let rate = median(rows.iter().map(|row| row.highest_per_s));
+    Ok(rate.expect("there are rows"))
 }
 
 fn of(rows: &[Row], contender: Contender) -> impl Iterator<Item = &Row> {

@@ -45,10 +45,16 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         retries: 0,
         ..options.clone()
     };
-    let Turns { rows, failures } = take(&once, "memory", &contenders, |_, contender| {
-        let each = VALUES.into_iter();
-        each.map(|value| one(options, contender, value)).collect()
-    })?;
+    let Turns { rows, failures } = take(
+        &once,
+        "memory",
+        &contenders,
+        |row: &Row| row.contender,
+        |_, contender| {
+            let each = VALUES.into_iter();
+            each.map(|value| one(options, contender, value)).collect()
+        },
+    )?;
     println!("\nMemory, keys of {KEY} bytes:");
     println!(
         "{:>6} {:12} {:>8} {:>24} {:>20} {:>14}",

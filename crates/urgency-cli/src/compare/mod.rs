@@ -116,33 +116,72 @@ pub struct Verdict {
     failures: Vec<Failure>,
 }
 
-/// Runs the comparison. It fails if a contender could not be measured, and with `--check` if a bar is missed.
-pub fn run(options: &Options) -> ExitCode {
-    match execute(&options.resolved()) {
-        Ok(verdict) => {
-            println!("\nBars:");
-            for line in verdict.failures.iter().map(Failure::say) {
-                println!("{line}");
-            }
-            for bar in &verdict.bars {
-                println!("{}", bar.say());
-            }
-            let judged = options.check && !options.quick;
-            let missed = judged && !verdict.bars.iter().all(Bar::is_kept);
-            match missed || !verdict.failures.is_empty() {
-                true => ExitCode::FAILURE,
-                false => ExitCode::SUCCESS,
-            }
-        }
-        Err(error) => {
-            eprintln!("urgency load compare: {error}");
-            ExitCode::FAILURE
-        }
+impl Verdict {
+    fn has_any(&self) -> bool {
+        !self.bars.is_empty() || !self.failures.is_empty()
     }
 }
 
-fn execute(options: &Options) -> Result<Verdict, Error> {
-    // Servers inherit this; the client's threads bind themselves.
+/// Runs the comparison. It fails if a contender could not be measured, and with `--check` if a bar is missed.
+pub fn run(options: &Options) -> ExitCode {
+    let options = match options.resolved() {
+        Ok(options) => options,
+        Err(refusal) => {
+            eprintln!("urgency load compare: {refusal}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut verdict = Verdict::default();
+    let executed = execute(&options, &mut verdict);
+    // What an error ends has a verdict on the parts before it.
+    if executed.is_ok() || verdict.has_any() {
+        println!("\nBars:");
+    }
+    for line in verdict.failures.iter().map(Failure::say) {
+        println!("{line}");
+    }
+    for bar in &verdict.bars {
+        println!("{}", bar.say());
+    }
+    if let Err(error) = &executed {
+        eprintln!("urgency load compare: {error}");
+    }
+    let judged = options.check && !options.quick;
+    let missed = judged && !verdict.bars.iter().all(Bar::is_kept);
+    match missed || executed.is_err() || !verdict.failures.is_empty() {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// Fails now with what would fail after minutes: files that cannot be written, a scale that is not known.
+fn probe(options: &Options) -> Result<(), Error> {
+    for (part, name) in [
+        (Part::Highest, highest::part(options).as_str()),
+        (Part::Curves, "curves"),
+        (Part::Batch, "batch"),
+        (Part::Background, "background"),
+        (Part::Memory, "memory"),
+    ] {
+        if options.wants(part) {
+            files::probe(options, name)?;
+        }
+    }
+    if options.wants(Part::Curves) {
+        files::probe_file("the picture", "--picture", &options.picture)?;
+    }
+    let scaled = [Part::Curves, Part::Batch, Part::Background];
+    if scaled.into_iter().any(|part| options.wants(part)) && !highest::gives_scale(options) {
+        highest::of_memcached(options)?;
+    }
+    Ok(())
+}
+
+fn execute(options: &Options, verdict: &mut Verdict) -> Result<(), Error> {
+    probe(options)?;
+    // Servers inherit both.
+    urgency_load::allow_descriptors(options.connections, options.client_on().numbers().len())?;
+    // The client's threads bind themselves.
     options.servers_on().bind().map_err(Error::Bind)?;
     println!(
         "servers on processors {}, one at a time, {} worker threads; client on {}; {} connections",
@@ -151,7 +190,6 @@ fn execute(options: &Options) -> Result<Verdict, Error> {
         options.client_on(),
         options.connections
     );
-    let mut verdict = Verdict::default();
     for (part, measure) in [
         (
             Part::Highest,
@@ -168,7 +206,7 @@ fn execute(options: &Options) -> Result<Verdict, Error> {
             verdict.failures.extend(part.failures);
         }
     }
-    Ok(verdict)
+    Ok(())
 }
 
 /// Worker threads of each server.

@@ -31,7 +31,7 @@ pub struct Options {
     #[arg(long, default_value_t = 3)]
     pub retries: u32,
 
-    /// Small and short: shows that everything works, and measures nothing.
+    /// Small and short: shows that everything works, and measures nothing; its results have files of their own.
     #[arg(long)]
     pub quick: bool,
 
@@ -52,7 +52,7 @@ pub struct Options {
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1000..))]
     pub keys: u32,
 
-    /// Processors of the servers [default: all but the last].
+    /// Processors of the servers [default: all that it may use but the last].
     #[arg(long, value_name = "LIST")]
     pub server_cpus: Option<Cpus>,
 
@@ -101,14 +101,34 @@ impl Options {
     }
 
     /// With the processors chosen. To be called before this process is bound to some of them.
-    pub fn resolved(&self) -> Options {
-        let last = std::thread::available_parallelism().map_or(0, |count| count.get() - 1);
-        let others = (0..last.max(1)).collect();
-        Options {
-            server_cpus: Some(self.server_cpus.clone().unwrap_or(Cpus::new(others))),
-            client_cpus: Some(self.client_cpus.clone().unwrap_or(Cpus::new(vec![last]))),
-            ..self.clone()
+    ///
+    /// # Errors
+    ///
+    /// Which processor was asked for that this process may not use.
+    pub fn resolved(&self) -> Result<Options, String> {
+        let allowed = Cpus::allowed().map_err(|cause| cause.to_string())?;
+        for (option, cpus) in [
+            ("--server-cpus", &self.server_cpus),
+            ("--client-cpus", &self.client_cpus),
+        ] {
+            let mut numbers = cpus.iter().flat_map(Cpus::numbers);
+            if let Some(cpu) = numbers.find(|cpu| !allowed.numbers().contains(cpu)) {
+                return Err(format!(
+                    "{option}: this process may not use processor {cpu}; allowed: {allowed}"
+                ));
+            }
         }
+        let (last, others) = allowed.numbers().split_last().expect("this runs on one");
+        let last = Cpus::new(vec![*last]);
+        let servers = match others {
+            [] => last.clone(),
+            others => Cpus::new(others.to_vec()),
+        };
+        Ok(Options {
+            server_cpus: Some(self.server_cpus.clone().unwrap_or(servers)),
+            client_cpus: Some(self.client_cpus.clone().unwrap_or(last)),
+            ..self.clone()
+        })
     }
 
     /// The servers' processors.

@@ -2,7 +2,7 @@
 //! others go on.
 
 use super::{Error, Failure, Options, files};
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 /// Who takes turns.
 pub trait Titled: Copy {
@@ -19,28 +19,32 @@ pub struct Turns<R> {
     pub failures: Vec<Failure>,
 }
 
-/// Gives each contender its turns and keeps the rows that they give, also in the file of `part`.
+/// Gives each contender its turns and keeps the rows that they give, also in the file of `part`; `whose` says
+/// who gave a row.
 ///
 /// # Errors
 ///
-/// If the file cannot be written.
-pub fn take<C: Titled, R: Serialize>(
+/// If the file cannot be written, or is another one.
+pub fn take<C: Titled, R: Serialize + DeserializeOwned>(
     options: &Options,
     part: &str,
     contenders: &[C],
+    whose: impl Fn(&R) -> C,
     mut turn: impl FnMut(u32, C) -> Result<Vec<R>, Error>,
 ) -> Result<Turns<R>, Error> {
     let mut turns = Turns {
         rows: Vec::new(),
         failures: Vec::new(),
     };
+    let mut earlier = files::earlier(options, part)?;
     for (round, contender) in order(options.rounds, contenders) {
         let title = contender.title();
         match turn(round, contender) {
             Ok(rows) => {
                 eprintln!("{part}, round {round}, {title}: done");
                 turns.rows.extend(rows);
-                files::save(options, part, &turns.rows)?;
+                earlier.retain(|kept| whose(&kept.row).title() != title);
+                files::save(options, part, &earlier, &turns.rows)?;
             }
             Err(error) => {
                 eprintln!("{part}, round {round}, {title}: FAILED: {error}");
@@ -78,26 +82,58 @@ mod tests {
         }
     }
 
+    #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+    struct Row {
+        who: char,
+        round: u32,
+    }
+
+    fn whose(row: &Row) -> &'static str {
+        if row.who == 'a' { "a" } else { "b" }
+    }
+
     #[test]
-    fn who_fails_is_noted_and_the_others_take_their_turns() {
+    fn who_fails_is_noted_the_others_take_their_turns_and_earlier_rows_stay_till_there_are_new_ones()
+     {
         let save = std::env::temp_dir().join(format!("urgency-turns-{}", std::process::id()));
-        let line = format!("compare --quick --rounds 2 --save {}", save.display());
-        let turns = take(
-            &options(&line),
-            "part",
-            &["a", "b"],
-            |round, who| match who {
-                "a" => Err(Error::Silent { title: who.into() }),
-                _ => Ok(vec![(who, round)]),
-            },
-        );
-        let saved = std::fs::read_to_string(save.join("part.json")).expect("the rows are saved");
-        std::fs::remove_dir_all(&save).expect("the directory is ours");
-        let turns = turns.expect("the file can be written");
-        assert_eq!(turns.rows, [("b", 0), ("b", 1)]);
+        let line = |more: &str| {
+            let line = format!("compare --save {} {more}", save.display());
+            options(&line).resolved().expect("no processors are named")
+        };
+        let row = |who, round| Row { who, round };
+        let give = |options: &Options, contenders: &[&'static str], fails: &str| {
+            let turn = |round, who: &'static str| match who == fails {
+                true => Err(Error::Silent { title: who.into() }),
+                false => Ok(vec![row(if who == "a" { 'a' } else { 'b' }, round)]),
+            };
+            take(options, "part", contenders, whose, turn).expect("the file can be written")
+        };
+        let rows_of = |options: &Options, who| {
+            files::load(options, "part", "the rows", |row: &Row| row.who == who)
+        };
+
+        let turns = give(&line("--rounds 2"), &["a", "b"], "a");
+        assert_eq!(turns.rows, [row('b', 0), row('b', 1)]);
         let failed: Vec<_> = turns.failures.iter().map(|f| (f.title, f.round)).collect();
         assert_eq!(failed, [("a", 0), ("a", 1)]);
         assert!(turns.failures[0].say().contains("a does not answer"));
-        assert_eq!(saved, "[\n[\"b\",0],\n[\"b\",1]\n]\n");
+
+        // Others' turns, and turns that measure nothing, leave the rows of b.
+        give(&line("--rounds 1"), &["a"], "");
+        give(&line("--quick"), &["a", "b"], "");
+        give(&line("--rounds 2"), &["b"], "b");
+        let known = rows_of(&line("--rounds 2"), 'b').expect("they are there");
+        assert_eq!(known, [row('b', 0), row('b', 1)]);
+        let known = rows_of(&line("--rounds 2"), 'a').expect("they are there");
+        assert_eq!(known, [row('a', 0)]);
+        // They are none for another load.
+        let missing = rows_of(&line("-c 7"), 'b')
+            .expect_err("nobody measured it")
+            .to_string();
+        assert!(
+            missing.contains("7 connections and 100000 keys"),
+            "{missing}"
+        );
+        std::fs::remove_dir_all(&save).expect("the directory is ours");
     }
 }

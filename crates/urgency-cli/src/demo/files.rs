@@ -2,7 +2,7 @@
 //! must fail at once, not at its end.
 //!
 //! Probing opens the file for appending, which changes nothing in a file that exists; one that did not exist
-//! is removed again.
+//! is removed again, at the end of all symbolic links, which stay.
 
 use super::error::Error;
 use std::{
@@ -32,7 +32,9 @@ impl Wanted<'_> {
             .map_err(self.failed())?;
         match existed {
             true => Ok(()),
-            false => fs::remove_file(self.path).map_err(self.failed()),
+            false => fs::canonicalize(self.path)
+                .and_then(fs::remove_file)
+                .map_err(self.failed()),
         }
     }
 
@@ -53,9 +55,51 @@ impl Wanted<'_> {
     }
 }
 
+/// Whether two paths name one file, which would be written twice. Devices can be.
+pub fn are_one(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let directory = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let directory = fs::canonicalize(directory.unwrap_or(Path::new(".")));
+        let whole = || Some(directory.ok()?.join(path.file_name()?));
+        fs::canonicalize(path).ok().or_else(whole)
+    };
+    match (place(one), place(other)) {
+        (Some(one), Some(other)) => one == other && (!one.exists() || one.is_file()),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn probing_through_a_link_to_nothing_leaves_the_link() {
+        let name = format!("urgency-probe-link-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).expect("a directory for temporary files");
+        let (link, target) = (directory.join("link"), directory.join("target"));
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        wanted(&link).probe().expect("it can be written");
+        assert!(fs::symlink_metadata(&link).is_ok(), "the link is gone");
+        assert!(!target.exists());
+        fs::remove_dir_all(&directory).expect("it is there");
+    }
+
+    #[test]
+    fn one_file_with_two_paths_is_known_as_one() {
+        for (one, other, are) in [
+            ("x", "./x", true),
+            ("/tmp/one.svg", "/tmp/../tmp/one.svg", true),
+            ("x", "y", false),
+            ("/dev/null", "/dev/null", false),
+            ("/no/such/place/x", "/no/such/place/x", false),
+        ] {
+            assert_eq!(are_one(Path::new(one), Path::new(other)), are, "{one}");
+        }
+    }
 
     fn wanted(path: &Path) -> Wanted<'_> {
         Wanted {

@@ -22,7 +22,7 @@ pub mod client;
 pub mod compute;
 mod contender;
 mod error;
-mod files;
+pub mod files;
 mod latencies;
 mod messages;
 mod options;
@@ -41,7 +41,7 @@ mod words;
 pub use error::Error;
 pub use options::Options;
 
-use files::Wanted;
+use files::{Wanted, are_one};
 use options::{Kind, ServeAt};
 use others::Moment;
 use outcome::Outcome;
@@ -59,6 +59,12 @@ const QUIET: f64 = 0.05;
 
 /// The parent process.
 pub fn run(options: &Options) -> ExitCode {
+    let json = options.json.as_deref();
+    if json.is_some_and(|json| are_one(json, &options.picture)) {
+        let path = options.picture.display();
+        eprintln!("urgency demo: --picture and --json are both {path}: name two files");
+        return ExitCode::from(2);
+    }
     match try_run(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(errors) => {
