@@ -93,7 +93,7 @@ pub(crate) fn refill() -> bool {
 #[inline]
 pub(crate) fn defer_wake_up(shared: &Shared) -> bool {
     let may_defer = polling() == Polling::MayDefer && !chaos::one_in(2);
-    let defers = may_defer && is_here(shared);
+    let defers = may_defer && Stack::with_current(|me| is_of(me, shared));
     if defers {
         set_polling(Polling::Deferred);
     }
@@ -198,9 +198,8 @@ pub(crate) fn push_to_ring(shared: &Shared, task: TaskRef) -> Option<TaskRef> {
     })
 }
 
-/// Whether the calling thread belongs to `shared`.
-fn is_here(shared: &Shared) -> bool {
-    Stack::with_own(|me| me.is_some_and(|me| std::ptr::eq(me.runtime(), shared)))
+fn is_of(me: Option<&Stack>, shared: &Shared) -> bool {
+    me.is_some_and(|me| std::ptr::eq(me.runtime(), shared))
 }
 
 /// Whether the calling thread inserts a batch into `shared`, and counts the entry.
@@ -209,7 +208,7 @@ pub(crate) fn is_batch_of(shared: &Shared) -> bool {
     let Polling::Batch(entries) = polling() else {
         return false;
     };
-    let counts = is_here(shared);
+    let counts = Stack::with_own(|me| is_of(me, shared));
     if counts {
         set_polling(Polling::Batch(entries + 1));
     }

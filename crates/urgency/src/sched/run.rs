@@ -251,12 +251,17 @@ impl Shared {
                 true
             }
             Entered::Taken => {
-                me.end_demotion(demotion::ALL);
-                self.note_overrun(me, what);
-                self.flush_ring(me);
+                self.finish_overrun(me, what);
                 false
             }
         }
+    }
+
+    #[cold]
+    fn finish_overrun(&self, me: &Stack, what: Name) {
+        me.end_demotion(demotion::ALL);
+        self.note_overrun(me, what);
+        self.flush_ring(me);
     }
 
     #[inline]
