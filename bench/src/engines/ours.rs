@@ -25,15 +25,9 @@ pub fn runtime(workers: usize) -> Runtime {
 
 /// A runtime of so many workers with the levels [`Urgent`] and [`Batch`].
 pub fn runtime_with_levels(workers: usize) -> Runtime {
-    runtime_that_demotes(workers, false)
-}
-
-/// The same, which may put a thread that an event preempts into the kernel's idle class.
-pub fn runtime_that_demotes(workers: usize, demotes: bool) -> Runtime {
     Runtime::builder()
         .workers(workers)
         .levels::<Levels>()
-        .demote_preempted(demotes)
         .build()
         .expect("threads can be started")
 }
@@ -64,7 +58,7 @@ pub fn with_stats(sample: Sample, runtime: &Runtime) -> Sample {
         .with("stats_reliefs", total.reliefs as f64)
         .with("stats_promotions", total.promotions as f64)
         .with("stats_fetches", total.fetches as f64)
-        .with("stats_demotions", stats.demotions as f64)
+        .with("stats_lowerings", stats.lowerings as f64)
         .with("stats_threads_peak", stats.threads_peak as f64)
         .with("stats_running_ns", total.running.as_nanos() as f64)
         .with("stats_behind_ns", total.behind.as_nanos() as f64)

@@ -10,9 +10,7 @@
 //! The client is a process of its own with one thread: `wrk`, a closed loop that saturates the machine, or
 //! for *paced* `h2load` at 50 requests a second on each connection. Beside compute it runs in the class
 //! SCHED_FIFO where that is permitted, because otherwise the compute delays the client, and the client's
-//! clock measures that; metric `client_real_time`. *ours-demoting* is our server with
-//! `Builder::demote_preempted`, which takes a privilege.
-
+//! clock measures that; metric `client_real_time`.
 mod load;
 #[cfg(feature = "ours")]
 mod ours;
@@ -160,10 +158,8 @@ fn experiment(name: &str, config: Config) -> Experiment {
         .table(peer, &COLUMNS)
         .contender(peer, move || tokio::run(config));
     #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::run(config, false));
+    let experiment = experiment.contender("ours", move || ours::run(config));
     if config.beside {
-        #[cfg(feature = "ours")]
-        let experiment = experiment.contender("ours-demoting", move || ours::run(config, true));
         experiment.bar(Bar::times_at_most("ours", "p99_ns", 0.2, &["tokio-rayon"]))
     } else {
         experiment

@@ -1,7 +1,7 @@
 //! One runtime of two workers; the server at the higher level, the compute at the lower.
 
 use super::{Config, HELLO, Program, router};
-use crate::engines::ours::{Batch, Urgent, runtime, runtime_that_demotes, with_stats};
+use crate::engines::ours::{Batch, Urgent, runtime, runtime_with_levels, with_stats};
 use crate::harness::Sample;
 use crate::{echo, mixed};
 use http_body_util::Full;
@@ -10,11 +10,10 @@ use std::convert::Infallible;
 use urgency::net::TcpListener;
 use urgency_web::rt::Io;
 
-/// One sample. With `demotes`, threads of the compute that an event preempts go to the kernel's idle class,
-/// where that is permitted.
-pub fn run(config: Config, demotes: bool) -> Sample {
+/// One sample.
+pub fn run(config: Config) -> Sample {
     let runtime = if config.beside {
-        runtime_that_demotes(2, demotes)
+        runtime_with_levels(2)
     } else {
         runtime(2)
     };

@@ -156,8 +156,8 @@
 //!
 //! - Linux: epoll, eventfd and timerfd. `membarrier` (4.14) and short time slices (6.12) are used where they
 //!   are. It has run on x86-64, and on aarch64 in emulation. The processor's counters must agree between cores.
-//! - No permission. With one, threads give way sooner: [`Builder::demote_preempted`],
-//!   [`Builder::real_time_polling`]; [`Stats::can_demote`] and [`Stats::real_time`] tell.
+//! - No permission. With one, threads give way sooner: [`Builder::lower_threads`],
+//!   [`Builder::real_time_polling`]; [`Stats::can_raise`] and [`Stats::real_time`] tell.
 //! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O
 //!   has three descriptors.
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says

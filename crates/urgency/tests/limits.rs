@@ -197,10 +197,10 @@ fn what_the_system_permits_is_found_out_as_soon_as_a_thread_can_be_had_for_the_q
             limited.join().unwrap()
         });
         if let Some(stats) = refused {
-            let may = (stats.can_demote, stats.real_time);
+            let may = (stats.can_raise, stats.real_time);
             assert_eq!(may, (false, false), "nobody could find out");
             let stats = runtime.stats();
-            let may = (stats.can_demote, stats.real_time);
+            let may = (stats.can_raise, stats.real_time);
             assert_eq!(may, (may_enter(IDLE), may_enter(REAL_TIME)));
         }
     });

@@ -61,19 +61,20 @@ fn a_loop_that_never_checks_in_delays_nobody_for_ever() {
     }
 }
 
-/// More endless loops than workers: each takes a worker and loses it, and all run at once.
+/// More endless loops than workers: each takes a worker and loses it, and all run at once, up to one for each worker
+/// beside those that have one.
 #[test]
 fn several_loops_overrun_at_once_and_each_loses_its_worker() {
     ends(|| {
         let runtime = runtime(2);
         let stop = Arc::new(AtomicBool::new(false));
         let level = LevelId::new(0).unwrap();
-        let loops: Vec<_> = (0..6).map(|_| endless(&runtime, level, &stop)).collect();
+        let loops: Vec<_> = (0..3).map(|_| endless(&runtime, level, &stop)).collect();
         assert_eq!(runtime.spawn(async { 7 }).get().unwrap(), 7);
         let stats = runtime.stats();
-        // The sixth may still hold its worker, and so may the fifth.
-        assert!(stats.total().reliefs >= 4, "{:?}", stats.total());
-        assert!(stats.threads >= 6);
+        // The third may still hold its worker.
+        assert!(stats.total().reliefs >= 1, "{:?}", stats.total());
+        assert!(stats.threads >= 3);
         stop.store(true, Relaxed);
         for handle in loops {
             handle.get().unwrap();
@@ -208,7 +209,7 @@ fn nothing_is_relieved_while_nothing_waits() {
         let handle = endless(&runtime, LevelId::new(0).unwrap(), &stop);
         std::thread::sleep(Duration::from_millis(30));
         let stats = runtime.stats();
-        assert_eq!((stats.total().reliefs, stats.demotions), (0, 0));
+        assert_eq!((stats.total().reliefs, stats.lowerings), (0, 0));
         stop.store(true, Relaxed);
         handle.get().unwrap();
     });
@@ -239,25 +240,25 @@ fn jobs_of_stacks_that_run_take_no_worker_from_anybody() {
     });
 }
 
-/// Each child waits until all have begun, and two workers begin two.
+/// Each child waits until all have begun, and two workers begin two. Those that sleep lose their workers; of those that
+/// loop, as many go on without a worker as there are workers.
 #[test]
 fn public_jobs_behind_loops_of_their_own_stacks_get_a_worker_in_the_end() {
-    const CHILDREN: usize = 8;
-    for blocks in [false, true] {
+    for (blocks, children) in [(false, 4), (true, 8)] {
         ends(move || {
             let runtime = runtime(2);
             let stop = Arc::new(AtomicBool::new(false));
             let other = endless(&runtime, LevelId::new(0).unwrap(), &stop);
-            let (begun, all) = (AtomicUsize::new(0), Barrier::new(CHILDREN));
+            let (begun, all) = (AtomicUsize::new(0), Barrier::new(children));
             runtime.run(|| {
                 urgency::scope(|scope| {
-                    for _ in 0..CHILDREN {
+                    for _ in 0..children {
                         scope.spawn(|| {
                             begun.fetch_add(1, Relaxed);
                             if blocks {
                                 all.wait();
                             }
-                            while begun.load(Relaxed) < CHILDREN {
+                            while begun.load(Relaxed) < children {
                                 hint::spin_loop();
                             }
                         });
@@ -378,7 +379,7 @@ fn loops_at_all_levels_leave_the_spare_worker_to_the_others() {
 fn what_lost_its_worker_to_relief_is_named() {
     fn overrun_in_a_poll(runtime: &Runtime, stop: &Arc<AtomicBool>) -> urgency::Handle<()> {
         let (stop, (tell, told)) = (stop.clone(), mpsc::channel());
-        let handle = runtime.spawn(async move {
+        let handle = runtime.spawn_at(Usual, async move {
             tell.send(()).unwrap();
             while !stop.load(Relaxed) {
                 hint::spin_loop();
@@ -388,28 +389,27 @@ fn what_lost_its_worker_to_relief_is_named() {
         handle
     }
     ends(|| {
-        let runtime = runtime(1);
+        let runtime = levels(1);
         assert!(runtime.stats().overruns.is_empty());
         let stop = Arc::new(AtomicBool::new(false));
-        let level = LevelId::new(0).unwrap();
         let loops = [
-            endless(&runtime, level, &stop),
+            endless(&runtime, Idle, &stop),
             overrun_in_a_poll(&runtime, &stop),
         ];
-        runtime.spawn(async {}).get().unwrap();
+        runtime.spawn_at(Urgent, async {}).get().unwrap();
         stop.store(true, Relaxed);
         for handle in loops {
             handle.get().unwrap();
         }
         // It is noted when its thread comes back to the scheduler, which is after its result is there.
-        for place in ["relief::endless", "overrun_in_a_poll"] {
+        for (place, level) in [("relief::endless", 2), ("overrun_in_a_poll", 1)] {
             let overrun = loop {
                 let overruns = runtime.stats().overruns;
                 if let Some(found) = overruns.into_iter().find(|o| o.what.contains(place)) {
                     break found;
                 }
             };
-            let level = runtime.stats().levels[0].name;
+            let level = runtime.stats().levels[level].name;
             assert_eq!((overrun.times, overrun.level), (1, level));
             assert!(!overrun.longest.is_zero());
         }

@@ -101,8 +101,6 @@ fn serve(options: &Options, extended: &Extended, limits: &Limits) -> Result<(), 
     let runtime = {
         let builder = Runtime::builder()
             .levels::<CacheLevels>()
-            // No code of others runs here that could make a thread or a process in the idle class.
-            .demote_preempted(true)
             .real_time_polling(options.real_time_polling);
         match options.threads {
             Some(threads) => builder.workers(threads),

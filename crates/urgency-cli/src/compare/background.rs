@@ -39,7 +39,7 @@ enum Case {
     Once,
     /// Ours, with one crawl after the other.
     Again,
-    /// The same in a runtime without `Builder::demote_preempted`.
+    /// The same in a runtime without `Builder::lower_threads`.
     AgainPlain,
     /// The same of memcached, whose table is larger to begin with and does not grow here.
     Memcached,
@@ -61,7 +61,7 @@ impl Titled for Case {
         match self {
             Case::Once => "Urgency, one crawl",
             Case::Again => "Urgency, crawl after crawl",
-            Case::AgainPlain => "the same, nobody demoted",
+            Case::AgainPlain => "the same, nobody lowered",
             Case::Memcached => "memcached, crawl after crawl",
         }
     }

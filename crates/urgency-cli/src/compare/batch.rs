@@ -4,7 +4,7 @@
 //! The job computes the same for all. Who answers fast by starving the job would show in its units per
 //! second, so these are printed beside the latencies. Both servers are measured with real-time scheduling,
 //! too, which needs a privilege, memcached beside a job that was started with `nice -n 19`, and ours as a
-//! runtime is without `Builder::demote_preempted`. None of these has a bar.
+//! runtime is without `Builder::lower_threads`. None of these has a bar.
 
 use super::calm::calmest;
 use super::process::Process;
@@ -43,7 +43,7 @@ const SHARE: f64 = 0.3;
 impl Titled for Pair {
     fn title(self) -> &'static str {
         match self {
-            Pair::Urgency => "Urgency, batch, preempted demoted",
+            Pair::Urgency => "Urgency, batch",
             Pair::UrgencyPlain => "Urgency, batch at a lower level",
             Pair::Memcached => "memcached + batch process",
             Pair::UrgencyRealTime => "Urgency, batch, real-time polling",
@@ -113,7 +113,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
 
 fn one(options: &Options, pair: Pair, round: u32, per_s: f64) -> Result<Row, Error> {
     let mut serving = match pair {
-        Pair::Urgency => Serving::start_embedded(options, true, Scheduled::PreemptedDemoted)?,
+        Pair::Urgency => Serving::start_embedded(options, true, Scheduled::ThreadsLowered)?,
         Pair::UrgencyPlain => Serving::start_embedded(options, true, Scheduled::Usual)?,
         Pair::UrgencyRealTime => {
             Serving::start_embedded(options, true, Scheduled::RealTimePolling)?

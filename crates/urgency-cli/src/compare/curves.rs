@@ -58,7 +58,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
             let embedded = contender == Contender::Urgency;
             let mut serving = match embedded {
                 // The same server, in a process that can be asked for its runtime's accounts.
-                true => Serving::start_embedded(options, false, Scheduled::PreemptedDemoted)?,
+                true => Serving::start_embedded(options, false, Scheduled::ThreadsLowered)?,
                 false => Serving::start(options, contender)?,
             };
             for share in SHARES {

@@ -50,10 +50,10 @@ pub struct Spec {
 /// How the kernel is to schedule the runtime's threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scheduled {
-    /// As it does without being asked.
+    /// As the program's other threads.
     Usual,
-    /// Those that events preempt are in the idle class.
-    PreemptedDemoted,
+    /// Those that lose their workers to requests are lowered.
+    ThreadsLowered,
     /// The one in the poller is in the real-time class, if that is permitted.
     RealTimePolling,
 }
@@ -92,7 +92,7 @@ impl Spec {
 pub fn main(spec: &Spec) -> Result<(), Box<dyn std::error::Error>> {
     let builder = Runtime::builder()
         .levels::<CacheAndBatch>()
-        .demote_preempted(spec.scheduled == Scheduled::PreemptedDemoted)
+        .lower_threads(spec.scheduled == Scheduled::ThreadsLowered)
         .real_time_polling(spec.scheduled == Scheduled::RealTimePolling);
     let runtime = builder.workers(spec.threads).build()?;
     if let Some(port) = spec.port {

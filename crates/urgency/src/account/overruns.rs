@@ -19,9 +19,9 @@ const MOST: usize = 256;
 const OTHERS: &str = "others";
 
 /// Work that did not come to a scheduling point while others waited, so that relief took its worker; see
-/// [`Stats::overruns`](crate::Stats::overruns). Its thread may be in the kernel's idle class until it does,
+/// [`Stats::overruns`](crate::Stats::overruns). Its thread may be lowered in the kernel's scheduler until it does,
 /// and a thread or process that it makes meanwhile stays there: see
-/// [`Builder::demote_preempted`](crate::Builder::demote_preempted).
+/// [`Builder::lower_threads`](crate::Builder::lower_threads).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Overrun {

@@ -25,19 +25,18 @@ pub struct Stats {
     pub threads_peak: usize,
     /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
     pub threads_refused: u64,
-    /// How often a thread was demoted to the kernel's idle class: because it overran, or an event preempted
-    /// it ([`Builder::demote_preempted`](crate::Builder::demote_preempted), which says what becomes of
-    /// threads and processes that it makes meanwhile).
-    pub demotions: u64,
+    /// How often a thread was lowered in the kernel's scheduler, because its worker was revoked for more urgent work:
+    /// see [`Builder::lower_threads`](crate::Builder::lower_threads).
+    pub lowerings: u64,
     /// What lost its worker to relief, by the names of closures and futures, what went on for longest first.
     /// At most 256 are told apart.
     pub overruns: Vec<Overrun>,
     /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
     pub real_time: bool,
-    /// Whether the system lets a thread be demoted, and come back: the latter takes `CAP_SYS_NICE` or an
-    /// `RLIMIT_NICE` of 20, for the usual niceness. `false` also while it refuses the thread that would find
-    /// out.
-    pub can_demote: bool,
+    /// Whether the system lets a lowered thread come back: that takes `CAP_SYS_NICE` or an `RLIMIT_NICE` of 20, for
+    /// the usual niceness. Where it does not, a lowered thread runs less urgent work for good. `false` also while
+    /// the system refuses the thread that would find out.
+    pub can_raise: bool,
 }
 
 /// One worker's share.
@@ -192,9 +191,9 @@ impl Stats {
             threads_peak: shared.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.threads.refused.load(Ordering::Relaxed),
             overruns: shared.overrunning.overruns.list(shared.levels.names()),
-            demotions: shared.overrunning.demotions.load(Ordering::Relaxed),
+            lowerings: shared.lowered_stacks.count.load(Ordering::Relaxed),
             real_time: shared.real_time && crate::os::thread::can_real_time(),
-            can_demote: crate::os::thread::can_demote(),
+            can_raise: crate::os::thread::can_raise(),
         }
     }
 

@@ -203,19 +203,22 @@ impl Deque {
         self.bottom.load(Ordering::Relaxed)
     }
 
-    /// Takes the youngest job back: the one at `index`, which must be `bottom() - 1`.
+    /// Takes the youngest job back: the one at `index`, which must be `bottom() - 1`. `popped_public` is called if that
+    /// was in the public part.
     ///
     /// # Safety
     /// Only the owner calls this.
     #[inline(always)]
-    pub(crate) unsafe fn pop(&self, index: usize) -> Popped {
+    pub(crate) unsafe fn pop(&self, index: usize, popped_public: impl FnOnce()) -> Popped {
         debug_assert_eq!(index + 1, self.bottom());
         self.bottom.store(index, Ordering::Release);
         fence::light();
         if self.split.load(Ordering::Relaxed) <= index {
             Popped::Mine
         } else {
-            self.pop_public_cold(index)
+            let popped = self.pop_public_cold(index);
+            popped_public();
+            popped
         }
     }
 
@@ -359,6 +362,15 @@ impl Deque {
     #[inline]
     pub(crate) fn seems_empty(&self) -> bool {
         self.public.top.load(Ordering::Relaxed) >= self.bottom.load(Ordering::Relaxed)
+    }
+
+    /// A guess: how many public jobs there are.
+    pub(crate) fn public_jobs(&self) -> usize {
+        let top = self.public.top.load(Ordering::Relaxed);
+        self.public
+            .split
+            .load(Ordering::Relaxed)
+            .saturating_sub(top)
     }
 
     /// A guess, for thieves: whether there is a public job.

@@ -31,7 +31,7 @@ use std::{
 
 /// How long a join spins before it suspends, in nanoseconds: about what a wake-up costs.
 const SPIN: f64 = 30_000.0;
-/// How long it spins if other work is waiting for its worker: about what a hand-off costs.
+/// How long it spins if work as urgent as its own is waiting for its worker: about what a hand-off costs.
 const SPIN_IF_WANTED: f64 = 3_000.0;
 /// How many turns a joiner waits for the thief to fork by itself before it asks.
 const TURNS_BEFORE_ASKING: u32 = 16;
@@ -162,7 +162,7 @@ fn take_back(me: &Stack, index: usize) -> Popped {
         run_spawned_above(me, index);
     }
     // SAFETY: `me` is the calling thread's stack, and the job is the youngest.
-    unsafe { me.deque.pop(index) }
+    unsafe { me.deque.pop(index, || me.popped_public()) }
 }
 
 #[cold]
@@ -232,7 +232,7 @@ where
         turns += 1;
         let spun = clock::now().saturating_sub(since) as f64;
         let shared = me.runtime();
-        if spun > spin || (spun > spin_if_wanted && shared.most_urgent_queued().is_some()) {
+        if spun > spin || (spun > spin_if_wanted && shared.is_wanted_elsewhere(me)) {
             shared.come_in(me);
             if latch.wait(me) {
                 shared.suspend(me);

@@ -4,9 +4,9 @@
 //! class of a thread of its own. What the kernel said is remembered; that no thread could be had for the
 //! question is not, so the next who wants to know asks again.
 //!
-//! - *Demotion*: a thread that overruns goes to the idle scheduling class while it overruns, so that the
-//!   thread that got its worker runs first. To leave the class again the kernel wants what it wants for a
-//!   lower niceness: a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give. Threads and
+//! - *Lowering*: a thread whose worker was revoked for more urgent work gets a higher niceness, or goes to the idle
+//!   class, so that the thread that got its worker runs first. Any process may do that. To come back the kernel
+//!   wants a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give (`sched/lowered.rs`). Threads and
 //!   processes inherit the class, with `SCHED_RESET_ON_FORK`, too: the flag is for the real-time classes and
 //!   negative niceness (tried on Linux 6.18).
 //! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
@@ -23,8 +23,11 @@
 #[cfg(target_os = "linux")]
 mod imp {
     use std::{
-        mem,
-        sync::atomic::{AtomicU8, Ordering::Relaxed},
+        mem, ptr,
+        sync::{
+            OnceLock,
+            atomic::{AtomicU8, Ordering::Relaxed},
+        },
     };
 
     /// What a probe has found.
@@ -60,11 +63,53 @@ mod imp {
         }
     }
 
-    fn set_class(tid: i32, class: i32) -> bool {
-        // SAFETY: all-zero is a valid value of this plain C struct.
-        let param: libc::sched_param = unsafe { mem::zeroed() };
-        // SAFETY: `param` outlives the call.
-        unsafe { libc::sched_setscheduler(tid, class, &param) == 0 }
+    /// A number of this that is not a niceness: the idle class.
+    const IDLE: u8 = crate::sched::lowered::IDLE;
+
+    /// The niceness of the program's usual threads: of the thread that built the first runtime.
+    fn usual_niceness() -> i32 {
+        static USUAL: OnceLock<i32> = OnceLock::new();
+        *USUAL.get_or_init(|| niceness(0))
+    }
+
+    /// Remembers the calling thread's niceness as the program's, if none is remembered yet.
+    pub(crate) fn note_usual_niceness() {
+        usual_niceness();
+    }
+
+    fn niceness(tid: i32) -> i32 {
+        // SAFETY: plain numbers in, a plain number out.
+        unsafe { libc::getpriority(libc::PRIO_PROCESS, tid as libc::id_t) }
+    }
+
+    fn attributes(policy: i32, nice: i32) -> Attributes {
+        Attributes {
+            size: mem::size_of::<Attributes>() as u32,
+            policy: policy as u32,
+            flags: 0,
+            nice,
+            priority: 0,
+            runtime: 0,
+            deadline: 0,
+            period: 0,
+        }
+    }
+
+    fn set_attributes(tid: i32, attributes: &Attributes) -> bool {
+        // SAFETY: the kernel reads `size` bytes of the struct. A refusal changes nothing.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, tid, ptr::from_ref(attributes), 0) == 0 }
+    }
+
+    /// Puts a thread into this class: so much nicer than usual, or idle.
+    fn set_class(tid: i32, class: u8) -> bool {
+        let attributes = match class {
+            IDLE => attributes(libc::SCHED_IDLE, 0),
+            nicer => {
+                let nice = (usual_niceness() + i32::from(nicer)).min(19);
+                attributes(libc::SCHED_OTHER, nice)
+            }
+        };
+        set_attributes(tid, &attributes)
     }
 
     pub(crate) fn current_id() -> i32 {
@@ -79,16 +124,13 @@ mod imp {
         unsafe { libc::sched_getcpu() }
     }
 
-    /// Whether a thread may go to the idle class, and come back.
-    pub(crate) fn can_demote() -> bool {
+    /// Whether a thread that was lowered may come back.
+    pub(crate) fn can_raise() -> bool {
         static CAN: Permission = Permission::unknown();
-        // Were leaving the class refused, the thread of the probe would be stuck in it. A process that is in the idle
-        // class as a whole stays there.
+        // A process that is in the idle class as a whole stays there.
         CAN.is_granted(|| {
             let me = current_id();
-            !is_in_idle_class()
-                && set_class(me, libc::SCHED_IDLE)
-                && set_class(me, libc::SCHED_OTHER)
+            own_class() != IDLE && set_class(me, IDLE) && set_class(me, 0)
         })
     }
 
@@ -156,29 +198,26 @@ mod imp {
         })
     }
 
-    /// `false`: not permitted, or the program has put the thread into another class than the usual one, where
-    /// nobody would put it back.
-    pub(crate) fn demote(tid: i32) -> bool {
+    /// `false`: the program has put the thread into another class than the usual one, where nobody would put it
+    /// back; or the system refuses.
+    pub(crate) fn lower(tid: i32, class: u8) -> bool {
         // SAFETY: a plain number in, a plain number out.
-        let class = unsafe { libc::sched_getscheduler(tid) };
-        let is_ours = class == libc::SCHED_OTHER || class == libc::SCHED_IDLE;
-        can_demote() && is_ours && set_class(tid, libc::SCHED_IDLE)
+        let policy = unsafe { libc::sched_getscheduler(tid) };
+        let is_ours = policy == libc::SCHED_OTHER || policy == libc::SCHED_IDLE;
+        is_ours && set_class(tid, class)
     }
 
-    pub(crate) fn promote(tid: i32) {
-        set_class(tid, libc::SCHED_OTHER);
+    pub(crate) fn raise(tid: i32) {
+        set_class(tid, 0);
     }
 
-    fn is_in_idle_class() -> bool {
+    /// The calling thread's class: by how much it is nicer than usual, or idle.
+    pub(crate) fn own_class() -> u8 {
         // SAFETY: a plain number in, a plain number out.
-        unsafe { libc::sched_getscheduler(0) == libc::SCHED_IDLE }
-    }
-
-    /// The calling thread is in its usual class, although one that was demoted made it.
-    pub(crate) fn leave_idle_class() {
-        if is_in_idle_class() && can_demote() {
-            promote(0);
+        if unsafe { libc::sched_getscheduler(0) } == libc::SCHED_IDLE {
+            return IDLE;
         }
+        (niceness(0) - usual_niceness()).clamp(0, 19) as u8
     }
 
     /// Puts the calling thread into the real-time class, or back. `false`: not permitted.
@@ -219,16 +258,7 @@ mod imp {
 
     /// Asks for short slices for the calling thread, or for the usual ones.
     pub(crate) fn set_short_slice(short: bool) {
-        let mut attributes = Attributes {
-            size: mem::size_of::<Attributes>() as u32,
-            policy: 0,
-            flags: 0,
-            nice: 0,
-            priority: 0,
-            runtime: 0,
-            deadline: 0,
-            period: 0,
-        };
+        let mut attributes = attributes(libc::SCHED_OTHER, 0);
         let size = attributes.size;
         // SAFETY: the kernel writes at most `size` bytes to a struct of that size.
         let got =
@@ -238,8 +268,7 @@ mod imp {
         }
         attributes.runtime = if short { SHORT_SLICE } else { 0 };
         attributes.flags = 0;
-        // SAFETY: the kernel reads `size` bytes of the struct. A refusal changes nothing.
-        unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+        set_attributes(0, &attributes);
     }
 }
 
@@ -254,7 +283,9 @@ mod imp {
         -1
     }
 
-    pub(crate) fn can_demote() -> bool {
+    pub(crate) fn note_usual_niceness() {}
+
+    pub(crate) fn can_raise() -> bool {
         false
     }
 
@@ -278,13 +309,15 @@ mod imp {
         true
     }
 
-    pub(crate) fn demote(_: i32) -> bool {
+    pub(crate) fn lower(_: i32, _: u8) -> bool {
         false
     }
 
-    pub(crate) fn promote(_: i32) {}
+    pub(crate) fn raise(_: i32) {}
 
-    pub(crate) fn leave_idle_class() {}
+    pub(crate) fn own_class() -> u8 {
+        0
+    }
 
     pub(crate) fn set_short_slice(_: bool) {}
 
@@ -298,7 +331,7 @@ mod imp {
 }
 
 pub(crate) use imp::{
-    Processors, bring_here, call_here, can_demote, can_real_time, cpu_time, current_cpu,
-    current_id, demote, is_blocked, leave_idle_class, promote, send_home, set_real_time,
+    Processors, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
+    is_blocked, lower, note_usual_niceness, own_class, raise, send_home, set_real_time,
     set_short_slice,
 };

@@ -28,7 +28,7 @@ pub struct Builder {
     threads: ThreadOptions,
     levels: LevelTable,
     real_time: bool,
-    demotes_preempted: bool,
+    lowers_threads: bool,
     schedule: Schedule,
     pool: Kind,
     pools: Vec<(LevelId, Kind)>,
@@ -116,7 +116,7 @@ impl Builder {
             threads: ThreadOptions::new(DEFAULT_THREAD_LIMIT),
             levels: LevelTable::of::<OneLevel>(),
             real_time: false,
-            demotes_preempted: false,
+            lowers_threads: true,
             schedule: Schedule::Prompt,
             pool: Kind::Aging,
             pools: Vec::new(),
@@ -287,40 +287,38 @@ impl Builder {
         self
     }
 
-    /// While events come for more urgent work, threads that they preempt are in the kernel's idle class
-    /// (`SCHED_IDLE`), so that the next event finds the processor at once. Without it the kernel shares the
-    /// processor fairly between the thread that serves events and the one that it preempts, and the former
-    /// waits for 3 ms now and then once it uses half of the time. The default is off.
+    /// Whether a thread whose worker was revoked for more urgent work is lowered in the kernel's scheduler, so that it
+    /// does not compete with that work. The default is `true`.
     ///
-    /// A thread comes back to its usual class a millisecond or two after the last event, when it goes on to
-    /// other work, and for as long as it gets less than a sixteenth of a processor: beside other busy
-    /// processes, for instance, or when the urgent work takes all.
-    /// [`Stats::demotions`](crate::Stats::demotions) counts.
+    /// A thread that does not come to a scheduling point goes on when its worker is gone. The kernel sees two threads
+    /// of one weight, and gives each half of the processor. So the first is lowered: to the idle class
+    /// (`SCHED_IDLE`) if it runs the least urgent level, to a niceness between 0 and 19 if it runs one between, and
+    /// not at all in a runtime of one level. *Other* processes come before a lowered thread; beside processes that keep
+    /// all processors busy it hardly runs. Choose `false` if less urgent work is to keep its share beside them.
     ///
     /// # Permission
     ///
-    /// Every thread may enter that class, but to leave it the kernel asks for `CAP_SYS_NICE`, or an
-    /// `RLIMIT_NICE` that permits the thread's niceness: 20 for the usual 0 (`ulimit -e 20`, `LimitNICE=+0`
-    /// in a unit of systemd). Without it nothing is ever demoted, and
-    /// [`Stats::can_demote`](crate::Stats::can_demote) says so.
+    /// None is needed. But to come back to the usual class the kernel asks for `CAP_SYS_NICE`, or an `RLIMIT_NICE`
+    /// that permits the thread's niceness: 20 for the usual 0 (`ulimit -e 20`, `LimitNICE=+0` in a unit of
+    /// systemd). [`Stats::can_raise`](crate::Stats::can_raise) tells. With it a thread comes back when it begins
+    /// more urgent work, or has kept its worker for 16 ms while nothing more urgent ran. Without it a lowered thread
+    /// runs less urgent work for as long as it lives, and others run the more urgent work.
     ///
     /// # Threads and processes that the program makes
     ///
     /// inherit the class of the thread that makes them, for good; the kernel's flag `SCHED_RESET_ON_FORK`
-    /// does not change that for this class. The runtime's own threads leave it. For others, where less urgent
-    /// code makes them: let more urgent code or a thread of the program's own do that, or let them leave the
-    /// class first (`sched_setscheduler` with `SCHED_OTHER` at the beginning of the thread, or in
+    /// does not change that. So where less urgent code makes them: let more urgent code or a thread of the
+    /// program's own do that, or, with the permission, let them leave the class first (`sched_setscheduler` with
+    /// `SCHED_OTHER` at the beginning of the thread, or in
     /// [`pre_exec`](std::os::unix::process::CommandExt::pre_exec) of a process; `chrt --other 0 COMMAND`).
-    /// The same goes for code that relief has demoted because it overran, whatever is chosen here; it is
-    /// rarer.
     ///
     /// ```
-    /// let runtime = urgency::Runtime::builder().demote_preempted(true).build()?;
-    /// assert_eq!(runtime.stats().demotions, 0);
+    /// let runtime = urgency::Runtime::builder().lower_threads(false).build()?;
+    /// assert_eq!(runtime.stats().lowerings, 0);
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
-    pub fn demote_preempted(mut self, on: bool) -> Self {
-        self.demotes_preempted = on;
+    pub fn lower_threads(mut self, on: bool) -> Self {
+        self.lowers_threads = on;
         self
     }
 
@@ -387,7 +385,7 @@ impl Builder {
             workers,
             self.levels,
             threads,
-            (self.real_time, self.demotes_preempted),
+            (self.real_time, self.lowers_threads),
             (capacities, self.on_panic.clone()),
             &self.pool_kinds()?,
         );

@@ -182,6 +182,18 @@ impl Attention {
         self.word.fetch_or(PINNED, Ordering::AcqRel) & TAKEN == 0
     }
 
+    /// By the stack itself: its next fork looks around.
+    pub(crate) fn look_at_next_fork(&self) {
+        self.room.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the worker with this number was taken from the stack and it has not checked in since.
+    #[inline]
+    pub(crate) fn is_taken_from(&self, worker: usize) -> bool {
+        let word = self.word.load(Ordering::SeqCst);
+        word & TAKEN != 0 && (word >> WORKER_SHIFT) as usize == worker
+    }
+
     /// Whether the stack's worker was taken and it has not checked in since.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::SeqCst) & TAKEN != 0

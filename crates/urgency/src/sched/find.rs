@@ -226,6 +226,8 @@ impl Shared {
             Stolen::Job(job, more) => {
                 if more {
                     self.insert_deque(stack);
+                } else {
+                    self.ask_if_last(worker, stack, level);
                 }
                 worker.at(level).steals.add(1);
                 Some(Work::Job(StolenJob {
@@ -274,6 +276,12 @@ impl Shared {
     /// The most urgent level at which anything is ready.
     pub(crate) fn most_urgent_queued(&self) -> Option<u8> {
         self.most_urgent_of(|level| self.is_queued(level))
+    }
+
+    /// Whether work as urgent as what `me` runs, or more urgent, waits for a worker.
+    pub(crate) fn is_wanted_elsewhere(&self, me: &Stack) -> bool {
+        let queued = self.most_urgent_queued();
+        queued.is_some_and(|queued| queued <= me.level())
     }
 
     /// The most urgent level at which any worker may take something.

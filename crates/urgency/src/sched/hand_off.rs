@@ -10,8 +10,12 @@
 //! - A *spare* thread has nothing on its stack. It waits in the poller if somebody should be there, else
 //!   in its mailbox, in a last-in first-out list: the warmest is used first, of those that were last seen on the
 //!   processor that is wanted (`pop_spare_for`).
-//! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A
-//!   spare beyond [`KEPT_SPARES`] ends.
+//! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A spare beyond
+//!   [`KEPT_SPARES`] ends at once, one that has not been needed for [`KEPT_FOR`] then, but for a few.
+//! - Where lowered threads cannot be raised (`lowered.rs`), a thread runs work of its own class: a spare is chosen that
+//!   fits the work, and a thread that finds work of another class hands its worker on ([`Shared::pass_on`]). A
+//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to
+//!   the thread in the poller, which is not lowered.
 //! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before
 //!   its maker goes on. So the maker touches the stack only if the thread waits for a delivery of his, and
 //!   names it then, since the delivery may come before it has named itself. (It always did: a worker was
@@ -39,10 +43,17 @@ use std::{
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 /// How many threads without work are kept for each worker.
 const KEPT_SPARES: usize = 4;
+
+/// For how long a thread without work is kept, but for one for each worker and [`FEW_SPARES`].
+const KEPT_FOR: Duration = Duration::from_secs(1);
+
+/// How many threads without work are kept for good beside one for each worker.
+const FEW_SPARES: usize = 2;
 
 /// The threads of a runtime.
 #[derive(Debug)]
@@ -129,15 +140,68 @@ impl Shared {
 
     /// Hands `worker`, with `work` for it, to a spare thread. Gives the work back if there is none
     /// and none can be made.
-    pub(crate) fn hand_to_spare(&self, worker: &Worker, work: Work) -> Result<(), Work> {
-        match self.secure_spare() {
+    pub(crate) fn hand_to_spare(
+        &self,
+        me: &Stack,
+        worker: &Worker,
+        work: Work,
+    ) -> Result<(), Work> {
+        match self.secure_spare(me, work.level()) {
             Some(spare) => {
                 worker.hand(Some(work));
                 self.deliver(worker, &spare);
                 Ok(())
             }
+            None if self.leaves_to_poller(me) => {
+                self.put_back(worker, work);
+                self.start(worker);
+                Ok(())
+            }
             None => Err(work),
         }
+    }
+
+    /// Hands a worker, with the work that the calling thread has found for it, to a thread of the work's class, if this
+    /// thread is of another and cannot change that. Returns the work if it is to be run here.
+    #[inline]
+    pub(crate) fn pass_on(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
+        if !self.lowered_stacks.any() {
+            return Some(work);
+        }
+        self.pass_on_cold(me, worker, work)
+    }
+
+    #[cold]
+    fn pass_on_cold(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
+        let (level, own) = (work.level(), me.lowered.class());
+        let class = self.class_of(level);
+        let is_long = match &work {
+            Work::Task(task) => task.is_closure(),
+            Work::Job(job) => !job.personal,
+            Work::Resume(_) => return Some(work),
+        };
+        let fits = |spare: &Stack| {
+            let spare = spare.lowered.class();
+            spare <= class && (own > class || spare > own)
+        };
+        let passes =
+            self.is_too_low(me, level) || is_long && own < class && !os::thread::can_raise();
+        if !passes || me.number().is_some() {
+            return Some(work);
+        }
+        let Some(spare) = self.pop_spare_that(fits, |_| true, |_| true) else {
+            return Some(work);
+        };
+        self.flush_ring(me);
+        worker.at(level).hand_offs.add(1);
+        worker.hand(Some(work));
+        self.deliver(worker, &spare);
+        None
+    }
+
+    /// The calling thread is lowered, so that those that it makes would be; one that is not waits in the poller.
+    pub(crate) fn leaves_to_poller(&self, me: &Stack) -> bool {
+        self.is_too_low(me, 0) && self.pollers.load(Ordering::SeqCst) > 0
     }
 
     /// Starts a worker that the caller claimed and has no work for: it will look by itself.
@@ -265,23 +329,44 @@ impl Shared {
 
     /// A spare thread that waits in its mailbox; the caller owes it a delivery.
     pub(crate) fn pop_spare(&self) -> Option<Arc<Stack>> {
-        locked(&self.threads.spares).pop()
+        self.pop_spare_seen(0, |_| true, |_| true)
     }
 
-    /// As [`Shared::pop_spare`]: the newest that was last seen on a processor that is `wanted`, or else `second`, or
-    /// else anywhere. A woken thread often stays on the processor where it slept: while the processors are busy most
-    /// of the time, the kernel does not look for an idle one.
+    /// As [`Shared::pop_spare`], for work of `level`: the newest that was last seen on a processor that is `wanted`, or
+    /// else `second`, or else anywhere. A woken thread often stays on the processor where it slept: while the
+    /// processors are busy most of the time, the kernel does not look for an idle one.
     fn pop_spare_seen(
         &self,
+        level: u8,
+        wanted: impl Fn(i32) -> bool,
+        second: impl Fn(i32) -> bool,
+    ) -> Option<Arc<Stack>> {
+        if !self.lowered_stacks.any() || os::thread::can_raise() {
+            return self.pop_spare_that(|_| true, wanted, second);
+        }
+        let class = self.class_of(level);
+        self.pop_spare_that(|spare| spare.lowered.class() <= class, wanted, second)
+    }
+
+    /// Of the spares that fit, the most lowered, and of those the newest that is `wanted`, or else `second`.
+    fn pop_spare_that(
+        &self,
+        fits: impl Fn(&Stack) -> bool,
         wanted: impl Fn(i32) -> bool,
         second: impl Fn(i32) -> bool,
     ) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
+        let fitting = spares.iter().filter(|spare| fits(spare));
+        let class = fitting.map(|spare| spare.lowered.class()).max()?;
+        let fits = |spare: &Stack| fits(spare) && spare.lowered.class() == class;
         let place = spares
             .iter()
-            .rposition(|spare| wanted(spare.cpu()))
-            .or_else(|| spares.iter().rposition(|spare| second(spare.cpu())))
-            .or_else(|| spares.len().checked_sub(1))?;
+            .rposition(|spare| fits(spare) && wanted(spare.cpu()))
+            .or_else(|| {
+                let mut spares = spares.iter();
+                spares.rposition(|spare| fits(spare) && second(spare.cpu()))
+            })
+            .or_else(|| spares.iter().rposition(|spare| fits(spare)))?;
         Some(spares.remove(place))
     }
 
@@ -289,20 +374,25 @@ impl Shared {
     /// processor of a caller that goes on.
     fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
         let (left, here) = (worker.cpu(), os::thread::current_cpu());
+        let level = self.most_urgent_queued().unwrap_or(0);
         match here::departure() {
             Departure::None => {
-                self.pop_spare_seen(|cpu| cpu == left && cpu != here, |cpu| cpu != here)
+                self.pop_spare_seen(level, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
             }
-            Departure::Short => self.pop_spare_seen(|cpu| cpu == here, |_| true),
-            Departure::Long => self.pop_spare_seen(|cpu| cpu == left, |_| true),
+            Departure::Short => self.pop_spare_seen(level, |cpu| cpu == here, |_| true),
+            Departure::Long => self.pop_spare_seen(level, |cpu| cpu == left, |_| true),
         }
     }
 
-    /// A spare thread to which the caller, who is about to sleep, will deliver its worker; made if there is none.
-    pub(crate) fn secure_spare(&self) -> Option<Arc<Stack>> {
+    /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
+    /// there is none and the caller's thread is not lowered.
+    pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
         let here = os::thread::current_cpu();
-        self.pop_spare_seen(|cpu| cpu == here, |_| true)
-            .or_else(|| self.spawn_thread(First::Receive))
+        let found = self.pop_spare_seen(level, |cpu| cpu == here, |_| true);
+        if found.is_some() || self.leaves_to_poller(me) {
+            return found;
+        }
+        self.spawn_thread(First::Receive)
     }
 
     /// Every spare thread looks around: the runtime closes.
@@ -390,7 +480,7 @@ impl Shared {
 
     /// The whole life of a thread of the runtime.
     fn run_thread(self: &Arc<Self>, stack: &Arc<Stack>, number: usize, first: First) {
-        self.leave_inherited_class();
+        self.leave_inherited_class(stack);
         self.threads.options.started(number);
         stack.bind();
         let mut next = match first {
@@ -426,10 +516,13 @@ impl Shared {
         if self.closing.load(Ordering::SeqCst) {
             return Spare::End;
         }
-        match self.poll_as_spare(me) {
-            Polled::Worker(worker) => return Spare::Worker(worker),
-            Polled::Look => return Spare::Look,
-            Polled::NotNeeded => {}
+        // A lowered thread would come out of the poller late.
+        if !self.is_too_low(me, 0) || self.is_poller_missing() {
+            match self.poll_as_spare(me) {
+                Polled::Worker(worker) => return Spare::Worker(worker),
+                Polled::Look => return Spare::Look,
+                Polled::NotNeeded => {}
+            }
         }
         {
             let mut spares = locked(&self.threads.spares);
@@ -453,11 +546,25 @@ impl Shared {
                 None => Spare::Look,
             };
         }
+        if !self.threads.are_brought()
+            && locked(&self.threads.spares).len() > self.workers.len() + FEW_SPARES
+        {
+            if let Some(delivery) = me.receive_within(KEPT_FOR) {
+                return Self::received(delivery);
+            }
+            if self.unlist(me) {
+                return Spare::End;
+            }
+        }
         self.receive_as_spare(me)
     }
 
     fn receive_as_spare(&self, me: &Stack) -> Spare<'_> {
-        match me.receive() {
+        Self::received(me.receive())
+    }
+
+    fn received<'a>(delivery: Delivery) -> Spare<'a> {
+        match delivery {
             Delivery::Worker(worker) => {
                 // SAFETY: workers live as long as the runtime.
                 Spare::Worker(unsafe { &*worker })

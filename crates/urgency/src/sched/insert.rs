@@ -93,7 +93,9 @@ impl Shared {
     /// older waits, and the stack gets it directly: one wake-up instead of two.
     pub(crate) fn resume(&self, stack: Arc<Stack>) {
         stack.note_ready();
-        if let Some(worker) = self.claim_for(1 << stack.level()) {
+        let level = stack.level();
+        let overtakes = || self.is_next_at(level).then(|| self.revoke_overrun(level))?;
+        if let Some(worker) = self.claim_for(1 << level).or_else(overtakes) {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {
@@ -103,6 +105,11 @@ impl Shared {
             return;
         }
         self.insert_resumable(stack);
+    }
+
+    /// Whether something that becomes ready at `level` now is what a worker would take next.
+    fn is_next_at(&self, level: u8) -> bool {
+        self.ready.levels() & (u64::MAX >> (63 - level)) == 0
     }
 
     /// Puts a resumable stack at the tail of its level's pool.

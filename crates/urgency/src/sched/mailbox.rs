@@ -52,6 +52,15 @@ impl<T> Mailbox<T> {
         }
     }
 
+    /// As [`Mailbox::receive`], for this long at most. `None` may come early.
+    #[cfg(not(urgency_loom))]
+    pub(crate) fn receive_within(&self, limit: std::time::Duration) -> Option<*const T> {
+        self.try_receive().or_else(|| {
+            thread::park_timeout(limit);
+            self.try_receive()
+        })
+    }
+
     /// Takes what is there, without waiting.
     pub(crate) fn try_receive(&self) -> Option<*const T> {
         let item = self.slot.swap(ptr::null_mut(), Ordering::AcqRel);

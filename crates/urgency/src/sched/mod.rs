@@ -17,23 +17,24 @@
 //! - [`personal`]: jobs for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
-//! - [`relief`]: workers that are taken from what does not give way, by the timer of [`alarm`]; [`fetch`]: polls
-//!   whose thread lost its processor;
-//! - [`preempted`]: threads that events preempt, in the kernel's idle class if the program asks for it;
+//! - [`relief`]: workers that are revoked from what does not give way, by the timer of [`alarm`], and [`revoke`]: how;
+//!   [`hunger`]: how forks reach workers that serve something less urgent; [`fetch`]: polls whose thread lost its
+//!   processor;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are types of their own, each with its rules and its model: [`attention`],
-//! [`suspension`], [`mailbox`], [`ready`], [`idle`], [`lookout`], [`demotion`], [`ring`], and the deque in
+//! [`suspension`], [`mailbox`], [`ready`], [`idle`], [`lookout`], [`lowered`], [`served`], [`ring`], and the deque in
 //! `fork`.
 
 pub(crate) mod alarm;
 pub(crate) mod attention;
-pub(crate) mod demotion;
 pub(crate) mod idle;
 pub(crate) mod lookout;
+pub(crate) mod lowered;
 pub(crate) mod mailbox;
 pub(crate) mod ready;
 pub(crate) mod ring;
+pub(crate) mod served;
 pub(crate) mod suspension;
 #[cfg(all(test, urgency_loom))]
 mod waiting_loom;
@@ -52,6 +53,17 @@ mod loop_modules {
         Job(StolenJob),
         /// Let a stack go on.
         Resume(Arc<Stack>),
+    }
+
+    impl Work {
+        /// The level of the work.
+        pub(crate) fn level(&self) -> u8 {
+            match self {
+                Work::Task(task) => task.level(),
+                Work::Job(job) => job.level,
+                Work::Resume(stack) => stack.level(),
+            }
+        }
     }
 
     /// A job that was taken out of a deque, and the level of its computation.
@@ -92,6 +104,8 @@ pub(crate) mod hand_off;
 #[cfg(not(urgency_loom))]
 pub(crate) mod here;
 #[cfg(not(urgency_loom))]
+mod hunger;
+#[cfg(not(urgency_loom))]
 mod insert;
 #[cfg(not(urgency_loom))]
 mod overflow;
@@ -104,11 +118,11 @@ pub(crate) mod poll;
 #[cfg(not(urgency_loom))]
 pub(crate) mod pool;
 #[cfg(not(urgency_loom))]
-pub(crate) mod preempted;
-#[cfg(not(urgency_loom))]
 pub(crate) mod queues;
 #[cfg(not(urgency_loom))]
 pub(crate) mod relief;
+#[cfg(not(urgency_loom))]
+mod revoke;
 #[cfg(not(urgency_loom))]
 pub(crate) mod rounds;
 #[cfg(not(urgency_loom))]

@@ -16,14 +16,13 @@
 
 use super::{
     here,
-    relief::note_run_time,
+    revoke::Cause,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
     chaos,
-    fork::fence,
     io::driver::{Driver, WaitOutcome, wake_all},
     os::{self, clock},
 };
@@ -260,41 +259,12 @@ impl Shared {
         let here = os::thread::current_cpu();
         let is_here = |w: &Worker| self.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
-        let Some((worker, lender)) = victim.and_then(|victim| self.take_from(victim, 0)) else {
+        let revoked = victim.and_then(|victim| self.revoke(victim, 0, Cause::Urgency));
+        let Some(worker) = revoked else {
             self.arm_for(level);
             return None;
         };
         worker.at(level).promotions.add(1);
-        self.lower_preempted(&lender, here);
-        // What an event wakes is brief, as a rule.
-        worker.set_brief(true);
-        worker.set_lender(lender);
         Some(worker)
-    }
-
-    /// Takes the worker of whatever stack holds `worker` now, if it is in user code.
-    pub(super) fn take_from(&self, worker: &Worker, only_if: u32) -> Option<(&Worker, Arc<Stack>)> {
-        let stack = self.holder(worker)?;
-        // The stack may hold another worker by now than the one we looked at; that is the one we got.
-        let taken = &*self.workers[stack.attention.take(only_if)?];
-        chaos::delay();
-        let counters = taken.at(stack.level());
-        counters.running.add(taken.lap());
-        counters
-            .behind
-            .add(taken.no_longer_wanted(stack.level(), taken.since()));
-        if self.rings_are_light {
-            // The stack may push at this moment, and look at its word before that is visible.
-            fence::heavy();
-        }
-        self.flush_ring(stack);
-        let stack = stack.arc();
-        if only_if == 0 {
-            // Nobody has asked it yet: it did nothing wrong, and may not even run.
-            note_run_time(&stack);
-        }
-        self.overrunning.add(&stack);
-        self.arm_relief();
-        Some((taken, stack))
     }
 }

@@ -1,32 +1,49 @@
-//! Relief: work that waits for long gets a worker, whatever the stacks that hold the workers do.
+//! Relief: work that waits gets a worker, whatever the stacks that hold the workers do.
 //!
-//! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed. When it
-//! expires and work still waits, every stack that could serve it gets a CHECK_IN request; one that has not
-//! answered by the next expiry loses its worker to the thread in the poller, unless the kernel has only given
-//! its processor to another process. A stack whose worker was taken and that still has not checked in at an
-//! expiry has its jobs made public, and is *demoted* if it has run for half a period since: its thread goes
-//! to the kernel's idle class until its next scheduling point, or until nothing waits any more, and for some
-//! periods at a time: beside other processes a thread in that class hardly runs, and it may hold a lock.
-//! Nothing expires while nothing waits.
+//! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed. When it expires and
+//! work still waits, the thread in the poller looks at every worker. It asks each stack to check in (CHECK_IN), and
+//! from those that did not answer it revokes workers by these rules:
+//!
+//! 1. **A thread that sleeps in the kernel holds nothing worth having.** Its worker goes to whatever waits, at
+//!    any level that the worker serves. All such workers go at one look.
+//! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
+//!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
+//!    (`lowered.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
+//! 3. **A running thread does not lose its worker to its equals because they wait.** An endless loop among equals loses it
+//!    after [`LONG`] of its own time, and never are more than P such threads ahead of their workers: the kernel's time
+//!    sharing gains nothing from more.
+//! 4. **A stack that waits to go on after relief is no reason for relief** among its equals: by rule 3. It is first in its
+//!    level's pool, and its worker comes back to it before that begins anything new.
+//!
+//! So at most P leaves of a computation are begun for each time that it is overtaken as a whole: with two levels, at most
+//! 2 P threads compute, and at most 2 P leaves are in progress, however often events come.
+//!
+//! A stack whose worker was revoked and that still has not checked in at an expiry has its jobs made public.
 //!
 //! # Jobs of stacks that run
 //!
 //! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker
 //! serves anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to
-//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`alarm.rs`), and a stack loses
-//! its worker if it is blocked, or has run for [`JOBS_PERIODS`] since it was asked. Treated as work of
-//! others, as at first, the jobs of each parallel call of a few milliseconds had the thread in the poller
-//! called in, and a third thread take part.
+//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`alarm.rs`).
 //!
 //! # Whose fault it was
 //!
 //! A stack whose worker relief took says so at its next scheduling point, on its own thread: what it runs, by
 //! the name of the type of its closure or future, which contains the function that wrote it, and for how long
 //! it went on without a worker (`Stats::overruns`). Nothing is noted on the way of those that check in.
+//!
+//! # Rejected
+//!
+//! - To revoke workers for equals after half a period. One urgent task beside a tree of leaves of 40 ms began an
+//!   avalanche: the leaf that lost its worker waited to go on, which was a reason to take the next leaf's worker,
+//!   and so on: 73 to 100 of 128 leaves were in progress at once, on as many threads, with 2 workers.
+//! - One worker for each expiry: the k-th blocked thread kept its worker for k milliseconds.
+//! - To ask whether the thread of a less urgent stack has run meanwhile, or the kernel has given its processor to
+//!   another process: the more urgent work should have what there is.
 
 use super::{
-    attention::CHECK_IN,
-    demotion,
+    attention::{CHECK_IN, PREEMPT},
+    revoke::Cause,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
@@ -38,40 +55,62 @@ use crate::{
     os::{self, clock},
 };
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
     time::Duration,
 };
-use urgency_policy::level::{LevelPolicy, Seat};
+use urgency_policy::level::LevelPolicy;
 
 /// After how many relief periods somebody looks if nothing waits but jobs of stacks that run.
 const LATE_PERIODS: u32 = 4;
 
-/// For how many relief periods a stack may then run without checking in.
-const JOBS_PERIODS: u32 = 16;
+/// A stack that runs for so long without checking in is taken for an endless loop.
+const LONG: Duration = Duration::from_millis(100);
 
-/// How many relief periods a demotion lasts at most; then the thread has one in its usual class.
-const DEMOTED_PERIODS: u32 = 16;
+/// A thread that ran for less than this between two looks, in nanoseconds, may sleep in the kernel.
+const HARDLY: u64 = 50_000;
 
-/// Stacks whose worker was taken and that have not checked in since.
+/// Stacks whose worker was revoked and that have not checked in since.
 #[derive(Debug, Default)]
 pub(crate) struct Overrunning {
-    stacks: Mutex<Vec<Arc<Stack>>>,
-    /// Those of them that were demoted, and for how many periods they have been.
-    demoted: Mutex<Vec<(Arc<Stack>, u32)>>,
-    pub(crate) demotions: AtomicU64,
+    /// With each, whether that was for its length (rule 3).
+    stacks: Mutex<Vec<(Arc<Stack>, bool)>>,
     pub(crate) overruns: Overruns,
 }
 
 impl Overrunning {
-    /// Once, however often its worker was taken and given back since the last expiry: each entry costs the next
-    /// expiry a look at the kernel's account of the thread, 10 µs.
-    pub(super) fn add(&self, stack: &Arc<Stack>) {
+    /// Once, however often its worker was revoked and restored since the last expiry.
+    pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
         let mut stacks = locked(&self.stacks);
-        if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
-            stacks.push(stack.clone());
+        match stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack)) {
+            Some((_, listed)) => *listed = for_length,
+            None => stacks.push((stack.clone(), for_length)),
+        }
+    }
+
+    /// How many threads go on without their workers after they had run for long.
+    fn ahead(&self) -> usize {
+        let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
+            *for_length
+                && stack.attention.is_taken()
+                && !os::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+        };
+        locked(&self.stacks).iter().filter(is_ahead).count()
+    }
+}
+
+/// How many pieces of work wait, by level.
+struct Waiting {
+    levels: u64,
+    counts: [usize; 64],
+}
+
+impl Waiting {
+    /// A worker was found for one of these levels.
+    fn serve(&mut self, level: u8) {
+        let count = &mut self.counts[usize::from(level)];
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.levels &= !(1 << level);
         }
     }
 }
@@ -89,6 +128,13 @@ impl Shared {
     fn arm_relief_cold(&self) {
         if self.threads.alarm.arm() {
             self.set_timer(self.centre.until_expiry());
+        }
+    }
+
+    /// Somebody must look within some periods.
+    pub(crate) fn arm_late(&self) {
+        if !self.closing.load(Ordering::Relaxed) && self.threads.alarm.arm_late() {
+            self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
         }
     }
 
@@ -119,10 +165,10 @@ impl Shared {
 
     /// The most urgent that waits is at `level`.
     pub(crate) fn arm_for(&self, level: u8) {
-        if !self.are_jobs_of_running(level) {
+        if self.are_jobs_of_running(level) {
+            self.arm_late();
+        } else {
             self.arm_relief();
-        } else if !self.closing.load(Ordering::Relaxed) && self.threads.alarm.arm_late() {
-            self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
         }
     }
 
@@ -147,7 +193,7 @@ impl Shared {
             return;
         }
         let was_soon = self.threads.alarm.expire();
-        self.look_at_preempted(false);
+        self.raise_rested(false);
         if light && was_soon && fence::heavy() {
             for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
                 if !stack.ring.is_empty() {
@@ -180,75 +226,145 @@ impl Shared {
     }
 
     /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
-    /// serves what waits.
+    /// serves what waits; more of them are started.
     pub(super) fn relieve(&self) -> Option<&Worker> {
         if let Some(worker) = self.claim_reseated() {
             self.arm_relief();
             return Some(worker);
         }
         self.arm_for_rounds();
-        let level = self.most_urgent_queued();
-        self.demote_overrunning(level.is_some());
-        self.end_demotions(level.is_some());
-        let level = level?;
+        self.look_at_overrunning();
+        self.show_hidden_from_below();
+        let mut waiting = self.waiting();
+        let level = self.most_urgent_queued()?;
+        let mut revoked = Vec::new();
+        let mut asked = self.revoke_for_urgent(&mut waiting, &mut revoked);
+        asked |= self.revoke_from_blocked_or_long(&mut waiting, &mut revoked);
+        if asked || !revoked.is_empty() {
+            self.arm_relief();
+        } else {
+            self.arm_for(level);
+        }
+        let mut revoked = revoked.into_iter();
+        let mine = revoked.next();
+        revoked.for_each(|worker| self.start(worker));
+        mine
+    }
+
+    /// What waits. A deque counts as many times as it has public jobs.
+    fn waiting(&self) -> Waiting {
         // Not the bits: that of a level whose last entry was taken stays until somebody looks there, and
         // would cost its own stack the worker.
         let levels = self.levels_queued();
-        let mut late = self.are_jobs_of_running(level);
-        let patience = if late {
-            RELIEF_PERIOD * JOBS_PERIODS
-        } else {
-            RELIEF_PERIOD / 2
-        };
-        let mut taken = None;
-        for worker in &self.workers {
-            let serves = worker.level();
-            let may_serve = |mut seat: Seat| match seat.primary() {
-                None => serves >= level,
-                Some(_) => levels >> serves & 1 == 1 || seat.abandon_for(levels, serves).is_some(),
-            };
-            if serves == NO_LEVEL || !may_serve(worker.seat()) {
-                continue;
+        let mut counts = [0; 64];
+        for (level, count) in (0u8..64).zip(&mut counts) {
+            if levels >> level & 1 == 1 {
+                let jobs = self.stacks_at(level).map(|stack| stack.deque.public_jobs());
+                let more = jobs.map(|jobs| jobs.saturating_sub(1)).sum::<usize>();
+                *count = self.queued(usize::from(level)) + more;
             }
+        }
+        Waiting { levels, counts }
+    }
+
+    /// Rule 2. Whether a stack was asked for the first time.
+    fn revoke_for_urgent<'a>(
+        &'a self,
+        waiting: &mut Waiting,
+        revoked: &mut Vec<&'a Worker>,
+    ) -> bool {
+        let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
+        let now = clock::now();
+        let mut drawn: Vec<&Worker> = self.workers.iter().map(|worker| &**worker).collect();
+        drawn.retain(|worker| worker.level() != NO_LEVEL);
+        drawn.sort_by_key(|worker| std::cmp::Reverse(worker.level()));
+        let mut asked = false;
+        for worker in drawn {
+            let Some(level) = worker.seat().abandon_for(waiting.levels, worker.level()) else {
+                continue;
+            };
             let Some(stack) = self.holder(worker) else {
                 continue;
             };
-            let tid = stack.tid.load(Ordering::Relaxed);
+            let since = worker.wanted_since();
+            let is_late = since != 0 && now.saturating_sub(since) >= half;
+            if is_late && stack.attention.is_pending(PREEMPT) || chaos::one_in(2) {
+                if let Some(worker) = self.revoke_counted(worker, 0, Cause::Urgency) {
+                    waiting.serve(level);
+                    revoked.push(worker);
+                }
+            } else {
+                worker.want(level, now);
+                stack.attention.request(PREEMPT);
+                asked = true;
+            }
+        }
+        asked
+    }
+
+    /// Rules 1 and 3. Whether a stack was asked for the first time, or may be blocked.
+    fn revoke_from_blocked_or_long<'a>(
+        &'a self,
+        waiting: &mut Waiting,
+        revoked: &mut Vec<&'a Worker>,
+    ) -> bool {
+        let mut asked = false;
+        for worker in &self.workers {
+            let serves = worker.level();
+            if serves == NO_LEVEL {
+                continue;
+            }
+            let Some(level) = worker.seat().serve(waiting.levels) else {
+                continue;
+            };
+            let Some(stack) = self.holder(worker) else {
+                continue;
+            };
             if !stack.attention.is_pending(CHECK_IN) {
                 note_run_time(stack);
                 stack.attention.request(CHECK_IN);
-                // It does not come to its jobs soon.
-                late = late && !os::thread::is_blocked(tid);
-            } else if taken.is_none() && (is_overrunning(stack, tid, patience) || chaos::one_in(2))
-            {
-                // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
-                // other holder yet since an earlier taking.
-                let mark = &stack.relieved_at;
-                let marked =
-                    mark.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
-                let Some((relieved, _)) = self.take_from(worker, CHECK_IN) else {
-                    if marked.is_ok() {
-                        mark.store(0, Ordering::Relaxed);
-                    }
-                    continue;
-                };
-                relieved.at(serves).reliefs.add(1);
-                taken = Some(relieved);
+                asked = true;
+                continue;
+            }
+            let cause = match self.idleness(stack) {
+                Idleness::Blocked => Cause::Blocked,
+                // What waits is more urgent, or its equal.
+                Idleness::Long if level <= serves || worker.seat().primary().is_some() => {
+                    Cause::Length
+                }
+                _ => continue,
+            };
+            if cause == Cause::Length && self.overrunning.ahead() >= self.workers.len() {
+                continue;
+            }
+            if let Some(worker) = self.revoke_counted(worker, CHECK_IN, cause) {
+                waiting.serve(level);
+                revoked.push(worker);
             }
         }
-        if late && taken.is_none() {
-            self.arm_for(level);
-        } else {
-            self.arm_relief();
-        }
-        taken
+        asked
     }
 
-    /// Looks at the stacks whose worker was taken before the last period. `waits`: something waits, for which
-    /// they should make room.
-    fn demote_overrunning(&self, waits: bool) {
-        let mut stacks = locked(&self.overrunning.stacks);
-        stacks.retain(|stack| {
+    /// What a stack has done since it was asked to check in.
+    fn idleness(&self, stack: &Stack) -> Idleness {
+        let tid = stack.tid.load(Ordering::Relaxed);
+        let Some(now) = os::thread::cpu_time(tid) else {
+            return Idleness::Blocked;
+        };
+        let since_seen = now.saturating_sub(stack.seen_at.swap(now, Ordering::Relaxed));
+        let since_asked = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
+        if since_seen < HARDLY && os::thread::is_blocked(tid) {
+            Idleness::Blocked
+        } else if since_asked >= LONG.as_nanos() as u64 || chaos::one_in(2) {
+            Idleness::Long
+        } else {
+            Idleness::Runs
+        }
+    }
+
+    /// Looks at the stacks whose worker was revoked before the last expiry.
+    fn look_at_overrunning(&self) {
+        locked(&self.overrunning.stacks).retain(|(stack, _)| {
             if !stack.attention.is_taken() {
                 return false;
             }
@@ -256,67 +372,25 @@ impl Shared {
             if stack.deque.raise_all() {
                 self.insert_deque(stack);
             }
-            if !waits {
-                return true;
+            let level = stack.level();
+            if self.workers.iter().any(|worker| worker.level() < level) {
+                self.lower(stack);
             }
-            let tid = stack.tid.load(Ordering::Relaxed);
-            if !is_overrunning(stack, tid, RELIEF_PERIOD / 2) {
-                return true;
-            }
-            // A thread that blocks takes no processor from anybody, and may wake up holding a lock that
-            // others wait for.
-            if !os::thread::is_blocked(tid) && self.demote(stack, demotion::OVERRAN) {
-                locked(&self.overrunning.demoted).push((stack.clone(), 0));
-            }
-            false
+            true
         });
     }
 
-    /// Puts the thread of a stack that has lost its worker into the idle class, for this reason. Whether it is there.
-    pub(super) fn demote(&self, stack: &Stack, reason: u8) -> bool {
-        let tid = stack.tid.load(Ordering::Relaxed);
-        if !os::thread::demote(tid) {
-            return false;
-        }
-        self.overrunning.demotions.fetch_add(1, Ordering::Relaxed);
-        let is_taken = || stack.attention.is_taken();
-        let promote = || os::thread::promote(tid);
-        stack.demotion.begin(reason, is_taken, promote)
-    }
-
-    /// The levels of the stacks that had not checked in at the last expiry since their worker was taken, and
-    /// of those that were demoted for that. They are in no pool.
+    /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
+    /// in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
-        let of = |levels: u64, stack: &Arc<Stack>| levels | 1 << stack.level();
-        let levels = locked(&self.overrunning.stacks).iter().fold(0, of);
-        let demoted = locked(&self.overrunning.demoted);
-        let overrun = demoted.iter().map(|(stack, _)| stack);
-        overrun
-            .filter(|stack| stack.attention.is_taken())
-            .fold(levels, of)
+        let stacks = locked(&self.overrunning.stacks);
+        let overrun = stacks
+            .iter()
+            .filter(|(stack, _)| stack.attention.is_taken());
+        overrun.fold(0, |levels, (stack, _)| levels | 1 << stack.level())
     }
 
-    /// Ends the demotions that lasted for long, or all if nothing `waits`. Those threads may be demoted again.
-    pub(crate) fn end_demotions(&self, waits: bool) {
-        let mut ended = Vec::new();
-        locked(&self.overrunning.demoted).retain_mut(|(stack, periods)| {
-            *periods += 1;
-            if !stack.demotion.is_for(demotion::OVERRAN) {
-                return false;
-            }
-            let stays = waits && *periods < DEMOTED_PERIODS;
-            if !stays {
-                stack.end_demotion(demotion::OVERRAN);
-                ended.push(stack.clone());
-            }
-            stays
-        });
-        for stack in ended {
-            self.overrunning.add(&stack);
-        }
-    }
-
-    /// A stack comes to a scheduling point and finds its worker taken; it is in the middle of `what`, or at its end.
+    /// A stack comes to a scheduling point and finds its worker revoked; it is in the middle of `what`, or at its end.
     pub(crate) fn note_overrun(&self, me: &Stack, what: Name) {
         let since = me.relieved_at.swap(0, Ordering::Relaxed);
         if since != 0 {
@@ -326,25 +400,25 @@ impl Shared {
     }
 }
 
+/// What a stack has done since it was asked to check in.
+enum Idleness {
+    /// Its thread sleeps in the kernel.
+    Blocked,
+    /// It has run, for long.
+    Long,
+    /// It has run, or the kernel has given its processor to another thread.
+    Runs,
+}
+
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
 }
 
-/// How long a stack's thread has run, for [`is_overrunning`] to compare with.
+/// How long a stack's thread has run, to compare with.
 pub(super) fn note_run_time(stack: &Stack) {
     let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
     stack.asked_at.store(ran, Ordering::Relaxed);
-}
-
-/// A stack was asked to check in and has not: did it run meanwhile, or does it sleep in a call that blocks?
-/// Or has the kernel given its processor to another process? Then another thread would not get it either,
-/// and relief would only make more threads.
-fn is_overrunning(stack: &Stack, tid: i32, patience: Duration) -> bool {
-    let Some(now) = os::thread::cpu_time(tid) else {
-        return true;
-    };
-    let ran = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-    ran >= patience.as_nanos() as u64 || os::thread::is_blocked(tid)
+    stack.seen_at.store(ran, Ordering::Relaxed);
 }
 
 #[cfg(all(test, not(urgency_loom)))]
@@ -353,12 +427,12 @@ mod tests {
     use std::sync::Weak;
 
     #[test]
-    fn a_stack_whose_worker_is_taken_again_and_again_is_looked_at_once() {
+    fn a_stack_whose_worker_is_revoked_again_and_again_is_looked_at_once() {
         let overrunning = Overrunning::default();
         let (often, once) = (Stack::new(Weak::new()), Stack::new(Weak::new()));
-        overrunning.add(&once);
+        overrunning.add(&once, false);
         for _ in 0..100 {
-            overrunning.add(&often);
+            overrunning.add(&often, false);
         }
         assert_eq!(locked(&overrunning.stacks).len(), 2);
     }

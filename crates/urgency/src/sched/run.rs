@@ -13,7 +13,7 @@
 use super::{
     StolenJob, Work,
     attention::{Entered, FULL, PREEMPT, SHARE},
-    demotion, here,
+    here,
     shared::Shared,
     stack::Stack,
     worker::Worker,
@@ -104,7 +104,7 @@ impl Shared {
             // What ran may have waited, and come back with another worker.
             let worker = me.worker();
             self.look_if_due(worker);
-            if handed.is_none() && self.give_back(me, worker) {
+            if handed.is_none() && self.restore(me, worker) {
                 return;
             }
             if handed.is_none()
@@ -124,6 +124,9 @@ impl Shared {
                 self.watch_the_rest();
                 started = false;
             }
+            let Some(work) = self.pass_on(me, worker, work) else {
+                return;
+            };
             let holding = match work {
                 Work::Resume(stack) => {
                     self.flush_ring(me);
@@ -176,12 +179,18 @@ impl Shared {
             return self.room_to_begin(me, worker, level);
         }
         let news = worker.set_hides_jobs(true);
-        if self.is_anybody_hungry(level) {
+        if self.is_anybody_free(level) {
             if news {
                 // Who went idle just before saw neither the job nor that there may be one.
                 self.share(me, false);
             }
             me.attention.request(SHARE);
+        } else if self.is_anybody_below(level, None) {
+            if me.deque.seems_public() {
+                self.insert_deque(me);
+            } else {
+                me.attention.request(SHARE);
+            }
         }
         me.deque.room()
     }
@@ -189,8 +198,8 @@ impl Shared {
     /// How much room for jobs `me` has, whose deque is empty: none if anybody is hungry. Then the next fork will look.
     #[inline]
     fn room_to_begin(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
-        let hungry = self.is_anybody_hungry(level)
-            || worker.set_hides_jobs(true) && self.is_anybody_hungry(level);
+        let hungry = self.may_anybody_be_hungry(level)
+            || worker.set_hides_jobs(true) && self.may_anybody_be_hungry(level);
         if hungry {
             worker.set_hides_jobs(false);
             return 0;
@@ -207,7 +216,9 @@ impl Shared {
         if self.pools.len() > 1 {
             me.note_cpu();
         }
-        worker.set_level(level);
+        if worker.set_level(level) {
+            self.shows(worker, level);
+        }
         worker.arrived();
         if let Some(above) = self.drawn_by(worker, level) {
             worker.want(above, now);
@@ -226,10 +237,12 @@ impl Shared {
     pub(crate) fn come_in(&self, me: &Stack) -> u32 {
         match me.attention.enter() {
             Entered::Holding(requests) => {
+                self.no_longer_overruns(me);
                 self.account_running(me, requests);
                 requests
             }
             Entered::Taken => {
+                self.no_longer_overruns(me);
                 self.note_overrun(me, me.what());
                 self.regain(me);
                 0
@@ -243,10 +256,7 @@ impl Shared {
     pub(crate) fn finish(&self, me: &Stack, what: Name) -> bool {
         match me.attention.enter() {
             Entered::Holding(requests) => {
-                if me.demotion.is_for(demotion::ALL) {
-                    // What comes next may be more urgent.
-                    me.end_demotion(demotion::ALL);
-                }
+                self.no_longer_overruns(me);
                 self.account_running(me, requests);
                 true
             }
@@ -259,7 +269,7 @@ impl Shared {
 
     #[cold]
     fn finish_overrun(&self, me: &Stack, what: Name) {
-        me.end_demotion(demotion::ALL);
+        self.no_longer_overruns(me);
         self.note_overrun(me, what);
         self.flush_ring(me);
     }
@@ -447,7 +457,7 @@ pub(crate) fn run_pushed_above(me: &Stack, base: usize) {
         check(me);
         let index = me.deque.bottom() - 1;
         // SAFETY: this is the owner, and the index is the youngest.
-        if unsafe { me.deque.pop(index) } == Popped::Stolen {
+        if unsafe { me.deque.pop(index, || me.popped_public()) } == Popped::Stolen {
             // Everything older was stolen before it.
             // SAFETY: this is the owner, and the pop has just shown it.
             unsafe { me.deque.start_over(base) };

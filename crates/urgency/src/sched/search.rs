@@ -242,6 +242,8 @@ impl Shared {
         };
         if more {
             self.insert_deque(stack);
+        } else {
+            self.ask_if_last(worker, stack, level);
         }
         if raise {
             worker.at(level).raises.add(1);

@@ -50,7 +50,8 @@ pub(crate) struct Shared {
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::relief::Overrunning,
-    pub(crate) preempted: super::preempted::Preempted,
+    pub(crate) lowered_stacks: super::lowered::LoweredStacks,
+    pub(crate) served: super::served::Served,
     pub(crate) lookout: Lookout,
     pub(crate) centre: super::centre::Centre,
     /// Set when the runtime is built, if it records.
@@ -79,7 +80,7 @@ impl Shared {
         workers: usize,
         levels: LevelTable,
         threads: ThreadOptions,
-        (real_time, demotes_preempted): (bool, bool),
+        (real_time, lowers_threads): (bool, bool),
         (capacities, on_panic): (Capacities, PanicPolicy),
         pools: &[Kind],
     ) -> Arc<Self> {
@@ -100,7 +101,8 @@ impl Shared {
             personal: super::personal::Personal::new(workers),
             attachment: OnceLock::new(),
             overrunning: super::relief::Overrunning::default(),
-            preempted: super::preempted::Preempted::new(demotes_preempted),
+            lowered_stacks: super::lowered::LoweredStacks::new(lowers_threads),
+            served: super::served::Served::new(),
             lookout: Lookout::new(clock::ticks(look_period(count))),
             centre: super::centre::Centre::default(),
             recorder: OnceLock::new(),
@@ -215,7 +217,8 @@ impl Shared {
         } else {
             self.claim_idle()
         };
-        match claimed {
+        let served = || self.revoke_overrun(self.most_urgent_queued()?);
+        match claimed.or_else(served) {
             Some(worker) => self.start(worker),
             None => self.arm_for_queued(),
         }

@@ -21,7 +21,7 @@
 //!
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
-use super::{attention::PREEMPT, demotion, shared::Shared};
+use super::{attention::PREEMPT, shared::Shared};
 use crate::{
     LevelId,
     os::clock,
@@ -202,8 +202,7 @@ impl Shared {
                 driver.notify();
             }
         }
-        self.end_demotions(false);
-        self.look_at_preempted(true);
+        self.raise_rested(true);
         self.rouse_spares();
     }
 
@@ -278,8 +277,8 @@ impl Shared {
         if !stack.raise_level(level) {
             return;
         }
-        // It was demoted for the sake of others; now they wait for it.
-        stack.end_demotion(demotion::ALL);
+        // It was lowered for the sake of others; now they wait for it.
+        stack.raise_thread();
         if stack.deque.seems_public() {
             self.insert_deque(stack);
         }

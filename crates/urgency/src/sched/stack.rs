@@ -9,7 +9,7 @@
 //! through a worker's holder pointer (valid while the runtime lives: it keeps all its stacks).
 
 use super::{
-    Origin, attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, shared::Shared,
+    Origin, attention::Attention, lowered::Lowered, mailbox::Mailbox, ring::Ring, shared::Shared,
     suspension::Suspension, worker::Worker,
 };
 use crate::{
@@ -33,6 +33,7 @@ use std::{
         },
     },
     thread::{self, Thread},
+    time::Duration,
 };
 
 /// How long a ring's only entry is left to its owner, in nanoseconds since the poll that woke it began:
@@ -75,10 +76,16 @@ pub(crate) struct Stack {
     waits_as: AtomicU8,
     /// The task that the stack runs. Written by the stack, compared by `stack_of`.
     task: AtomicPtr<Header>,
-    /// The kernel's thread id, for demotion.
+    /// The kernel's thread id.
     pub(crate) tid: AtomicI32,
     /// How long the thread had run when it was asked to check in, in nanoseconds.
     pub(crate) asked_at: AtomicU64,
+    /// How long it had run when relief last looked at it, in nanoseconds.
+    pub(crate) seen_at: AtomicU64,
+    /// It has lost its worker, and not come to a scheduling point since, though it may have the worker back.
+    pub(crate) overruns: AtomicBool,
+    /// When its worker was revoked last, in ticks.
+    pub(crate) lost_worker_at: AtomicU64,
     /// When it became ready to go on, in ticks; 0 if it runs.
     ready_since: AtomicU64,
     /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
@@ -92,8 +99,7 @@ pub(crate) struct Stack {
     /// Where the thread may run, if a hand-off called it to its giver's processor. Written by whoever has the
     /// right to deliver.
     home: Mutex<Option<Processors>>,
-    pub(crate) demotion: Demotion,
-    pub(crate) lowering: super::preempted::Lowering,
+    pub(crate) lowered: Lowered,
     /// The number of a thread that the embedder brought, and one; else zero.
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
@@ -129,14 +135,16 @@ impl Stack {
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             asked_at: AtomicU64::new(0),
+            seen_at: AtomicU64::new(0),
+            overruns: AtomicBool::new(false),
+            lost_worker_at: AtomicU64::new(0),
             ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),
             job: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
-            demotion: Demotion::new(),
-            lowering: super::preempted::Lowering::new(),
+            lowered: Lowered::new(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
             shared,
@@ -175,12 +183,6 @@ impl Stack {
     /// again.
     pub(crate) fn forget_thread(&self) {
         self.tid.store(0, Ordering::Relaxed);
-    }
-
-    /// Ends what there is of these reasons for which the thread was demoted.
-    pub(crate) fn end_demotion(&self, reasons: u8) {
-        let promote = || os::thread::promote(self.tid.load(Ordering::Relaxed));
-        self.demotion.end(reasons, promote);
     }
 
     /// Runs `f` as a plain thread of this stack's runtime: what it spawns and forks belongs there. It does not
@@ -472,7 +474,16 @@ impl Stack {
 
     /// Parks the calling thread, which is this stack's, until a delivery comes.
     pub(crate) fn receive(&self) -> Delivery {
-        let item = self.mailbox.receive();
+        self.received(self.mailbox.receive())
+    }
+
+    /// As [`Stack::receive`], for this long at most. `None` may come early.
+    pub(crate) fn receive_within(&self, limit: Duration) -> Option<Delivery> {
+        let item = self.mailbox.receive_within(limit)?;
+        Some(self.received(item))
+    }
+
+    fn received(&self, item: *const Worker) -> Delivery {
         if let Some(home) = self.lock_home().take() {
             os::thread::send_home(&home);
         }

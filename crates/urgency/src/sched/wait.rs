@@ -13,7 +13,7 @@
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work, demotion, here, run,
+    Work, here, run,
     shared::Shared,
     stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
@@ -23,7 +23,6 @@ use std::sync::{
     Arc,
     atomic::{Ordering, fence},
 };
-use urgency_policy::level::LevelPolicy;
 
 impl Shared {
     /// The stack waits until somebody wakes it. Called inside the scheduler with a worker held;
@@ -40,6 +39,10 @@ impl Shared {
             return;
         }
         let worker = me.worker();
+        if self.restore(me, worker) {
+            self.rouse_resting();
+            return self.await_worker(me);
+        }
         // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it
         // came after the look above, its sender wakes this stack.
         let inbox = (!self.threads.are_brought()).then_some(worker.id);
@@ -55,7 +58,7 @@ impl Shared {
                 self.deliver(worker, &stack);
                 self.await_worker(me);
             }
-            work => match self.hand_to_spare(worker, work) {
+            work => match self.hand_to_spare(me, worker, work) {
                 Ok(()) => {
                     worker.at(me.level()).hand_offs.add(1);
                     self.await_worker(me);
@@ -141,9 +144,16 @@ impl Shared {
                 }
             }
             work => {
-                let Some(spare) = self.secure_spare() else {
+                let Some(spare) = self.secure_spare(me, work.level()) else {
                     self.put_back(worker, work);
-                    return false;
+                    if !self.leaves_to_poller(me) {
+                        return false;
+                    }
+                    self.leave_resumable(me);
+                    worker.at(level).abandonments.add(1);
+                    self.start(worker);
+                    self.await_worker(me);
+                    return true;
                 };
                 self.leave_resumable(me);
                 worker.at(level).abandonments.add(1);
@@ -156,63 +166,9 @@ impl Shared {
         true
     }
 
-    /// If the worker was taken from a stack for more urgent work, and there is no more of that, it goes
-    /// back. Usually that stack's thread has not run since: it stood on the processor that the event
-    /// preempted, and never notices.
-    #[inline]
-    pub(crate) fn give_back(&self, me: &Stack, worker: &Worker) -> bool {
-        match worker.take_lender() {
-            None => false,
-            Some(lender) => self.give_back_cold(me, worker, lender),
-        }
-    }
-
-    #[cold]
-    fn give_back_cold(&self, me: &Stack, worker: &Worker, lender: Arc<Stack>) -> bool {
-        let level = lender.level();
-        let is_drawn = || {
-            // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
-            worker
-                .seat()
-                .abandon_for(self.levels_queued(), level)
-                .is_some()
-        };
-        if is_drawn() || {
-            // Down and up again costs more than a look.
-            self.look();
-            is_drawn()
-        } {
-            worker.set_lender(lender);
-            return false;
-        }
-        // While the lender is the holder, nobody looks into the ring of this stack.
-        self.flush_ring(me);
-        // All that a holder shows comes before the look at the levels: whoever inserts more urgent work
-        // after that look alerts the lender.
-        worker.set_holder(&*lender);
-        worker.set_level(level);
-        worker.set_brief(false);
-        worker.set_hides_jobs(true);
-        worker.counters.scheduling.add(worker.lap());
-        if is_drawn() {
-            me.hold(worker);
-            worker.set_lender(lender);
-            return false;
-        }
-        let given = lender.attention.give_back(worker.id);
-        if given {
-            // It never learns that its worker was away, nor that relief demoted its thread meanwhile.
-            lender.end_demotion(demotion::OVERRAN);
-        } else {
-            me.hold(worker);
-        }
-        given
-    }
-
     /// The worker was taken from this stack. Returns when it holds one again.
     #[cold]
     pub(crate) fn regain(&self, me: &Stack) {
-        me.end_demotion(demotion::ALL);
         if let Some(worker) = self.claim_for(1 << me.level()) {
             me.hold(worker);
             return;
@@ -276,7 +232,9 @@ impl Shared {
         me.frames.leave_guest();
         if self.finish(&me, me.what()) {
             debug_assert!(me.ring.is_empty(), "a guest polls nothing");
-            self.release_and_look(&me, me.worker());
+            if !self.restore(&me, me.worker()) {
+                self.release_and_look(&me, me.worker());
+            }
             self.rouse_resting();
         }
         me.unbind();

@@ -160,17 +160,9 @@ impl Shared {
         }
     }
 
-    /// Whether anybody is hungry for jobs of this level: a stack that starts now should publish its first one.
-    #[inline]
-    pub(crate) fn is_anybody_hungry(&self, level: u8) -> bool {
-        if self.idle.searchers() == 0 && !self.idle.any() {
-            return self.is_missed(level);
-        }
-        !self.centre.waits() || self.is_hungry_for(level)
-    }
-
+    /// Whether a worker without work serves this level.
     #[cold]
-    fn is_hungry_for(&self, level: u8) -> bool {
+    pub(crate) fn is_hungry_for(&self, level: u8) -> bool {
         let mut free = self.workers.iter().filter(|w| w.level() == NO_LEVEL);
         free.any(|worker| worker.seat().serve(1 << level).is_some())
     }

@@ -39,8 +39,8 @@ pub(crate) struct Worker {
     shown: CachePadded<Shown>,
     /// Work that came with a hand-off.
     handed: Cell<Option<super::Work>>,
-    /// The stack that the worker was taken from for more urgent work.
-    lender: Cell<Option<Arc<Stack>>>,
+    /// The stacks that the worker was revoked from for more urgent work and not restored to, the last first.
+    revoked_from: Cell<Option<Box<RevokedFrom>>>,
     /// Counts looks for work; the holder's.
     turn: Cell<u32>,
     /// When it looked into the rings of all, in ticks; the holder's.
@@ -51,6 +51,12 @@ pub(crate) struct Worker {
     pub(crate) stuck: Stuck,
     pub(crate) counters: WorkerCounters,
     pub(crate) by_level: Box<[LevelCounters]>,
+}
+
+/// A list: each is more urgent than the one before.
+struct RevokedFrom {
+    stack: Arc<Stack>,
+    before: Option<Box<RevokedFrom>>,
 }
 
 /// What a worker shows to others; seldom written.
@@ -80,7 +86,7 @@ struct Shown {
     wanted: AtomicU64,
 }
 
-// SAFETY: `handed`, `lender`, `turn` and `looked_around` are touched only by the holder (module text);
+// SAFETY: `handed`, `revoked_from`, `turn` and `looked_around` are touched only by the holder (module text);
 // hand-off, idle set and taking all order one holder after the other. The work in it is Send.
 unsafe impl Send for Worker {}
 // SAFETY: as above.
@@ -112,7 +118,7 @@ impl Worker {
                 wanted: AtomicU64::new(0),
             }),
             handed: Cell::new(None),
-            lender: Cell::new(None),
+            revoked_from: Cell::new(None),
             turn: Cell::new(0),
             looked_around: Cell::new(0),
             since: AtomicU64::new(crate::os::clock::now()),
@@ -161,12 +167,14 @@ impl Worker {
         self.shown.seat.store(seat, Ordering::Relaxed);
     }
 
-    /// The holder announces which level it serves.
+    /// The holder announces which level it serves. Whether this is news.
     #[inline]
-    pub(crate) fn set_level(&self, level: u8) {
-        if self.shown.level.load(Ordering::Relaxed) != level {
+    pub(crate) fn set_level(&self, level: u8) -> bool {
+        let news = self.shown.level.load(Ordering::Relaxed) != level;
+        if news {
             self.shown.level.store(level, Ordering::SeqCst);
         }
+        news
     }
 
     /// The holder has taken work of `level` out of a pool, which may show none any more.
@@ -208,7 +216,11 @@ impl Worker {
 
     /// The worker becomes idle, on the calling thread's processor.
     pub(crate) fn note_cpu(&self) {
-        let cpu = crate::os::thread::current_cpu();
+        self.left_on(crate::os::thread::current_cpu());
+    }
+
+    /// The worker is to be started where it was left: on this processor.
+    pub(crate) fn left_on(&self, cpu: i32) {
         self.shown.cpu.store(cpu, Ordering::Relaxed);
     }
 
@@ -250,15 +262,19 @@ impl Worker {
         self.handed.take()
     }
 
-    /// The worker was taken from `stack`, and may go back to it.
-    pub(crate) fn set_lender(&self, stack: Arc<Stack>) {
-        self.lender.set(Some(stack));
+    /// The worker was revoked from `stack`, and is to be restored to it.
+    pub(crate) fn push_revoked_from(&self, stack: Arc<Stack>) {
+        let before = self.revoked_from.take();
+        self.revoked_from
+            .set(Some(Box::new(RevokedFrom { stack, before })));
     }
 
-    /// The stack that the worker was taken from, if it was and has not been asked for yet.
+    /// The stack that the worker was revoked from last.
     #[inline]
-    pub(crate) fn take_lender(&self) -> Option<Arc<Stack>> {
-        self.lender.take()
+    pub(crate) fn pop_revoked_from(&self) -> Option<Arc<Stack>> {
+        let last = self.revoked_from.take()?;
+        self.revoked_from.set(last.before);
+        Some(last.stack)
     }
 
     /// The number of this look for work.
@@ -290,6 +306,11 @@ impl Worker {
             let new = now & !WANTED_BY | u64::from(level);
             let _ = wanted.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed);
         }
+    }
+
+    /// Since when more urgent work asks for this worker, in ticks; 0 if none does.
+    pub(crate) fn wanted_since(&self) -> u64 {
+        self.shown.wanted.load(Ordering::Relaxed) & !WANTED_BY
     }
 
     /// It comes to the scheduler, or goes to what nothing is more urgent than. Returns for how long it has

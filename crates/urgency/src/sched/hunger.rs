@@ -1,0 +1,160 @@
+//! Hunger: who would come for a job that a stack forks.
+//!
+//! Forked jobs are private until somebody is hungry, which makes a fork cheap. Hungry are
+//!
+//! - a worker that searches, or is idle, and serves the level (`search.rs`, `waiting.rs`);
+//! - a worker that serves something *less urgent*: urgent work gets all workers, forked work as well;
+//! - a donor that misses the level of its round (`rounds.rs`).
+//!
+//! # Workers below
+//!
+//! They have work, so nobody wakes them, and they look at nothing but their attention words. The jobs reach them as any
+//! other urgent work does: the deque goes into the pool, and that alerts them (`insert.rs`), or has relief take
+//! their workers (`relief.rs`). Who publishes, and when:
+//!
+//! 1. A stack that begins while a worker may serve something below has no room: its first fork looks closer, and
+//!    publishes if there is one.
+//! 2. What is public is enough until it is gone. If the owner has taken the last public job back, it has no room again
+//!    ([`Stack::popped_public`]); if a thief has, it asks the owner to share ([`Shared::ask_if_last`]).
+//! 3. A worker that goes down to a less urgent level asks the stacks above to share, and sees to it that their public
+//!    jobs are in the pool ([`Shared::miss_above`]). It has shown its level before it looks, as the stack of 1 has: one of the two sees the
+//!    other.
+//! 4. A stack in a long leaf answers nothing. So both that ask arm the relief timer if the stack has jobs, and an expiry
+//!    makes them public ([`Shared::show_hidden_from_below`]).
+//!
+//! A fork that nobody steals pays for this only while a worker serves something less urgent and no job is public.
+
+use super::{
+    attention::SHARE,
+    shared::Shared,
+    stack::Stack,
+    worker::{NO_LEVEL, Worker},
+};
+use std::sync::atomic::{Ordering, fence};
+
+impl Shared {
+    /// Whether anybody is hungry for jobs of this level: a stack that starts now should publish its first one.
+    #[inline]
+    pub(crate) fn is_anybody_hungry(&self, level: u8) -> bool {
+        self.is_anybody_free(level) || self.is_anybody_below(level, None)
+    }
+
+    /// As [`Shared::is_anybody_hungry`], at the cost of a load or two; `true` may be wrong.
+    #[inline]
+    pub(crate) fn may_anybody_be_hungry(&self, level: u8) -> bool {
+        self.is_anybody_free(level) || self.served.below(level) != 0
+    }
+
+    /// Whether a worker without work, or a donor, would take jobs of this level.
+    #[inline]
+    pub(crate) fn is_anybody_free(&self, level: u8) -> bool {
+        if self.idle.searchers() == 0 && !self.idle.any() {
+            return self.is_missed(level);
+        }
+        !self.centre.waits() || self.is_hungry_for(level)
+    }
+
+    /// Whether a worker, other than this one, serves something for which it would not come to `level`'s jobs by
+    /// itself, but would leave it.
+    #[inline]
+    pub(crate) fn is_anybody_below(&self, level: u8, except: Option<usize>) -> bool {
+        let below = self.served.below(level);
+        below != 0 && self.is_anybody_below_cold(level, below, except)
+    }
+
+    #[cold]
+    fn is_anybody_below_cold(&self, level: u8, below: u64, except: Option<usize>) -> bool {
+        let mut served = 0;
+        // What the caller has made public is seen by a worker that goes below later.
+        fence(Ordering::SeqCst);
+        for worker in &self.workers {
+            let serves = worker.level();
+            if serves == NO_LEVEL {
+                continue;
+            }
+            served |= 1 << serves;
+            if except != Some(worker.id) && worker.seat().is_drawn_by(level, serves) {
+                return true;
+            }
+        }
+        if below & !served != 0 {
+            self.served.clear(below & !served, || {
+                let each = self.workers.iter().map(|worker| worker.levels());
+                each.fold(0, |all, levels| all | levels)
+            });
+        }
+        false
+    }
+
+    /// The worker shows that it serves `level`, and has just come there from something else: rule 3.
+    #[inline]
+    pub(crate) fn shows(&self, worker: &Worker, level: u8) {
+        if self.pools.len() > 1 {
+            self.served.show(level);
+            if self.served.above(level) != 0 {
+                self.miss_above(worker, level);
+            }
+        }
+    }
+
+    #[cold]
+    fn miss_above(&self, worker: &Worker, level: u8) {
+        let seat = worker.seat();
+        // The level that the caller shows is seen by a stack that publishes later.
+        fence(Ordering::SeqCst);
+        for other in &self.workers {
+            let serves = other.level();
+            if serves < level
+                && seat.is_drawn_by(serves, level)
+                && let Some(stack) = self.holder(other)
+            {
+                self.ask_to_share(stack);
+            }
+        }
+    }
+
+    /// A thief took a job of `stack`, at `level`, and leaves no public one: rule 2.
+    #[inline]
+    pub(crate) fn ask_if_last(&self, thief: &Worker, stack: &Stack, level: u8) {
+        if self.is_anybody_below(level, Some(thief.id)) {
+            self.ask_to_share(stack);
+        }
+    }
+
+    /// Public jobs may be in no pool, if they were published for somebody that has found something else.
+    fn ask_to_share(&self, stack: &Stack) {
+        if stack.deque.seems_public() {
+            return self.insert_deque(stack);
+        }
+        stack.attention.request(SHARE);
+        if !stack.deque.seems_empty() {
+            self.arm_relief();
+        }
+    }
+
+    /// Relief expired: jobs that a stack in a long leaf keeps to itself go where workers below see them. Rule 4.
+    pub(crate) fn show_hidden_from_below(&self) {
+        for worker in &self.workers {
+            let level = worker.level();
+            if level != NO_LEVEL
+                && let Some(stack) = self.holder(worker)
+                && !stack.deque.seems_empty()
+                && self.is_anybody_below(level, None)
+                && (stack.deque.seems_public() || stack.deque.raise_all())
+            {
+                self.insert_deque(stack);
+            }
+        }
+    }
+}
+
+impl Stack {
+    /// The stack, the caller's, has taken a public job of its own back: rule 2.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn popped_public(&self) {
+        if self.runtime().served.below(self.level()) != 0 && !self.deque.seems_public() {
+            self.attention.look_at_next_fork();
+        }
+    }
+}

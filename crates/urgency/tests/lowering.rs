@@ -1,0 +1,231 @@
+//! Lowering: a thread whose worker was revoked for more urgent work does not compete with that work, with a permission
+//! to come back and without.
+
+mod common;
+
+use common::{IDLE, USUAL, class_of, ends, in_child, is_child, my_folder, runtime, with_levels};
+use std::{
+    hint,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+use urgency::{Handle, LevelId, Runtime, scheduling_point, time};
+
+urgency::levels! { pub App: Urgent > Usual > Idle }
+
+/// A closure that loops without a scheduling point until the flag is set, and the folder of its thread.
+fn looping(
+    runtime: &Runtime,
+    level: impl Into<LevelId>,
+    stop: &Arc<AtomicBool>,
+) -> (Handle<()>, PathBuf) {
+    let (stop, (tell, told)) = (stop.clone(), mpsc::channel());
+    let handle = runtime.spawn_fn_at(level, move || {
+        tell.send(my_folder()).unwrap();
+        while !stop.load(Relaxed) {
+            hint::spin_loop();
+        }
+    });
+    (handle, told.recv().unwrap())
+}
+
+fn niceness(thread: &Path) -> i32 {
+    let stat = std::fs::read_to_string(thread.join("stat")).unwrap();
+    let after_name = stat.rsplit(')').next().unwrap();
+    after_name
+        .split_whitespace()
+        .nth(16)
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+/// The process may not raise a thread from now on.
+fn drop_permission() {
+    // SAFETY: plain numbers in; this process runs one test.
+    unsafe {
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        libc::setrlimit(libc::RLIMIT_NICE, &raw const none);
+        // Refused to an ordinary user, who has no permission anyway.
+        libc::setresuid(65534, 65534, 65534);
+    }
+}
+
+/// Runs `test` in this process, and in one of its own without the permission.
+#[track_caller]
+fn with_and_without_permission(name: &str, test: fn()) {
+    if is_child() {
+        drop_permission();
+        ends(test);
+    } else {
+        ends(test);
+        in_child(name);
+    }
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn a_thread_that_lost_its_worker_to_urgent_work_is_lowered_and_rests_later() {
+    with_and_without_permission(
+        "a_thread_that_lost_its_worker_to_urgent_work_is_lowered_and_rests_later",
+        || {
+            let runtime = with_levels::<App>(1);
+            let stop = Arc::new(AtomicBool::new(false));
+            let (idle, thread) = looping(&runtime, Idle, &stop);
+            assert_eq!(class_of(&thread), USUAL);
+            let seen = thread.clone();
+            let urgent = runtime.spawn_fn_at(Urgent, move || {
+                while class_of(&seen) != IDLE {
+                    hint::spin_loop();
+                }
+            });
+            urgent.get().unwrap();
+            assert!(runtime.stats().lowerings >= 1);
+            if runtime.stats().can_raise {
+                while class_of(&thread) != USUAL {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            } else {
+                thread::sleep(Duration::from_millis(100));
+                assert_eq!(class_of(&thread), IDLE);
+            }
+            // It has not noticed anything.
+            assert!(!idle.is_finished());
+            stop.store(true, Relaxed);
+            idle.get().unwrap();
+        },
+    );
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn a_level_between_has_a_niceness_between() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (usual, thread) = looping(&runtime, Usual, &stop);
+        let before = niceness(&thread);
+        let urgent = runtime.spawn_fn_at(Urgent, move || {
+            while niceness(&thread) == before {
+                hint::spin_loop();
+            }
+            (niceness(&thread), class_of(&thread))
+        });
+        let (after, class) = urgent.get().unwrap();
+        assert_eq!((after, class), ((before + 9).min(19), USUAL));
+        stop.store(true, Relaxed);
+        usual.get().unwrap();
+    });
+}
+
+#[test]
+fn nobody_is_lowered_for_its_equals() {
+    ends(|| {
+        let runtime = runtime(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let level = LevelId::new(0).unwrap();
+        let (endless, _) = looping(&runtime, level, &stop);
+        // The endless loop loses its worker in the end.
+        runtime.spawn(async {}).get().unwrap();
+        assert_eq!(runtime.stats().lowerings, 0);
+        stop.store(true, Relaxed);
+        endless.get().unwrap();
+    });
+}
+
+#[test]
+fn nobody_is_lowered_if_the_program_says_so() {
+    ends(|| {
+        let builder = Runtime::builder().workers(1).levels::<App>();
+        let runtime = builder.lower_threads(false).build().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (idle, _) = looping(&runtime, Idle, &stop);
+        for _ in 0..20 {
+            runtime.spawn_fn_at(Urgent, || ()).get().unwrap();
+        }
+        assert_eq!(runtime.stats().lowerings, 0);
+        stop.store(true, Relaxed);
+        idle.get().unwrap();
+    });
+}
+
+/// Whether a thread comes back or another one runs the urgent work.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn urgent_work_runs_in_the_usual_class_after_its_threads_were_lowered() {
+    with_and_without_permission(
+        "urgent_work_runs_in_the_usual_class_after_its_threads_were_lowered",
+        || {
+            for workers in [1, 2] {
+                let runtime = with_levels::<App>(workers);
+                let lowered = Arc::new(AtomicUsize::new(0));
+                for round in 0..20 {
+                    let stop = Arc::new(AtomicBool::new(false));
+                    let loops: Vec<_> = (0..workers)
+                        .map(|_| looping(&runtime, Idle, &stop))
+                        .collect();
+                    let seen = loops[0].1.clone();
+                    let urgent = runtime.spawn_fn_at(Urgent, move || {
+                        let own = class_of(&my_folder());
+                        while round == 0 && class_of(&seen) == USUAL {
+                            hint::spin_loop();
+                        }
+                        own
+                    });
+                    let usual = urgent.get().unwrap() == USUAL;
+                    lowered.fetch_add(usize::from(!usual), Relaxed);
+                    stop.store(true, Relaxed);
+                    loops.into_iter().for_each(|(l, _)| l.get().unwrap());
+                }
+                // A thread may be lowered just as its stack comes to a scheduling point.
+                assert!(lowered.load(Relaxed) <= 2, "{lowered:?} of 20");
+                assert!(runtime.stats().lowerings >= 1);
+                assert!(runtime.stats().threads <= 4 * workers + 4);
+            }
+        },
+    );
+}
+
+/// Less urgent closures that come to scheduling points and urgent tasks take turns on lowered and other threads.
+#[test]
+fn nothing_is_lost_where_threads_cannot_come_back() {
+    with_and_without_permission("nothing_is_lost_where_threads_cannot_come_back", || {
+        let runtime = with_levels::<App>(2);
+        let ran = Arc::new(AtomicUsize::new(0));
+        let levels: [LevelId; 3] = [Urgent.into(), Usual.into(), Idle.into()];
+        let closures: Vec<_> = (0..300)
+            .map(|i| {
+                let ran = ran.clone();
+                runtime.spawn_fn_at(levels[i % 3], move || {
+                    let since = std::time::Instant::now();
+                    while since.elapsed() < Duration::from_millis(1) {
+                        if i % 2 == 0 {
+                            scheduling_point();
+                        }
+                        if i % 7 == 0 {
+                            urgency::join(|| (), || ());
+                        }
+                    }
+                    ran.fetch_add(1, Relaxed);
+                })
+            })
+            .collect();
+        let ticks = runtime.spawn_at(Urgent, async {
+            for _ in 0..100 {
+                time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        closures.into_iter().for_each(|c| c.get().unwrap());
+        ticks.get().unwrap();
+        assert_eq!(ran.load(Relaxed), 300);
+    });
+}

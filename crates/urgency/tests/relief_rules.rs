@@ -1,0 +1,347 @@
+//! The rules of relief, by count: how many leaves are in progress, how many threads there are, and that no lock and no
+//! sleep in the kernel keeps a worker from anybody.
+
+mod common;
+
+use common::{ends, with_levels};
+use std::{
+    hint,
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::*},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use urgency::{Runtime, join, par, scheduling_point, scope, time};
+
+urgency::levels! { pub App: Urgent > Usual > Batch }
+
+/// Counts leaves in progress.
+#[derive(Default)]
+struct Leaves {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    ran: AtomicUsize,
+}
+
+impl Leaves {
+    fn run(&self, length: Duration) {
+        self.most
+            .fetch_max(self.now.fetch_add(1, SeqCst) + 1, SeqCst);
+        let since = Instant::now();
+        while since.elapsed() < length {
+            hint::spin_loop();
+        }
+        self.now.fetch_sub(1, SeqCst);
+        self.ran.fetch_add(1, SeqCst);
+    }
+}
+
+fn tree(leaves: &Leaves, count: usize, length: Duration) {
+    match count {
+        1 => leaves.run(length),
+        _ => {
+            let half = count / 2;
+            join(
+                || tree(leaves, half, length),
+                || tree(leaves, count - half, length),
+            );
+        }
+    }
+}
+
+fn joins(leaves: &Leaves, count: usize, length: Duration) {
+    tree(leaves, count, length);
+}
+
+fn scopes(leaves: &Leaves, count: usize, length: Duration) {
+    scope(|s| (0..count).for_each(|_| s.spawn(|| leaves.run(length))));
+}
+
+fn loops(leaves: &Leaves, count: usize, length: Duration) {
+    par::for_each(0..count, |_| leaves.run(length));
+}
+
+/// Asserts the bounds for batch work of these leaves, beside urgent ticks if there are any.
+fn bounded(workers: usize, length: Duration, ticks: bool, batch: fn(&Leaves, usize, Duration)) {
+    ends(move || {
+        let runtime = with_levels::<App>(workers);
+        let ended = Arc::new(AtomicBool::new(false));
+        let theirs = ended.clone();
+        let urgent = ticks.then(|| {
+            runtime.spawn_at(Urgent, async move {
+                let mut ticks = 0u32;
+                while !theirs.load(Relaxed) {
+                    time::sleep(Duration::from_micros(1_500)).await;
+                    // Now and then for longer than relief's period.
+                    if ticks.is_multiple_of(16) {
+                        let since = Instant::now();
+                        while since.elapsed() < Duration::from_millis(3) {
+                            hint::spin_loop();
+                        }
+                    }
+                    ticks += 1;
+                }
+                ticks
+            })
+        });
+        let leaves = Arc::new(Leaves::default());
+        let counted = leaves.clone();
+        // About 300 ms of work.
+        let count = (300_000 / length.as_micros() as usize).clamp(4 * workers, 1000);
+        let work = runtime.spawn_fn_at(Batch, move || batch(&counted, count, length));
+        work.get().unwrap();
+        ended.store(true, Relaxed);
+        if let Some(urgent) = urgent {
+            assert!(urgent.get().unwrap() > 0);
+        }
+        assert_eq!(leaves.ran.load(SeqCst), count);
+        let (most, stats) = (leaves.most.load(SeqCst), runtime.stats());
+        let what = format!("{workers} workers, leaves of {length:?}, ticks: {ticks}: {stats:?}");
+        assert!(most <= 2 * workers, "{most} leaves in progress; {what}");
+        if !ticks {
+            assert!(most <= workers, "{most} leaves in progress; {what}");
+        }
+        assert!(stats.threads_peak <= 2 * workers + 6, "threads; {what}");
+    });
+}
+
+fn all_bounded(batch: fn(&Leaves, usize, Duration)) {
+    for micros in [100, 1_000, 10_000, 40_000, 90_000] {
+        for workers in [1, 2, 8] {
+            for ticks in [false, true] {
+                bounded(workers, Duration::from_micros(micros), ticks, batch);
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn few_leaves_of_joins_are_in_progress_however_long_they_are() {
+    all_bounded(joins);
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn few_children_of_a_scope_are_in_progress_however_long_they_are() {
+    all_bounded(scopes);
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn few_items_of_a_parallel_loop_are_in_progress_however_long_they_are() {
+    all_bounded(loops);
+}
+
+/// The worker of an overtaken stack goes back to that stack, so a series of urgent tasks begins no new leaf.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos keeps workers that could be restored")]
+fn an_urgent_task_leaves_no_begun_leaf_behind() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let begun = Arc::new(AtomicUsize::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let leaves: Vec<_> = (0..20)
+            .map(|_| {
+                let (begun, stop) = (begun.clone(), stop.clone());
+                runtime.spawn_fn_at(Batch, move || {
+                    begun.fetch_add(1, SeqCst);
+                    while !stop.load(Relaxed) {
+                        hint::spin_loop();
+                    }
+                })
+            })
+            .collect();
+        while begun.load(SeqCst) == 0 {
+            thread::yield_now();
+        }
+        for i in 0..20 {
+            let urgent = runtime.spawn_fn_at(Urgent, move || i);
+            assert_eq!(urgent.get().unwrap(), i);
+            let usual = runtime.spawn_at(Usual, async move { i });
+            assert_eq!(usual.get().unwrap(), i);
+        }
+        // One more after an endless loop's time would be right, and this took less as a rule.
+        assert!(begun.load(SeqCst) <= 2, "{begun:?} leaves were begun");
+        stop.store(true, Relaxed);
+        leaves.into_iter().for_each(|leaf| leaf.get().unwrap());
+    });
+}
+
+#[test]
+fn blocked_urgent_threads_keep_no_worker_from_less_urgent_work() {
+    for workers in [1, 2, 8] {
+        ends(move || {
+            let runtime = with_levels::<App>(workers);
+            let (tell, told): (Vec<_>, Vec<_>) = (0..workers).map(|_| mpsc::channel()).unzip();
+            let begun = Arc::new(AtomicUsize::new(0));
+            let blocked: Vec<_> = told
+                .into_iter()
+                .map(|told| {
+                    let begun = begun.clone();
+                    runtime.spawn_fn_at(Urgent, move || {
+                        begun.fetch_add(1, SeqCst);
+                        told.recv().unwrap()
+                    })
+                })
+                .collect();
+            while begun.load(SeqCst) < workers {
+                thread::yield_now();
+            }
+            let sender = runtime.spawn_fn_at(Batch, move || {
+                tell.into_iter().for_each(|tell| tell.send(7).unwrap());
+            });
+            for handle in blocked {
+                assert_eq!(handle.get().unwrap(), 7);
+            }
+            sender.get().unwrap();
+        });
+    }
+}
+
+/// The holder comes to a scheduling point, and gives way to what waits for its lock.
+#[test]
+fn a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_released() {
+    type Held = fn(&dyn Fn() -> bool);
+    let held: [Held; 3] = [
+        |goes_on| {
+            while goes_on() {
+                scheduling_point();
+            }
+        },
+        |goes_on| {
+            while goes_on() {
+                join(|| hint::spin_loop(), || hint::spin_loop());
+            }
+        },
+        |goes_on| {
+            while goes_on() {
+                urgency::spawn_fn(|| ()).get().unwrap();
+            }
+        },
+    ];
+    for workers in [1, 2] {
+        for held in held {
+            ends(move || {
+                let runtime = with_levels::<App>(workers);
+                let lock = Arc::new(Mutex::new(0));
+                let (locked, seen) = (Arc::new(AtomicBool::new(false)), lock.clone());
+                let theirs = locked.clone();
+                let low = runtime.spawn_fn_at(Batch, move || {
+                    let mut guard = seen.lock().unwrap();
+                    theirs.store(true, SeqCst);
+                    let since = Instant::now();
+                    held(&|| since.elapsed() < Duration::from_millis(50));
+                    *guard += 1;
+                });
+                while !locked.load(SeqCst) {
+                    thread::yield_now();
+                }
+                let high: Vec<_> = (0..workers)
+                    .map(|_| {
+                        let lock = lock.clone();
+                        runtime.spawn_fn_at(Urgent, move || *lock.lock().unwrap())
+                    })
+                    .collect();
+                high.into_iter()
+                    .for_each(|h| assert_eq!(h.get().unwrap(), 1));
+                low.get().unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn a_hundred_waiters_of_a_foreign_condvar_at_all_levels_hear_of_it() {
+    for workers in [1, 2] {
+        ends(move || {
+            let runtime = with_levels::<App>(workers);
+            let pair = Arc::new((Mutex::new(false), Condvar::new()));
+            let waiting = Arc::new(AtomicUsize::new(0));
+            let levels = [Urgent.into(), Usual.into(), Batch.into()];
+            let waiters: Vec<_> = (0..100)
+                .map(|i| {
+                    let (pair, waiting) = (pair.clone(), waiting.clone());
+                    let level: urgency::LevelId = levels[i % 3];
+                    runtime.spawn_fn_at(level, move || {
+                        let mut set = pair.0.lock().unwrap();
+                        waiting.fetch_add(1, SeqCst);
+                        while !*set {
+                            set = pair.1.wait(set).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            let theirs = pair.clone();
+            let notifier = runtime.spawn_fn_at(Batch, move || {
+                while waiting.load(SeqCst) < 100 {
+                    thread::sleep(Duration::from_micros(100));
+                }
+                *theirs.0.lock().unwrap() = true;
+                theirs.1.notify_all();
+            });
+            waiters.into_iter().for_each(|w| w.get().unwrap());
+            notifier.get().unwrap();
+        });
+    }
+}
+
+/// All of them are blocked when the timer expires: they are not freed one by one.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn several_blocked_threads_lose_their_workers_at_one_expiry() {
+    const WORKERS: usize = 8;
+    ends(|| {
+        let runtime = with_levels::<App>(WORKERS);
+        let (tell, told) = mpsc::channel::<()>();
+        let told = Arc::new(Mutex::new(told));
+        let blocked: Vec<_> = (0..WORKERS)
+            .map(|_| {
+                let told = told.clone();
+                runtime.spawn_fn_at(Usual, move || told.lock().unwrap().recv().unwrap())
+            })
+            .collect();
+        // They need all workers at once.
+        let met = Arc::new(AtomicUsize::new(0));
+        let all: Vec<_> = (0..WORKERS)
+            .map(|_| {
+                let met = met.clone();
+                runtime.spawn_fn_at(Batch, move || {
+                    met.fetch_add(1, SeqCst);
+                    while met.load(SeqCst) < WORKERS {
+                        thread::yield_now();
+                    }
+                })
+            })
+            .collect();
+        all.into_iter().for_each(|task| task.get().unwrap());
+        blocked.iter().for_each(|_| tell.send(()).unwrap());
+        blocked.into_iter().for_each(|task| task.get().unwrap());
+    });
+}
+
+#[test]
+fn threads_that_were_needed_once_end_within_seconds() {
+    ends(|| {
+        let runtime = with_levels::<App>(2);
+        let sleepers: Vec<_> = (0..60)
+            .map(|_| {
+                runtime.spawn_fn_at(Usual, || {
+                    urgency::blocking(|| thread::sleep(Duration::from_millis(30)))
+                })
+            })
+            .collect();
+        sleepers.into_iter().for_each(|s| s.get().unwrap());
+        assert!(runtime.stats().threads_peak > 20);
+        few_threads(&runtime);
+    });
+}
+
+fn few_threads(runtime: &Runtime) {
+    while runtime.stats().threads > 2 + 6 {
+        thread::sleep(Duration::from_millis(50));
+    }
+}
