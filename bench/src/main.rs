@@ -42,6 +42,7 @@ mod echo;
 mod fair;
 mod fib;
 mod flows;
+mod frame;
 mod hand_off;
 mod idle;
 mod inject;

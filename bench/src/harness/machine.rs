@@ -8,7 +8,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeVal;
 use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, Uid, geteuid, setuid};
 use std::time::Duration;
 use thread_priority::unix::{
     NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadSchedulePolicy,
@@ -34,6 +34,12 @@ pub fn cpu_time() -> Duration {
 pub fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("threads have a clock");
     Duration::from(time)
+}
+
+/// The monotonic clock, in nanoseconds: the same for all processes, and the one behind `Instant`.
+pub fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every system has this clock");
+    Duration::from(time).as_nanos() as u64
 }
 
 /// CPU time of all waited-for children and theirs.
@@ -125,6 +131,14 @@ pub fn become_nice() {
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy)
         .expect("any thread may become nicer");
+}
+
+/// Makes this process one of a user without privileges, if it is the superuser's.
+pub fn drop_privileges() {
+    const NOBODY: Uid = Uid::from_raw(65534);
+    if geteuid().is_root() {
+        setuid(NOBODY).expect("the superuser may become any user");
+    }
 }
 
 /// Binds the calling thread, and the threads that it starts from now on, to the first processor that it may use.

@@ -8,13 +8,16 @@
 //! The last part of a metric's name is its unit: `_ns`, `_bytes`, `_per_s`, `_share` (of 1); anything else is a count.
 //!
 //! Files in reading order: `experiment.rs` (the words as types), `options.rs` (the command line), `sample.rs`
-//! (what a child prints), `timing.rs` (how contenders measure), `child.rs` (one sample in a fresh process),
+//! (what a child prints), `timing.rs` (how contenders measure), `gate.rs` and `events.rs` (when there is load, and what
+//! came of each tick or request), `child.rs` (one sample in a fresh process),
 //! `rounds.rs` (interleaving), `summary.rs` (medians, ratios, verdicts), `table.rs` (print), `record.rs` (the
 //! JSON file), `machine.rs` (clocks, memory, limits, the real-time class).
 
 mod child;
+pub mod events;
 mod experiment;
 mod figures;
+pub mod gate;
 pub mod machine;
 mod options;
 mod picture;
