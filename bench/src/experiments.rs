@@ -30,6 +30,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::hand_off::experiments,
         crate::mixed::experiments,
         crate::frame::experiments,
+        crate::service::experiments,
         crate::fair::experiments,
         crate::flows::experiments,
         crate::web::experiments,

@@ -53,6 +53,7 @@ mod nqueens;
 mod par;
 mod ping_pong;
 mod scope_spawn;
+mod service;
 mod sort;
 mod stalls;
 mod start;

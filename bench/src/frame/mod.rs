@@ -6,7 +6,7 @@
 //! - *Audio* fills a buffer (100 us of work) each 5 ms. `audio_*` is the time from its tick until the buffer is
 //!   full; a buffer that is late keeps its tick.
 //! - Four *decoders* compute pieces of 5 to 80 ms without a scheduling point, each piece a closure that begins
-//!   the next. `decoded_per_s` counts grains of 100 us of their work.
+//!   the next. `units_per_s` counts grains of 100 us of their work.
 //!
 //! Contenders: `ours` has three levels and is otherwise as shipped; `ours-privileged` also asks for
 //! `demote_preempted` and `real_time_polling`; in `ours-checking` the decoders come to a scheduling point after
@@ -21,11 +21,13 @@ mod ours;
 mod two_pools;
 mod work;
 
-use crate::harness::events::{self, Event, Log};
+use crate::harness::events::{Event, Events, Log};
 use crate::harness::gate::Gate;
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
+use crate::harness::loaded::{self, Lengths, Loaded};
+use crate::harness::slices::Slices;
+use crate::harness::{Bar, Experiment, Sample, Scale, machine, work as units};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// From one frame to the next.
 const FRAME: Duration = Duration::from_nanos(16_666_667);
@@ -35,13 +37,6 @@ const AUDIO: Duration = Duration::from_millis(5);
 const FRAMES: usize = 0;
 /// The audio's pulse.
 const BUFFERS: usize = 1;
-
-/// How many frames, and how many before them to warm up.
-#[derive(Clone, Copy)]
-pub struct Config {
-    frames: u32,
-    warm_up: u32,
-}
 
 /// What the loops of a contender share: when there is load, and what came of it.
 pub struct Scene {
@@ -72,7 +67,10 @@ impl Scene {
         self.frames.done(tick);
         let (now, mut last) = (machine::now_ns(), tick);
         while let Some(skipped) = self.next_frame(last).filter(|&next| next <= now) {
-            self.skipped.add(Event(skipped, now - skipped));
+            self.skipped.add(Event {
+                due: skipped,
+                latency: now - skipped,
+            });
             last = skipped;
         }
         last
@@ -88,46 +86,50 @@ impl Scene {
         work::callback();
         self.audio.done(tick);
     }
+}
 
-    /// Opens the gate for so many frames, and waits until all is done; the most threads seen meanwhile.
-    fn run(&self, frames: u32) -> f64 {
-        let start = machine::now_ns() + 20_000_000;
-        let length = u64::from(frames) * FRAME.as_nanos() as u64;
-        self.gate.open(start, start + length);
-        let mut threads = machine::threads();
-        while !self.gate.is_drained() {
-            std::thread::sleep(Duration::from_millis(20));
-            threads = threads.max(machine::threads());
+impl Loaded for &'static Scene {
+    fn open(&mut self, start: u64, end: u64) {
+        self.gate.open(start, end);
+    }
+
+    fn is_drained(&mut self) -> bool {
+        self.gate.is_drained()
+    }
+
+    fn units(&self) -> u64 {
+        work::DECODED.load(Ordering::Relaxed)
+    }
+
+    fn events(self) -> Events {
+        let mut events = Events::default();
+        for (series, log) in [
+            ("frame", &self.frames),
+            ("skipped", &self.skipped),
+            ("audio", &self.audio),
+        ] {
+            events.add(series, log.events());
         }
-        threads
+        events
     }
 }
 
-impl Config {
-    /// Lets a contender have its load; `start` starts its loops.
-    fn measure(&self, scene: &Scene, start: impl FnOnce()) -> Sample {
-        let pace = work::unit_ns();
-        start();
-        scene.run(self.warm_up);
-        let before = [&scene.frames, &scene.skipped, &scene.audio].map(|log| log.events().len());
-        let (start, decoded) = (Instant::now(), work::DECODED.load(Ordering::Relaxed));
-        let threads = scene.run(self.frames);
-        let decoded = work::DECODED.load(Ordering::Relaxed) - decoded;
-        let decoded = decoded as f64 / start.elapsed().as_secs_f64();
-        let frames = &scene.frames.events()[before[0]..];
-        let skipped = scene.skipped.events().len() - before[1];
-        let audio = &scene.audio.events()[before[2]..];
-        let is_late = |event: &&Event| event.1 > FRAME.as_nanos() as u64;
-        let late = frames.iter().filter(is_late).count();
-        Sample::new()
-            .with_all("", &events::sample("frame_", frames))
-            .with_all("", &events::sample("audio_", audio))
-            .with("late_or_skipped", (late + skipped) as f64)
-            .with("decoded_per_s", decoded)
-            .with("unit_ns", pace)
-            .with("threads_peak", threads)
-            .with("peak_rss_bytes", machine::peak_rss())
-    }
+/// Lets a contender have its load; `start` starts its loops.
+fn measure(scene: &'static Scene, lengths: Lengths, start: impl FnOnce()) -> Sample {
+    let unit = units::unit_ns();
+    start();
+    loaded::measure(scene, lengths, summarize).with("unit_ns", unit)
+}
+
+/// What is said about a scene's events.
+fn summarize(events: &Events) -> Sample {
+    let is_late = |event: &&Event| event.latency > FRAME.as_nanos() as u64;
+    let late = events.of("frame").iter().filter(is_late).count();
+    let missed = late + events.of("skipped").len();
+    events
+        .sample("frame")
+        .with_all("", &events.sample("audio"))
+        .with("late_or_skipped", missed as f64)
 }
 
 const COLUMNS: [&str; 9] = [
@@ -137,16 +139,16 @@ const COLUMNS: [&str; 9] = [
     "late_or_skipped",
     "audio_p50_ns",
     "audio_p99_ns",
-    "decoded_per_s",
+    "units_per_s",
     "threads_peak",
     "peak_rss_bytes",
 ];
 
 /// The experiment.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    let config = Config {
-        frames: scale.pick(360, 12),
-        warm_up: scale.pick(30, 3),
+    let lengths = Lengths {
+        warm_up: FRAME * scale.pick(30, 3),
+        run: FRAME * scale.pick(360, 12),
     };
     let peer = &["two-pools"];
     let experiment = Experiment::new(
@@ -154,19 +156,19 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         "60 frames a second of 12 ms, audio each 5 ms above, 4 decoders of 5 to 80 ms below, 2 workers",
     )
     .table("two-pools", &COLUMNS)
-    .contender("two-pools", move || two_pools::run(config, false))
-    .contender("two-pools-fifo", move || two_pools::run(config, true));
+    .contender("two-pools", move || two_pools::run(lengths, false))
+    .contender("two-pools-fifo", move || two_pools::run(lengths, true));
     #[cfg(feature = "ours")]
     let experiment = {
         use ours::Variant;
         experiment
-            .contender("ours", move || ours::run(config, Variant::Default))
-            .contender("ours-user", move || ours::run(config, Variant::User))
+            .contender("ours", move || ours::run(lengths, Variant::Default))
+            .contender("ours-user", move || ours::run(lengths, Variant::User))
             .contender("ours-privileged", move || {
-                ours::run(config, Variant::Privileged)
+                ours::run(lengths, Variant::Privileged)
             })
             .contender("ours-checking", move || {
-                ours::run(config, Variant::Checking)
+                ours::run(lengths, Variant::Checking)
             })
     };
     let bars = [
@@ -177,5 +179,11 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     ];
     let of = |ours| bars.map(|metric| Bar::times_at_most(ours, metric, 1.0, peer));
     let all = of("ours").into_iter().chain(of("ours-user"));
-    vec![all.fold(experiment, Experiment::bar)]
+    let slices = Slices {
+        length: FRAME * scale.pick(12, 4),
+        count: scale.pick(30, 2),
+        reach: FRAME,
+        summarize,
+    };
+    vec![all.fold(experiment, Experiment::bar).sliced(slices)]
 }

@@ -1,9 +1,10 @@
 //! One runtime of two workers with three levels.
 
 use super::work::{self, DECODERS, ITEMS, STAGES, Stage};
-use super::{Config, Scene};
+use super::{Scene, measure};
 use crate::engines::ours::with_stats;
 use crate::harness::gate::{NAP, until};
+use crate::harness::loaded::Lengths;
 use crate::harness::{Sample, machine};
 use urgency::Runtime;
 use urgency::time::sleep;
@@ -33,7 +34,7 @@ pub enum Variant {
 }
 
 /// One sample.
-pub fn run(config: Config, variant: Variant) -> Sample {
+pub fn run(lengths: Lengths, variant: Variant) -> Sample {
     if variant == Variant::User {
         machine::drop_privileges();
     }
@@ -54,7 +55,7 @@ pub fn run(config: Config, variant: Variant) -> Sample {
             runtime.spawn_fn_at(Decode, first).detach();
         }
     };
-    let sample = with_stats(config.measure(scene, start), &runtime);
+    let sample = with_stats(measure(scene, lengths, start), &runtime);
     // The decoders never end; the runtime ends with the process.
     std::mem::forget(runtime);
     sample

@@ -1,15 +1,16 @@
 //! A rayon pool for frames, one at niceness 19 for decoders, and a thread for audio.
 
 use super::work::{self, DECODERS, ITEMS, STAGES, Stage};
-use super::{Config, Scene};
+use super::{Scene, measure};
 use crate::engines;
 use crate::harness::gate::{NAP, until};
+use crate::harness::loaded::Lengths;
 use crate::harness::{Sample, machine};
 use rayon::ThreadPool;
 use std::thread;
 
 /// One sample; with `fifo`, the audio's thread is in the class SCHED_FIFO where that is permitted.
-pub fn run(config: Config, fifo: bool) -> Sample {
+pub fn run(lengths: Lengths, fifo: bool) -> Sample {
     let (drawing, decoding) = (engines::rayon::pool(2), engines::rayon::nice_pool(2));
     let scene = Scene::new();
     let start = || {
@@ -24,7 +25,7 @@ pub fn run(config: Config, fifo: bool) -> Sample {
             decoding.spawn_fifo(move || decode(decoder, 0));
         }
     };
-    let sample = config.measure(scene, start);
+    let sample = measure(scene, lengths, start);
     // The decoders never end; the pool ends with the process.
     std::mem::forget(decoding);
     sample

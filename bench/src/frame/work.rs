@@ -1,15 +1,10 @@
-//! What the scene computes: amounts of work, the same for all contenders.
-//!
-//! A *unit* is a chain of arithmetic that takes about a microsecond on the machine on which Urgency is developed;
-//! no compiler shortens it, and each result is compared with what it must be.
+//! What the scene computes, in units of a microsecond (`harness/work.rs`).
 
-use crate::harness::machine::now_ns;
+use crate::harness::work::units;
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Steps of one unit.
-const STEPS: u32 = 780;
 /// Forked items of a stage.
 pub const ITEMS: u64 = 200;
 /// Stages of a frame, one after the other.
@@ -22,19 +17,6 @@ const CALLBACK: u64 = 100;
 const GRAIN: u64 = 100;
 /// Lengths of a decoder's pieces in turn, in thousands of units.
 const PIECES: [u64; 5] = [5, 10, 20, 40, 80];
-
-/// Computes so many units.
-fn units(count: u64) -> u64 {
-    let mut value = black_box(count);
-    for _ in 0..count {
-        for _ in 0..STEPS {
-            value ^= value >> 29;
-            value = value.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        }
-        value = black_box(value);
-    }
-    value
-}
 
 /// Units of an item: 16, and 100 for one in twenty, so 20.2 on average, and 600 items make 12 ms.
 fn cost(item: u64) -> u64 {
@@ -77,15 +59,4 @@ pub fn decode(decoder: u64, piece: u64, check_in: impl Fn()) {
         DECODED.fetch_add(1, Ordering::Relaxed);
         check_in();
     }
-}
-
-/// How long a unit takes here and now, in nanoseconds: the best of ten times a thousand.
-pub fn unit_ns() -> f64 {
-    let thousand = |_| {
-        let start = now_ns();
-        black_box(units(1000));
-        now_ns() - start
-    };
-    let best = (0..10).map(thousand).min();
-    best.expect("ten were measured") as f64 / 1000.0
 }
