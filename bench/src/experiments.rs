@@ -29,6 +29,8 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::latency_hiding::experiments,
         crate::hand_off::experiments,
         crate::mixed::experiments,
+        crate::frame::experiments,
+        crate::service::experiments,
         crate::fair::experiments,
         crate::flows::experiments,
         crate::web::experiments,

@@ -9,10 +9,12 @@
 //! Two paces. *Closed* (`closed.rs`): each connection has one request under way, always; the result is
 //! throughput and round-trip time. *Open* (`open.rs`): requests are sent at times drawn beforehand (Poisson),
 //! whatever the server does, and latency counts from the *intended* time, so a server that stalls cannot make
-//! the client ask less often (coordinated omission).
+//! the client ask less often (coordinated omission). *Lanes* (`lanes/`) are the open loop for several kinds of
+//! requests at once, in stretches of load that the experiment opens.
 
 mod closed;
 mod connection;
+pub mod lanes;
 mod open;
 
 use crate::harness::{Sample, machine};

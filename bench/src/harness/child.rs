@@ -10,6 +10,7 @@
 //! processors. It is kept with the sample.
 
 use super::{Experiment, Sample, machine};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -38,32 +39,35 @@ pub fn run_here(experiments: &[Experiment], one: &str) -> ExitCode {
     std::process::exit(0)
 }
 
-/// Takes one sample in a fresh process: the parent's side.
-pub fn take(experiment: &str, contender: &str, quick: bool, limit: Duration) -> Taken {
+/// Takes one sample in a fresh process: the parent's side. Latencies that are logged one by one go into `events`.
+pub fn take(one: &str, events: &Path, quick: bool, limit: Duration) -> Taken {
     let mut command =
         Command::new(std::env::current_exe().expect("the running program has a path"));
     command
         .arg("--one")
-        .arg(format!("{experiment}/{contender}"))
+        .arg(one)
+        .arg("--events")
+        .arg(events)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if quick {
         command.arg("--quick");
     }
-    let (start, busy, own) = (Instant::now(), machine::machine_busy(), children());
+    let (start, busy, own) = (Instant::now(), machine::machine_busy(), own());
     let outcome = command
         .spawn()
         .map_err(|error| format!("the child process could not be started: {error}"))
         .and_then(|child| collect(child, limit));
     let elapsed = start.elapsed().as_secs_f64();
     let busy = (machine::machine_busy() - busy).as_secs_f64();
-    let own = (children() - own).as_secs_f64();
+    let own = (own() - own).as_secs_f64();
     let foreign = ((busy - own) / (elapsed * machine::processors() as f64)).max(0.0);
     Taken { outcome, foreign }
 }
 
-fn children() -> Duration {
+/// Processor time of this process and of the children that it has waited for.
+pub fn own() -> Duration {
     machine::children_cpu_time() + machine::cpu_time()
 }
 
@@ -107,14 +111,16 @@ fn wait(child: &mut Child, limit: Duration) -> Result<std::process::ExitStatus, 
     }
 }
 
-fn read_all(pipe: &mut impl std::io::Read) -> String {
+/// All that comes out of a pipe.
+pub fn read_all(pipe: &mut impl std::io::Read) -> String {
     let mut bytes = Vec::new();
     // What was read before an error is still worth showing.
     let _ = pipe.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn last_lines(text: &str) -> String {
+/// The last three lines of what a child complained about.
+pub fn last_lines(text: &str) -> String {
     let lines: Vec<_> = text.lines().filter(|l| !l.starts_with("note:")).collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
 }

@@ -7,6 +7,7 @@
 //! kept.
 
 use super::Sample;
+use super::slices::Slices;
 
 /// How large the problems are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +123,16 @@ pub struct Experiment {
     reference: &'static str,
     contenders: Vec<Contender>,
     bars: Vec<Bar>,
+    slices: Option<Slices>,
+}
+
+/// What a contender's name ends in that is another one once more.
+const AGAIN: &str = "-again";
+
+/// The words by which `--one` knows a contender; one that is measured once more is the same program.
+pub fn program(experiment: &str, contender: &str) -> String {
+    let contender = contender.strip_suffix(AGAIN).unwrap_or(contender);
+    format!("{experiment}/{contender}")
 }
 
 impl Experiment {
@@ -134,6 +145,7 @@ impl Experiment {
             reference: "",
             contenders: Vec::new(),
             bars: Vec::new(),
+            slices: None,
         }
     }
 
@@ -157,6 +169,40 @@ impl Experiment {
     pub fn bar(mut self, bar: Bar) -> Self {
         self.bars.push(bar);
         self
+    }
+
+    /// Lets contenders alternate in slices (see `harness/slices`). Their samples are made by `loaded::measure`.
+    pub fn sliced(mut self, slices: Slices) -> Self {
+        self.columns.push("left_out_share");
+        self.slices = Some(slices);
+        self
+    }
+
+    /// The same experiment with one contender, and this one once more: what the method makes of no difference. The bars
+    /// are that the two agree within 5 % in each p99 of the table.
+    pub fn beside_itself(mut self, contender: &str) -> Self {
+        self.contenders.retain(|other| other.name == contender);
+        let Some(name) = self.contenders.first().map(|one| one.name) else {
+            return self;
+        };
+        let again: &'static str = format!("{name}{AGAIN}").leak();
+        self.reference = name;
+        let peers: &'static [&'static str] = vec![name].leak();
+        let p99s = self.columns.iter().filter(|metric| metric.contains("p99_"));
+        self.bars = p99s
+            .flat_map(|metric| {
+                [
+                    Bar::times_at_most(again, metric, 1.05, peers),
+                    Bar::times_at_least(again, metric, 1.0 / 1.05, peers),
+                ]
+            })
+            .collect();
+        self.contender(again, Sample::new)
+    }
+
+    /// How it is sliced, if it is.
+    pub fn slices(&self) -> Option<&Slices> {
+        self.slices.as_ref()
     }
 
     /// Name on the command line.

@@ -6,9 +6,9 @@
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
-use nix::sys::time::TimeVal;
-use nix::time::{ClockId, clock_gettime};
-use nix::unistd::Pid;
+use nix::sys::time::{TimeSpec, TimeVal};
+use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+use nix::unistd::{Pid, Uid, geteuid, setuid};
 use std::time::Duration;
 use thread_priority::unix::{
     NormalThreadSchedulePolicy, RealtimeThreadSchedulePolicy, ThreadSchedulePolicy,
@@ -34,6 +34,12 @@ pub fn cpu_time() -> Duration {
 pub fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("threads have a clock");
     Duration::from(time)
+}
+
+/// The monotonic clock, in nanoseconds: the same for all processes, and the one behind `Instant`.
+pub fn now_ns() -> u64 {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every system has this clock");
+    Duration::from(time).as_nanos() as u64
 }
 
 /// CPU time of all waited-for children and theirs.
@@ -110,9 +116,25 @@ pub fn allow_descriptors(needed: u64) {
     );
 }
 
+/// Sleeps until a time of the monotonic clock.
+pub fn sleep_until_ns(time: u64) {
+    let time = TimeSpec::from_duration(Duration::from_nanos(time));
+    // A signal ends it early; the caller looks at the clock.
+    let _ = clock_nanosleep(
+        ClockId::CLOCK_MONOTONIC,
+        ClockNanosleepFlags::TIMER_ABSTIME,
+        &time,
+    );
+}
+
 /// Puts the calling thread into the class SCHED_FIFO; false where that is not permitted.
 pub fn enter_real_time_class() -> bool {
-    let Ok(priority) = ThreadPriorityValue::try_from(10) else {
+    enter_real_time_class_at(10)
+}
+
+/// The same with a priority from 1 to 99.
+pub fn enter_real_time_class_at(priority: u8) -> bool {
+    let Ok(priority) = ThreadPriorityValue::try_from(priority) else {
         return false;
     };
     let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
@@ -127,13 +149,32 @@ pub fn become_nice() {
         .expect("any thread may become nicer");
 }
 
+/// Makes this process one of a user without privileges, if it is the superuser's.
+pub fn drop_privileges() {
+    const NOBODY: Uid = Uid::from_raw(65534);
+    if geteuid().is_root() {
+        setuid(NOBODY).expect("the superuser may become any user");
+    }
+}
+
 /// Binds the calling thread, and the threads that it starts from now on, to the first processor that it may use.
 pub fn bind_to_one_processor() {
-    let this = Pid::from_raw(0);
-    let allowed = sched_getaffinity(this).expect("the affinity can be read");
-    let first = (0..CpuSet::count()).find(|&cpu| allowed.is_set(cpu).unwrap_or(false));
+    bind_to_processor(allowed_processors()[0]);
+}
+
+/// Binds them to this one of the [`allowed_processors`].
+pub fn bind_to_processor(processor: usize) {
     let mut one = CpuSet::new();
-    one.set(first.expect("this thread may run somewhere"))
-        .expect("the processor was in a set");
-    sched_setaffinity(this, &one).expect("a subset of the allowed processors is allowed");
+    one.set(processor).expect("the processor was in a set");
+    sched_setaffinity(Pid::from_raw(0), &one)
+        .expect("a subset of the allowed processors is allowed");
+}
+
+/// The processors that the calling thread may use.
+pub fn allowed_processors() -> Vec<usize> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).expect("the affinity can be read");
+    let is_allowed = |&processor: &usize| allowed.is_set(processor).unwrap_or(false);
+    let processors: Vec<_> = (0..CpuSet::count()).filter(is_allowed).collect();
+    assert!(!processors.is_empty(), "this thread may run somewhere");
+    processors
 }

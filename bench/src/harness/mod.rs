@@ -8,27 +8,34 @@
 //! The last part of a metric's name is its unit: `_ns`, `_bytes`, `_per_s`, `_share` (of 1); anything else is a count.
 //!
 //! Files in reading order: `experiment.rs` (the words as types), `options.rs` (the command line), `sample.rs`
-//! (what a child prints), `timing.rs` (how contenders measure), `child.rs` (one sample in a fresh process),
-//! `rounds.rs` (interleaving), `summary.rs` (medians, ratios, verdicts), `table.rs` (print), `record.rs` (the
+//! (what a child prints), `timing.rs` (how contenders measure), `gate.rs` and `events.rs` (when there is load, and what
+//! came of each tick or request), `child.rs` (one sample in a fresh process),
+//! `rounds.rs` (interleaving), `loaded.rs` and `slices/` (contenders that alternate within one run), `summary.rs` (medians, ratios, verdicts), `table.rs` (print), `record.rs` (the
 //! JSON file), `machine.rs` (clocks, memory, limits, the real-time class).
 
 mod child;
+pub mod events;
 mod experiment;
 mod figures;
+pub mod gate;
+pub mod loaded;
 pub mod machine;
 mod options;
 mod picture;
 mod record;
 mod rounds;
 mod sample;
+pub mod slices;
 mod summary;
 mod table;
 pub mod timing;
+pub mod work;
 
 pub use experiment::{Bar, Experiment, Scale};
 pub use sample::Sample;
 
 use clap::Parser as _;
+use std::fs::File;
 use std::process::ExitCode;
 
 /// Runs the command: `table` gives the experiments at a scale.
@@ -37,11 +44,24 @@ pub fn main(table: fn(Scale) -> Vec<Experiment>) -> ExitCode {
     if let Some(spec) = &options.load {
         return crate::client::main(spec);
     }
+    if let Some(spec) = &options.lanes {
+        return crate::client::lanes::main(spec);
+    }
     if !options.draw.is_empty() {
         return draw(&options.draw);
     }
     let experiments = table(options.scale());
     if let Some(one) = &options.one {
+        let events = options.events.as_ref().map(|path| {
+            File::create(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        });
+        let orders = loaded::Orders {
+            sliced: options.sliced,
+            events,
+        };
+        loaded::ORDERS
+            .set(orders)
+            .expect("nobody has given orders before");
         return child::run_here(&experiments, one);
     }
     let chosen = match options.choose(experiments) {
@@ -76,6 +96,10 @@ fn draw(records: &[std::path::PathBuf]) -> ExitCode {
 fn run(options: &options::Options, chosen: &[Experiment]) -> ExitCode {
     let mut record = record::Record::start(options);
     let mut failures = 0;
+    if let Err(error) = std::fs::create_dir_all(&options.save) {
+        eprintln!("urgency-bench: --save {:?}: {error}", options.save);
+        return ExitCode::FAILURE;
+    }
     for experiment in chosen {
         let rounds = rounds::run(experiment, options);
         let summary = summary::Summary::of(experiment, &rounds);

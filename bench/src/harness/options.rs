@@ -34,6 +34,14 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub only: Vec<String>,
 
+    /// Run only this contender, and the same once more beside it: what the method makes of no difference.
+    #[arg(long = "self", value_name = "NAME", conflicts_with = "only")]
+    pub itself: Option<String>,
+
+    /// Measure latency rows in whole runs, one contender after the other, and not in slices.
+    #[arg(long)]
+    pub whole: bool,
+
     /// Directory for the raw samples.
     #[arg(long, default_value = "results", value_name = "DIR")]
     pub save: PathBuf,
@@ -55,6 +63,14 @@ pub struct Options {
     #[arg(long, value_name = "EXPERIMENT/CONTENDER")]
     pub one: Option<String>,
 
+    /// With `--one`: the file into which each latency goes.
+    #[arg(long, hide = true, requires = "one", value_name = "FILE")]
+    pub events: Option<PathBuf>,
+
+    /// With `--one`: be driven by standard input (see `harness/slices`).
+    #[arg(long, hide = true, requires = "one")]
+    pub sliced: bool,
+
     /// Draw throughput against tail latency, and the fairness paper's figures, from the raw samples in this
     /// file (or in several), into `docs/`, and stop.
     #[arg(long, value_name = "FILE")]
@@ -63,6 +79,10 @@ pub struct Options {
     /// Be a load client (used by experiments that need one in a process of its own).
     #[arg(long, hide = true)]
     pub load: Option<String>,
+
+    /// Be a load client that is driven by standard input.
+    #[arg(long, hide = true)]
+    pub lanes: Option<String>,
 }
 
 impl Options {
@@ -91,6 +111,19 @@ impl Options {
             self.filter.is_empty() || words.any(|word| admits(word, e.name(), &names))
         };
         let chosen: Vec<_> = all.into_iter().filter(admitted).collect();
+        let chosen = match &self.itself {
+            None => chosen,
+            Some(name) => {
+                let itself = |experiment: Experiment| experiment.beside_itself(name);
+                let chosen: Vec<_> = chosen.into_iter().map(itself).collect();
+                if chosen.iter().all(|e| e.contenders().is_empty()) {
+                    return Err(format!(
+                        "--self {name:?}: no chosen experiment has this contender; `--list` names them"
+                    ));
+                }
+                chosen
+            }
+        };
         let unknown = |only: &&String| {
             let mut contenders = chosen.iter().flat_map(Experiment::contenders);
             !contenders.any(|contender| contender.name == **only)
@@ -107,6 +140,12 @@ impl Options {
     /// Whether `--only` admits this contender.
     pub fn admits_contender(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
+
+    /// The file for the latencies of one sample.
+    pub fn events_file(&self, experiment: &str, contender: &str, round: u32) -> PathBuf {
+        let name = format!("{}-{experiment}-{contender}-{round}.csv", self.seed);
+        self.save.join(name)
     }
 
     /// Bars are about the full sizes only.

@@ -9,7 +9,7 @@
 
 use super::child::{self, Taken};
 use super::options::Options;
-use super::{Experiment, Sample};
+use super::{Experiment, Sample, slices};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -38,10 +38,16 @@ pub fn run(experiment: &Experiment, options: &Options) -> Vec<Row> {
     (options.seed, experiment.name()).hash(&mut seed);
     fastrand::Rng::with_seed(seed.finish()).shuffle(&mut order);
     let mut rows = Vec::new();
+    let slices = experiment.slices().filter(|_| !options.whole);
     for round in 0..options.rounds {
-        for contender in in_round(round, &order) {
+        let order = in_round(round, &order);
+        if let Some(slices) = slices {
+            rows.extend(slices::round(experiment, slices, options, round, &order));
+            continue;
+        }
+        for contender in order {
             progress(experiment.name(), round, options.rounds, contender);
-            let Taken { outcome, foreign } = take(experiment.name(), contender, options);
+            let Taken { outcome, foreign } = take(experiment.name(), contender, round, options);
             rows.push(Row {
                 round,
                 contender,
@@ -55,7 +61,7 @@ pub fn run(experiment: &Experiment, options: &Options) -> Vec<Row> {
 }
 
 /// The contenders in the order of a round.
-fn in_round(round: u32, order: &[&'static str]) -> Vec<&'static str> {
+pub fn in_round(round: u32, order: &[&'static str]) -> Vec<&'static str> {
     let mut order = order.to_vec();
     if !order.is_empty() {
         let first = round as usize / 2 % order.len();
@@ -67,14 +73,17 @@ fn in_round(round: u32, order: &[&'static str]) -> Vec<&'static str> {
     order
 }
 
-fn take(experiment: &str, contender: &str, options: &Options) -> Taken {
+fn take(experiment: &str, contender: &str, round: u32, options: &Options) -> Taken {
     let limit = Duration::from_secs(options.timeout);
-    let mut best = child::take(experiment, contender, options.quick, limit);
+    let one = super::experiment::program(experiment, contender);
+    let events = options.events_file(experiment, contender, round);
+    let take = || child::take(&one, &events, options.quick, limit);
+    let mut best = take();
     for _ in 0..3 {
         if best.outcome.is_err() || options.quiet.is_none_or(|quiet| best.foreign <= quiet) {
             break;
         }
-        let again = child::take(experiment, contender, options.quick, limit);
+        let again = take();
         if again.foreign < best.foreign || again.outcome.is_err() {
             best = again;
         }
@@ -82,7 +91,8 @@ fn take(experiment: &str, contender: &str, options: &Options) -> Taken {
     best
 }
 
-fn progress(experiment: &str, round: u32, rounds: u32, contender: &str) {
+/// Says on a terminal how far it is.
+pub fn progress(experiment: &str, round: u32, rounds: u32, contender: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {
         // A progress display that cannot be written is no reason to stop.

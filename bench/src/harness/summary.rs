@@ -107,12 +107,16 @@ impl Summary {
     }
 }
 
-/// Median over the rounds of `of` divided by `by`, where both have a sample of the round.
+/// Median over the rounds of `of` divided by `by`, where both have a sample of the round. Equal values have the ratio 1,
+/// be they 0 (late frames) or not.
 fn paired_ratio(rows: &[Row], metric: &str, of: &str, by: &str) -> Option<f64> {
     let by: BTreeMap<u32, f64> = values(rows, by, metric).into_iter().collect();
     let mut ratios: Vec<f64> = values(rows, of, metric)
         .into_iter()
-        .filter_map(|(round, value)| Some(value / by.get(&round)?))
+        .filter_map(|(round, value)| {
+            let by = *by.get(&round)?;
+            Some(if value == by { 1.0 } else { value / by })
+        })
         .collect();
     (!ratios.is_empty()).then(|| timing::median(&mut ratios))
 }

@@ -1,0 +1,193 @@
+//! A search service: axum, a fork-join scan of 200 MB in memory for each `/search`, `/health` above it, a reindex
+//! without end below, and a lock of the standard library between the two.
+//!
+//! The client is a process of its own: 200 `/health` and so many `/search` a second, open loop, latency from the
+//! intended time. The experiments differ in the length of the reindex's leaves, and in the rate of searches.
+//! `load_share` is what the searches alone need of both processors, by the processor time of one scan on one
+//! thread (`scan_cpu_ns`, measured before the load): the rates are fixed, so all contenders have the same load.
+//!
+//! Contenders: `ours` has three levels, served strictly; `ours-shares` gives the reindex a tenth. `tokio-rayon` is the usual pair, with
+//! one rayon pool for searches and the reindex; in `tokio-rayon-nice` that pool has niceness 19. `two-pools` is what an expert would
+//! do today: a second pool at niceness 19 for the reindex.
+
+mod corpus;
+mod index;
+#[cfg(feature = "ours")]
+mod ours;
+mod tokio_rayon;
+
+use crate::client::lanes::{Client, Lane, Lanes, Protocol, unanswered};
+use crate::harness::events::Events;
+use crate::harness::loaded::{self, Lengths, Loaded};
+use crate::harness::slices::Slices;
+use crate::harness::{Bar, Experiment, Sample, Scale};
+use corpus::Corpus;
+use index::Index;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Health checks per second.
+const HEALTH_PER_S: f64 = 200.0;
+
+/// One of the experiments.
+#[derive(Clone, Copy)]
+pub struct Config {
+    scale: Scale,
+    /// A leaf of the reindex, in units of 20 us.
+    documents: u64,
+    /// Searches per second.
+    per_s: f64,
+    lengths: Lengths,
+}
+
+impl Config {
+    /// Documents of a leaf.
+    fn leaf(&self) -> u64 {
+        self.documents
+    }
+}
+
+/// A server and its client.
+struct Served {
+    client: Client,
+    index: &'static Index,
+}
+
+impl Loaded for Served {
+    fn open(&mut self, start: u64, end: u64) {
+        self.client.open(start, end);
+    }
+
+    fn is_drained(&mut self) -> bool {
+        self.client.is_drained()
+    }
+
+    fn units(&self) -> u64 {
+        self.index.written()
+    }
+
+    fn events(self) -> Events {
+        self.client.end()
+    }
+}
+
+/// Loads the server at `server`, which runs in this process; `start` starts the reindex.
+fn measure(
+    config: Config,
+    corpus: &'static Corpus,
+    index: &'static Index,
+    server: SocketAddr,
+    start: impl FnOnce(),
+) -> Sample {
+    let scan = corpus.scan_cpu_ns();
+    let lane = |name: &str, per_s, connections, expects| Lane {
+        name: name.to_owned(),
+        protocol: Protocol::Get {
+            path: format!("/{name}"),
+            expects,
+        },
+        per_s,
+        connections,
+    };
+    let lanes = vec![
+        lane("health", HEALTH_PER_S, 64, "ok".to_owned()),
+        lane("search", config.per_s, 64, corpus.answer()),
+    ];
+    let client = Client::start(&Lanes { server, lanes });
+    start();
+    let served = Served { client, index };
+    loaded::measure(served, config.lengths, summarize)
+        .with("scan_cpu_ns", scan)
+        .with("load_share", config.per_s * scan / 2e9)
+}
+
+/// What is said about a service's events.
+fn summarize(events: &Events) -> Sample {
+    let lanes = ["health", "search"];
+    let silent = lanes.map(|lane| events.of(&unanswered(lane)).len() as f64);
+    let sample = Sample::new().with("unanswered", silent.iter().sum());
+    lanes
+        .iter()
+        .fold(sample, |all, lane| all.with_all("", &events.sample(lane)))
+}
+
+const COLUMNS: [&str; 11] = [
+    "search_p99_ns",
+    "search_p50_ns",
+    "health_p50_ns",
+    "health_p95_ns",
+    "health_p99_ns",
+    "health_p999_ns",
+    "units_per_s",
+    "unanswered",
+    "threads_peak",
+    "peak_rss_bytes",
+    "load_share",
+];
+
+/// The experiments: by leaf, and by rate.
+pub fn experiments(scale: Scale) -> Vec<Experiment> {
+    [
+        ("service-0.1ms", 5, 8.0),
+        ("service-1ms", 50, 8.0),
+        ("service-10ms", 500, 8.0),
+        ("service-40ms", 2000, 8.0),
+        ("service-1ms-24", 50, 24.0),
+        ("service-1ms-48", 50, 48.0),
+        ("service-40ms-24", 2000, 24.0),
+        ("service-40ms-48", 2000, 48.0),
+    ]
+    .into_iter()
+    .map(|(name, documents, per_s)| {
+        let lengths = Lengths {
+            warm_up: Duration::from_millis(scale.pick(1000, 100)),
+            run: Duration::from_millis(scale.pick(8000, 400)),
+        };
+        let config = Config {
+            scale,
+            documents,
+            per_s,
+            lengths,
+        };
+        experiment(name, config)
+    })
+    .collect()
+}
+
+fn experiment(name: &str, config: Config) -> Experiment {
+    use tokio_rayon::Pools;
+    let leaf = config.documents as f64 * 0.02;
+    let per_s = config.per_s;
+    let experiment = Experiment::new(
+        name,
+        format!("axum: 200 /health/s, {per_s} /search/s (a forked scan of 200 MB), a reindex with leaves of {leaf} ms, 2 workers"),
+    )
+    .table("two-pools", &COLUMNS)
+    .contender("tokio-rayon", move || tokio_rayon::run(config, Pools::One))
+    .contender("tokio-rayon-nice", move || tokio_rayon::run(config, Pools::Nice))
+    .contender("two-pools", move || tokio_rayon::run(config, Pools::Two));
+    #[cfg(feature = "ours")]
+    let experiment = experiment
+        .contender("ours", move || ours::run(config, false))
+        .contender("ours-shares", move || ours::run(config, true));
+    let peers = &["tokio-rayon", "tokio-rayon-nice", "two-pools"];
+    let at_most = |metric, times| Bar::times_at_most("ours", metric, times, peers);
+    experiment
+        .bar(at_most("health_p99_ns", 1.0))
+        .bar(at_most("search_p50_ns", 1.0))
+        .bar(at_most("search_p99_ns", 1.0))
+        .bar(at_most("peak_rss_bytes", 1.1))
+        .bar(Bar::at_most("ours", "threads_peak", 12.0))
+        .bar(Bar::times_at_least(
+            "ours-shares",
+            "units_per_s",
+            1.0,
+            peers,
+        ))
+        .sliced(Slices {
+            length: Duration::from_millis(200),
+            count: config.scale.pick(40, 2),
+            reach: Duration::from_millis(20),
+            summarize,
+        })
+}
