@@ -9,7 +9,7 @@
 //!   the next. `units_per_s` counts grains of 100 us of their work.
 //!
 //! Contenders: `ours` has three levels and is otherwise as shipped; `ours-privileged` also asks for
-//! `demote_preempted` and `real_time_polling`; in `ours-checking` the decoders come to a scheduling point after
+//! `real_time_polling`; in `ours-checking` the decoders come to a scheduling point after
 //! each grain; `ours-user` is `ours` as a user without privileges. `two-pools` is what an expert would do today: a rayon
 //! pool for frames, one at niceness 19 for the decoders, and a thread for audio; `two-pools-fifo` has that thread in
 //! the class SCHED_FIFO.

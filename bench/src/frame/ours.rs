@@ -25,7 +25,7 @@ urgency::levels! {
 pub enum Variant {
     /// Three levels.
     Default,
-    /// And `demote_preempted` and `real_time_polling`.
+    /// And `real_time_polling`.
     Privileged,
     /// Three levels, and decoders that check in.
     Checking,
@@ -42,7 +42,6 @@ pub fn run(lengths: Lengths, variant: Variant) -> Sample {
     let runtime = Runtime::builder()
         .workers(2)
         .levels::<Levels>()
-        .demote_preempted(privileged)
         .real_time_polling(privileged)
         .build()
         .expect("threads can be started");

@@ -173,10 +173,11 @@ fn urgent_work_runs_in_the_usual_class_after_its_threads_were_lowered() {
                     let loops: Vec<_> = (0..workers)
                         .map(|_| looping(&runtime, Idle, &stop))
                         .collect();
-                    let seen = loops[0].1.clone();
+                    let seen: Vec<_> = loops.iter().map(|(_, thread)| thread.clone()).collect();
                     let urgent = runtime.spawn_fn_at(Urgent, move || {
                         let own = class_of(&my_folder());
-                        while round == 0 && class_of(&seen) == USUAL {
+                        let is_usual = |thread: &PathBuf| class_of(thread) == USUAL;
+                        while round == 0 && seen.iter().all(is_usual) {
                             hint::spin_loop();
                         }
                         own
