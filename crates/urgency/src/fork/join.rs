@@ -13,9 +13,9 @@
 use super::{
     deque::{Popped, Stolen},
     job::{Payload, StackJob},
+    spin::Spin,
 };
 use crate::{
-    os::clock,
     sched::{
         Origin, StolenJob,
         attention::SHARE,
@@ -24,15 +24,8 @@ use crate::{
     },
     task::{caught, discard_payload},
 };
-use std::{
-    hint,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// How long a join spins before it suspends, in nanoseconds: about what a wake-up costs.
-const SPIN: f64 = 30_000.0;
-/// How long it spins if work as urgent as its own is waiting for its worker: about what a hand-off costs.
-const SPIN_IF_WANTED: f64 = 3_000.0;
 /// How many turns a joiner waits for the thief to fork by itself before it asks.
 const TURNS_BEFORE_ASKING: u32 = 16;
 /// How many turns a joiner waits for the thief's owner to answer a request before it raises the split.
@@ -213,9 +206,7 @@ where
     B: FnOnce(bool) -> RB + Send,
     RB: Send,
 {
-    let per_nanosecond = clock::ticks_per_nanosecond();
-    let (spin, spin_if_wanted) = (SPIN * per_nanosecond, SPIN_IF_WANTED * per_nanosecond);
-    let mut since = clock::now();
+    let mut spin = Spin::new();
     let mut turns = 0u32;
     // SAFETY: the pop has shown, under the deque's lock, that the job was stolen.
     let latch = unsafe { job.latch() };
@@ -225,21 +216,19 @@ where
             let base = me.deque.bottom();
             run::run_stolen(me, leap);
             run::run_pushed_above(me, base);
-            since = clock::now();
+            spin = Spin::new();
             turns = 0;
             continue;
         }
         turns += 1;
-        let spun = clock::now().saturating_sub(since) as f64;
-        let shared = me.runtime();
-        if spun > spin || (spun > spin_if_wanted && shared.is_wanted_elsewhere(me)) {
+        if !spin.goes_on(me) {
+            let shared = me.runtime();
             shared.come_in(me);
             if latch.wait(me) {
                 shared.suspend(me);
             }
             shared.go_on(me);
         }
-        hint::spin_loop();
     }
     // SAFETY: the latch is set, and this is the only place that takes a stolen job's result.
     unsafe { job.take_result() }

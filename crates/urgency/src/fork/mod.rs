@@ -14,6 +14,8 @@ mod join;
 pub(crate) mod latch;
 #[cfg(not(urgency_loom))]
 mod scope;
+#[cfg(not(urgency_loom))]
+mod spin;
 
 #[cfg(not(urgency_loom))]
 pub(crate) use join::join_told;

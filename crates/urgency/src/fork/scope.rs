@@ -20,7 +20,10 @@
 //! 4. Whoever makes `remote` zero wakes the owner and does not touch the scope afterwards: the
 //!    decrement that shows zero is its last access.
 
-use super::job::{Job, Kind, Payload};
+use super::{
+    job::{Job, Kind, Payload},
+    spin::Spin,
+};
 use crate::{
     life::inheriting,
     sched::{
@@ -246,7 +249,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[cold]
     fn wait_for_remote(&self, me: &Stack) {
         let shared = me.runtime();
+        let mut spin = Spin::new();
         while self.remote.load(Ordering::Acquire) != 0 {
+            if spin.goes_on(me) {
+                check(me);
+                continue;
+            }
             shared.come_in(me);
             if self.remote.load(Ordering::Acquire) != 0 {
                 shared.suspend(me);

@@ -364,20 +364,22 @@ impl Shared {
 
     /// Looks at the stacks whose worker was revoked before the last expiry.
     fn look_at_overrunning(&self) {
-        locked(&self.overrunning.stacks).retain(|(stack, _)| {
-            if !stack.attention.is_taken() {
-                return false;
-            }
+        let taken: Vec<_> = {
+            let mut stacks = locked(&self.overrunning.stacks);
+            stacks.retain(|(stack, _)| stack.attention.is_taken());
+            stacks.iter().map(|(stack, _)| stack.clone()).collect()
+        };
+        // Not under the lock: what is inserted may have a worker revoked, which is listed.
+        for stack in taken {
             // It may not come back for long; what it forked must not wait for it.
             if stack.deque.raise_all() {
-                self.insert_deque(stack);
+                self.insert_deque(&stack);
             }
             let level = stack.level();
             if self.workers.iter().any(|worker| worker.level() < level) {
-                self.lower(stack);
+                self.lower(&stack);
             }
-            true
-        });
+        }
     }
 
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are

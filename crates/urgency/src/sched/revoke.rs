@@ -18,14 +18,22 @@
 //! something more urgent, so it remembers a list; the last comes first.
 
 use super::{
+    Work,
     relief::note_run_time,
     shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{chaos, fork::fence, os::clock};
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    hint,
+    sync::{Arc, atomic::Ordering},
+};
 use urgency_policy::level::LevelPolicy;
+
+/// How long a worker waits, before it goes back to less urgent work, for jobs of a more urgent stack that runs, in
+/// nanoseconds: about what it costs to wake a thread.
+const WAIT_ABOVE: f64 = 30_000.0;
 
 /// Why a worker is revoked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,18 +143,18 @@ impl Shared {
     /// back. Usually that stack's thread has not run since: it stood on the processor that the event
     /// preempted, and never notices.
     #[inline]
-    pub(crate) fn restore(&self, me: &Stack, worker: &Worker) -> bool {
+    pub(crate) fn restore(&self, me: &Stack, worker: &Worker) -> Restored {
         while let Some(stack) = worker.pop_revoked_from() {
             if stack.attention.is_taken_from(worker.id) {
                 return self.restore_to(me, worker, stack);
             }
             // It has noticed, and is in the mugging queue or has another worker.
         }
-        false
+        Restored::Not
     }
 
     #[cold]
-    fn restore_to(&self, me: &Stack, worker: &Worker, stack: Arc<Stack>) -> bool {
+    fn restore_to(&self, me: &Stack, worker: &Worker, stack: Arc<Stack>) -> Restored {
         let level = stack.level();
         let is_drawn = || {
             // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
@@ -161,7 +169,11 @@ impl Shared {
             is_drawn()
         } {
             worker.push_revoked_from(stack);
-            return false;
+            return Restored::Not;
+        }
+        if let Some(work) = self.more_above(me, worker, level) {
+            worker.push_revoked_from(stack);
+            return Restored::Found(work);
         }
         // While that stack is the holder, nobody looks into the ring of this one.
         self.flush_ring(me);
@@ -176,12 +188,50 @@ impl Shared {
         if is_drawn() {
             me.hold(worker);
             worker.push_revoked_from(stack);
-            return false;
+            return Restored::Not;
         }
-        let restored = stack.attention.give_back(worker.id);
-        if !restored {
-            me.hold(worker);
+        if stack.attention.give_back(worker.id) {
+            return Restored::Done;
         }
-        restored
+        me.hold(worker);
+        Restored::Not
     }
+
+    /// Jobs that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came up
+    /// again for them would cost two wake-ups, so it waits for about as long.
+    fn more_above(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
+        let least = level.checked_sub(1)?;
+        let above = |worker: &Worker| worker.level() <= least && worker.hides_jobs();
+        let others = || self.workers.iter().filter(|other| other.id != worker.id);
+        if self.served.above(level) == 0 || !others().any(|other| above(other)) {
+            return None;
+        }
+        worker.counters.scheduling.add(worker.lap());
+        worker.set_level(NO_LEVEL);
+        let end = clock::now() + clock::ticks(WAIT_ABOVE);
+        let found = loop {
+            if let Some(work) = self.steal_for_turn(me, worker, least) {
+                break Some(work);
+            }
+            if clock::now() >= end
+                || self.ready.levels() & !(u64::MAX << level) != 0
+                || !others().any(|other| above(other))
+            {
+                break None;
+            }
+            hint::spin_loop();
+        };
+        worker.counters.searching.add(worker.lap());
+        found
+    }
+}
+
+/// What became of a worker that is to go back.
+pub(crate) enum Restored {
+    /// It has gone back.
+    Done,
+    /// It is still the calling stack's.
+    Not,
+    /// So it is, and has more urgent work.
+    Found(Work),
 }

@@ -14,6 +14,7 @@ use super::{
     StolenJob, Work,
     attention::{Entered, FULL, PREEMPT, SHARE},
     here,
+    revoke::Restored,
     shared::Shared,
     stack::Stack,
     worker::Worker,
@@ -104,8 +105,12 @@ impl Shared {
             // What ran may have waited, and come back with another worker.
             let worker = me.worker();
             self.look_if_due(worker);
-            if handed.is_none() && self.restore(me, worker) {
-                return;
+            if handed.is_none() {
+                match self.restore(me, worker) {
+                    Restored::Done => return,
+                    Restored::Not => {}
+                    Restored::Found(work) => handed = Some(work),
+                }
             }
             if handed.is_none()
                 && !started

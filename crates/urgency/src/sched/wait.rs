@@ -13,7 +13,9 @@
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work, here, run,
+    Work, here,
+    revoke::Restored,
+    run,
     shared::Shared,
     stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
@@ -39,14 +41,18 @@ impl Shared {
             return;
         }
         let worker = me.worker();
-        if self.restore(me, worker) {
-            self.rouse_resting();
-            return self.await_worker(me);
-        }
+        let found = match self.restore(me, worker) {
+            Restored::Done => {
+                self.rouse_resting();
+                return self.await_worker(me);
+            }
+            Restored::Not => None,
+            Restored::Found(work) => Some(work),
+        };
         // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it
         // came after the look above, its sender wakes this stack.
         let inbox = (!self.threads.are_brought()).then_some(worker.id);
-        let Some(work) = self.find(me, worker, inbox) else {
+        let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
             // This thread does not go into the poller, as a spare would.
             self.rouse_resting();
             return self.await_worker(me);
@@ -232,8 +238,16 @@ impl Shared {
         me.frames.leave_guest();
         if self.finish(&me, me.what()) {
             debug_assert!(me.ring.is_empty(), "a guest polls nothing");
-            if !self.restore(&me, me.worker()) {
-                self.release_and_look(&me, me.worker());
+            let worker = me.worker();
+            match self.restore(&me, worker) {
+                Restored::Done => {}
+                Restored::Not => self.release_and_look(&me, worker),
+                Restored::Found(work) => {
+                    if let Err(work) = self.hand_to_spare(&me, worker, work) {
+                        self.put_back(worker, work);
+                        self.release_and_look(&me, worker);
+                    }
+                }
             }
             self.rouse_resting();
         }
