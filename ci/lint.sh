@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formatting, the width of comments, lints, and links in the documentation.
+# Formatting, the width of comments, lints, links in the documentation, and how the documents are written.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
@@ -9,5 +9,6 @@ if grep -rnP --include='*.rs' '^(?=.{121,}$)\s*//[/!]? [^|]' crates bench exampl
     echo "wrap these comments: more than 120 characters" >&2
     exit 1
 fi
+ci/words.sh
 cargo clippy --workspace --all-targets --locked -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

@@ -1,6 +1,6 @@
 //! # urgency-bench: how Urgency compares, measured so that the numbers can be believed
 //!
-//! Every claim in the README about speed or latency is an *experiment* here. An experiment names its
+//! What the documents claim about speed or latency is an *experiment* here. An experiment names its
 //! *contenders* (ours, its peers, a serial program) and its *bars*: the limits that ours must keep, as data.
 //! `urgency-bench --list` prints all of them.
 //!

@@ -34,7 +34,7 @@
 //! task, whoever polls or drops the future in the end.
 //!
 //! Without the offers, all who share a busy lock soon stood in its queue, and each turn cost a suspension:
-//! 340 ns for a critical section of ten (ARCHITECTURE).
+//! 340 ns for a critical section of ten (docs/decisions/sync.md).
 //!
 //! # Named races
 //!
