@@ -428,8 +428,10 @@ pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) -> Name {
     let waits_as = me.waits_as();
     me.set_waits_as(stolen.origin.waits_as);
     let kept = stolen.origin.inherited.clone();
-    // SAFETY: as above.
-    run_as(stolen.origin.inherited, || unsafe { (kind.execute)(job) });
+    run_as(stolen.origin.inherited, || {
+        // SAFETY: as above.
+        me.on_top(|| unsafe { (kind.execute)(job) });
+    });
     me.set_waits_as(waits_as);
     me.set_job(outer);
     // Who forked the job may have gone on: then this drops the program's values, and must not unwind.
@@ -443,6 +445,12 @@ pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) -> Name {
 
 /// Runs the jobs that the calling stack pushed above `base` and nobody stole, youngest first.
 pub(crate) fn run_pushed_above(me: &Stack, base: usize) {
+    if me.deque.bottom() > base {
+        me.on_top(|| run_each_above(me, base));
+    }
+}
+
+fn run_each_above(me: &Stack, base: usize) {
     while me.deque.bottom() > base {
         check(me);
         let index = me.deque.bottom() - 1;
