@@ -52,7 +52,8 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
     loop {
         run::check(me);
         let waits_before = me.waits();
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+        let polled = here::polling_while(true, || future.as_mut().poll(&mut context));
+        if let Poll::Ready(output) = polled {
             return output;
         }
         if me.waits() != waits_before {

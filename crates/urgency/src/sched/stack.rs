@@ -419,6 +419,11 @@ impl Stack {
         unsafe { old.as_ref() }
     }
 
+    /// Whether the calling thread, this stack's, is in the middle of a stolen job.
+    pub(crate) fn runs_job(&self) -> bool {
+        !self.job.load(Ordering::Relaxed).is_null()
+    }
+
     /// The name of what the calling thread, this stack's, is in the middle of.
     pub(crate) fn what(&self) -> Name {
         let job = self.job.load(Ordering::Relaxed);

@@ -7,8 +7,9 @@
 //! - *over*: it was ready.
 //!
 //! A sleep belongs to the runtime in which it is first polled. If that runtime is shut down before the
-//! deadline, the next poll registers it with the runtime of the current thread; if there is none that
-//! still runs, the poll panics, since returning would claim that the time is over.
+//! deadline, the next poll registers it with the runtime of the current thread. If that was shut down, too, its
+//! tasks are to end, and this one does: its poll is pending and never ends, or, where it blocks on the sleep, it
+//! unwinds. Returning would claim that the time is over.
 
 use super::after;
 use crate::{
@@ -60,8 +61,10 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 /// It never is ready early. Dropping it cancels its timer. It can be polled again after it was ready, and
 /// [`reset`](Sleep::reset) to another time at any moment.
 ///
+/// In a task whose runtime was shut down it ends that task: see [`Runtime`](crate::Runtime).
+///
 /// # Panics
-/// Polling panics if no driver can be had: its runtime was shut down and there is no other, or the
+/// Polling panics if no driver can be had: its runtime was shut down and the calling code is no task of it, or the
 /// process is out of descriptors.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Sleep {
@@ -143,8 +146,15 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let polled = self.poll_unless_shut(cx);
-        polled.map(|over| over.unwrap_or_else(|error| Self::no_driver(error)))
+        match self.poll_unless_shut(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(())) => Poll::Ready(()),
+            Poll::Ready(Err(_)) if crate::runtime::ends_with_runtime() => Poll::Pending,
+            Poll::Ready(Err(error)) => {
+                crate::runtime::unwind_with_runtime();
+                Self::no_driver(error)
+            }
+        }
     }
 }
 
