@@ -71,7 +71,7 @@ pub(crate) fn is_asked_for_jobs(me: &Stack) -> bool {
 }
 
 /// `task` is less urgent than it was. If its code runs on the calling thread, the stack gives way to what is
-/// more urgent now.
+/// more urgent now: at once, or if it is a poll, at the next scheduling point.
 pub(crate) fn lowered(task: &TaskRef) {
     Stack::with_current(|me| {
         let Some(me) = me else {
@@ -89,7 +89,12 @@ pub(crate) fn lowered(task: &TaskRef) {
         fence(Ordering::SeqCst);
         // Somebody may have raised it since, and the stack before it was lowered.
         me.raise_level(task.level());
-        shared.give_way(me);
+        // To leave a poll here takes another thread, for code that usually has nothing left to do. (It did: a chain
+        // of 100 tasks, each with a lock that the one before wants, took 48 us and a new thread a hop, and 320 us
+        // beside load. Now 1 us, and 2.) A closure may go on for long.
+        if !here::polls_task() {
+            shared.give_way(me);
+        }
         shared.go_on(me);
     });
 }
