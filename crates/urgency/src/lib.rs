@@ -163,6 +163,11 @@
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
 //!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
 //! - It logs nothing, and has no signals and no child processes.
+//! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the
+//!   parent. In the child, what would use it panics and says so: `join` and the like on a plain thread, a spawn, a
+//!   timer, a shutdown, a wait on a stack. A handle of a task that was spawned before the fork gives nothing there.
+//!   The child may build a runtime of its own. A child of the bare system call, past libc, is not told apart, and
+//!   hangs.
 //!
 //! # What costs what
 //!

@@ -76,6 +76,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    shared.process.must_be_this();
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new(future, shared.clone(), level),
         Some(inherited) => {
@@ -109,6 +110,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    shared.process.must_be_this();
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new_fn(closure, shared.clone(), level),
         Some(inherited) => {
