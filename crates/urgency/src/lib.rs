@@ -160,6 +160,8 @@
 //!   [`Builder::real_time_polling`]; [`Stats::can_demote`] and [`Stats::real_time`] tell.
 //! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O
 //!   has three descriptors.
+//! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own, its
+//!   I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
 //!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
 //! - It logs nothing, and has no signals and no child processes.
