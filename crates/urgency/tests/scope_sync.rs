@@ -115,7 +115,7 @@ fn a_sync_in_a_blocking_call_waits_for_the_children() {
                     for round in 1..=20 {
                         for _ in 0..10 {
                             s.spawn(|| {
-                                join(|| thread::yield_now(), || ());
+                                join(thread::yield_now, || ());
                                 ended.fetch_add(1, SeqCst);
                             });
                         }
