@@ -80,11 +80,7 @@ fn tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic(
             PANICS.fetch_add(1, SeqCst);
             usual(panic);
         }));
-        let rounds = if cfg!(debug_assertions) {
-            3_000
-        } else {
-            20_000
-        };
+        let rounds = if cfg!(debug_assertions) { 2_000 } else { 8_000 };
         for round in 0..rounds {
             let policy = PanicPolicy::call(|_| {
                 TOLD.fetch_add(1, SeqCst);
