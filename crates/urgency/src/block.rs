@@ -52,7 +52,8 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
     loop {
         run::check(me);
         let waits_before = me.waits();
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+        let polled = here::polling_while(true, || future.as_mut().poll(&mut context));
+        if let Poll::Ready(output) = polled {
             return output;
         }
         if me.waits() != waits_before {
@@ -135,9 +136,7 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     let shared = me.runtime();
     let level = || run::with_current_task(|task| task.map(TaskRef::level));
     let before = level();
-    shared.come_in(me);
-    shared.share_all(me);
-    shared.release_and_look(me, me.worker());
+    give_worker(me);
     // Meanwhile the stack is inside the scheduler, without a worker: nobody can take one from it, and what
     // `f` forks goes to a stack of its own.
     let result = me.set_aside(|| here::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
@@ -147,5 +146,27 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
         // It gave back a level that it had inherited, where nobody could tell the stack.
         run::with_current_task(|task| task.into_iter().for_each(run::lowered));
     }
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// The code on `me` can do without a worker from now on.
+fn give_worker(me: &Stack) {
+    let shared = me.runtime();
+    shared.come_in(me);
+    shared.share_all(me);
+    shared.release_and_look(me, me.worker());
+}
+
+/// Runs `f` as the stack `me`, with a worker, in the middle of a closure of [`blocking`] that was called there.
+#[cold]
+pub(crate) fn unblocked<R>(me: &Stack, f: impl FnOnce() -> R) -> R {
+    let result = me.taken_up(|| {
+        let shared = me.runtime();
+        shared.regain(me);
+        shared.go_on(me);
+        let result = catch_unwind(AssertUnwindSafe(f));
+        give_worker(me);
+        result
+    });
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -106,7 +106,8 @@
 //!    ([`Builder::thread_limit`]), a stack that must wait runs what is ready.
 //! 5. *Structured.* No job outlives its `join` or `scope`, whatever panics:
 //!    `a_scope_waits_for_all_its_children_and_theirs`,
-//!    `a_panic_of_either_side_reaches_the_caller_after_both_ended`.
+//!    `a_panic_of_either_side_reaches_the_caller_after_both_ended`,
+//!    `random_programs_that_use_every_method_of_a_scope_run_each_part_once_and_end`.
 //! 6. *Relief.* A loop that never checks in, or a blocking call that nobody declared, delays others by a
 //!    millisecond or two and what the kernel adds: `a_loop_that_never_checks_in_delays_nobody_for_ever`,
 //!    `undeclared_blocking_calls_on_all_workers_are_survived`. It is counted as [`WorkerLevelStats::reliefs`].
@@ -123,7 +124,8 @@
 //! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
-//!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`.
+//!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`. None of its tasks panics because of it:
+//!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`.
 //!
 //! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it
 //!     runs at that level: `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
@@ -141,7 +143,8 @@
 //!
 //! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock)
 //! is not checked for inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an
-//! urgent waiter wait for it.
+//! urgent waiter wait for it. Such a wait is late, and hangs neither the runtime nor itself once the other has its turn:
+//! `urgent_work_that_waits_for_less_urgent_work_unchecked_is_late_and_does_not_hang`.
 //!
 //! # Errors
 //!
@@ -160,9 +163,16 @@
 //!   [`Builder::real_time_polling`]; [`Stats::can_raise`] and [`Stats::real_time`] tell.
 //! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O
 //!   has three descriptors.
+//! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own, its
+//!   I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
 //!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
 //! - It logs nothing, and has no signals and no child processes.
+//! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the
+//!   parent. In the child, what would use it panics and says so: `join` and the like on a plain thread, a spawn, a
+//!   timer, a shutdown, a wait on a stack. A handle of a task that was spawned before the fork gives nothing there.
+//!   The child may build a runtime of its own. A child of the bare system call, past libc, is not told apart, and
+//!   hangs.
 //!
 //! # What costs what
 //!

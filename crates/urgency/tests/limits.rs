@@ -13,7 +13,7 @@ use std::{
     cell::RefCell,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::mpsc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use urgency::{Handle, Runtime, block_on, spawn, spawn_fn, time};
 
@@ -271,11 +271,25 @@ fn without_descriptors_compute_goes_on_and_io_is_an_error() {
         let bound =
             runtime.spawn(async { urgency::net::TcpListener::bind("127.0.0.1:0").is_err() });
         assert!(bound.get().unwrap(), "no descriptor, no listener");
-        let slept = runtime.spawn(async { time::sleep(Duration::from_millis(1)).await });
-        // A timer needs descriptors: a panic that says so, or it is served in another way.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| slept.get().unwrap())) {
-            assert!(panic.downcast_ref::<String>().is_some());
+        // Timers are served without a descriptor, in their order and not early.
+        let begin = Instant::now();
+        let sleeps = [30, 1, 20, 10].map(|milliseconds| {
+            let time = Duration::from_millis(milliseconds);
+            let task = runtime.spawn(async move {
+                time::sleep(time).await;
+                begin.elapsed()
+            });
+            (task, time)
+        });
+        runtime.run(|| block_on(time::sleep(Duration::from_millis(5))));
+        let mut forgotten = Box::pin(time::sleep(Duration::from_secs(1000)));
+        let limited = time::timeout(Duration::from_millis(1), &mut forgotten);
+        assert!(runtime.block_on(limited).is_err());
+        drop(forgotten);
+        for (task, time) in sleeps {
+            assert!(task.get().unwrap() >= time);
         }
+        drop(runtime.spawn(time::sleep(Duration::from_secs(1000))));
         assert_eq!(runtime.run(|| fib(15)), 610);
         // And nothing spins afterwards, waiting for a poller that cannot be.
         let before = cpu_time();

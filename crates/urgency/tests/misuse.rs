@@ -58,6 +58,20 @@ fn a_thread_limit_below_what_the_workers_need_is_an_error_that_says_the_least() 
 }
 
 #[test]
+fn a_stack_size_that_the_system_does_not_give_is_an_error_that_names_it() {
+    for bytes in [1 << 50, usize::MAX / 2, usize::MAX] {
+        let built = Runtime::builder().thread_stack_size(bytes).build();
+        let error = built.unwrap_err();
+        assert_eq!(error, BuildError::StackSize(bytes));
+        assert!(error.to_string().contains(&bytes.to_string()), "{error}");
+    }
+    for bytes in [64 << 10, 64 << 20] {
+        let runtime = Runtime::builder().thread_stack_size(bytes).build().unwrap();
+        assert_eq!(runtime.spawn_fn(|| 5).get().unwrap(), 5);
+    }
+}
+
+#[test]
 fn a_second_global_runtime_is_an_error() {
     if !is_child() {
         return in_child("a_second_global_runtime_is_an_error");

@@ -361,9 +361,25 @@ fn a_shutdown_may_take_as_long_as_it_takes() {
 
 #[test]
 fn a_plain_thread_gets_the_worker_of_another_where_no_thread_can_be_had() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    if !common::is_child() {
+        return common::in_child(
+            "a_plain_thread_gets_the_worker_of_another_where_no_thread_can_be_had",
+        );
+    }
     ends(|| {
-        let builder = Runtime::builder().workers(1).thread_stack_size(1 << 50);
+        const STACK: usize = 512 << 20;
+        let builder = Runtime::builder().workers(1).thread_stack_size(STACK);
         let runtime = Arc::new(builder.build().unwrap());
+        // From now on there is room for less than one such stack.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+        let kilobytes: u64 = size.unwrap().trim_end_matches("kB").trim().parse().unwrap();
+        let limit = Rlimit {
+            current: Some((kilobytes << 10) + STACK as u64 / 2),
+            maximum: None,
+        };
+        setrlimit(Resource::As, limit).unwrap();
         let theirs = runtime.clone();
         let second = runtime.run(|| {
             let second = std::thread::spawn(move || theirs.run(|| common::fib(10)));

@@ -41,6 +41,8 @@ const TURNS_BEFORE_RAISE: u32 = 512;
 ///
 /// The call is a scheduling point: more urgent work that is ready is run before it goes on.
 ///
+/// Nested calls take stack, wherever they run: see "Depth" at [`scope()`](crate::scope()).
+///
 /// This is `spawn` and `sync` of the papers (Prompt I-Cilk, section 2).
 ///
 /// # Panics

@@ -14,17 +14,27 @@
 //! 1. `owner` is the stack that opened the scope; only it looks at `base`.
 //! 2. `remote` never becomes zero while a counted child can still spawn: a child is counted before its
 //!    parent ends.
-//! 3. The stack runs children only when the scope ends, or in a `sync` while nothing that began inside the
-//!    scope is unfinished: an inner scope and a `join` rely on the indices of their jobs. (The deque's tags
-//!    and the stack's innermost scope tell.)
-//! 4. Whoever makes `remote` zero wakes the owner and does not touch the scope afterwards: the
+//! 3. A `sync` waits only in the code that opened the scope, and only while nothing that this code began
+//!    since then is unfinished. Three conditions, each for a kind of code that reaches the owner's stack:
+//!    - The stack runs nothing on top of the code that opened the scope ([`Stack::nesting`] tells). A child, and
+//!      what a child forked and a leap brought here, would wait for its own ancestor, which lies below it on
+//!      this stack, or on another one that waits for it. So would a job that the stack runs in the middle of
+//!      a wait because no more threads can be had.
+//!    - No inner scope is open (the stack's innermost scope tells), and
+//!    - no `join` is unfinished (the deque's tags tell): both rely on the indices of their jobs.
+//! 4. The thread that makes `remote` zero wakes the owner and does not touch the scope afterwards: the
 //!    decrement that shows zero is its last access.
+//!
+//! *Named race, "sync from a leap"*: a thief steals b of a `join` of the owner; b spawns a child, which forks; the
+//! owner, which waits for b, leaps and gets what the child forked; that calls `sync`. Nothing is pushed above
+//! `base` and no inner scope is open, yet the child waits for this very code. `nesting` differs.
 
 use super::{
     job::{Job, Kind, Payload},
     spin::Spin,
 };
 use crate::{
+    block::unblocked,
     life::inheriting,
     sched::{
         run::{self, check},
@@ -54,30 +64,13 @@ pub struct Scope<'scope, 'env: 'scope> {
     owner: NonNull<Stack>,
     base: usize,
     remote: AtomicUsize,
-    /// How many children run on the owner's stack right now, one inside the other: a `sync` there would
-    /// wait for its own caller. Touched by the owner's thread only.
-    nested: OwnerCount,
+    /// The owner's [`Stack::nesting`] in the code that opened the scope.
+    nesting: u32,
     panicked: AtomicBool,
     panic: Mutex<Option<Payload>>,
     /// Invariant over both lifetimes, as in the standard library's scoped threads.
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
-}
-
-/// A count that one thread uses: plain loads and stores, but sound to look at from others.
-#[derive(Default)]
-struct OwnerCount(AtomicUsize);
-
-impl OwnerCount {
-    #[inline]
-    fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    fn set(&self, count: usize) {
-        self.0.store(count, Ordering::Relaxed);
-    }
 }
 
 impl fmt::Debug for Scope<'_, '_> {
@@ -96,6 +89,15 @@ impl fmt::Debug for Scope<'_, '_> {
 ///
 /// If `f` or a child panics, the panic is resumed here after all children have ended; the panic of `f`
 /// goes first, then the first of a child. The other children run to their end.
+///
+/// # Depth
+///
+/// Nested forks take stack as nested calls do: a scope and its child some 350 bytes in a release build, a
+/// [`join()`](crate::join()) 80, and what the closures use. Any part of the recursion may run on a thread of the runtime,
+/// whose stack has 2 MiB unless [`Builder::thread_stack_size`](crate::Builder::thread_stack_size) says otherwise: room
+/// for some thousands of nested scopes. Deeper ones overflow it, which ends the process, even where the calling
+/// thread has a larger stack. Fork in halves rather than one from the other; or ask for larger stacks, which cost
+/// address space until they are used.
 ///
 /// # Examples
 ///
@@ -124,7 +126,7 @@ where
         owner: NonNull::from(me),
         base: me.deque.bottom(),
         remote: AtomicUsize::new(0),
-        nested: OwnerCount::default(),
+        nesting: me.nesting(),
         panicked: AtomicBool::new(false),
         panic: Mutex::new(None),
         scope: PhantomData,
@@ -173,8 +175,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     {
         let me = Stack::current_ptr();
         if me.is_null() {
-            // A plain thread that got hold of the scope: it runs the child itself.
-            self.run_child(child);
+            // A plain thread that got hold of the scope, or a blocking call: it runs the child itself.
+            self.run_at_once(child);
             return;
         }
         // SAFETY: the thread keeps its stack while it is bound.
@@ -183,7 +185,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let base = if counted { 0 } else { self.base };
         if me.deque.bottom() - base >= MOST_PENDING {
             check(me);
-            self.run_child(child);
+            self.run_at_once(child);
             return;
         }
         if counted {
@@ -199,9 +201,12 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Waits until all children that were spawned so far have ended.
     ///
-    /// Called by a child, or on another thread than the one that opened the scope, it would wait for the
-    /// caller itself and therefore does nothing. It may do nothing, too, where something that began inside the
-    /// scope is not over: in a closure of a `join`, or in an inner scope.
+    /// It waits in the code that opened the scope, and in a closure that this code calls: also in one of
+    /// [`blocking`](crate::blocking), which has a worker until the wait is over.
+    ///
+    /// It does nothing in a child, in what a child forks, and on other threads: it would wait for its own caller. It
+    /// may do nothing, too, where something that began inside the scope is not over: in a closure of a `join`, in
+    /// an inner scope, or in [`Runtime::run`](crate::Runtime::run).
     ///
     /// # Panics
     ///
@@ -222,12 +227,23 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// ```
     pub fn sync(&'scope self) {
         let me = Stack::current_ptr();
-        if !ptr::eq(me, self.owner.as_ptr()) || self.nested.get() != 0 {
-            return;
+        if ptr::eq(me, self.owner.as_ptr()) {
+            // SAFETY: it is the calling thread's stack, which it keeps while it is bound.
+            self.sync_on(unsafe { &*me });
+        } else if me.is_null() {
+            Stack::aside(|aside| {
+                if ptr::eq(aside, self.owner.as_ptr()) {
+                    unblocked(aside, || self.sync_on(aside));
+                }
+            });
         }
-        // SAFETY: it is the calling thread's stack, which it keeps while it is bound.
-        let me = unsafe { &*me };
-        if ptr::eq(me.innermost_scope(), ptr::from_ref(self).cast())
+    }
+
+    /// As [`Scope::sync`], on the owner's stack.
+    fn sync_on(&self, me: &Stack) {
+        // Rule 3.
+        if me.nesting() == self.nesting
+            && ptr::eq(me.innermost_scope(), ptr::from_ref(self).cast())
             && me.deque.is_boxed_above(self.base)
         {
             me.frames.lower(self.base);
@@ -283,15 +299,18 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
     }
 
+    /// Runs a child in the middle of the code that spawns it.
+    #[cold]
+    fn run_at_once<T>(&self, child: impl FnOnce() -> T) {
+        Stack::with_own(|me| match me {
+            Some(me) => me.on_top(|| self.run_child(child)),
+            None => self.run_child(child),
+        });
+    }
+
+    /// Does not unwind.
     fn run_child<T>(&self, child: impl FnOnce() -> T) {
-        let on_owner = ptr::eq(Stack::current_ptr(), self.owner.as_ptr());
-        if on_owner {
-            self.nested.set(self.nested.get() + 1);
-        }
         let result = catch_unwind(AssertUnwindSafe(|| drop(child())));
-        if on_owner {
-            self.nested.set(self.nested.get() - 1);
-        }
         if let Err(panic) = result {
             let mut first = self.panic.lock().expect("nothing panics under this lock");
             if first.is_none() {

@@ -9,7 +9,8 @@
 //! 1. Not registered for the direction: attempt. If it would block, register and go to 2.
 //! 2. Look at the direction's readiness; if ready, attempt. If it would block, retract and, unless an
 //!    edge came meanwhile, go to 3.
-//! 3. Wait (see `readiness.rs`), unless the driver was shut down: that is an error.
+//! 3. Wait (see `readiness.rs`), unless the driver was shut down: that is an error, but not for a task that ends
+//!    with its runtime, whose poll is pending.
 //!
 //! The registration itself makes the kernel report readiness that exists already, and a new direction
 //! starts as ready, so nothing is lost between 1 and 2. What comes from elsewhere ([`Source::raise`])
@@ -125,6 +126,14 @@ pub(crate) enum Waits<'a> {
     Nobody,
 }
 
+impl Waits<'_> {
+    /// Whether a task waits that ends with its runtime: see [`ends_with_runtime`](crate::runtime::ends_with_runtime).
+    #[cold]
+    fn is_of_ending_task(&self) -> bool {
+        !matches!(self, Waits::Nobody) && crate::runtime::ends_with_runtime()
+    }
+}
+
 /// See the module's text.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
@@ -196,6 +205,7 @@ impl Source {
                 let (Some(readiness), Some(look)) = (readiness, look) else {
                     match self.register(io.as_fd(), direction) {
                         Ok(()) => continue,
+                        Err(_) if waits.is_of_ending_task() => return Poll::Pending,
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 };
@@ -205,6 +215,9 @@ impl Source {
             }
             let readiness = readiness.expect("an unregistered source is always attempted");
             if readiness.look().is_shut() {
+                if waits.is_of_ending_task() {
+                    return Poll::Pending;
+                }
                 self.finish(direction, &mut waits);
                 return Poll::Ready(Err(DriverShut.into()));
             }

@@ -134,9 +134,10 @@ struct Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // What comes later finds the scope cancelled.
-        let is_first_panic =
-            std::thread::panicking() && !self.inner.panicked.swap(true, Ordering::AcqRel);
+        // What comes later finds the scope cancelled. The end of a runtime unwinds tasks, too.
+        let is_first_panic = std::thread::panicking()
+            && !crate::runtime::is_shut()
+            && !self.inner.panicked.swap(true, Ordering::AcqRel);
         let (last, task) = {
             let mut tasks = self.inner.lock();
             tasks.live -= 1;

@@ -51,6 +51,8 @@ pub enum BuildError {
         /// The least that this number of workers needs.
         least: usize,
     },
+    /// The system does not give a thread a stack of this size, in bytes: [`Builder::thread_stack_size`].
+    StackSize(usize),
     /// A level that was given a capacity or a pool policy does not exist.
     NoSuchLevel {
         /// The level.
@@ -78,6 +80,11 @@ impl fmt::Display for BuildError {
                 f,
                 "a thread limit of {limit} is too small for this number of workers; it must be at \
                  least {least}"
+            ),
+            BuildError::StackSize(bytes) => write!(
+                f,
+                "threads with stacks of {bytes} bytes were asked for, and the system gives none: the size must fit \
+                 into the address space and its limit (`ulimit -v`); the default is 2 MiB"
             ),
             BuildError::Schedule(error) => error.fmt(f),
             BuildError::Pool(error) => error.fmt(f),
@@ -158,7 +165,12 @@ impl Builder {
         self
     }
 
-    /// The size of the threads' stacks, in bytes of address space. The default is 2 MiB.
+    /// The size of the threads' stacks, in bytes of address space. The default is 2 MiB. [`Builder::build`] makes a
+    /// thread of another size, which ends at once, to find out whether the system gives it; if not, that is
+    /// [`BuildError::StackSize`].
+    ///
+    /// Forked work may run on any of these threads: nested calls that only the larger stack of a plain thread has
+    /// room for overflow them. See [`scope()`](crate::scope()).
     pub fn thread_stack_size(mut self, bytes: usize) -> Self {
         self.threads.stack_size = bytes;
         self
@@ -380,6 +392,9 @@ impl Builder {
             }
         }
         self.schedule.check(levels, workers)?;
+        if !threads.can_have_stacks() {
+            return Err(BuildError::StackSize(threads.stack_size));
+        }
         let capacities = Capacities::new(levels, &self.capacities);
         let shared = Shared::new(
             workers,
@@ -402,7 +417,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If a number is out of its range.
+    /// If a number is out of its range, or threads with stacks of the size that was asked for cannot be had.
     pub fn build(self) -> Result<Runtime, BuildError> {
         self.shared().map(|shared| Runtime { shared })
     }
@@ -411,7 +426,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If a number is out of its range, or if the global runtime exists already.
+    /// As [`Builder::build`], or if the global runtime exists already.
     pub fn build_global(self) -> Result<&'static Runtime, BuildError> {
         let mut built = Some(Runtime {
             shared: self.shared()?,

@@ -11,7 +11,7 @@ use crate::{
         shared::Shared,
         stack::{FOR_ANYTHING, Stack},
     },
-    task::{self, Handle, TaskRef, WaitError, WaitErrorKind},
+    task::{self, Handle, Stopped, TaskRef, WaitError, WaitErrorKind},
 };
 use std::{
     any::TypeId,
@@ -76,6 +76,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    shared.process.must_be_this();
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new(future, shared.clone(), level),
         Some(inherited) => {
@@ -109,6 +110,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    shared.process.must_be_this();
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new_fn(closure, shared.clone(), level),
         Some(inherited) => {
@@ -238,6 +240,34 @@ pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
         let live = &me?.runtime().tasks.live;
         live.find(name as u32, |header| name_of(header) == name >> 32)
     })
+}
+
+/// Whether the calling code is a task of a runtime that is shut down. Then it is dropped when its poll returns pending,
+/// which the caller has it do: it must not learn, by an error or a panic, of what ends together with it.
+#[cold]
+pub(crate) fn ends_with_runtime() -> bool {
+    if !here::polls_task() || !is_shut() {
+        return false;
+    }
+    run::with_current_task(|task| {
+        // It runs, so this only marks it. It is in the list of those to be ended, but maybe not reached yet.
+        task.map(|task| task.clone().shut_down()).is_some()
+    })
+}
+
+/// The calling code waits, on its stack, for what its runtime can never bring, because it was shut down. If it is a task's,
+/// it unwinds, and the task ends as one that was shut down.
+#[cold]
+pub(crate) fn unwind_with_runtime() {
+    let is_of_task = |me: &Stack| me.task().is_some() || me.runs_job();
+    if is_shut() && Stack::with_current(|me| me.is_some_and(is_of_task)) {
+        resume_unwind(Box::new(Stopped));
+    }
+}
+
+/// Whether the calling code is on a stack of a runtime that is shut down.
+pub(crate) fn is_shut() -> bool {
+    Stack::with_current(|me| me.is_some_and(|me| me.runtime().tasks.live.is_closed()))
 }
 
 /// Raises `task` to the level of the calling code, if that code is of the task's runtime.

@@ -9,9 +9,10 @@ mod context;
 
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{
-    as_stack, boost, check_order, current, current_level, driver, is_leveled, level_on, may_wait,
-    others_run, own_name, own_task, rank_on, spawn_fn_noted_on, spawn_fn_on, spawn_noted_on,
-    spawn_on, task_named, took, waited_for, waiting_for, waiting_level,
+    as_stack, boost, check_order, current, current_level, driver, ends_with_runtime, is_leveled,
+    is_shut, level_on, may_wait, others_run, own_name, own_task, rank_on, spawn_fn_noted_on,
+    spawn_fn_on, spawn_noted_on, spawn_on, task_named, took, unwind_with_runtime, waited_for,
+    waiting_for, waiting_level,
 };
 
 use crate::{
@@ -38,7 +39,10 @@ use urgency_policy::level::{Criterion, Schedule};
 /// start a global one, with one level and a worker for each CPU that the process may use.
 ///
 /// Dropping a runtime cancels what is alive and waits for nothing; [`Runtime::shutdown`] waits and
-/// reports.
+/// reports. A task that runs at that moment goes on to its next wait, and ends there: one that awaits something is
+/// dropped; a closure that sleeps, or that the end of the runtime finds asleep, is unwound, and nothing is printed; a
+/// closure that waits for a task or for I/O gets an error. All of them count as cancelled, unless a closure goes on
+/// to its end.
 ///
 /// # Examples
 ///

@@ -38,6 +38,8 @@ struct Here {
     /// How many operations the current poll may still do without waiting.
     budget_left: Cell<u32>,
     departure: Cell<Departure>,
+    /// The innermost poll is one of `block_on`.
+    blocks: Cell<bool>,
 }
 
 thread_local! {
@@ -48,6 +50,7 @@ thread_local! {
             began: Cell::new(0),
             budget_left: Cell::new(u32::MAX),
             departure: Cell::new(Departure::None),
+            blocks: Cell::new(false),
         }
     };
 }
@@ -126,6 +129,24 @@ pub(crate) fn end_poll() -> bool {
     HERE.with(|here| here.polling.replace(Polling::No)) == Polling::Deferred
 }
 
+/// Whether the code on this thread is a poll of a task: if it is pending, the thread goes back to the scheduler.
+pub(crate) fn polls_task() -> bool {
+    matches!(polling(), Polling::MayDefer | Polling::Deferred)
+        && !HERE.with(|here| here.blocks.get())
+}
+
+/// Runs `f`, polls of a future for which this thread waits (`blocks`), or which it makes for the scheduler.
+pub(crate) fn polling_while<R>(blocks: bool, f: impl FnOnce() -> R) -> R {
+    struct Outer(bool);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            HERE.with(|here| here.blocks.set(self.0));
+        }
+    }
+    let _outer = Outer(HERE.with(|here| here.blocks.replace(blocks)));
+    f()
+}
+
 /// # Panics
 ///
 /// In a waker that the scheduler calls for an event or a timer: the thread may have the only worker, or be the only one
@@ -159,7 +180,7 @@ pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
             begin_poll(clock::now());
             set_polling(Polling::Deferred);
         }
-        f()
+        polling_while(false, f)
     })
 }
 

@@ -18,7 +18,7 @@ use crate::{
     io::driver::Driver,
     level::table::LevelTable,
     life::{Capacities, PanicPolicy},
-    os::clock,
+    os::{clock, fork::Process},
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -72,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) on_panic: PanicPolicy,
     /// The least urgent level whose tasks are admitted; see `shutdown`.
     pub(crate) least_admitted: AtomicU8,
+    /// Where its threads are.
+    pub(crate) process: Process,
     myself: Weak<Shared>,
 }
 
@@ -118,6 +120,7 @@ impl Shared {
             capacities,
             on_panic,
             least_admitted: AtomicU8::new(u8::MAX),
+            process: Process::this(),
             myself: myself.clone(),
         });
         for id in 0..workers {
@@ -146,6 +149,7 @@ impl Shared {
     /// The I/O driver. It is made with the runtime, so that a process that runs out of descriptors later
     /// keeps its timers and its relief; if there were none even then, it is made when it is needed.
     pub(crate) fn driver(&self) -> std::io::Result<&Arc<Driver>> {
+        self.process.must_be_this();
         if let Some(driver) = self.driver.get() {
             return Ok(driver);
         }

@@ -131,6 +131,7 @@ pub struct Report {
 impl Shared {
     /// The module's steps. Without `within`, a drain waits as long as it takes.
     pub(crate) fn shut_down(&self, how: Shutdown, within: Option<Duration>) -> Report {
+        self.process.must_be_this();
         if self.is_current() {
             // The calling stack gives its worker to those that it waits for.
             return crate::blocking(|| self.shut_down(how, within));

@@ -104,6 +104,8 @@ pub(crate) struct Stack {
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
     waits: AtomicU32,
+    /// See [`Stack::nesting`]; its own.
+    nesting: AtomicU32,
     shared: Weak<Shared>,
     myself: Weak<Stack>,
 }
@@ -147,6 +149,7 @@ impl Stack {
             lowered: Lowered::new(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
+            nesting: AtomicU32::new(0),
             shared,
             myself: myself.clone(),
         })
@@ -193,6 +196,15 @@ impl Stack {
         let result = f();
         ASIDE.set(outer);
         CURRENT.set(self);
+        result
+    }
+
+    /// Runs `f`, inside of [`Stack::set_aside`], as this stack again. It does not unwind.
+    pub(crate) fn taken_up<R>(&self, f: impl FnOnce() -> R) -> R {
+        debug_assert!(CURRENT.get().is_null());
+        CURRENT.set(self);
+        let result = f();
+        CURRENT.set(ptr::null());
         result
     }
 
@@ -293,6 +305,22 @@ impl Stack {
         self.scope.load(Ordering::Relaxed)
     }
 
+    /// How many jobs the stack runs on top of each other, and of what it began with: children that it takes back,
+    /// and what it stole in the middle of a wait. For the stack itself.
+    pub(crate) fn nesting(&self) -> u32 {
+        self.nesting.load(Ordering::Relaxed)
+    }
+
+    /// Runs `f`, which is jobs on top of what this stack, the caller's, runs already. It does not unwind.
+    #[inline]
+    pub(crate) fn on_top<R>(&self, f: impl FnOnce() -> R) -> R {
+        let outer = self.nesting();
+        self.nesting.store(outer.wrapping_add(1), Ordering::Relaxed);
+        let result = f();
+        self.nesting.store(outer, Ordering::Relaxed);
+        result
+    }
+
     /// The worker that this stack holds. Only for the stack itself, or for who took its worker.
     #[inline]
     pub(crate) fn worker(&self) -> &Worker {
@@ -391,6 +419,11 @@ impl Stack {
         self.job.store(new, Ordering::Relaxed);
         // SAFETY: what is stored came from a static reference.
         unsafe { old.as_ref() }
+    }
+
+    /// Whether the calling thread, this stack's, is in the middle of a stolen job.
+    pub(crate) fn runs_job(&self) -> bool {
+        !self.job.load(Ordering::Relaxed).is_null()
     }
 
     /// The name of what the calling thread, this stack's, is in the middle of.

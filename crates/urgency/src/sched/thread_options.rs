@@ -12,6 +12,7 @@ use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    thread,
 };
 
 type Name = dyn Fn(usize) -> String + Send + Sync;
@@ -45,6 +46,19 @@ impl ThreadOptions {
             on_start: None,
             on_stop: None,
         }
+    }
+
+    /// Whether the system gives threads with stacks of this size, as far as can be known: it gives one now. If it
+    /// refuses threads of any size, that says nothing of this one.
+    pub(crate) fn can_have_stacks(&self) -> bool {
+        let can_have = |bytes| {
+            let probe = thread::Builder::new().stack_size(bytes).spawn(|| ());
+            probe.map(|thread| thread.join()).is_ok()
+        };
+        self.brought
+            || self.stack_size == STACK_SIZE
+            || can_have(self.stack_size)
+            || !can_have(STACK_SIZE)
     }
 
     /// The name of the thread with this number. Asked by whoever needs a thread, in the middle of the scheduler:

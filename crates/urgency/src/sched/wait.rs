@@ -30,6 +30,10 @@ impl Shared {
     /// The stack waits until somebody wakes it. Called inside the scheduler with a worker held;
     /// returns the same way. May return early: every wait is a loop around its condition.
     pub(crate) fn suspend(&self, me: &Stack) {
+        if !self.process.is_this() {
+            self.go_on(me);
+            self.process.must_be_this();
+        }
         me.note_wait();
         self.share_all(me);
         if me.number().is_some()
@@ -214,6 +218,7 @@ impl Shared {
     /// A plain thread enters: it borrows a stack and waits for a worker. The thread keeps the runtime
     /// alive until [`Shared::leave_guest`].
     pub(crate) fn enter_guest(&self, level: Option<u8>) -> Arc<Stack> {
+        self.process.must_be_this();
         let me = self.borrow_guest();
         me.bind();
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));

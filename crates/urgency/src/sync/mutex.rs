@@ -18,7 +18,8 @@ use std::{
 /// (if it is a task: not a plain thread, a [`Runtime::run`](crate::Runtime::run) closure or a forked job that
 /// was stolen), and so is who holds what that one waits for. The release wakes the most urgent waiter, and
 /// only then is the holder what it was before. So between an urgent wait and its end nothing less urgent has
-/// the lock, but for the holder up to its release.
+/// the lock, but for the holder up to its release. A closure then gives way at once; an async task at its next
+/// scheduling point, which is the end of its poll at the latest, since what is left of that is usually short.
 ///
 /// *Order*: more urgent waiters first, then the order of arrival; with one exception, for locks that are held
 /// briefly and all the time. Until a woken waiter has come to a worker, code that is running and as urgent

@@ -8,6 +8,7 @@
 //!   the waits of one task for one other; that of a handle is 0.
 //!
 //! - `took(task)`: the calling code has its result; for recordings.
+//! - `ends_with_runtime()`: whether the calling code is a task of a runtime that ends; then it must return pending.
 //!
 //! The models need none of it, so that this floor can be checked by itself.
 
@@ -15,7 +16,7 @@
 pub(super) use crate::{
     LevelId,
     level::NamedLevel,
-    runtime::{boost, may_wait, took, waited_for, waiting_for},
+    runtime::{boost, ends_with_runtime, may_wait, took, waited_for, waiting_for},
 };
 
 #[cfg(urgency_loom)]
@@ -52,6 +53,12 @@ mod stand_in {
     pub(crate) fn waited_for(_awaited: &TaskRef, _ticket: u64) {}
 
     pub(crate) fn took(_awaited: &TaskRef) {}
+
+    pub(crate) fn ends_with_runtime() -> bool {
+        false
+    }
 }
 #[cfg(urgency_loom)]
-pub(super) use stand_in::{LevelId, NamedLevel, boost, may_wait, took, waited_for, waiting_for};
+pub(super) use stand_in::{
+    LevelId, NamedLevel, boost, ends_with_runtime, may_wait, took, waited_for, waiting_for,
+};

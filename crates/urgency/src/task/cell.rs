@@ -71,6 +71,10 @@ pub(crate) struct Header {
 /// What a panic carried, behind a thin pointer.
 pub(super) struct Payload(pub(super) Box<dyn Any + Send>);
 
+/// What unwinds code in the middle of a wait that its runtime, which was shut down, can never end. It is no panic of the
+/// program's: nothing is printed, and the task ends as one that was shut down.
+pub(crate) struct Stopped;
+
 /// What a finished task leaves behind for its handle.
 pub(super) enum Outcome<T> {
     Finished(T),
@@ -245,6 +249,10 @@ unsafe fn poll<F: Future, S: Schedule>(header: NonNull<Header>, cx: &mut Context
         let result = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(output)) => Stage::Finished(output),
+            Err(payload) if payload.is::<Stopped>() => {
+                cell.header.state.seize();
+                return Poll::Pending;
+            }
             Err(payload) => Stage::Panicked(Box::new(Payload(payload))),
         };
         // SAFETY: the future is ours and still in place.

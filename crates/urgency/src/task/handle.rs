@@ -189,11 +189,11 @@ impl<T: 'static> Handle<T> {
     pub(crate) fn poll_device(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, WaitError>> {
         let seen = self.task.header().state.look();
         if seen.is_completed() {
-            return Poll::Ready(self.finish_wait(seen.has_waiter()));
+            return self.finish_poll(seen.has_waiter());
         }
         let is_registered = seen.has_waiter() && self.is_registered(cx.waker());
         if !is_registered && self.register(cx.waker()) {
-            return Poll::Ready(self.finish_wait(seen.has_waiter()));
+            return self.finish_poll(seen.has_waiter());
         }
         above::waiting_for(&self.task, 0);
         Poll::Pending
@@ -270,6 +270,17 @@ impl<T: 'static> Handle<T> {
     }
 }
 
+impl<T> Handle<T> {
+    /// As [`Handle::finish_wait`], in a poll. A task that ends with its runtime is not told that the awaited one did.
+    fn finish_poll(&mut self, waited: bool) -> Poll<Result<T, WaitError>> {
+        let result = self.finish_wait(waited);
+        if result.is_err() && above::ends_with_runtime() {
+            return Poll::Pending;
+        }
+        Poll::Ready(result)
+    }
+}
+
 impl<T> Future for Handle<T> {
     type Output = Result<T, WaitError>;
 
@@ -278,14 +289,14 @@ impl<T> Future for Handle<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let seen = self.task.header().state.look();
         if seen.is_completed() {
-            return Poll::Ready(self.finish_wait(seen.has_waiter()));
+            return self.finish_poll(seen.has_waiter());
         }
         if seen.has_waiter() && self.is_registered(cx.waker()) {
             return Poll::Pending;
         }
         above::may_wait(&self.task)?;
         if self.register(cx.waker()) {
-            return Poll::Ready(self.finish_wait(seen.has_waiter()));
+            return self.finish_poll(seen.has_waiter());
         }
         above::waiting_for(&self.task, 0);
         Poll::Pending

@@ -13,7 +13,13 @@
 //! takes 16 bytes of every task instead of 4, and touches the neighbours' cache lines.
 
 use super::{Header, TaskRef};
-use crate::facade::{Mutex, MutexGuard, atomic::Ordering::Relaxed};
+use crate::facade::{
+    Mutex, MutexGuard,
+    atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Relaxed, Release},
+    },
+};
 use std::{mem::ManuallyDrop, ptr::NonNull};
 
 /// The shard is the upper part of a task's slot number.
@@ -28,6 +34,8 @@ const NOWHERE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct LiveTasks {
     shards: Box<[Shard]>,
+    /// Set before the first shard is closed.
+    closed: AtomicBool,
 }
 
 /// On cache lines of its own.
@@ -63,6 +71,7 @@ impl LiveTasks {
             shards: (0..shards)
                 .map(|_| Shard(Mutex::new(Slots::default())))
                 .collect(),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -164,7 +173,14 @@ impl LiveTasks {
 
     /// From now on `insert` refuses. References to all live tasks, for `cancel` or `shut_down`.
     pub(crate) fn close(&self) -> Vec<TaskRef> {
+        self.closed.store(true, Release);
         self.visit(|slots| slots.closed = true)
+    }
+
+    /// Whether [`LiveTasks::close`] was called. Who was refused by `insert`, or sees one of the tasks given up, sees
+    /// that.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Acquire)
     }
 
     fn visit(&self, mut first: impl FnMut(&mut Slots)) -> Vec<TaskRef> {

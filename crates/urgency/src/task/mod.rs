@@ -45,7 +45,7 @@ pub use handle::Handle;
 pub use shared::Shared;
 
 pub(crate) use boost::Lock;
-pub(crate) use cell::{Header, caught, discard_payload};
+pub(crate) use cell::{Header, Stopped, caught, discard_payload};
 pub(crate) use guarded::Guarded;
 pub(crate) use live::LiveTasks;
 pub(crate) use run::{Ran, TaskRef};

@@ -245,6 +245,18 @@ impl<T: 'static> Inner<T> {
         finished
     }
 
+    /// As [`Inner::known`], in a poll. A task that ends with its runtime is not told that the awaited one did.
+    fn known_in_poll(&self) -> Poll<Result<T, WaitError>>
+    where
+        T: Clone,
+    {
+        let known = self.known();
+        if known.is_err() && above::ends_with_runtime() {
+            return Poll::Pending;
+        }
+        Poll::Ready(known)
+    }
+
     /// The known result.
     fn known(&self) -> Result<T, WaitError>
     where
@@ -273,7 +285,7 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
         let this = &mut *self;
         if this.inner.look(None) {
             this.leave();
-            return Poll::Ready(this.inner.known());
+            return this.inner.known_in_poll();
         }
         if this.is_in_room(cx.waker()) {
             return Poll::Pending;
@@ -292,7 +304,7 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
             .look(Some(&Waker::from(Arc::clone(&this.inner.room))))
         {
             this.leave();
-            return Poll::Ready(this.inner.known());
+            return this.inner.known_in_poll();
         }
         above::waiting_for(&this.inner.task, ticket);
         Poll::Pending

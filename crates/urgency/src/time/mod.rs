@@ -7,10 +7,14 @@
 //!
 //! The blocking form, for closures, is [`block_on`](crate::block_on) around any of them.
 //!
+//! A process that has no descriptors left when its runtime is built has timers all the same, by a thread that waits
+//! for the earliest (`spare_clock`).
+//!
 //! `timers` is the heap, `sleep` the one future that uses it; the others are made of that.
 
 mod interval;
 mod sleep;
+mod spare_clock;
 mod timeout;
 pub(crate) mod timers;
 

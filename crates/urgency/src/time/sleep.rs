@@ -3,14 +3,16 @@
 //! # States
 //!
 //! - *unregistered*: not polled since it was made or reset.
-//! - *registered*: a timer of a driver has the waker. Its key finds nothing once the timer fired.
+//! - *registered*: a timer of a driver has the waker, or one of the spare clock if no driver can be had. Its key finds
+//!   nothing once the timer fired.
 //! - *over*: it was ready.
 //!
 //! A sleep belongs to the runtime in which it is first polled. If that runtime is shut down before the
-//! deadline, the next poll registers it with the runtime of the current thread; if there is none that
-//! still runs, the poll panics, since returning would claim that the time is over.
+//! deadline, the next poll registers it with the runtime of the current thread. If that was shut down, too, its
+//! tasks are to end, and this one does: its poll is pending and never ends, or, where it blocks on the sleep, it
+//! unwinds. Returning would claim that the time is over.
 
-use super::after;
+use super::{after, spare_clock};
 use crate::{
     io::driver::{Driver, DriverShut},
     time::timers::TimerKey,
@@ -19,7 +21,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
@@ -60,14 +62,57 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 /// It never is ready early. Dropping it cancels its timer. It can be polled again after it was ready, and
 /// [`reset`](Sleep::reset) to another time at any moment.
 ///
+/// In a task whose runtime was shut down it ends that task: see [`Runtime`](crate::Runtime).
+///
 /// # Panics
-/// Polling panics if no driver can be had: its runtime was shut down and there is no other, or the
-/// process is out of descriptors.
+/// Polling panics if its runtime was shut down and the calling code is no task of it; and if the process has neither
+/// descriptors nor a thread left to wait with.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Sleep {
     deadline: Instant,
-    timer: Option<(Arc<Driver>, TimerKey)>,
+    timer: Option<Timer>,
     is_over: bool,
+}
+
+/// Where the waker is.
+enum Timer {
+    Driver(Arc<Driver>, TimerKey),
+    Spare(TimerKey),
+}
+
+impl Timer {
+    fn add(deadline: Instant, waker: &Waker) -> Result<Timer, DriverShut> {
+        match crate::runtime::driver() {
+            Ok(driver) => {
+                let key = driver.add_timer(deadline, waker)?;
+                Ok(Timer::Driver(driver, key))
+            }
+            Err(no_driver) => match spare_clock::add(deadline, waker) {
+                Ok(key) => Ok(Timer::Spare(key)),
+                Err(no_thread) => cannot_wait(format_args!("{no_driver}; {no_thread}")),
+            },
+        }
+    }
+
+    /// `false`: it fired already.
+    fn rewake(&self, waker: &Waker) -> bool {
+        match self {
+            Timer::Driver(driver, key) => driver.rewake_timer(*key, waker),
+            Timer::Spare(key) => spare_clock::rewake(*key, waker),
+        }
+    }
+
+    fn cancel(self) {
+        match self {
+            Timer::Driver(driver, key) => driver.cancel_timer(key),
+            Timer::Spare(key) => spare_clock::cancel(key),
+        }
+    }
+}
+
+#[cold]
+fn cannot_wait(why: impl fmt::Display) -> ! {
+    panic!("a timer cannot be waited for: {why}")
 }
 
 impl Sleep {
@@ -98,15 +143,13 @@ impl Sleep {
     }
 
     fn cancel(&mut self) {
-        if let Some((driver, key)) = self.timer.take() {
-            driver.cancel_timer(key);
-        }
+        self.timer.take().into_iter().for_each(Timer::cancel);
     }
 
     /// As a poll; but if the runtime of the calling code was shut down, that is an error and no panic.
     ///
     /// # Panics
-    /// If there is no driver, because the process is out of descriptors.
+    /// If the process has neither descriptors nor a thread left to wait with.
     pub(crate) fn poll_unless_shut(
         &mut self,
         cx: &mut Context<'_>,
@@ -114,8 +157,8 @@ impl Sleep {
         if self.is_over {
             return Poll::Ready(Ok(()));
         }
-        if let Some((driver, key)) = &self.timer {
-            if driver.rewake_timer(*key, cx.waker()) {
+        if let Some(timer) = &self.timer {
+            if timer.rewake(cx.waker()) {
                 return Poll::Pending;
             }
             self.timer = None;
@@ -124,18 +167,8 @@ impl Sleep {
             self.is_over = true;
             return Poll::Ready(Ok(()));
         }
-        let driver = match crate::runtime::driver() {
-            Ok(driver) => driver,
-            Err(error) => Self::no_driver(error),
-        };
-        let key = driver.add_timer(self.deadline, cx.waker())?;
-        self.timer = Some((driver, key));
+        self.timer = Some(Timer::add(self.deadline, cx.waker())?);
         Poll::Pending
-    }
-
-    #[cold]
-    fn no_driver(error: impl fmt::Display) -> ! {
-        panic!("a timer cannot be waited for: {error}")
     }
 }
 
@@ -143,8 +176,15 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let polled = self.poll_unless_shut(cx);
-        polled.map(|over| over.unwrap_or_else(|error| Self::no_driver(error)))
+        match self.poll_unless_shut(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(())) => Poll::Ready(()),
+            Poll::Ready(Err(_)) if crate::runtime::ends_with_runtime() => Poll::Pending,
+            Poll::Ready(Err(error)) => {
+                crate::runtime::unwind_with_runtime();
+                cannot_wait(error)
+            }
+        }
     }
 }
 

@@ -1,0 +1,107 @@
+//! A clock for timers of runtimes that have no driver, because the process had no descriptors left.
+//!
+//! One thread of the process waits for the earliest timer, and ends when there is none. It is all that a program in
+//! such a state needs: timers fire in order and never early, as those of a driver do. There are two differences. A
+//! runtime that ends does not find its timers here: a future that is dropped cancels its own, and a stack that
+//! blocks on one goes on when its time has come. And the thread wakes by itself where a driver wakes a worker.
+//!
+//! Rejected: the wait of an idle worker with a limit (a spare thread would have to wait for the time and for a
+//! delivery at once, in the mailbox of every runtime, for a state that hardly any program is ever in).
+
+use super::timers::{TimerKey, Timers};
+use std::{
+    io, mem,
+    sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
+    task::Waker,
+    thread,
+    time::{Duration, Instant},
+};
+
+struct State {
+    timers: Timers,
+    /// Whether the thread looks at `timers` before it ends.
+    is_served: bool,
+}
+
+static STATE: Mutex<State> = Mutex::new(State {
+    timers: Timers::new(),
+    is_served: false,
+});
+
+/// The earliest time has changed.
+static EARLIER: Condvar = Condvar::new();
+
+/// The zero of the timers.
+static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+fn lock() -> MutexGuard<'static, State> {
+    // As in the driver: whole between any two statements.
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn nanoseconds(at: Instant) -> u64 {
+    let since = at.saturating_duration_since(*BEGIN).as_nanos();
+    u64::try_from(since).unwrap_or(u64::MAX)
+}
+
+/// Adds a timer that wakes `waker` at `deadline`.
+///
+/// # Errors
+///
+/// If the system refuses the thread.
+pub(super) fn add(deadline: Instant, waker: &Waker) -> io::Result<TimerKey> {
+    let waker = waker.clone();
+    // Rounded up, so that no timer is early.
+    let at = nanoseconds(deadline).saturating_add(1);
+    let mut state = lock();
+    if !state.is_served {
+        thread::Builder::new()
+            .name("urgency-clock".into())
+            .spawn(serve)?;
+        state.is_served = true;
+    }
+    let key = state.timers.insert(at, waker);
+    drop(state);
+    EARLIER.notify_one();
+    Ok(key)
+}
+
+/// Replaces the waker of a timer. `false`: it fired already.
+pub(super) fn rewake(key: TimerKey, waker: &Waker) -> bool {
+    // Dropped without the lock, whichever it is.
+    let mut waker = waker.clone();
+    let mut state = lock();
+    let pending = state.timers.waker_mut(key);
+    let is_pending = pending.map(|old| mem::swap(old, &mut waker)).is_some();
+    drop(state);
+    is_pending
+}
+
+/// Cancels a timer. One that fired already is gone anyway.
+pub(super) fn cancel(key: TimerKey) {
+    let removed = lock().timers.remove(key);
+    drop(removed);
+}
+
+/// The thread.
+fn serve() {
+    let mut ready = Vec::new();
+    let mut state = lock();
+    loop {
+        let now = nanoseconds(Instant::now());
+        state.timers.expire(now, &mut ready);
+        if !ready.is_empty() {
+            drop(state);
+            crate::io::driver::wake_all(&mut ready);
+            state = lock();
+            continue;
+        }
+        let Some(earliest) = state.timers.earliest() else {
+            state.is_served = false;
+            return;
+        };
+        let left = Duration::from_nanos(earliest - now);
+        let waited = EARLIER.wait_timeout(state, left);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+}

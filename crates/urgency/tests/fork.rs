@@ -1,0 +1,82 @@
+//! The child of a `fork` has none of the runtime's threads: it is told so, and does not hang.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{ends, fib, in_child, is_child, runtime};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
+use urgency::{Runtime, Shutdown, block_on, join, scope, spawn, spawn_fn, time};
+
+/// Runs `f` in a forked process. `true`: it returns `true` there, in good time.
+fn forked(f: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child runs `f` and ends without a destructor. It allocates, which glibc permits after `fork`, and
+    // takes no other lock that a thread of the parent may hold.
+    unsafe {
+        match libc::fork() {
+            0 => {
+                libc::alarm(20);
+                let held = catch_unwind(AssertUnwindSafe(f)).unwrap_or(false);
+                libc::_exit(i32::from(!held));
+            }
+            child => {
+                let mut status = 0;
+                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+                libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+            }
+        }
+    }
+}
+
+/// Whether `f` panics because of the fork.
+fn is_refused<R>(f: impl FnOnce() -> R) -> bool {
+    let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(f()))) else {
+        return false;
+    };
+    let text = panic.downcast_ref::<&str>().copied().unwrap_or_default();
+    text.contains("made by `fork`")
+}
+
+#[test]
+fn the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own() {
+    let me = "the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own";
+    if !is_child() {
+        return in_child(me);
+    }
+    ends(|| {
+        // Nothing is printed in the child, whose locks may be taken for good.
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| ()));
+        let runtime = runtime(2);
+        assert_eq!((fib(10), runtime.run(|| fib(10))), (55, 55));
+        assert!(forked(|| is_refused(|| join(|| 1, || 2))));
+        assert!(forked(|| is_refused(|| scope(|s| s.spawn(|| 1)))));
+        assert!(forked(|| is_refused(|| spawn(async { 1 }))));
+        assert!(forked(|| is_refused(|| spawn_fn(|| 1))));
+        assert!(forked(|| is_refused(|| runtime.run(|| fib(10)))));
+        assert!(forked(|| is_refused(|| runtime.spawn(async { 1 }))));
+        assert!(forked(|| {
+            is_refused(|| block_on(time::sleep(Duration::from_millis(1))))
+        }));
+        let last = Runtime::builder().workers(1).build().unwrap();
+        let mut last = Some(last);
+        assert!(forked(|| {
+            let last = last.take().unwrap();
+            is_refused(|| last.shutdown(Shutdown::Drain))
+        }));
+        assert!(forked(|| {
+            let own = common::runtime(2);
+            own.run(|| fib(15)) == 610 && own.spawn(async { 7 }).get().unwrap() == 7
+        }));
+        // On a stack of the runtime: a fork needs nobody, a wait for others is refused.
+        runtime.run(|| {
+            assert!(forked(|| {
+                fib(10) == 55 && is_refused(|| block_on(std::future::pending::<()>()))
+            }));
+        });
+        assert_eq!((fib(10), runtime.run(|| fib(10))), (55, 55));
+        std::panic::set_hook(usual);
+    });
+}
