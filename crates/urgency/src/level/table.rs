@@ -10,6 +10,7 @@
 //! whatever level has the same rank.
 
 use super::{LevelId, Levels, NamedLevel};
+use crate::Runtime;
 use std::{any::TypeId, fmt};
 use urgency_policy::order;
 
@@ -91,6 +92,15 @@ impl LevelTable {
 #[track_caller]
 pub(super) fn require<O: Levels>() {
     if let Err(error) = crate::runtime::check_order(TypeId::of::<O>(), O::NAME) {
+        panic!("{error}");
+    }
+}
+
+/// Panics if `runtime` was not built with the order `O`.
+#[track_caller]
+pub(super) fn require_of<O: Levels>(runtime: &Runtime) {
+    let levels = &runtime.shared().levels;
+    if let Err(error) = levels.check(TypeId::of::<O>(), O::NAME) {
         panic!("{error}");
     }
 }

@@ -110,6 +110,51 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
         TypedHandle::new(crate::spawn_fn_at(self, move || body(Cx::new())))
     }
 
+    /// As [`spawn`](Self::spawn), in `runtime`. The caller needs no worker: this is how a plain thread makes typed
+    /// work, also while all workers are busy.
+    ///
+    /// ```
+    /// # use urgency::{Runtime, levels};
+    /// # levels! { App: Interactive > Batch }
+    /// let rt = Runtime::builder().levels::<App>().build()?;
+    /// let frame = Interactive.spawn_on(&rt, async |cx| {
+    ///     Interactive.spawn_fn(|_| 6 * 7).wait(cx).await
+    /// });
+    /// assert_eq!(frame.erase().get()??, 42); // a plain thread may wait for anything
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `runtime` was not built with the levels of this order.
+    #[track_caller]
+    fn spawn_on<F, T>(self, runtime: &Runtime, body: F) -> TypedHandle<T, Self>
+    where
+        F: for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
+            + for<'cx> SendBody<'cx, Self, Result = T>
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        super::table::require_of::<Self::Order>(runtime);
+        TypedHandle::new(runtime.spawn_at(self, body(Cx::new())))
+    }
+
+    /// As [`spawn_fn`](Self::spawn_fn), in `runtime`. The caller needs no worker.
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn_on`](Self::spawn_on).
+    #[track_caller]
+    fn spawn_fn_on<F, T>(self, runtime: &Runtime, body: F) -> TypedHandle<T, Self>
+    where
+        F: for<'cx> FnOnce(Cx<'cx, Self>) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        super::table::require_of::<Self::Order>(runtime);
+        TypedHandle::new(runtime.spawn_fn_at(self, move || body(Cx::new())))
+    }
+
     /// Runs a closure at this level on the calling thread, as a stack of `runtime`: the way from `main`
     /// or a test into typed code. See [`Runtime::run_at`].
     ///

@@ -167,6 +167,15 @@ pub(super) fn as_guest_of<R>(
         return crate::blocking(|| as_guest_of(shared, level, f));
     }
     here::may_wait();
+    // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
+    let is_own = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, &**shared));
+    let _visit = (!is_own).then(|| match shared.visit() {
+        Some(visit) => visit,
+        None => panic!(
+            "a plain thread called `run`, `join` or `scope` in a runtime that was shut down; let the thread end first, \
+             or build another runtime"
+        ),
+    });
     let result = here::outside_poll(|| {
         let me = shared.enter_guest(level);
         let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
