@@ -66,6 +66,7 @@
 //! - In closures: [`Handle::get`], or [`block_on`] with any future, or the `blocking()` view of a socket,
 //!   which is a [`std::io::Read`] and [`std::io::Write`].
 //! - On a plain thread the same calls park the thread.
+//! - For a signal of the system (ctrl-c, SIGTERM): [`signal`].
 //! - Many waiters: [`Handle::share`]. A look without waiting: [`Handle::try_get`]. A limit:
 //!   [`time::timeout`].
 //!
@@ -77,7 +78,36 @@
 //! [`levels!`] declares them as types, and [`mod@level`] explains them. A wait for less urgent work does not
 //! compile. Where levels are only known at run time, [`spawn_at`] takes a [`LevelId`], and such a wait is
 //! an error that names both levels. [`Handle::boost`] raises the awaited work instead. New work has the level
-//! of the code that spawns it; on a plain thread it has the least urgent one.
+//! of the code that spawns it; on a plain thread it has the least urgent one. A plain thread that enters by
+//! [`Runtime::run`], [`join()`] or [`scope()`] and names no level works at the most urgent one.
+//!
+//! # How to spawn
+//!
+//! Each way answers four questions, and none twice.
+//!
+//! | question | answers |
+//! | --- | --- |
+//! | what | a future: `spawn`; a closure with a stack: `spawn_fn`; a closure on this thread, now: `run` |
+//! | at which level | the caller's: the plain names; one that types know: `Level.spawn`; one known at run time: `spawn_at` |
+//! | where | the runtime of the calling code; another one: `runtime.spawn`, `Level.spawn_on(&runtime, ..)` |
+//! | owned by whom | whoever holds the handle; a scope that ends them: [`life::task_scope`] |
+//!
+//! None of the `spawn` forms needs a worker, so a plain thread never waits in one. `run` does.
+//!
+//! # How long a leaf may be
+//!
+//! A *leaf* is what runs between two scheduling points: the bottom of a divide and conquer, the body of a loop. More
+//! urgent work waits at most for one leaf on each worker, and then for nothing.
+//!
+//! | leaf | what it costs |
+//! | --- | --- |
+//! | below 1 µs | the fork (some 3 ns) begins to show |
+//! | 10 to 500 µs | nothing: forks are under 0.1 %, urgent work waits no longer than the leaf |
+//! | 1 ms and more | *relief* steps in: the worker is taken away, and the kernel shares the processor between two threads |
+//! | tens of ms | as well, and more threads exist, each with a stack; [`Stats::overruns`] names the code |
+//!
+//! So split until a leaf takes some 100 µs. [`par`] does so by itself. Where a long loop cannot be split, call
+//! [`scheduling_point`] in it every 100 µs or so: a load and a branch.
 //!
 //! # Features
 //!
@@ -162,7 +192,7 @@
 //!   has three descriptors.
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
 //!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
-//! - It logs nothing, and has no signals and no child processes.
+//! - It logs nothing, and has no child processes.
 //!
 //! # What costs what
 //!
@@ -225,6 +255,8 @@ mod record;
 #[cfg(not(urgency_loom))]
 mod runtime;
 mod sched;
+#[cfg(not(urgency_loom))]
+pub mod signal;
 #[cfg(not(urgency_loom))]
 mod spawn;
 pub mod sync;
