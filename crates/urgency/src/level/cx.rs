@@ -79,6 +79,11 @@ impl<L: Level> fmt::Debug for Cx<'_, L> {
 /// Every async closure that takes a [`Cx`] and holds nothing across an `.await` that is tied to a
 /// thread implements it; nobody has to. It stands beside `AsyncFnOnce` in the bounds of
 /// [`Level::spawn`] because that trait cannot say yet that its future is `Send`.
+#[diagnostic::on_unimplemented(
+    message = "typed async work is an async closure, `async move |cx| {{ .. }}`, and this is `{Self}`",
+    label = "write `async move |_| {{ .. }}`: the parameter is the proof of the level",
+    note = "for a future without a typed level: `urgency::spawn_at(level, future)`"
+)]
 pub trait SendBody<'cx, L>: FnOnce(Cx<'cx, L>) -> Self::Future {
     /// The future of the body.
     type Future: Future<Output = Self::Result> + Send + 'cx;

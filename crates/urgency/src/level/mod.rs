@@ -66,7 +66,7 @@ mod traits;
 
 pub use cx::{Cx, SendBody};
 pub use default::{Normal, OneLevel};
-pub use handle::{TypedHandle, Wait};
+pub use handle::{AwaitedWithoutCx, TypedHandle, Wait};
 pub use id::{LevelId, NamedLevel};
 pub use shared::TypedShared;
 pub use table::WrongOrder;

@@ -84,8 +84,8 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
     #[track_caller]
     fn spawn<F, T>(self, body: F) -> TypedHandle<T, Self>
     where
-        F: for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
-            + for<'cx> SendBody<'cx, Self, Result = T>
+        F: for<'cx> SendBody<'cx, Self, Result = T>
+            + for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
             + Send
             + 'static,
         T: Send + 'static,
@@ -130,8 +130,8 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
     #[track_caller]
     fn spawn_on<F, T>(self, runtime: &Runtime, body: F) -> TypedHandle<T, Self>
     where
-        F: for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
-            + for<'cx> SendBody<'cx, Self, Result = T>
+        F: for<'cx> SendBody<'cx, Self, Result = T>
+            + for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
             + Send
             + 'static,
         T: Send + 'static,
