@@ -67,7 +67,7 @@ mod traits;
 pub use cx::{Cx, SendBody};
 pub use default::{Normal, OneLevel};
 pub use handle::{AwaitedWithoutCx, TypedHandle, Wait};
-pub use id::{LevelId, NamedLevel};
+pub use id::LevelId;
 pub use shared::TypedShared;
 pub use table::WrongOrder;
 pub use traits::{AtLeast, Level, Levels, MayWaitFor};

@@ -191,9 +191,9 @@ pub(super) fn as_guest_of<R>(
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// The level of the calling code as a number, for the handles.
-pub(crate) fn current_level() -> u8 {
-    with_current(level_on)
+/// The level of the calling code.
+pub(crate) fn current_level() -> LevelId {
+    with_current(|shared| shared.levels.named(level_on(shared)))
 }
 
 /// The level by which the calling code queues where it waits for something that is not a task. A plain thread has none:

@@ -277,6 +277,10 @@ impl Schedule for Shared {
         self.on_panic.panicked(task);
     }
 
+    fn name_of(&self, level: u8) -> &'static str {
+        self.levels.names()[usize::from(level)]
+    }
+
     fn is_kept_alive_here(&self) -> bool {
         Stack::with_own(|me| me.is_some_and(|me| ptr::eq(me.runtime(), self)))
     }

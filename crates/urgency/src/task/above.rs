@@ -1,6 +1,6 @@
 //! What the handles need of the floors above, in one place.
 //!
-//! - `LevelId`, `NamedLevel`: a level as users see it.
+//! - `LevelId`: a level as users see it.
 //! - `boost(task)`: raises that task to the level of the calling code.
 //! - `may_wait(task)`: may the calling code wait for that task? Asked before each wait by a new waiter.
 //! - `waiting_for(task, ticket)`, `waited_for(task, ticket)`: the calling code has begun, or ended, such a wait.
@@ -14,7 +14,6 @@
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     LevelId,
-    level::NamedLevel,
     runtime::{boost, may_wait, took, waited_for, waiting_for},
 };
 
@@ -25,11 +24,9 @@ mod stand_in {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct LevelId(u8);
 
-    pub type NamedLevel = LevelId;
-
     impl LevelId {
-        pub(crate) fn from_index(index: u8) -> Self {
-            LevelId(index)
+        pub(crate) fn named(rank: u8, _name: &'static str) -> Self {
+            LevelId(rank)
         }
     }
 
@@ -54,4 +51,4 @@ mod stand_in {
     pub(crate) fn took(_awaited: &TaskRef) {}
 }
 #[cfg(urgency_loom)]
-pub(super) use stand_in::{LevelId, NamedLevel, boost, may_wait, took, waited_for, waiting_for};
+pub(super) use stand_in::{LevelId, boost, may_wait, took, waited_for, waiting_for};
