@@ -11,7 +11,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let runtime = Runtime::builder().levels::<App>().build()?;
-//! let batch = runtime.run(|| Batch.spawn_fn(|_| (0..1_000_000u64).sum::<u64>()));
+//! let batch = Batch.spawn_fn_on(&runtime, |_| (0..1_000_000u64).sum::<u64>());
 //! let answer = Interactive.run_on(&runtime, |cx| {
 //!     let request = Interactive.spawn(async |_| {
 //!         let (a, b) = join(|| 6, || 7); // async code forks directly
@@ -153,7 +153,9 @@
 //! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
-//!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`.
+//!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`. A shutdown by one handle leaves no
+//!     waiter of another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
+//!     `a_plain_thread_inside_is_not_left_behind_by_a_shutdown`.
 //!
 //! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it
 //!     runs at that level: `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
@@ -169,6 +171,16 @@
 //!     `under_every_schedule_random_programs_give_their_serial_results`. Guarantee 2 holds for all other
 //!     schedules.
 //!
+//! 15. *Plain threads get in.* A plain thread that enters at some level waits for no equal and nothing less urgent that goes
+//!     from one scheduling point to the next without an end:
+//!     `a_plain_thread_enters_beside_closures_that_check_in_and_never_end`,
+//!     `a_plain_thread_enters_a_level_beside_equals_that_never_end`. To spawn it needs no worker at all:
+//!     `a_plain_thread_spawns_typed_work_without_a_worker`.
+//!
+//! 16. *No signal is lost* between two waits for it:
+//!     `a_signal_between_two_waits_is_not_lost_and_several_are_one`,
+//!     `ctrl_c_in_a_loop_loses_none_that_comes_while_nobody_waits`.
+//!
 //! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock)
 //! is not checked for inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an
 //! urgent waiter wait for it.
@@ -180,6 +192,8 @@
 //!   task that waits for itself. The panic of a task is not an error; it is resumed.
 //! - I/O gives [`std::io::Error`].
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
+//! - A plain thread that calls [`Runtime::run`], [`join()`] or [`scope()`] in a runtime that was shut down: a panic that
+//!   says so. What it spawns there is a handle with an error.
 //! - If no more threads can be had, work goes on with those that there are: [`Stats::threads_refused`] counts it.
 //!
 //! # What it needs, and what its limits are

@@ -83,9 +83,9 @@ impl fmt::Display for Overrun {
     }
 }
 
-/// The path in a type's name that leads to the program's own code: the first that is of none of the crates through
-/// which code is spawned. A name without one is cut before its parameters. The end of a path says the most, so a
-/// long one loses its beginning.
+/// The path in a type's name that leads to the program's own code: that of the first closure or async block that is of
+/// none of the crates through which code is spawned, else the first other path that is of none. A name without one is
+/// cut before its parameters. The end of a path says the most, so a long one loses its beginning.
 fn label(what: &str) -> &str {
     const CARRIERS: [&str; 7] = [
         "urgency",
@@ -96,20 +96,16 @@ fn label(what: &str) -> &str {
         "axum",
         "hyper",
     ];
-    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    // `{{closure}}` is part of a path, and so is cut off at the first brace.
-    let paths = what.split(|c: char| !is_path(c) && c != '{' && c != '}');
-    let paths = paths.map(|path| path.split("::{").next().unwrap_or(path));
+    let is_path = |c: char| c.is_alphanumeric() || "_:{}".contains(c);
     let is_own = |path: &&str| {
         let root = path.split_once("::").map(|(root, _)| root);
-        root.is_some_and(|root| !CARRIERS.contains(&root))
+        root.is_some_and(|root| !root.is_empty() && !CARRIERS.contains(&root))
     };
-    let whole = what.split(['<', '{']).next().unwrap_or(what);
-    let path = paths
-        .clone()
-        .find(is_own)
-        .unwrap_or(whole)
-        .trim_end_matches(':');
+    let own = || what.split(|c| !is_path(c)).filter(is_own);
+    let of_closure = own().find(|path| path.contains("{{"));
+    let path = of_closure.or_else(|| own().next());
+    let path = path.unwrap_or_else(|| what.split('<').next().unwrap_or(what));
+    let path = path.split("::{{").next().unwrap_or(path);
     let mut begin = path.len().saturating_sub(LABEL);
     while !path.is_char_boundary(begin) {
         begin += 1;
@@ -186,7 +182,7 @@ mod tests {
         for (what, expected) in [
             ("app::index::reindex::{{closure}}", "app::index::reindex"),
             (
-                "urgency::level::traits::Level::spawn_fn_on<app::main::{{closure}}::{{closure}}, ()>::{{closure}}",
+                "<app::Batch as urgency::level::traits::Level>::spawn_fn_on<app::Rows, app::main::{{closure}}>::{{closure}}",
                 "app::main",
             ),
             (
