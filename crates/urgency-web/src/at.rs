@@ -1,8 +1,8 @@
 //! `At`: the proof of its level for a handler of axum.
 //!
 //! A router knows no levels: [`LevelLayer`](crate::level::LevelLayer) gives each request its level at run time, and a
-//! handler is an untyped async function. [`At`] is where the two meet. As an extractor it checks, at run time and before
-//! the handler runs, that the request has the level that the handler names; then [`At::run`] gives its body the
+//! handler is an untyped async function. [`At`] is where the two meet. As an extractor it checks, at run time and
+//! before the handler runs, that the request has the level that the handler names; then [`At::run`] gives its body the
 //! [`Cx`](urgency::level::Cx), and from there on a wait for less urgent work does not compile.
 //!
 //! | mistake | found |
@@ -87,8 +87,8 @@ impl<L: Level> fmt::Debug for At<L> {
     }
 }
 
-/// A request runs at another level than its handler names: the router's layer and the handler disagree. The client gets a
-/// 500 with the text of the [`WrongLevel`].
+/// A request runs at another level than its handler names: the router's layer and the handler disagree. The client gets
+/// a 500 with the text of the [`WrongLevel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAt(
     /// Which level was wanted and which one was found.

@@ -3,8 +3,8 @@
 //! **Every call into such a crate goes through the driver, not only the first.** A pooled client (`reqwest`, `sqlx`,
 //! `redis`) opens connections inside the driver. A later call *outside* of it works as long as it finds an open
 //! connection in the pool, and panics ("there is no reactor running") on the day when the pool is empty. No test of a
-//! warm pool finds that. So do not keep the client itself; let [`TokioDriver::keep`] keep it, and then there is no other
-//! way to call it:
+//! warm pool finds that. So do not keep the client itself; let [`TokioDriver::keep`] keep it, and then there is no
+//! other way to call it:
 //!
 //! ```
 //! use std::time::Duration;
@@ -153,8 +153,8 @@ impl TokioDriver {
         }
     }
 
-    /// Makes something in Tokio's context and keeps it there: each later use goes through [`Kept::call`], which is inside
-    /// the context as well. For clients with a pool of connections; see the [module's text](self).
+    /// Makes something in Tokio's context and keeps it there: each later use goes through [`Kept::call`], which is
+    /// inside the context as well. For clients with a pool of connections; see the [module's text](self).
     pub fn keep<T>(&self, make: impl FnOnce() -> T) -> Kept<T> {
         Kept {
             handle: self.handle.clone(),

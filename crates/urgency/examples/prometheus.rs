@@ -4,8 +4,8 @@
 //! cargo run --release -p urgency --example prometheus
 //! ```
 //!
-//! [`text`] is what a handler of `/metrics` returns: `text(&Runtime::current().stats())`, from anywhere in the program. The
-//! service in `urgency-web/examples/service` does so. Three alerts that are worth having:
+//! [`text`] is what a handler of `/metrics` returns: `text(&Runtime::current().stats())`, from anywhere in the program.
+//! The service in `urgency-web/examples/service` does so. Three alerts that are worth having:
 //!
 //! ```text
 //! # More than 1 % of what is interactive waited longer than 5 ms for a worker.

@@ -103,8 +103,8 @@
 //! | --- | --- |
 //! | below 1 µs | the fork (some 3 ns) begins to show |
 //! | 10 to 500 µs | nothing: forks are under 0.1 %, urgent work waits no longer than the leaf |
-//! | 1 ms and more | *relief* steps in: the worker is taken away, and the kernel shares the processor between two threads |
-//! | tens of ms | as well, and more threads exist, each with a stack; [`Stats::overruns`] names the code |
+//! | 1 ms and more | *relief* gives its worker to more urgent work that waits; the two threads share a processor |
+//! | tens of ms | as well, often; jobs that it forked before are late; [`Stats::overruns`] names the code |
 //!
 //! So split until a leaf takes some 100 µs. [`par`] does so by itself. Where a long loop cannot be split, call
 //! [`scheduling_point`] in it every 100 µs or so: a load and a branch.
@@ -171,8 +171,8 @@
 //!     `under_every_schedule_random_programs_give_their_serial_results`. Guarantee 2 holds for all other
 //!     schedules.
 //!
-//! 15. *Plain threads get in.* A plain thread that enters at some level waits for no equal and nothing less urgent that goes
-//!     from one scheduling point to the next without an end:
+//! 15. *Plain threads get in.* A plain thread that enters at some level waits for no equal and nothing less urgent that
+//!     goes from one scheduling point to the next without an end:
 //!     `a_plain_thread_enters_beside_closures_that_check_in_and_never_end`,
 //!     `a_plain_thread_enters_a_level_beside_equals_that_never_end`. To spawn it needs no worker at all:
 //!     `a_plain_thread_spawns_typed_work_without_a_worker`.
@@ -192,8 +192,8 @@
 //!   task that waits for itself. The panic of a task is not an error; it is resumed.
 //! - I/O gives [`std::io::Error`].
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
-//! - A plain thread that calls [`Runtime::run`], [`join()`] or [`scope()`] in a runtime that was shut down: a panic that
-//!   says so. What it spawns there is a handle with an error.
+//! - A plain thread that calls [`Runtime::run`], [`join()`] or [`scope()`] in a runtime that was shut down: a panic
+//!   that says so. What it spawns there is a handle with an error.
 //! - If no more threads can be had, work goes on with those that there are: [`Stats::threads_refused`] counts it.
 //!
 //! # What it needs, and what its limits are

@@ -1,8 +1,8 @@
 //! What the service searches: documents in SQLite, and a copy in memory that is made anew by each reindex.
 //!
-//! SQLite blocks its thread, on the disk and on its own locks. So each call is declared by [`blocking`]: its worker does
-//! something else meanwhile. The connection is behind the runtime's mutex and not the standard library's: while a search
-//! waits for it, a reindex that holds it runs at the search's level.
+//! SQLite blocks its thread, on the disk and on its own locks. So each call is declared by [`blocking`]: its worker
+//! does something else meanwhile. The connection is behind the runtime's mutex and not the standard library's: while a
+//! search waits for it, a reindex that holds it runs at the search's level.
 
 use rusqlite::{Connection, params};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,8 +1,8 @@
 //! A histogram of times, as programs see it: quantiles for people, buckets and sums for alerts.
 //!
-//! The buckets are those of `counters`, eight for each power of two. A program that exports them chooses its own, coarser
-//! bounds: [`LatencyHistogram::at_most`] counts below any of them. Histograms of one runtime can be added up (over levels)
-//! and subtracted (a snapshot from a later one).
+//! The buckets are those of `counters`, eight for each power of two. A program that exports them chooses its own,
+//! coarser bounds: [`LatencyHistogram::at_most`] counts below any of them. Histograms of one runtime can be added up
+//! (over levels) and subtracted (a snapshot from a later one).
 
 use super::counters::Histogram;
 use crate::os::clock;
@@ -86,8 +86,8 @@ impl LatencyHistogram {
             .map(|(index, count)| (clock::to_duration(Histogram::upper(index)), count))
     }
 
-    /// How many times were at most `bound`, to about 12 % of it: what an alert and Prometheus' cumulative buckets ask for.
-    /// Never fewer for a longer bound, and all for [`Duration::MAX`].
+    /// How many times were at most `bound`, to about 12 % of it: what an alert and Prometheus' cumulative buckets ask
+    /// for. Never fewer for a longer bound, and all for [`Duration::MAX`].
     pub fn at_most(&self, bound: Duration) -> u64 {
         let below = self.buckets().take_while(|&(upper, _)| upper <= bound);
         below.map(|(_, count)| count).sum()

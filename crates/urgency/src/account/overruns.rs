@@ -23,28 +23,6 @@ const OTHERS: &str = "others";
 /// [`Stats::overruns`](crate::Stats::overruns). Its thread may be in the kernel's idle class until it does,
 /// and a thread or process that it makes meanwhile stays there: see
 /// [`Builder::demote_preempted`](crate::Builder::demote_preempted).
-///
-/// As a text it is the path of the function that wrote the code, without types and closures around it, at most 80
-/// characters: short enough for a label of a metric. Closures of one function have the same text, so add up what has
-/// the same label.
-///
-/// ```
-/// use urgency::Runtime;
-///
-/// fn reindex() {
-///     let end = std::time::Instant::now() + std::time::Duration::from_millis(50);
-///     while std::time::Instant::now() < end {} // no scheduling point
-/// }
-///
-/// let runtime = Runtime::builder().workers(1).build()?;
-/// let late = runtime.spawn_fn(|| reindex());
-/// runtime.spawn(async {}).get().unwrap(); // waits, so relief takes the worker
-/// late.get().unwrap();
-/// for overrun in runtime.stats().overruns {
-///     println!("{overrun}, level {}: {} times", overrun.level, overrun.times);
-/// }
-/// # Ok::<(), urgency::BuildError>(())
-/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Overrun {
@@ -77,6 +55,27 @@ impl Overrun {
 /// The most characters of a label.
 const LABEL: usize = 80;
 
+/// The path of the function that wrote the code, without types and closures around it, at most 80
+/// characters: short enough for a label of a metric. Closures of one function have the same text, so add up what has
+/// the same label.
+///
+/// ```
+/// use urgency::Runtime;
+///
+/// fn reindex() {
+///     let end = std::time::Instant::now() + std::time::Duration::from_millis(50);
+///     while std::time::Instant::now() < end {} // no scheduling point
+/// }
+///
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// let late = runtime.spawn_fn(|| reindex());
+/// runtime.spawn(async {}).get().unwrap(); // waits, so relief takes the worker
+/// late.get().unwrap();
+/// for overrun in runtime.stats().overruns {
+///     println!("{overrun}, level {}: {} times", overrun.level, overrun.times);
+/// }
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
 impl fmt::Display for Overrun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(label(self.what))

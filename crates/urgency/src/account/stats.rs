@@ -6,8 +6,8 @@ use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
 
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
 ///
-/// Counters only grow; the difference of two snapshots, [`Stats::since`], is what happened between them. A snapshot is taken
-/// while the workers run, so values that belong together may be a moment apart. A span of time counts when it
+/// Counters only grow; the difference of two snapshots, [`Stats::since`], is what happened between them. A snapshot is
+/// taken while the workers run, so values that belong together may be a moment apart. A span of time counts when it
 /// ends: what a stack runs now is added at its next scheduling point.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

@@ -6,8 +6,9 @@
 //! [`Cx`] of whoever waits; see [`AtLeast`](super::AtLeast).
 //!
 //! A typed handle is not awaited by itself: `handle.await` has no place for `cx`, so the level of the
-//! waiter would be unknown. It implements `Future` under a bound that never holds, for the sake of the message. [`TypedHandle::wait`] makes the future, and that has the lifetime of `cx`,
-//! so it cannot be carried to code of another level either.
+//! waiter would be unknown. It implements `Future` under a bound that never holds, for the sake of the message.
+//! [`TypedHandle::wait`] makes the future, and that has the lifetime of `cx`, so it cannot be carried to code of
+//! another level either.
 
 use super::{Cx, Level, MayWaitFor, TypedShared};
 use crate::{Handle, WaitError};
@@ -200,8 +201,8 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
 )]
 pub trait AwaitedWithoutCx {}
 
-/// Never there: `handle.await` does not compile, and the message of [`AwaitedWithoutCx`] says what to write. The bound is
-/// on another type than the handle, because the compiler would otherwise report the future and not the bound.
+/// Never there: `handle.await` does not compile, and the message of [`AwaitedWithoutCx`] says what to write. The bound
+/// is on another type than the handle, because the compiler would otherwise report the future and not the bound.
 impl<T: 'static, L: Level> Future for TypedHandle<T, L>
 where
     Cx<'static, L>: AwaitedWithoutCx,

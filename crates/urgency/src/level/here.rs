@@ -1,8 +1,8 @@
 //! From untyped code into typed code of the level at which it runs anyway.
 //!
 //! A handler of a web server, a callback of another crate: the caller runs at some level, and no type says which. The
-//! check at run time is the bridge; behind it the types take over again. A body that gets its [`Cx`](super::Cx) in this way is part of
-//! the task that asked, so it runs at that task's level for its whole life (rule 3 of `cx.rs`).
+//! check at run time is the bridge; behind it the types take over again. A body that gets its [`Cx`](super::Cx) in this
+//! way is part of the task that asked, so it runs at that task's level for its whole life (rule 3 of `cx.rs`).
 
 use super::{Level, LevelId, Levels};
 use crate::sched::stack::{FOR_ANYTHING, Stack};

@@ -20,8 +20,8 @@
 //!   would in truth be only as urgent as what it waits for. To wait all the same, raise the awaited
 //!   work: [`boost_get`](TypedHandle::boost_get) and [`boosted`](TypedHandle::boosted).
 //! - From a plain thread, `Batch.spawn_on(&runtime, async |cx| ..)` creates work, and `Batch.run_on(&runtime, |cx| ..)`
-//!   runs a closure on that thread. From untyped async code, a handler for instance, `Batch.here(async |cx| ..)` goes on
-//!   in typed code if the task is of that level, and is an error otherwise.
+//!   runs a closure on that thread. From untyped async code, a handler for instance, `Batch.here(async |cx| ..)` goes
+//!   on in typed code if the task is of that level, and is an error otherwise.
 //! - Level-polymorphic code takes the proof as a parameter: `fn parse<L: Level>(cx: Cx<L>, ..)`.
 //!
 //! # How far the guarantee goes

@@ -155,8 +155,8 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
         TypedHandle::new(runtime.spawn_fn_at(self, move || body(Cx::new())))
     }
 
-    /// Goes on in typed code, in the calling task, which must be of this level: the way from untyped async code (a handler
-    /// of a web server, a callback) to a `cx`. Nothing is spawned.
+    /// Goes on in typed code, in the calling task, which must be of this level: the way from untyped async code (a
+    /// handler of a web server, a callback) to a `cx`. Nothing is spawned.
     ///
     /// ```
     /// # use urgency::{Runtime, levels, spawn_at};

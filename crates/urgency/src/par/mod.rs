@@ -19,8 +19,8 @@
 //! without free workers nothing is forked, and with them as often as they ask. (Lazy binary splitting, after Tzannes,
 //! Caragea, Barua and Vishkin, with the thief's request instead of a look at the deque.)
 //!
-//! A single item is never split. More urgent work waits for the end of the item that runs: one of a millisecond or more
-//! costs its worker ([the crate's text](crate#how-long-a-leaf-may-be) says what). Let such an item call
+//! A single item is never split. More urgent work waits for the end of the item that runs, or takes its worker after a
+//! millisecond: see [what that costs](crate#how-long-a-leaf-may-be). Let a long item call
 //! [`scheduling_point`](crate::scheduling_point) every 100 µs or so, or fork itself.
 //!
 //! # Panics

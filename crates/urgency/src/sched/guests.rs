@@ -17,8 +17,8 @@
 //!
 //! # The end of the runtime
 //!
-//! A shutdown *refuses* guests from then on ([`Guests::refuse`]), and those that are inside leave in their own time. They
-//! may wait there for workers that stacks without scheduling points hold, so relief and the driver must go on: the
+//! A shutdown *refuses* guests from then on ([`Guests::refuse`]), and those that are inside leave in their own time.
+//! They may wait there for workers that stacks without scheduling points hold, so relief and the driver must go on: the
 //! last guest that leaves closes the runtime instead of the shutdown.
 //!
 //! - The shutdown writes `refuses`, then reads `inside`. A guest writes `inside`, then reads `refuses`. Both are
