@@ -3,7 +3,7 @@
 //! A router knows no levels: [`LevelLayer`](crate::level::LevelLayer) gives each request its level at run time, and a
 //! handler is an untyped async function. [`At`] is where the two meet. As an extractor it checks, at run time and
 //! before the handler runs, that the request has the level that the handler names; then [`At::run`] gives its body the
-//! [`Cx`](urgency::level::Cx), and from there on a wait for less urgent work does not compile.
+//! [`Cx`], and from there on a wait for less urgent work does not compile.
 //!
 //! | mistake | found |
 //! | --- | --- |

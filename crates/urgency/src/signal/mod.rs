@@ -1,6 +1,6 @@
 //! Signals of the system as futures: ctrl-c, SIGTERM and the rest.
 //!
-//! The names are Tokio's: [`ctrl_c`], and [`unix::signal`] with [`SignalKind`](unix::SignalKind).
+//! The names are Tokio's: [`ctrl_c`], and [`unix::signal`] with [`unix::SignalKind`].
 //!
 //! ```no_run
 //! use std::time::Duration;
