@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 cargo clippy --locked -p urgency-web --all-features --all-targets -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --locked -p urgency-web --all-features --no-deps
 timeout 300 cargo test --locked -p urgency-web --all-features
+timeout 300 cargo run --locked -q -p urgency-web --features axum,client --example service
 command -v redis-server >/dev/null || apt-get install -y --no-install-recommends redis-server
 command -v nats-server >/dev/null || apt-get install -y --no-install-recommends nats-server
 timeout 300 cargo test --locked --manifest-path ci/tokio-crates/Cargo.toml --target-dir target/tokio-crates

@@ -8,44 +8,29 @@
 //! Without an argument it takes a free port, asks itself once, and then asks itself to end.
 
 use axum::{Router, routing::get};
-use signal_hook::{
-    consts::{SIGINT, SIGTERM},
-    low_level::{pipe, raise},
-};
+use rustix::process::{Signal, getpid, kill_process};
 use std::{
     error::Error,
-    future::Future,
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
-    os::unix::net::UnixStream as StdUnixStream,
     time::Duration,
 };
 use urgency::{
     Runtime, Shutdown,
-    net::{TcpListener, UnixStream},
+    future::race,
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
 };
 use urgency_web::serve;
-
-/// Ready when the first ctrl-c or SIGTERM has come. The signal's handler writes a byte into a socket, which
-/// is as much as a handler may do, and the future reads it.
-fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let (arrived, arrives) = StdUnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM] {
-        pipe::register(signal, arrives.try_clone()?)?;
-    }
-    let arrived = UnixStream::try_from(arrived)?;
-    Ok(async move {
-        // An error would mean that no signal can come any more: then it is better to end, too.
-        let _ = arrived.read(&mut [0]).await;
-    })
-}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let port = std::env::args()
         .nth(1)
         .map(|port| port.parse::<u16>())
         .transpose()?;
-    let stop = asked_to_end()?;
+    // From here on neither ends the process by itself.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     let runtime = Runtime::builder().build()?;
     let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0)))?;
     let address = listener.local_addr()?;
@@ -54,13 +39,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     if port.is_none() {
         std::thread::spawn(move || {
             let asked = ask(address);
-            raise(SIGTERM)?;
+            kill_process(getpid(), Signal::TERM)?;
             asked
         });
     }
 
     let server = serve(listener, router)
-        .until(stop)
+        .until(async move {
+            race(interrupt.recv(), terminate.recv()).await;
+        })
         .drain(Duration::from_secs(5));
     let served = runtime.block_on(async { server.await })?;
     println!("{served:?}");

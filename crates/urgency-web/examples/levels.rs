@@ -104,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let json = answer.rsplit("\r\n\r\n").next().unwrap_or_default();
     println!("the batch answered {json}");
     assert!(
-        json.contains("\"count\":25997") && json.contains("\"level\":\"1\""),
+        json.contains("\"count\":25997") && json.contains("\"level\":\"Batch\""),
         "{json}"
     );
     println!("{:?}", runtime.shutdown(Shutdown::Cancel));

@@ -6,6 +6,7 @@
 //!
 //! Features, none of them on by default:
 //!
+//! - `axum`: `At`, an extractor that makes priority inversions in handlers errors of the compiler.
 //! - `tls`: HTTPS by rustls, for servers (`tls::Tls`) and clients.
 //! - `client`: `client::Connector`, for hyper-util's pooled client.
 //! - `quic`: `quic::QuicRuntime`, for endpoints of quinn.
@@ -32,13 +33,15 @@
 //! - It limits neither the size of a request nor the time of a handler; tower and axum have layers for both.
 //!   Its own limits are those on connections, handshakes, idle connections and the end ([`Serve`]), and those
 //!   of [`level`].
-//! - It knows no signals: [`Serve::until`] takes any future.
+//! - It installs no handler for signals: [`Serve::until`] takes any future, also one of [`urgency::signal`].
 //! - TLS is rustls with *ring*. Certificates are the program's to load, and to renew by a resolver of rustls.
 //! - HTTP/3: `quic` is a runtime for quinn, not a server.
 //! - It logs nothing. What went wrong on connections is counted in [`Served`].
 
 #![deny(unsafe_code)]
 
+#[cfg(feature = "axum")]
+pub mod at;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod level;
@@ -51,6 +54,8 @@ pub mod tls;
 #[cfg(feature = "tokio-driver")]
 pub mod tokio_driver;
 
+#[cfg(feature = "axum")]
+pub use at::At;
 pub use serve::{Serve, Served, serve};
 
 /// An error of whatever kind, as the tower world passes them on.

@@ -1,5 +1,33 @@
 //! `TokioDriver`: a way in for crates that ask for a Tokio runtime.
 //!
+//! **Every call into such a crate goes through the driver, not only the first.** A pooled client (`reqwest`, `sqlx`,
+//! `redis`) opens connections inside the driver. A later call *outside* of it works as long as it finds an open
+//! connection in the pool, and panics ("there is no reactor running") on the day when the pool is empty. No test of a
+//! warm pool finds that. So do not keep the client itself; let [`TokioDriver::keep`] keep it, and then there is no
+//! other way to call it:
+//!
+//! ```
+//! use std::time::Duration;
+//! use urgency_web::tokio_driver::TokioDriver;
+//!
+//! // Stands for a `reqwest::Client`.
+//! struct Client;
+//!
+//! impl Client {
+//!     async fn get(&self, url: &str) -> usize {
+//!         tokio::time::sleep(Duration::from_millis(1)).await; // panics outside of the driver
+//!         url.len()
+//!     }
+//! }
+//!
+//! let client = TokioDriver::global().keep(|| Client);
+//! let task = urgency::spawn(async move {
+//!     client.call(async |client| client.get("http://example.org").await).await
+//! });
+//! assert_eq!(task.get()?, 18);
+//! # Ok::<(), urgency::WaitError>(())
+//! ```
+//!
 //! `reqwest`, `sqlx`, `redis`, `async-nats` and others do not only use Tokio's traits: they open Tokio's
 //! sockets, set Tokio's timers and call `tokio::spawn`. For that there has to be a Tokio runtime in the
 //! thread's context whenever their code is polled. A driver has one, of Tokio's single-threaded kind, on one
@@ -125,6 +153,15 @@ impl TokioDriver {
         }
     }
 
+    /// Makes something in Tokio's context and keeps it there: each later use goes through [`Kept::call`], which is
+    /// inside the context as well. For clients with a pool of connections; see the [module's text](self).
+    pub fn keep<T>(&self, make: impl FnOnce() -> T) -> Kept<T> {
+        Kept {
+            handle: self.handle.clone(),
+            value: Some(self.enter(make)),
+        }
+    }
+
     /// Calls `f` in Tokio's context: for what is not async and still asks for a runtime, such as constructors.
     ///
     /// ```
@@ -159,6 +196,57 @@ impl Drop for TokioDriver {
 impl fmt::Debug for TokioDriver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TokioDriver").finish_non_exhaustive()
+    }
+}
+
+/// Something that is used, and dropped, in the context of a [`TokioDriver`] only; made by [`TokioDriver::keep`].
+///
+/// A clone keeps a clone: clients are handles of their pool.
+pub struct Kept<T> {
+    handle: Handle,
+    /// `None` in `drop` only.
+    value: Option<T>,
+}
+
+impl<T> Kept<T> {
+    fn value(&self) -> &T {
+        self.value
+            .as_ref()
+            .expect("the value is there until the drop")
+    }
+
+    /// Polls what `body` makes of it in Tokio's context.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future drops that of `body`, in the context too.
+    pub async fn call<R>(&self, body: impl AsyncFnOnce(&T) -> R) -> R {
+        let handle = self.handle.clone();
+        let future = Some(body(self.value()));
+        InTokio { handle, future }.await
+    }
+}
+
+impl<T: Clone> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        let _context = self.handle.enter();
+        Kept {
+            handle: self.handle.clone(),
+            value: self.value.clone(),
+        }
+    }
+}
+
+impl<T> Drop for Kept<T> {
+    fn drop(&mut self) {
+        let _context = self.handle.enter();
+        drop(self.value.take());
+    }
+}
+
+impl<T> fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").finish_non_exhaustive()
     }
 }
 

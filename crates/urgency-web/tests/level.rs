@@ -101,12 +101,12 @@ fn each_request_runs_at_the_level_of_its_rule_and_answers_through_a_more_urgent_
         );
     let layer = to_batch().header("x-background", "yes", Batch);
     let server = Server::new(router, layer);
-    assert!(server.get("/").ends_with("\r\n\r\nlevel 0"));
-    assert!(server.get("/batch").ends_with("\r\n\r\nlevel 1"));
+    assert!(server.get("/").ends_with("\r\n\r\nlevel Interactive"));
+    assert!(server.get("/batch").ends_with("\r\n\r\nlevel Batch"));
     let by_header = read_all(server.send("GET", "/", "x-background: yes\r\n\r\n"));
-    assert!(by_header.ends_with("\r\n\r\nlevel 1"));
+    assert!(by_header.ends_with("\r\n\r\nlevel Batch"));
     let rest = "content-length: 5\r\ncontent-type: text/plain\r\n\r\nhello";
-    assert!(read_all(server.send("POST", "/batch/echo", rest)).ends_with("level 1 hello"));
+    assert!(read_all(server.send("POST", "/batch/echo", rest)).ends_with("level Batch hello"));
     // Nothing is in flight any more; the last task may be a moment behind its response.
     until(|| server.counts.at(Batch) == 0 && server.counts.at(Interactive) == 0);
 }
@@ -134,7 +134,7 @@ fn an_urgent_request_is_answered_while_batch_requests_hold_every_worker() {
     // Their connections are urgent, whatever holds the workers.
     until(|| server.counts.at(Batch) == 4);
     for _ in 0..20 {
-        assert!(server.get("/").ends_with("level 0"));
+        assert!(server.get("/").ends_with("level Interactive"));
     }
     assert_eq!(server.counts.at(Batch), 4);
     release.store(1, Ordering::SeqCst);
@@ -165,7 +165,7 @@ fn a_level_at_its_bound_sheds_with_503_and_the_others_do_not() {
         assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
         assert!(answer.contains("retry-after: 2\r\n"), "{answer}");
     }
-    assert!(server.get("/").ends_with("level 0"));
+    assert!(server.get("/").ends_with("level Interactive"));
     assert_eq!(
         (server.counts.shed(Batch), server.counts.shed(Interactive)),
         (3, 0)
@@ -256,7 +256,7 @@ fn a_panicking_handler_at_another_level_is_a_500_and_its_connection_lives_on() {
     stream
         .write_all(b"GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n")
         .unwrap();
-    assert!(read_all(stream).ends_with("level 0"));
+    assert!(read_all(stream).ends_with("level Interactive"));
 }
 
 /// Frames that say at which level they were made. With a pause before each, the body is made while it is sent.
@@ -304,9 +304,9 @@ fn the_body_of_a_response_is_made_at_the_level_of_its_request() {
         .route("/slow", get(|| async { levels(true, false) }));
     let server = Server::new(router, to_batch());
     for (path, made_at) in [
-        ("/batch/slow", "<1>"),
-        ("/batch/fast", "<1>"),
-        ("/slow", "<0>"),
+        ("/batch/slow", "<Batch>"),
+        ("/batch/fast", "<Batch>"),
+        ("/slow", "<Interactive>"),
     ] {
         let answer = server.get(path);
         assert_eq!(answer.matches(made_at).count(), 5, "{answer}");

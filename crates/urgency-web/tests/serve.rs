@@ -382,7 +382,7 @@ fn connections_run_at_the_level_that_the_server_says() {
     let address = listener.local_addr().unwrap();
     let router = Router::new().route("/", get(|| async { urgency::current_level().to_string() }));
     let _serving = runtime.spawn(serve(listener, router).level(Urgent).into_future());
-    assert!(ask(address, "/").ends_with("\r\n\r\n0"));
+    assert!(ask(address, "/").ends_with("\r\n\r\nUrgent"));
 }
 
 #[test]

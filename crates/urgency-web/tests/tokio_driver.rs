@@ -132,3 +132,56 @@ fn dropping_a_driver_ends_its_thread_and_what_was_spawned_on_it() {
     drop(driver);
     assert_eq!(dropped.try_recv(), Ok(()));
 }
+
+/// A client as pooled ones are: a warm call needs no reactor, a cold one does.
+#[derive(Clone)]
+struct Client(std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl Client {
+    async fn call(&self) -> bool {
+        if !self.0.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        Handle::try_current().is_ok()
+    }
+
+    fn idles_out(&self) {
+        self.0.store(false, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        assert!(Handle::try_current().is_ok(), "dropped outside");
+    }
+}
+
+#[test]
+fn what_a_driver_keeps_is_made_called_cloned_and_dropped_inside_only() {
+    let driver = TokioDriver::start().unwrap();
+    let client = driver.keep(|| {
+        assert!(Handle::try_current().is_ok());
+        Client(Default::default())
+    });
+    let other = client.clone();
+    for _ in 0..3 {
+        let task = async |kept: &urgency_web::tokio_driver::Kept<Client>| {
+            kept.call(async |client| {
+                let (cold, warm) = (client.call().await, client.call().await);
+                client.idles_out();
+                cold && warm
+            })
+            .await
+        };
+        assert!(urgency::block_on(task(&client)) && urgency::block_on(task(&other)));
+    }
+    assert!(
+        Handle::try_current().is_err(),
+        "the context ended with the calls"
+    );
+    let cancelled = urgency::block_on(urgency::time::timeout(
+        Duration::from_millis(1),
+        client.call(async |_| pending::<()>().await),
+    ));
+    assert!(cancelled.is_err());
+}

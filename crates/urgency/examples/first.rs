@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = Runtime::builder().levels::<App>().build()?;
 
     // A batch job takes every core.
-    let batch = runtime.run(|| Batch.spawn_fn(|_| primes(0..6_000_000)));
+    let batch = Batch.spawn_fn_on(&runtime, |_| primes(0..6_000_000));
 
     // Beside it a request each 10 ms: async code that forks.
     let (median, slowest) = Interactive.run_on(&runtime, |cx| {

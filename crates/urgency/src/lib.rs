@@ -11,7 +11,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let runtime = Runtime::builder().levels::<App>().build()?;
-//! let batch = runtime.run(|| Batch.spawn_fn(|_| (0..1_000_000u64).sum::<u64>()));
+//! let batch = Batch.spawn_fn_on(&runtime, |_| (0..1_000_000u64).sum::<u64>());
 //! let answer = Interactive.run_on(&runtime, |cx| {
 //!     let request = Interactive.spawn(async |_| {
 //!         let (a, b) = join(|| 6, || 7); // async code forks directly
@@ -66,6 +66,7 @@
 //! - In closures: [`Handle::get`], or [`block_on`] with any future, or the `blocking()` view of a socket,
 //!   which is a [`std::io::Read`] and [`std::io::Write`].
 //! - On a plain thread the same calls park the thread.
+//! - For a signal of the system (ctrl-c, SIGTERM): [`signal`].
 //! - Many waiters: [`Handle::share`]. A look without waiting: [`Handle::try_get`]. A limit:
 //!   [`time::timeout`].
 //!
@@ -77,7 +78,36 @@
 //! [`levels!`] declares them as types, and [`mod@level`] explains them. A wait for less urgent work does not
 //! compile. Where levels are only known at run time, [`spawn_at`] takes a [`LevelId`], and such a wait is
 //! an error that names both levels. [`Handle::boost`] raises the awaited work instead. New work has the level
-//! of the code that spawns it; on a plain thread it has the least urgent one.
+//! of the code that spawns it; on a plain thread it has the least urgent one. A plain thread that enters by
+//! [`Runtime::run`], [`join()`] or [`scope()`] and names no level works at the most urgent one.
+//!
+//! # How to spawn
+//!
+//! Each way answers four questions, and none twice.
+//!
+//! | question | answers |
+//! | --- | --- |
+//! | what | a future: `spawn`; a closure with a stack: `spawn_fn`; a closure on this thread, now: `run` |
+//! | at which level | the caller's: the plain names; one that types know: `Level.spawn`; one known at run time: `spawn_at` |
+//! | where | the runtime of the calling code; another one: `runtime.spawn`, `Level.spawn_on(&runtime, ..)` |
+//! | owned by whom | whoever holds the handle; a scope that ends them: [`life::task_scope`] |
+//!
+//! None of the `spawn` forms needs a worker, so a plain thread never waits in one. `run` does.
+//!
+//! # How long a leaf may be
+//!
+//! A *leaf* is what runs between two scheduling points: the bottom of a divide and conquer, the body of a loop. More
+//! urgent work waits at most for one leaf on each worker, and then for nothing.
+//!
+//! | leaf | what it costs |
+//! | --- | --- |
+//! | below 1 µs | the fork (some 3 ns) begins to show |
+//! | 10 to 500 µs | nothing: forks are under 0.1 %, urgent work waits no longer than the leaf |
+//! | 1 ms and more | *relief* gives its worker to more urgent work that waits; the two threads share a processor |
+//! | tens of ms | as well, often; jobs that it forked before are late; [`Stats::overruns`] names the code |
+//!
+//! So split until a leaf takes some 100 µs. [`par`] does so by itself. Where a long loop cannot be split, call
+//! [`scheduling_point`] in it every 100 µs or so: a load and a branch.
 //!
 //! # Features
 //!
@@ -125,7 +155,9 @@
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
 //!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`. None of its tasks panics because of it:
-//!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`.
+//!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`. A shutdown by one handle leaves no
+//!     waiter of another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
+//!     `a_plain_thread_inside_is_not_left_behind_by_a_shutdown`.
 //!
 //! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it
 //!     runs at that level: `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
@@ -141,6 +173,16 @@
 //!     `under_every_schedule_random_programs_give_their_serial_results`. Guarantee 2 holds for all other
 //!     schedules.
 //!
+//! 15. *Plain threads get in.* A plain thread that enters at some level waits for no equal and nothing less urgent that
+//!     goes from one scheduling point to the next without an end:
+//!     `a_plain_thread_enters_beside_closures_that_check_in_and_never_end`,
+//!     `a_plain_thread_enters_a_level_beside_equals_that_never_end`. To spawn it needs no worker at all:
+//!     `a_plain_thread_spawns_typed_work_without_a_worker`.
+//!
+//! 16. *No signal is lost* between two waits for it:
+//!     `a_signal_between_two_waits_is_not_lost_and_several_are_one`,
+//!     `ctrl_c_in_a_loop_loses_none_that_comes_while_nobody_waits`.
+//!
 //! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock)
 //! is not checked for inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an
 //! urgent waiter wait for it. Such a wait is late, and hangs neither the runtime nor itself once the other has its turn:
@@ -153,6 +195,8 @@
 //!   task that waits for itself. The panic of a task is not an error; it is resumed.
 //! - I/O gives [`std::io::Error`].
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
+//! - A plain thread that calls [`Runtime::run`], [`join()`] or [`scope()`] in a runtime that was shut down: a panic
+//!   that says so. What it spawns there is a handle with an error.
 //! - If no more threads can be had, work goes on with those that there are: [`Stats::threads_refused`] counts it.
 //!
 //! # What it needs, and what its limits are
@@ -167,7 +211,7 @@
 //!   I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
 //!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
-//! - It logs nothing, and has no signals and no child processes.
+//! - It logs nothing, and has no child processes.
 //! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the
 //!   parent. In the child, what would use it panics and says so: `join` and the like on a plain thread, a spawn, a
 //!   timer, a shutdown, a wait on a stack. A handle of a task that was spawned before the fork gives nothing there.
@@ -235,6 +279,8 @@ mod record;
 #[cfg(not(urgency_loom))]
 mod runtime;
 mod sched;
+#[cfg(not(urgency_loom))]
+pub mod signal;
 #[cfg(not(urgency_loom))]
 mod spawn;
 pub mod sync;

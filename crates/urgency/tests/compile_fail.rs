@@ -9,4 +9,5 @@ fn priority_inversions_and_bad_orders_do_not_compile_and_say_why() {
     cases.pass("tests/ui/pass_*.rs");
     cases.compile_fail("tests/ui/wait_*.rs");
     cases.compile_fail("tests/ui/order_*.rs");
+    cases.compile_fail("tests/ui/spell_*.rs");
 }

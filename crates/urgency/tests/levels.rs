@@ -55,7 +55,7 @@ fn typed_work_runs_at_its_level_and_says_so() {
                     yield_now().await;
                     here(cx)
                 }),
-                Bottom.spawn_fn(|cx| cx.spawn_fn(here).get(cx).unwrap()),
+                Bottom.spawn_fn(|cx| cx.level().spawn_fn(here).get(cx).unwrap()),
             )
         });
         let (top, left, bottom) = handles;
@@ -96,7 +96,9 @@ fn allowed_waits_give_results_at_every_pair_of_levels() {
 fn an_erased_handle_gives_an_error_that_names_both_levels() {
     let rt = runtime(2);
     let both = |error: WaitError| match error.kind() {
-        WaitErrorKind::Inversion { waiter, awaited } => (waiter.name(), awaited.name()),
+        WaitErrorKind::Inversion { waiter, awaited } => {
+            (waiter.name().unwrap(), awaited.name().unwrap())
+        }
         other => panic!("{other:?}"),
     };
     let found = Top.run_on(&rt, |_| {
@@ -105,12 +107,13 @@ fn an_erased_handle_gives_an_error_that_names_both_levels() {
     assert_eq!(found.map_err(both), Err(("Top", "Bottom")));
     let text = found.unwrap_err().to_string();
     assert!(
-        text.contains("`Top` (level 0)") && text.contains("`Bottom` (level 3)"),
+        text.contains("level `Top`") && text.contains("level `Bottom`"),
         "{text}"
     );
     let found = Left.run_on(&rt, |cx| {
-        let inside =
-            cx.spawn(async |_| Right.spawn(async |_| pending::<u32>().await).erase().await);
+        let inside = cx
+            .level()
+            .spawn(async |_| Right.spawn(async |_| pending::<u32>().await).erase().await);
         inside.get(cx).unwrap()
     });
     assert_eq!(found.map_err(both), Err(("Left", "Right")));
@@ -124,15 +127,17 @@ fn both_sides_of_a_join_and_async_code_after_a_wait_keep_the_proof() {
             sum += number.wait(cx).await.unwrap();
         }
         let (a, b) = urgency::join(
-            || cx.spawn_fn(|_| 1).get(cx).unwrap(),
-            || cx.spawn(async |_| 2).get(cx).unwrap(),
+            || cx.level().spawn_fn(|_| 1).get(cx).unwrap(),
+            || cx.level().spawn(async |_| 2).get(cx).unwrap(),
         );
         sum + a + b
     }
     let rt = runtime(2);
     let total = Left.run_on(&rt, |cx| {
-        let numbers = (0..100).map(|n| cx.spawn_fn(move |_| n)).collect();
-        cx.spawn(async move |cx| sum(cx, numbers).await).get(cx)
+        let numbers = (0..100).map(|n| cx.level().spawn_fn(move |_| n)).collect();
+        cx.level()
+            .spawn(async move |cx| sum(cx, numbers).await)
+            .get(cx)
     });
     assert_eq!(total, Ok(4953));
 }
@@ -162,7 +167,7 @@ fn levels_of_another_order_are_refused_by_name_before_any_work_exists() {
 #[test]
 fn a_program_without_levels_has_one_and_runs_polymorphic_code() {
     fn double<L: Level>(cx: Cx<L>, number: u32) -> Result<u32, WaitError> {
-        cx.spawn_fn(move |_| number * 2).get(cx)
+        cx.level().spawn_fn(move |_| number * 2).get(cx)
     }
     assert_eq!(
         Normal.spawn_fn(|cx| double(cx, 21)).erase().get(),

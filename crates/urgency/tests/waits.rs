@@ -34,7 +34,7 @@ fn boosted_work_is_waited_for_from_any_level() {
         // `chain` waits for work at its own level; the boost reaches that, too.
         let chain = Bottom.spawn_fn(|cx| Bottom.spawn(async |_| 40).get(cx));
         let beside = Right.spawn(async |_| 1).share();
-        let boosted = cx.spawn(async move |cx| beside.boosted(cx).await);
+        let boosted = cx.level().spawn(async move |cx| beside.boosted(cx).await);
         Ok::<u32, WaitError>(chain.boost_get(cx)?? + boosted.get(cx)?? + 1)
     });
     assert_eq!(sum, Ok(42));
@@ -205,7 +205,10 @@ fn code_inside_of_a_blocking_call_has_the_level_of_the_code_around_it() {
         let low = rt.spawn_at(Bottom, pending::<()>());
         blocking(|| low.boost());
         assert_eq!(low.level(), left);
-        let high = blocking(|| cx.spawn_fn(|cx| cx.spawn(async |_| 1).get(cx)));
+        let high = blocking(|| {
+            cx.level()
+                .spawn_fn(|cx| cx.level().spawn(async |_| 1).get(cx))
+        });
         assert_eq!(high.get(cx), Ok(Ok(1)));
     });
     // A plain thread may wait for anything, also there.

@@ -69,10 +69,11 @@ pub(crate) struct WorkerCounters {
     pub(crate) asleep: Count,
 }
 
-/// A logarithmic histogram: eight buckets for each power of two, so a value is known to 12 %.
+/// A logarithmic histogram: eight buckets for each power of two, so a value is known to 12 %. The sum is exact.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     buckets: Box<[Count]>,
+    sum: Count,
 }
 
 const SUB_BITS: u32 = 3;
@@ -82,6 +83,7 @@ impl Default for Histogram {
     fn default() -> Self {
         Histogram {
             buckets: (0..BUCKETS).map(|_| Count::default()).collect(),
+            sum: Count::default(),
         }
     }
 }
@@ -106,6 +108,12 @@ impl Histogram {
     #[inline]
     pub(crate) fn record(&self, value: u64) {
         self.buckets[Self::index(value)].add(1);
+        self.sum.add(value);
+    }
+
+    /// The sum of all values.
+    pub(crate) fn sum(&self) -> u64 {
+        self.sum.get()
     }
 
     /// The counts, bucket by bucket.

@@ -1,8 +1,10 @@
 //! Accounting: always on, cheap, and a snapshot whenever somebody asks.
 
 pub(crate) mod counters;
+mod latency;
 pub(crate) mod overruns;
 mod stats;
 
+pub use latency::LatencyHistogram;
 pub use overruns::Overrun;
-pub use stats::{LatencyHistogram, LevelStats, Stats, WorkerLevelStats, WorkerStats};
+pub use stats::{LevelStats, Stats, WorkerLevelStats, WorkerStats};

@@ -7,6 +7,7 @@
 use crate::os::clock;
 use std::{
     collections::HashMap,
+    fmt,
     sync::{Mutex, MutexGuard},
     time::Duration,
 };
@@ -34,6 +35,81 @@ pub struct Overrun {
     pub times: u64,
     /// The longest that it went on without a worker.
     pub longest: Duration,
+}
+
+impl Overrun {
+    /// What came back after the snapshot `earlier`.
+    pub(super) fn since(now: &[Overrun], earlier: &[Overrun]) -> Vec<Overrun> {
+        let before = |of: &Overrun| {
+            let same = |one: &&Overrun| one.what == of.what && one.level == of.level;
+            earlier.iter().find(same).map_or(0, |one| one.times)
+        };
+        let later = |of: &Overrun| Overrun {
+            times: of.times.saturating_sub(before(of)),
+            ..*of
+        };
+        now.iter().map(later).filter(|one| one.times != 0).collect()
+    }
+}
+
+/// The most characters of a label.
+const LABEL: usize = 80;
+
+/// The path of the function that wrote the code, without types and closures around it, at most 80
+/// characters: short enough for a label of a metric. Closures of one function have the same text, so add up what has
+/// the same label.
+///
+/// ```
+/// use urgency::Runtime;
+///
+/// fn reindex() {
+///     let end = std::time::Instant::now() + std::time::Duration::from_millis(50);
+///     while std::time::Instant::now() < end {} // no scheduling point
+/// }
+///
+/// let runtime = Runtime::builder().workers(1).build()?;
+/// let late = runtime.spawn_fn(|| reindex());
+/// runtime.spawn(async {}).get().unwrap(); // waits, so relief takes the worker
+/// late.get().unwrap();
+/// for overrun in runtime.stats().overruns {
+///     println!("{overrun}, level {}: {} times", overrun.level, overrun.times);
+/// }
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+impl fmt::Display for Overrun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(label(self.what))
+    }
+}
+
+/// The path in a type's name that leads to the program's own code: that of the first closure or async block that is of
+/// none of the crates through which code is spawned, else the first other path that is of none. A name without one is
+/// cut before its parameters. The end of a path says the most, so a long one loses its beginning.
+fn label(what: &str) -> &str {
+    const CARRIERS: [&str; 7] = [
+        "urgency",
+        "urgency_web",
+        "core",
+        "alloc",
+        "std",
+        "axum",
+        "hyper",
+    ];
+    let is_path = |c: char| c.is_alphanumeric() || "_:{}".contains(c);
+    let is_own = |path: &&str| {
+        let root = path.split_once("::").map(|(root, _)| root);
+        root.is_some_and(|root| !root.is_empty() && !CARRIERS.contains(&root))
+    };
+    let own = || what.split(|c| !is_path(c)).filter(is_own);
+    let of_closure = own().find(|path| path.contains("{{"));
+    let path = of_closure.or_else(|| own().next());
+    let path = path.unwrap_or_else(|| what.split('<').next().unwrap_or(what));
+    let path = path.split("::{{").next().unwrap_or(path);
+    let mut begin = path.len().saturating_sub(LABEL);
+    while !path.is_char_boundary(begin) {
+        begin += 1;
+    }
+    &path[begin..]
 }
 
 /// See the module's text.
@@ -97,5 +173,40 @@ mod tests {
         overruns.note(|| "c", 0, 1);
         let all = overruns.locked();
         assert!(all.contains_key(&(OTHERS, 0)) && !all.contains_key(&("c", 0)));
+    }
+
+    #[test]
+    fn a_label_is_the_path_of_the_programs_own_function() {
+        let long = format!("app::{}::run::{{{{closure}}}}", "deep".repeat(40));
+        for (what, expected) in [
+            ("app::index::reindex::{{closure}}", "app::index::reindex"),
+            (
+                "<app::Batch as urgency::level::traits::Level>::spawn_fn_on<app::Rows, app::main::{{closure}}>::{{closure}}",
+                "app::main",
+            ),
+            (
+                "core::pin::Pin<alloc::boxed::Box<app::Job<u32>>>",
+                "app::Job",
+            ),
+            ("<app::Pool as app::Serve>::run::{{closure}}", "app::Pool"),
+            ("urgency::time::sleep::Sleep", "urgency::time::sleep::Sleep"),
+            ("others", "others"),
+            ("", ""),
+        ] {
+            assert_eq!(label(what), expected);
+        }
+        assert!(label(&long).len() <= LABEL && label(&long).ends_with("deep::run"));
+    }
+
+    #[test]
+    fn what_is_new_since_a_snapshot_is_what_came_back_after_it() {
+        let overruns = Overruns::default();
+        overruns.note(|| "a", 0, 3);
+        overruns.note(|| "b", 0, 3);
+        let before = overruns.list(&["up"]);
+        overruns.note(|| "b", 0, 9);
+        let since = Overrun::since(&overruns.list(&["up"]), &before);
+        assert_eq!(since.len(), 1);
+        assert_eq!((since[0].what, since[0].times), ("b", 1));
     }
 }

@@ -1,16 +1,13 @@
 //! A snapshot of a runtime's accounting.
 
-use super::{
-    counters::{Histogram, LevelCounters},
-    overruns::Overrun,
-};
+use super::{counters::LevelCounters, latency::LatencyHistogram, overruns::Overrun};
 use crate::{os::clock, sched::shared::Shared};
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
 
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
 ///
-/// Counters only grow; the difference of two snapshots is what happened between them. A snapshot is taken
-/// while the workers run, so values that belong together may be a moment apart. A span of time counts when it
+/// Counters only grow; the difference of two snapshots, [`Stats::since`], is what happened between them. A snapshot is
+/// taken while the workers run, so values that belong together may be a moment apart. A span of time counts when it
 /// ends: what a stack runs now is added at its next scheduling point.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -75,7 +72,18 @@ macro_rules! level_counters {
                 }
             }
 
-            fn add(&mut self, other: &Self) {
+            /// What was added after `earlier`, a snapshot of the same worker and level or of the same sum of them.
+            pub fn since(&self, earlier: &Self) -> Self {
+                WorkerLevelStats {
+                    $($name: self.$name.saturating_sub(earlier.$name),)*
+                    running: self.running.saturating_sub(earlier.running),
+                    behind: self.behind.saturating_sub(earlier.behind),
+                }
+            }
+        }
+
+        impl AddAssign for WorkerLevelStats {
+            fn add_assign(&mut self, other: Self) {
                 $(self.$name += other.$name;)*
                 self.running += other.running;
                 self.behind += other.behind;
@@ -128,50 +136,6 @@ pub struct LevelStats {
     pub latency: LatencyHistogram,
 }
 
-/// Times from ready to running. Each is known to about 12 %.
-#[derive(Debug, Clone)]
-pub struct LatencyHistogram {
-    counts: Vec<u64>,
-    ticks_per_nanosecond: f64,
-}
-
-impl LatencyHistogram {
-    /// How many times were recorded.
-    pub fn len(&self) -> u64 {
-        self.counts.iter().sum()
-    }
-
-    /// Whether none was recorded.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The time that the share `q` (0 to 1) of the contexts did not exceed; zero if none was recorded.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let runtime = urgency::Runtime::builder().workers(1).build()?;
-    /// runtime.spawn(async {}).get().unwrap();
-    /// let latency = &runtime.stats().levels[0].latency;
-    /// assert_eq!(latency.len(), 1);
-    /// assert!(latency.quantile(0.5) <= latency.quantile(0.99));
-    /// # Ok::<(), urgency::BuildError>(())
-    /// ```
-    pub fn quantile(&self, q: f64) -> Duration {
-        let wanted = (q.clamp(0.0, 1.0) * self.len() as f64).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        for (index, count) in self.counts.iter().enumerate() {
-            seen += count;
-            if seen >= wanted {
-                let ticks = Histogram::upper(index) as f64;
-                return Duration::from_nanos((ticks / self.ticks_per_nanosecond) as u64);
-            }
-        }
-        Duration::ZERO
-    }
-}
-
 impl Stats {
     pub(crate) fn of(shared: &Shared) -> Self {
         let worker = |worker: &crate::sched::worker::Worker| WorkerStats {
@@ -199,36 +163,96 @@ impl Stats {
 
     /// The sum over all workers and levels.
     pub fn total(&self) -> WorkerLevelStats {
-        let mut total = WorkerLevelStats::default();
-        for level in &self.levels {
-            total.add(&level.total);
+        self.levels.iter().map(|level| level.total).sum()
+    }
+
+    /// What happened after `earlier`, a snapshot of the same runtime: the differences of all counters, histograms and
+    /// spans of time. What is a state and not a counter (threads, queues, the longest overrun) is as in `self`.
+    ///
+    /// ```
+    /// let runtime = urgency::Runtime::builder().workers(1).build()?;
+    /// runtime.spawn(async {}).get().unwrap();
+    /// let before = runtime.stats();
+    /// runtime.spawn(async {}).get().unwrap();
+    /// let minute = runtime.stats().since(&before);
+    /// assert_eq!((minute.levels[0].total.tasks, minute.levels[0].latency.len()), (1, 1));
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn since(&self, earlier: &Self) -> Self {
+        let workers = self.workers.iter().zip(&earlier.workers);
+        let levels = self.levels.iter().zip(&earlier.levels);
+        Stats {
+            workers: workers.map(|(now, then)| now.since(then)).collect(),
+            levels: levels.map(|(now, then)| now.since(then)).collect(),
+            threads_refused: self.threads_refused.saturating_sub(earlier.threads_refused),
+            lowerings: self.lowerings.saturating_sub(earlier.lowerings),
+            overruns: Overrun::since(&self.overruns, &earlier.overruns),
+            ..*self
         }
-        total
+    }
+}
+
+impl WorkerStats {
+    /// As [`Stats::since`], of one worker.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let levels = self.levels.iter().zip(&earlier.levels);
+        WorkerStats {
+            levels: levels.map(|(now, then)| now.since(then)).collect(),
+            scheduling: self.scheduling.saturating_sub(earlier.scheduling),
+            searching: self.searching.saturating_sub(earlier.searching),
+            asleep: self.asleep.saturating_sub(earlier.asleep),
+        }
+    }
+}
+
+impl LevelStats {
+    /// As [`Stats::since`], of one level.
+    pub fn since(&self, earlier: &Self) -> Self {
+        LevelStats {
+            total: self.total.since(&earlier.total),
+            latency: self.latency.since(&earlier.latency),
+            ..*self
+        }
+    }
+}
+
+impl Sum for WorkerLevelStats {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(WorkerLevelStats::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
     }
 }
 
 fn level_stats(shared: &Shared, workers: &[WorkerStats], level: usize) -> LevelStats {
-    let mut total = WorkerLevelStats::default();
-    for worker in workers {
-        total.add(&worker.levels[level]);
-    }
-    let mut counts: Vec<u64> = Vec::new();
-    for worker in &shared.workers {
-        for (index, count) in worker.by_level[level].latency.counts().enumerate() {
-            match counts.get_mut(index) {
-                Some(sum) => *sum += count,
-                None => counts.push(count),
-            }
-        }
-    }
+    let histograms = shared.workers.iter().map(|w| &w.by_level[level].latency);
     LevelStats {
         name: shared.levels.names()[level],
-        total,
+        total: workers.iter().map(|worker| worker.levels[level]).sum(),
         queued: shared.queued(level),
         oldest_wait: shared.oldest_wait(level).map(clock::to_duration),
-        latency: LatencyHistogram {
-            counts,
-            ticks_per_nanosecond: clock::ticks_per_nanosecond(),
-        },
+        latency: histograms.map(LatencyHistogram::of).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_of_differences_is_the_difference_of_sums() {
+        let of = |tasks, running| WorkerLevelStats {
+            tasks,
+            running: Duration::from_millis(running),
+            ..WorkerLevelStats::default()
+        };
+        let (before, after) = ([of(1, 5), of(7, 0)], [of(4, 9), of(7, 2)]);
+        let since = after.iter().zip(&before).map(|(now, then)| now.since(then));
+        let since: WorkerLevelStats = since.sum();
+        let sums = [before, after].map(|all| all.into_iter().sum::<WorkerLevelStats>());
+        assert_eq!((since.tasks, since.running), (3, Duration::from_millis(6)));
+        assert_eq!(sums[1].since(&sums[0]).tasks, since.tasks);
+        assert_eq!(sums[0].since(&sums[1]).tasks, 0, "the wrong way round");
     }
 }

@@ -156,7 +156,7 @@ impl Host {
 
     /// The level.
     pub fn level(&self) -> LevelId {
-        LevelId::new(self.level).expect("a level of a runtime is below 64")
+        self.shared.levels.named(self.level)
     }
 
     /// Whether the calling code runs on a stack of the host's runtime, at any level.

@@ -12,7 +12,7 @@
 //!
 //! From 1 to 3: code that has a `Cx<L>` runs at `L`.
 
-use super::{Level, LevelId, TypedHandle};
+use super::{Level, LevelId};
 use std::{fmt, marker::PhantomData};
 
 /// The proof that this code runs at level `L`. See the [module's text](super).
@@ -27,7 +27,7 @@ use std::{fmt, marker::PhantomData};
 /// fn halves<L: Level>(cx: Cx<L>, numbers: Vec<u64>) -> u64 {
 ///     let (left, right) = numbers.split_at(numbers.len() / 2);
 ///     let left = left.to_vec();
-///     let left = cx.spawn_fn(move |_| left.iter().sum::<u64>());
+///     let left = cx.level().spawn_fn(move |_| left.iter().sum::<u64>());
 ///     let right: u64 = right.iter().sum();
 ///     left.get(cx).expect("nobody cancels it") + right
 /// }
@@ -47,7 +47,7 @@ impl<L: Level> Cx<'_, L> {
         }
     }
 
-    /// The level of this code.
+    /// The level of this code: `cx.level().spawn(..)` creates work beside it.
     #[inline]
     pub fn level(self) -> L {
         L::LEVEL
@@ -57,37 +57,6 @@ impl<L: Level> Cx<'_, L> {
     #[inline]
     pub fn id(self) -> LevelId {
         L::LEVEL.into()
-    }
-
-    /// Creates an async task at the level of this code; see [`Level::spawn`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Level::spawn`].
-    #[track_caller]
-    pub fn spawn<F, T>(self, body: F) -> TypedHandle<T, L>
-    where
-        F: for<'a> AsyncFnOnce(Cx<'a, L>) -> T
-            + for<'a> SendBody<'a, L, Result = T>
-            + Send
-            + 'static,
-        T: Send + 'static,
-    {
-        L::LEVEL.spawn(body)
-    }
-
-    /// Creates the task of a closure at the level of this code; see [`Level::spawn_fn`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Level::spawn`].
-    #[track_caller]
-    pub fn spawn_fn<F, T>(self, body: F) -> TypedHandle<T, L>
-    where
-        F: for<'a> FnOnce(Cx<'a, L>) -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        L::LEVEL.spawn_fn(body)
     }
 }
 
@@ -110,6 +79,11 @@ impl<L: Level> fmt::Debug for Cx<'_, L> {
 /// Every async closure that takes a [`Cx`] and holds nothing across an `.await` that is tied to a
 /// thread implements it; nobody has to. It stands beside `AsyncFnOnce` in the bounds of
 /// [`Level::spawn`] because that trait cannot say yet that its future is `Send`.
+#[diagnostic::on_unimplemented(
+    message = "typed async work is an async closure, `async move |cx| {{ .. }}`, and this is `{Self}`",
+    label = "write `async move |_| {{ .. }}`: the parameter is the proof of the level",
+    note = "for a future without a typed level: `urgency::spawn_at(level, future)`"
+)]
 pub trait SendBody<'cx, L>: FnOnce(Cx<'cx, L>) -> Self::Future {
     /// The future of the body.
     type Future: Future<Output = Self::Result> + Send + 'cx;

@@ -5,9 +5,10 @@
 //! the untyped handle's. What they add is the bound on waiting: `C: MayWaitFor<L>`, with `C` from the
 //! [`Cx`] of whoever waits; see [`AtLeast`](super::AtLeast).
 //!
-//! A typed handle is not a future itself: `handle.await` has no place for `cx`, so the level of the
-//! waiter would be unknown. [`TypedHandle::wait`] makes the future, and that has the lifetime of `cx`,
-//! so it cannot be carried to code of another level either.
+//! A typed handle is not awaited by itself: `handle.await` has no place for `cx`, so the level of the
+//! waiter would be unknown. It implements `Future` under a bound that never holds, for the sake of the message.
+//! [`TypedHandle::wait`] makes the future, and that has the lifetime of `cx`, so it cannot be carried to code of
+//! another level either.
 
 use super::{Cx, Level, MayWaitFor, TypedShared};
 use crate::{Handle, WaitError};
@@ -187,6 +188,29 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
     #[must_use = "dropping a handle detaches its work; call `detach` to say so"]
     pub fn erase(self) -> Handle<T> {
         self.untyped
+    }
+}
+
+/// What `handle.await` asks for on behalf of a typed handle. Nothing implements it: it is the compiler's message.
+#[diagnostic::on_unimplemented(
+    message = "a typed handle is not awaited by itself: the compiler could not check the level of the code that waits",
+    label = "write `.wait(cx).await`, with the `cx` of the surrounding body",
+    note = "`cx` is the parameter of the body: `Batch.spawn(async move |cx| {{ .. handle.wait(cx).await .. }})`",
+    note = "for less urgent work write `.boosted(cx).await`, which raises it",
+    note = "where there is no `cx` write `.erase().await`, which checks at run time"
+)]
+pub trait AwaitedWithoutCx {}
+
+/// Never there: `handle.await` does not compile, and the message of [`AwaitedWithoutCx`] says what to write. The bound
+/// is on another type than the handle, because the compiler would otherwise report the future and not the bound.
+impl<T: 'static, L: Level> Future for TypedHandle<T, L>
+where
+    Cx<'static, L>: AwaitedWithoutCx,
+{
+    type Output = Result<T, WaitError>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        unreachable!("the bound holds for no level")
     }
 }
 

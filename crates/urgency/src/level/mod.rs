@@ -19,7 +19,9 @@
 //!   [`AtLeast`] as urgent as that of `cx`. Anything else would be a *priority inversion*: the waiter
 //!   would in truth be only as urgent as what it waits for. To wait all the same, raise the awaited
 //!   work: [`boost_get`](TypedHandle::boost_get) and [`boosted`](TypedHandle::boosted).
-//! - `Batch.run_on(&runtime, |cx| ..)` is the way in: it runs a closure on the calling thread.
+//! - From a plain thread, `Batch.spawn_on(&runtime, async |cx| ..)` creates work, and `Batch.run_on(&runtime, |cx| ..)`
+//!   runs a closure on that thread. From untyped async code, a handler for instance, `Batch.here(async |cx| ..)` goes
+//!   on in typed code if the task is of that level, and is an error otherwise.
 //! - Level-polymorphic code takes the proof as a parameter: `fn parse<L: Level>(cx: Cx<L>, ..)`.
 //!
 //! # How far the guarantee goes
@@ -59,6 +61,7 @@
 mod cx;
 mod default;
 mod handle;
+mod here;
 mod id;
 mod shared;
 pub(crate) mod table;
@@ -66,8 +69,9 @@ mod traits;
 
 pub use cx::{Cx, SendBody};
 pub use default::{Normal, OneLevel};
-pub use handle::{TypedHandle, Wait};
-pub use id::{LevelId, NamedLevel};
+pub use handle::{AwaitedWithoutCx, TypedHandle, Wait};
+pub use here::WrongLevel;
+pub use id::LevelId;
 pub use shared::TypedShared;
 pub use table::WrongOrder;
 pub use traits::{AtLeast, Level, Levels, MayWaitFor};

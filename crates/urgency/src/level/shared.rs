@@ -19,7 +19,7 @@ use std::{fmt, marker::PhantomData};
 /// levels! { App: Interactive > Query > Batch }
 ///
 /// let rt = Runtime::builder().levels::<App>().build()?;
-/// let index = rt.run(|| Query.spawn_fn(|_| vec![3, 5]).share());
+/// let index = Query.spawn_fn_on(&rt, |_| vec![3, 5]).share();
 /// let sum = Batch.run_on(&rt, |cx| {
 ///     let theirs = index.clone();
 ///     let first = Query.spawn(async move |cx| theirs.wait(cx).await.map(|index| index[0]));

@@ -9,7 +9,8 @@
 //! order that the runtime was not built with is refused ([`WrongOrder`]), instead of running at
 //! whatever level has the same rank.
 
-use super::{LevelId, Levels, NamedLevel};
+use super::{LevelId, Levels};
+use crate::Runtime;
 use std::{any::TypeId, fmt};
 use urgency_policy::order;
 
@@ -61,9 +62,9 @@ impl LevelTable {
     }
 
     /// A level with its name; a rank that only another runtime has is called `?`.
-    pub(crate) fn named(&self, rank: u8) -> NamedLevel {
+    pub(crate) fn named(&self, rank: u8) -> LevelId {
         let name = self.names.get(usize::from(rank)).copied().unwrap_or("?");
-        NamedLevel::new(LevelId::from_index(rank), name)
+        LevelId::named(rank, name)
     }
 
     /// May work at the level of rank `waiter` wait for work at that of rank `awaited`?
@@ -91,6 +92,15 @@ impl LevelTable {
 #[track_caller]
 pub(super) fn require<O: Levels>() {
     if let Err(error) = crate::runtime::check_order(TypeId::of::<O>(), O::NAME) {
+        panic!("{error}");
+    }
+}
+
+/// Panics if `runtime` was not built with the order `O`.
+#[track_caller]
+pub(super) fn require_of<O: Levels>(runtime: &Runtime) {
+    let levels = &runtime.shared().levels;
+    if let Err(error) = levels.check(TypeId::of::<O>(), O::NAME) {
         panic!("{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! What [`levels!`](crate::levels) implements: a level, an order of levels, "at least as urgent as".
 
-use super::{Cx, LevelId, SendBody, TypedHandle};
+use super::{Cx, LevelId, SendBody, TypedHandle, WrongLevel};
 use crate::Runtime;
 use std::fmt::Debug;
 
@@ -84,8 +84,8 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
     #[track_caller]
     fn spawn<F, T>(self, body: F) -> TypedHandle<T, Self>
     where
-        F: for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
-            + for<'cx> SendBody<'cx, Self, Result = T>
+        F: for<'cx> SendBody<'cx, Self, Result = T>
+            + for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
             + Send
             + 'static,
         T: Send + 'static,
@@ -108,6 +108,96 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
     {
         super::table::require::<Self::Order>();
         TypedHandle::new(crate::spawn_fn_at(self, move || body(Cx::new())))
+    }
+
+    /// As [`spawn`](Self::spawn), in `runtime`. The caller needs no worker: this is how a plain thread makes typed
+    /// work, also while all workers are busy.
+    ///
+    /// ```
+    /// # use urgency::{Runtime, levels};
+    /// # levels! { App: Interactive > Batch }
+    /// let rt = Runtime::builder().levels::<App>().build()?;
+    /// let frame = Interactive.spawn_on(&rt, async |cx| {
+    ///     Interactive.spawn_fn(|_| 6 * 7).wait(cx).await
+    /// });
+    /// assert_eq!(frame.erase().get()??, 42); // a plain thread may wait for anything
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `runtime` was not built with the levels of this order.
+    #[track_caller]
+    fn spawn_on<F, T>(self, runtime: &Runtime, body: F) -> TypedHandle<T, Self>
+    where
+        F: for<'cx> SendBody<'cx, Self, Result = T>
+            + for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        super::table::require_of::<Self::Order>(runtime);
+        TypedHandle::new(runtime.spawn_at(self, body(Cx::new())))
+    }
+
+    /// As [`spawn_fn`](Self::spawn_fn), in `runtime`. The caller needs no worker.
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn_on`](Self::spawn_on).
+    #[track_caller]
+    fn spawn_fn_on<F, T>(self, runtime: &Runtime, body: F) -> TypedHandle<T, Self>
+    where
+        F: for<'cx> FnOnce(Cx<'cx, Self>) -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        super::table::require_of::<Self::Order>(runtime);
+        TypedHandle::new(runtime.spawn_fn_at(self, move || body(Cx::new())))
+    }
+
+    /// Goes on in typed code, in the calling task, which must be of this level: the way from untyped async code (a
+    /// handler of a web server, a callback) to a `cx`. Nothing is spawned.
+    ///
+    /// ```
+    /// # use urgency::{Runtime, levels, spawn_at};
+    /// # levels! { App: Interactive > Batch }
+    /// # let rt = Runtime::builder().levels::<App>().build()?;
+    /// let untyped = rt.spawn_at(Batch, async {
+    ///     let rows = Batch.here(async |cx| {
+    ///         Interactive.spawn_fn(|_| 10).wait(cx).await
+    ///     });
+    ///     assert!(Interactive.here(async |_| ()).await.is_err()); // this is batch code
+    ///     rows.await
+    /// });
+    /// assert_eq!(untyped.get()???, 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The future's output is an error, and the body is not called, if the task that first polls it was created at
+    /// another level or in a runtime of another order, or on a plain thread.
+    fn here<F, T>(self, body: F) -> impl Future<Output = Result<T, WrongLevel>> + Send
+    where
+        F: for<'cx> SendBody<'cx, Self, Result = T>
+            + for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
+            + Send
+            + 'static,
+        T: Send + 'static,
+    {
+        async move {
+            super::here::check::<Self>()?;
+            Ok(body(Cx::new()).await)
+        }
+    }
+
+    /// Whether the calling code was created at this level, as [`here`](Self::here) asks.
+    ///
+    /// # Errors
+    ///
+    /// As [`here`](Self::here).
+    fn is_here(self) -> Result<(), WrongLevel> {
+        super::here::check::<Self>()
     }
 
     /// Runs a closure at this level on the calling thread, as a stack of `runtime`: the way from `main`

@@ -212,7 +212,7 @@ pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
             Err(_) => {
                 limit.refused.fetch_add(1, Relaxed);
                 return Err(AtCapacity {
-                    level: LevelId::from_index(level),
+                    level: shared.levels.named(level),
                     limit: limit.tasks,
                 });
             }

@@ -65,7 +65,7 @@ impl PanicPolicy {
                 process::abort();
             }
             Choice::Call(call) if task.is_detached() => {
-                let level = LevelId::from_index(task.level());
+                let level = task.level_id();
                 if let Some(payload) = caught(|| call(level)) {
                     discard_payload(payload);
                 }

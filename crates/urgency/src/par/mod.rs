@@ -19,6 +19,10 @@
 //! without free workers nothing is forked, and with them as often as they ask. (Lazy binary splitting, after Tzannes,
 //! Caragea, Barua and Vishkin, with the thief's request instead of a look at the deque.)
 //!
+//! A single item is never split. More urgent work waits for the end of the item that runs, or takes its worker after a
+//! millisecond: see [what that costs](crate#how-long-a-leaf-may-be). Let a long item call
+//! [`scheduling_point`](crate::scheduling_point) every 100 µs or so, or fork itself.
+//!
 //! # Panics
 //!
 //! If a closure panics, the panic goes on in the caller after everything in parallel has ended; items that were not

@@ -419,7 +419,7 @@ impl Builder {
     ///
     /// If a number is out of its range, or threads with stacks of the size that was asked for cannot be had.
     pub fn build(self) -> Result<Runtime, BuildError> {
-        self.shared().map(|shared| Runtime { shared })
+        self.shared().map(Runtime::of)
     }
 
     /// Builds the global runtime, which the free functions use outside any other runtime.
@@ -428,9 +428,7 @@ impl Builder {
     ///
     /// As [`Builder::build`], or if the global runtime exists already.
     pub fn build_global(self) -> Result<&'static Runtime, BuildError> {
-        let mut built = Some(Runtime {
-            shared: self.shared()?,
-        });
+        let mut built = Some(Runtime::of(self.shared()?));
         let global = GLOBAL.get_or_init(|| built.take().expect("called once"));
         match built {
             None => Ok(global),

@@ -169,6 +169,15 @@ pub(super) fn as_guest_of<R>(
         return crate::blocking(|| as_guest_of(shared, level, f));
     }
     here::may_wait();
+    // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
+    let is_own = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, &**shared));
+    let _visit = (!is_own).then(|| match shared.visit() {
+        Some(visit) => visit,
+        None => panic!(
+            "a plain thread called `run`, `join` or `scope` in a runtime that was shut down; let the thread end first, \
+             or build another runtime"
+        ),
+    });
     let result = here::outside_poll(|| {
         let me = shared.enter_guest(level);
         let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
@@ -184,9 +193,9 @@ pub(super) fn as_guest_of<R>(
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// The level of the calling code as a number, for the handles.
-pub(crate) fn current_level() -> u8 {
-    with_current(level_on)
+/// The level of the calling code.
+pub(crate) fn current_level() -> LevelId {
+    with_current(|shared| shared.levels.named(level_on(shared)))
 }
 
 /// The level by which the calling code queues where it waits for something that is not a task. A plain thread has none:

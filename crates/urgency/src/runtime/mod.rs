@@ -28,7 +28,7 @@ use crate::{
 };
 use std::{
     future::Future,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
 use urgency_policy::level::{Criterion, Schedule};
@@ -38,11 +38,43 @@ use urgency_policy::level::{Criterion, Schedule};
 /// Several can live side by side. Most programs need none of their own: the free functions of this crate
 /// start a global one, with one level and a worker for each CPU that the process may use.
 ///
-/// Dropping a runtime cancels what is alive and waits for nothing; [`Runtime::shutdown`] waits and
+/// # A handle that can be cloned
+///
+/// A `Runtime` is a handle; its clones are the same runtime, and each method can be called from any thread.
+/// [`Runtime::current`] makes one wherever code runs. So a signal's task can [shut down](Runtime::shutdown) what a
+/// handler of metrics looks at:
+///
+/// ```
+/// use urgency::{Runtime, Shutdown};
+///
+/// let runtime = Runtime::builder().workers(2).build()?;
+/// let threads = runtime.spawn(async { Runtime::current().stats().threads });
+/// assert!(threads.get().unwrap() > 0);
+/// let other = runtime.clone();
+/// let report = std::thread::spawn(move || other.shutdown(Shutdown::Drain)).join().unwrap();
+/// assert_eq!((report.spawned, runtime.stats().levels[0].queued), (1, 0));
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+///
+/// # The end
+///
+/// Dropping the last handle cancels what is alive and waits for nothing; [`Runtime::shutdown`] waits and
 /// reports. A task that runs at that moment goes on to its next wait, and ends there: one that awaits something is
 /// dropped; a closure that sleeps, or that the end of the runtime finds asleep, is unwound, and nothing is printed; a
 /// closure that waits for a task or for I/O gets an error. All of them count as cancelled, unless a closure goes on
 /// to its end.
+///
+/// A task that keeps a handle keeps its runtime: let it call [`Runtime::current`] when it needs one, or
+/// end the runtime by a shutdown. The global runtime is never dropped, but can be shut down.
+///
+/// After a shutdown, by whichever handle:
+///
+/// - What was spawned and has not ended, and what is spawned later, reports
+///   [`WaitErrorKind::ShutDown`](crate::WaitErrorKind) or [`Cancelled`](crate::WaitErrorKind) to all that wait.
+/// - A plain thread that is in [`run`](Runtime::run), `join` or `scope` goes on to the end of that call. A later such
+///   call is a panic that says so.
+/// - [`stats`](Runtime::stats) and [`recording`](Runtime::recording) answer as before. Another shutdown waits for
+///   what the first waits for, and gives its report.
 ///
 /// # Examples
 ///
@@ -59,7 +91,19 @@ pub struct Runtime {
 
 static GLOBAL: OnceLock<Runtime> = OnceLock::new();
 
+impl Clone for Runtime {
+    fn clone(&self) -> Self {
+        Runtime::of(self.shared.clone())
+    }
+}
+
 impl Runtime {
+    /// One more handle.
+    fn of(shared: Arc<Shared>) -> Self {
+        shared.handles.fetch_add(1, Ordering::Relaxed);
+        Runtime { shared }
+    }
+
     /// Starts to build a runtime.
     pub fn builder() -> Builder {
         Builder::new()
@@ -72,6 +116,18 @@ impl Runtime {
                 .build()
                 .expect("the defaults are within their ranges")
         })
+    }
+
+    /// The runtime of the calling code; on a plain thread the global one, which starts here if nothing used it yet.
+    ///
+    /// ```
+    /// let runtime = urgency::Runtime::builder().workers(3).build()?;
+    /// let workers = runtime.run(|| urgency::Runtime::current().stats().workers.len());
+    /// assert_eq!(workers, 3);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn current() -> Runtime {
+        Runtime::of(current())
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -124,12 +180,21 @@ impl Runtime {
         handle
     }
 
-    /// Runs `closure` on the calling thread as a stack of this runtime, at its least urgent level:
+    /// Runs `closure` on the calling thread as a stack of this runtime, at its most urgent level:
     /// the thread gets one of the workers first, and what the closure calls (`join`, `spawn`,
-    /// `block_on`, ...) belongs to this runtime.
+    /// `block_on`, ...) belongs to this runtime. [`Runtime::run_at`] names another level. To create work only, a
+    /// plain thread needs no worker: [`Runtime::spawn`], [`Level::spawn_on`](crate::level::Level::spawn_on).
+    ///
+    /// The most urgent level, because a thread outside waits for its call and has other work besides: nothing inside
+    /// may keep it out for ever, not even code of that level that goes from one scheduling point to the next without an
+    /// end. Long compute from a plain thread belongs to a level of its own.
     ///
     /// Inside another runtime the calling stack keeps its worker there meanwhile. Inside this one the
     /// closure is simply called.
+    ///
+    /// # Panics
+    ///
+    /// If `closure` panics, and if the runtime was shut down.
     pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
         context::as_guest_of(&self.shared, None, |_| closure())
     }
@@ -138,7 +203,7 @@ impl Runtime {
     ///
     /// # Panics
     ///
-    /// If the runtime has no such level, and if `closure` panics.
+    /// If the runtime has no such level, if `closure` panics, and if the runtime was shut down.
     #[track_caller]
     pub fn run_at<R>(&self, level: impl Into<LevelId>, closure: impl FnOnce() -> R) -> R {
         let level = rank_on(&self.shared, level.into());
@@ -187,8 +252,10 @@ impl Runtime {
         Stats::of(&self.shared)
     }
 
-    /// Ends the runtime and reports what became of every task; see [`Shutdown`]. Waits for as long as it
-    /// takes.
+    /// Ends the runtime, for all its handles, and reports what became of every task; see [`Shutdown`]. Waits for as
+    /// long as it takes. What the others find is said [above](Runtime#the-end).
+    ///
+    /// A task may shut down its own runtime. It cannot wait for itself, and is reported as left.
     ///
     /// # Examples
     ///
@@ -203,19 +270,21 @@ impl Runtime {
     /// assert_eq!((report.spawned, report.finished, report.left), (10, 10, 0));
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
-    pub fn shutdown(self, how: Shutdown) -> Report {
+    pub fn shutdown(&self, how: Shutdown) -> Report {
         self.shared.shut_down(how, None)
     }
 
     /// As [`Runtime::shutdown`], and gives up after `within` (and a tenth of a second for what is cancelled
     /// then): what still runs is reported as left.
-    pub fn shutdown_within(self, how: Shutdown, within: Duration) -> Report {
+    pub fn shutdown_within(&self, how: Shutdown, within: Duration) -> Report {
         self.shared.shut_down(how, Some(within))
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        self.shared.abandon_all();
+        if self.shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shared.abandon_all();
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! - [`run`]: how work is run, and the scheduling point; [`here`]: what a thread knows of its poll;
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
+//! - [`guests`]: plain threads that enter;
 //! - [`hand_off`]: how a worker goes to another thread; spare threads; [`patience`]: how long one spins first;
 //! - [`centre`]: rounds, quanta and fixed shares, if the runtime is not simply prompt; [`rounds`];
 //! - [`waiting`]: seats that wait for their level;
@@ -99,6 +100,8 @@ pub(crate) mod centre;
 pub(crate) mod fetch;
 #[cfg(not(urgency_loom))]
 pub(crate) mod find;
+#[cfg(not(urgency_loom))]
+mod guests;
 #[cfg(not(urgency_loom))]
 pub(crate) mod hand_off;
 #[cfg(not(urgency_loom))]

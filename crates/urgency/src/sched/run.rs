@@ -60,6 +60,7 @@ pub(crate) fn check_cold(me: &Stack) {
         shared.share(me, published);
     }
     shared.give_way(me);
+    shared.let_in(me);
     if requests & FULL != 0 {
         shared.wait_for_room(me);
     }

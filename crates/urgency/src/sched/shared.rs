@@ -47,6 +47,9 @@ pub(crate) struct Shared {
     pub(crate) threads: super::hand_off::Threads,
     pub(crate) tasks: super::shutdown::Tasks,
     pub(crate) personal: super::personal::Personal,
+    pub(crate) guests: super::guests::Guests,
+    /// How many `Runtime`s there are; the last one that goes ends everything.
+    pub(crate) handles: AtomicUsize,
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::relief::Overrunning,
@@ -101,6 +104,8 @@ impl Shared {
             threads: super::hand_off::Threads::new(threads),
             tasks: super::shutdown::Tasks::new(workers),
             personal: super::personal::Personal::new(workers),
+            guests: super::guests::Guests::default(),
+            handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             overrunning: super::relief::Overrunning::default(),
             lowered_stacks: super::lowered::LoweredStacks::new(lowers_threads),

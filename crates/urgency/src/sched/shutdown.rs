@@ -5,19 +5,24 @@
 //! 1. *Drain*: wait until no task is alive (or until the given time is over); being prompt, the most urgent
 //!    end first. *Drain down to a level*: first refuse new tasks below it and cancel those that there are,
 //!    the least urgent first; then the same. *Cancel*: skip this.
-//! 2. Close the table of live tasks: a later spawn gives a handle that reports `ShutDown`.
+//! 2. Close the table of live tasks: a later spawn gives a handle that reports `ShutDown`. A plain thread is refused
+//!    from now on.
 //! 3. Cancel what is alive. A suspended task becomes ready and a worker drops its future; a running
 //!    closure goes on to its end, but whatever it waits for ends with an error.
 //! 4. Wait until no task is alive, or until the given time is over; but a tenth of a second at least, since
 //!    a cancelled task has to be dropped by somebody.
 //! 5. Set `closing`, wake everybody, shut the driver down. From now on a thread ends when it finds
-//!    nothing ready. Ready work is still run: a stack that resumes must be able to unwind.
+//!    nothing ready. Ready work is still run: a stack that resumes must be able to unwind. Plain threads that are
+//!    inside may still need the driver and relief: if there are any, the last one does this when it leaves
+//!    (`guests.rs`).
 //! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
 //!    and reported.
 //!
 //! Dropping the runtime without a shutdown does steps 2, 5 and 6, and waits for nothing.
 //!
-//! A task that shuts its own runtime down cannot wait for itself: it is reported as left.
+//! A task that shuts its own runtime down cannot wait for itself, nor for others that do the same: it is reported as
+//! left. Any number of threads may shut a runtime down, at once or in turn: each waits and reports, and the first to
+//! reach a step takes it.
 //!
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
@@ -33,7 +38,7 @@ use std::{
     ptr,
     sync::{
         Condvar, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -50,6 +55,8 @@ pub(crate) struct Tasks {
     pub(crate) cancelled: AtomicU64,
     /// Somebody waits for the table to become empty.
     awaited: AtomicBool,
+    /// Live tasks that wait in a shutdown themselves.
+    ending: AtomicUsize,
     lock: Mutex<()>,
     ended: Condvar,
 }
@@ -61,6 +68,7 @@ impl Tasks {
             panicked: AtomicU64::new(0),
             cancelled: AtomicU64::new(0),
             awaited: AtomicBool::new(false),
+            ending: AtomicUsize::new(0),
             lock: Mutex::new(()),
             ended: Condvar::new(),
         }
@@ -136,22 +144,36 @@ impl Shared {
             // The calling stack gives its worker to those that it waits for.
             return crate::blocking(|| self.shut_down(how, within));
         }
-        let inside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
-        let own = usize::from(inside);
+        let is_aside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
+        // A plain thread that entered is no task.
+        let inside = is_aside && !self.is_visited_here();
+        let ending = &self.tasks.ending;
+        ending.fetch_add(usize::from(inside), Ordering::SeqCst);
+        self.tasks.something_ended();
+        let report = self.shut_down_from_outside(how, within);
+        ending.fetch_sub(usize::from(inside), Ordering::SeqCst);
+        report
+    }
+
+    fn shut_down_from_outside(&self, how: Shutdown, within: Option<Duration>) -> Report {
+        let ending = || self.tasks.ending.load(Ordering::SeqCst);
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
-        let is_empty = || self.tasks.live.len() <= own;
+        let is_empty = || self.tasks.live.len() <= ending();
         if let Shutdown::DrainDownTo(level) = how {
             self.cancel_below(level.rank());
         }
         if how != Shutdown::Cancel {
             self.tasks.wait_until(deadline, is_empty);
         }
-        for task in self.tasks.live.close() {
-            task.cancel();
-        }
+        let tasks = self.tasks.live.close();
+        self.guests.refuse();
+        tasks.iter().for_each(TaskRef::cancel);
+        drop(tasks);
         let deadline = deadline.map(|deadline| deadline.max(Instant::now() + CANCEL_GRACE));
         self.tasks.wait_until(deadline, is_empty);
-        self.close();
+        if self.guests.is_empty() {
+            self.close();
+        }
         for task in self.tasks.live.tasks() {
             self.seize(task);
         }
@@ -159,8 +181,9 @@ impl Shared {
         // that a runtime that was shut down in good order leaves nothing behind.
         let soon = Instant::now() + Duration::from_secs(1);
         let until = deadline.map_or(soon, |deadline| deadline.min(soon));
-        self.tasks
-            .wait_until(Some(until), || self.threads.alive() <= own);
+        self.tasks.wait_until(Some(until), || {
+            !self.guests.is_empty() || self.threads.alive() <= ending()
+        });
         self.report()
     }
 
@@ -188,7 +211,7 @@ impl Shared {
         }
     }
 
-    fn close(&self) {
+    pub(super) fn close(&self) {
         if self.closing.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -252,6 +275,10 @@ impl Schedule for Shared {
     fn panicked(&self, task: &TaskRef) {
         self.tasks.panicked.fetch_add(1, Ordering::Relaxed);
         self.on_panic.panicked(task);
+    }
+
+    fn name_of(&self, level: u8) -> &'static str {
+        self.levels.names()[usize::from(level)]
     }
 
     fn is_kept_alive_here(&self) -> bool {

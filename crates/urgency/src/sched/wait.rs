@@ -222,14 +222,18 @@ impl Shared {
         let me = self.borrow_guest();
         me.bind();
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
-        let level = level.unwrap_or_else(|| self.least_urgent());
+        // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
+        let level = level.unwrap_or(0);
         me.set_level(level);
         match self.claim_for(1 << level) {
             Some(worker) => me.hold(worker),
             None => {
+                self.guests.enters(me.clone());
                 me.suspension.abandon();
                 self.insert_resumable(me.clone());
+                self.ask_equals(level);
                 self.await_worker(&me);
+                self.guests.has_entered(&me);
             }
         }
         me.frames.enter_guest();

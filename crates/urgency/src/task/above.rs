@@ -1,6 +1,6 @@
 //! What the handles need of the floors above, in one place.
 //!
-//! - `LevelId`, `NamedLevel`: a level as users see it.
+//! - `LevelId`: a level as users see it.
 //! - `boost(task)`: raises that task to the level of the calling code.
 //! - `may_wait(task)`: may the calling code wait for that task? Asked before each wait by a new waiter.
 //! - `waiting_for(task, ticket)`, `waited_for(task, ticket)`: the calling code has begun, or ended, such a wait.
@@ -15,7 +15,6 @@
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     LevelId,
-    level::NamedLevel,
     runtime::{boost, ends_with_runtime, may_wait, took, waited_for, waiting_for},
 };
 
@@ -26,11 +25,9 @@ mod stand_in {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct LevelId(u8);
 
-    pub type NamedLevel = LevelId;
-
     impl LevelId {
-        pub(crate) fn from_index(index: u8) -> Self {
-            LevelId(index)
+        pub(crate) fn named(rank: u8, _name: &'static str) -> Self {
+            LevelId(rank)
         }
     }
 
@@ -60,5 +57,5 @@ mod stand_in {
 }
 #[cfg(urgency_loom)]
 pub(super) use stand_in::{
-    LevelId, NamedLevel, boost, ends_with_runtime, may_wait, took, waited_for, waiting_for,
+    LevelId, boost, ends_with_runtime, may_wait, took, waited_for, waiting_for,
 };

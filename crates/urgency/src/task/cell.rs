@@ -112,6 +112,8 @@ pub(super) struct Vtable {
     pub(super) free: unsafe fn(NonNull<Header>),
     /// The address of the scheduler.
     pub(super) scheduler: unsafe fn(NonNull<Header>) -> *const (),
+    /// The name of a level in the scheduler.
+    pub(super) name_of: unsafe fn(NonNull<Header>, u8) -> &'static str,
     /// The name of the future's type.
     pub(super) name: fn() -> &'static str,
 }
@@ -140,6 +142,7 @@ where
         raised: raised::<F, S>,
         free: free::<F, S>,
         scheduler: scheduler::<F, S>,
+        name_of: name_of::<F, S>,
         name: std::any::type_name::<F>,
     };
 
@@ -345,6 +348,11 @@ unsafe fn raised<F: Future, S: Schedule>(task: &TaskRef) {
 unsafe fn scheduler<F: Future, S>(header: NonNull<Header>) -> *const () {
     // SAFETY: the vtable belongs to this cell, and the caller has a reference.
     Arc::as_ptr(unsafe { &cell::<F, S>(header).scheduler }).cast()
+}
+
+unsafe fn name_of<F: Future, S: Schedule>(header: NonNull<Header>, level: u8) -> &'static str {
+    // SAFETY: the vtable belongs to this cell, and the caller has a reference.
+    unsafe { cell::<F, S>(header) }.scheduler.name_of(level)
 }
 
 unsafe fn free<F: Future, S>(header: NonNull<Header>) {

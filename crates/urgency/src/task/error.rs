@@ -5,7 +5,7 @@
 //! Inversion is the word of the priority papers (Prompt I-Cilk, section 2): more urgent work
 //! waits for less urgent work and so, in effect, runs at its level.
 
-use super::above::NamedLevel;
+use super::above::LevelId;
 use std::fmt;
 
 /// The awaited result will not come, or waiting for it was refused.
@@ -32,9 +32,9 @@ pub enum WaitErrorKind {
     /// The awaited task is not at least as urgent as the one that would wait for it.
     Inversion {
         /// The level at which the wait was asked for.
-        waiter: NamedLevel,
+        waiter: LevelId,
         /// The level of the awaited task.
-        awaited: NamedLevel,
+        awaited: LevelId,
     },
     /// A task waits for its own handle.
     WaitsForItself,
@@ -63,8 +63,8 @@ impl fmt::Display for WaitError {
             ),
             WaitErrorKind::Inversion { waiter, awaited } => write!(
                 f,
-                "work at {waiter} may not wait for a task at {awaited}, which is not at least as \
-                 urgent; call boost() on the handle first, or spawn the awaited task at {waiter} \
+                "work at level `{waiter}` may not wait for a task at level `{awaited}`, which is not at least as \
+                 urgent; call boost() on the handle first, or spawn the awaited task at `{waiter}` \
                  or a more urgent level",
             ),
             WaitErrorKind::WaitsForItself => f.write_str(

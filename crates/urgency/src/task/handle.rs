@@ -164,7 +164,7 @@ impl<T: 'static> Handle<T> {
 
     /// The level at which the task runs now.
     pub fn level(&self) -> LevelId {
-        LevelId::from_index(self.task.level())
+        self.task.level_id()
     }
 
     /// A handle that can be cloned and waited for by any number of waiters; each gets a clone of
@@ -340,7 +340,7 @@ impl<T: 'static> Drop for Handle<T> {
 impl<T> fmt::Debug for Handle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle")
-            .field("level", &self.task.level())
+            .field("level", &self.level())
             .field("finished", &self.is_finished())
             .finish_non_exhaustive()
     }

@@ -87,6 +87,11 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// for a task that is counted as `Ran::Cancelled` or by `shut_down`.
     fn panicked(&self, _task: &TaskRef) {}
 
+    /// What the program calls this level; empty if it has no name.
+    fn name_of(&self, _level: u8) -> &'static str {
+        ""
+    }
+
     /// Whether the calling thread itself keeps this scheduler alive for a while, as its workers do.
     /// Saves two locked instructions each time a task is scheduled.
     fn is_kept_alive_here(&self) -> bool {

@@ -26,6 +26,7 @@
 
 use super::{
     Header, TaskId,
+    above::LevelId,
     cell::{CLOSURE, caught, discard_payload},
     state::{Claim, Complete, Dropped, Suspend},
     waker,
@@ -110,6 +111,15 @@ impl TaskRef {
     /// The level whose queue the task belongs into; may be raised at any time.
     pub(crate) fn level(&self) -> u8 {
         self.header().level.load(Relaxed)
+    }
+
+    /// As [`TaskRef::level`], with the name that it has in the task's scheduler.
+    pub(crate) fn level_id(&self) -> LevelId {
+        let level = self.level();
+        // SAFETY: the vtable is the cell's, and this is a reference.
+        LevelId::named(level, unsafe {
+            (self.header().vtable.name_of)(self.0, level)
+        })
     }
 
     /// The level at which the task was created, boosts aside: what inversions are judged by.

@@ -191,7 +191,7 @@ impl<T: 'static> Shared<T> {
 
     /// The level at which the task runs now.
     pub fn level(&self) -> LevelId {
-        LevelId::from_index(self.inner.task.level())
+        self.inner.task.level_id()
     }
 
     /// Whether `waker` waits in the room already. If so, and the task was unfinished before, it will

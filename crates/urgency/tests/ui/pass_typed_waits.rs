@@ -10,12 +10,12 @@ urgency::levels! {
 
 /// Creates work at the caller's level and waits for it.
 fn twice<L: Level>(cx: Cx<L>, number: u32) -> Result<u32, WaitError> {
-    cx.spawn_fn(move |_| number * 2).get(cx)
+    cx.level().spawn_fn(move |_| number * 2).get(cx)
 }
 
 /// The same for async code.
 async fn twice_async<L: Level>(cx: Cx<'_, L>, number: u32) -> Result<u32, WaitError> {
-    cx.spawn(async move |_| number * 2).wait(cx).await
+    cx.level().spawn(async move |_| number * 2).wait(cx).await
 }
 
 /// Waits for work that is at least as urgent as the caller, whatever either is.
