@@ -154,7 +154,7 @@
 //! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
-//!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`. None of its tasks panics because of it:
+//!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`. No task panics for it:
 //!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`. A shutdown by one handle leaves no
 //!     waiter of another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
 //!     `a_plain_thread_inside_is_not_left_behind_by_a_shutdown`.
@@ -185,7 +185,7 @@
 //!
 //! Not guaranteed: a wait that is neither for a handle nor for a [`sync::Mutex`] (a channel, a foreign lock)
 //! is not checked for inversion. A foreign lock that a less urgent stack holds while it is abandoned makes an
-//! urgent waiter wait for it. Such a wait is late, and hangs neither the runtime nor itself once the other has its turn:
+//! urgent waiter wait for it. Such a wait is late, and does not hang:
 //! `urgent_work_that_waits_for_less_urgent_work_unchecked_is_late_and_does_not_hang`.
 //!
 //! # Errors
@@ -207,8 +207,8 @@
 //!   [`Builder::real_time_polling`]; [`Stats::can_raise`] and [`Stats::real_time`] tell.
 //! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O
 //!   has three descriptors.
-//! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own, its
-//!   I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
+//! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own,
+//!   its I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
 //!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
 //! - It logs nothing, and has no child processes.

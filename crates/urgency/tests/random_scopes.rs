@@ -1,6 +1,6 @@
-//! Random fork-join programs that call every method of `Scope` from every descendant of it, and `join`, `par`, `blocking`
-//! and spawns between them. Many joins wait until their second half is stolen, so that the joiner leaps. Each part
-//! runs exactly once, a `sync` in the code that opened a scope finds no child alive, and the program ends.
+//! Random fork-join programs that call every method of `Scope` from every descendant of it, and `join`, `par`,
+//! `blocking` and spawns between them. Many joins wait until their second half is stolen, so that the joiner leaps.
+//! Each part runs exactly once, a `sync` in the code that opened a scope finds no child alive, and the program ends.
 
 mod common;
 

@@ -93,11 +93,11 @@ impl fmt::Debug for Scope<'_, '_> {
 /// # Depth
 ///
 /// Nested forks take stack as nested calls do: a scope and its child some 350 bytes in a release build, a
-/// [`join()`](crate::join()) 80, and what the closures use. Any part of the recursion may run on a thread of the runtime,
-/// whose stack has 2 MiB unless [`Builder::thread_stack_size`](crate::Builder::thread_stack_size) says otherwise: room
-/// for some thousands of nested scopes. Deeper ones overflow it, which ends the process, even where the calling
-/// thread has a larger stack. Fork in halves rather than one from the other; or ask for larger stacks, which cost
-/// address space until they are used.
+/// [`join()`](crate::join()) 80, and what the closures use. Any part of the recursion may run on a thread of the
+/// runtime, whose stack has 2 MiB unless [`Builder::thread_stack_size`](crate::Builder::thread_stack_size) says
+/// otherwise: room for some thousands of nested scopes. Deeper ones overflow it, which ends the process, even where
+/// the calling thread has a larger stack. Fork in halves rather than one from the other; or ask for larger stacks,
+/// which cost address space until they are used.
 ///
 /// # Examples
 ///

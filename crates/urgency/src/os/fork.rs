@@ -5,8 +5,8 @@
 //! one. The processes are told apart by a count: libc calls [`in_child`] in each child that `fork` makes, so that a
 //! comparison costs a load. A child of the bare system call is not told apart.
 //!
-//! Rejected: `getpid`, a system call for each comparison; a page with `MADV_WIPEONFORK`, which sees the bare system call,
-//! too, but needs a mapping and Linux 4.14.
+//! Rejected: `getpid`, a system call for each comparison; a page with `MADV_WIPEONFORK`, which sees the bare system
+//! call, too, but needs a mapping and Linux 4.14.
 
 use std::sync::{
     Once,

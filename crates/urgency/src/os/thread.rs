@@ -234,6 +234,15 @@ mod imp {
         unsafe { libc::sched_setscheduler(0, class, &param) == 0 }
     }
 
+    /// The calling thread is in no real-time class, although one that is in such a class made it.
+    pub(crate) fn leave_real_time() {
+        // SAFETY: a plain number in, a plain number out.
+        let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+        if policy == libc::SCHED_FIFO || policy == libc::SCHED_RR {
+            set_class(0, 0);
+        }
+    }
+
     /// Whether this process may use the real-time class.
     pub(crate) fn can_real_time() -> bool {
         static CAN: Permission = Permission::unknown();
@@ -289,6 +298,8 @@ mod imp {
         false
     }
 
+    pub(crate) fn leave_real_time() {}
+
     pub(crate) type Processors = ();
 
     pub(crate) fn call_here(_: i32) -> Option<Processors> {
@@ -332,6 +343,6 @@ mod imp {
 
 pub(crate) use imp::{
     Processors, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    is_blocked, lower, note_usual_niceness, own_class, raise, send_home, set_real_time,
+    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, raise, send_home, set_real_time,
     set_short_slice,
 };

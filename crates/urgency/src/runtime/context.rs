@@ -264,8 +264,8 @@ pub(crate) fn ends_with_runtime() -> bool {
     })
 }
 
-/// The calling code waits, on its stack, for what its runtime can never bring, because it was shut down. If it is a task's,
-/// it unwinds, and the task ends as one that was shut down.
+/// The calling code waits, on its stack, for what its runtime can never bring, because it was shut down. If it is a
+/// task's, it unwinds, and the task ends as one that was shut down.
 #[cold]
 pub(crate) fn unwind_with_runtime() {
     let is_of_task = |me: &Stack| me.task().is_some() || me.runs_job();

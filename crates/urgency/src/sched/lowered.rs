@@ -253,8 +253,10 @@ mod of_stacks {
             stack.lowered.class() > self.class_of(level)
         }
 
-        /// A thread of the runtime begins. A lowered one may have made it: then it inherits the class.
+        /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of the
+        /// program's in a real-time class, which is not for what the runtime runs.
         pub(crate) fn leave_inherited_class(&self, stack: &Stack) {
+            os::thread::leave_real_time();
             stack.lowered.begin_as(USUAL);
             if self.lowered_stacks.any() {
                 stack.lowered.begin_as(os::thread::own_class());

@@ -71,8 +71,8 @@ pub(crate) struct Header {
 /// What a panic carried, behind a thin pointer.
 pub(super) struct Payload(pub(super) Box<dyn Any + Send>);
 
-/// What unwinds code in the middle of a wait that its runtime, which was shut down, can never end. It is no panic of the
-/// program's: nothing is printed, and the task ends as one that was shut down.
+/// What unwinds code in the middle of a wait that its runtime, which was shut down, can never end. It is no panic of
+/// the program's: nothing is printed, and the task ends as one that was shut down.
 pub(crate) struct Stopped;
 
 /// What a finished task leaves behind for its handle.
