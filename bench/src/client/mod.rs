@@ -14,6 +14,7 @@
 mod closed;
 mod connection;
 mod open;
+pub mod pacer;
 
 use crate::harness::{Sample, machine};
 use serde::{Deserialize, Serialize};

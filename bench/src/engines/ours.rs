@@ -28,7 +28,16 @@ pub fn runtime_with_levels(workers: usize) -> Runtime {
     runtime_that_demotes(workers, false)
 }
 
-/// The same, which may put a thread that an event preempts into the kernel's idle class.
+/// A runtime of so many workers with the levels of `L`, as shipped otherwise.
+pub fn runtime_with<L: urgency::level::Levels>(workers: usize) -> Runtime {
+    Runtime::builder()
+        .workers(workers)
+        .levels::<L>()
+        .build()
+        .expect("threads can be started")
+}
+
+/// The same as [`runtime_with_levels`], which may put a thread that an event preempts into the kernel's idle class.
 pub fn runtime_that_demotes(workers: usize, demotes: bool) -> Runtime {
     Runtime::builder()
         .workers(workers)
