@@ -34,6 +34,9 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::fair::experiments,
         crate::flows::experiments,
         crate::web::experiments,
+        crate::store::experiments,
+        crate::editor::experiments,
+        crate::stream::experiments,
     ];
     problems.iter().flat_map(|of| of(scale)).collect()
 }

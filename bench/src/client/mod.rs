@@ -16,6 +16,7 @@ mod closed;
 mod connection;
 pub mod lanes;
 mod open;
+pub mod pacer;
 
 use crate::harness::{Sample, machine};
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,7 @@
 pub mod chili;
 #[cfg(feature = "ours")]
 pub mod ours;
+pub mod pair;
 pub mod rayon;
 pub mod tokio;
 

@@ -25,9 +25,14 @@ pub fn runtime(workers: usize) -> Runtime {
 
 /// A runtime of so many workers with the levels [`Urgent`] and [`Batch`].
 pub fn runtime_with_levels(workers: usize) -> Runtime {
+    runtime_with::<Levels>(workers)
+}
+
+/// A runtime of so many workers with the levels of `L`, as shipped otherwise.
+pub fn runtime_with<L: urgency::level::Levels>(workers: usize) -> Runtime {
     Runtime::builder()
         .workers(workers)
-        .levels::<Levels>()
+        .levels::<L>()
         .build()
         .expect("threads can be started")
 }

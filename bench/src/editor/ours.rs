@@ -1,0 +1,59 @@
+//! One runtime of two workers with three levels. The editor is a task, and forks as it is.
+
+use super::{Config, Editor};
+use crate::client::pacer::{ARRIVAL, arrival, socket};
+use crate::engines::ours::{runtime_with, with_stats};
+use crate::harness::Sample;
+use std::sync::Arc;
+use urgency::net::UnixStream;
+use urgency::{par, spawn_fn_at};
+
+urgency::levels! {
+    /// What an editor does.
+    pub Levels:
+        /// The next picture.
+        Key >
+        /// What pops up a little later.
+        Complete >
+        /// What nobody looks at.
+        Index
+}
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = runtime_with::<Levels>(2);
+    let editor = Editor::new(config);
+    let indexed = editor.clone();
+    runtime.spawn_fn_at(Index, move || index(&indexed)).detach();
+    let (press, pressed) = socket();
+    runtime
+        .spawn_at(Key, edit(editor.clone(), pressed))
+        .detach();
+    let sample = with_stats(editor.measure(press), &runtime);
+    // Indexing never ends; the runtime ends with the process.
+    std::mem::forget(runtime);
+    sample
+}
+
+async fn edit(editor: Arc<Editor>, pressed: std::os::unix::net::UnixStream) {
+    let pressed = UnixStream::try_from(pressed).expect("a socket can be non-blocking");
+    let mut bytes = [0; ARRIVAL];
+    while pressed.read_exact(&mut bytes).await.is_ok() {
+        let keystroke = arrival(bytes);
+        let tokens = par::reduce(&editor.visible[..], |chunk| chunk.run(), |a, b| a + b);
+        editor.highlighted(keystroke, tokens.unwrap_or(0));
+        let editor = editor.clone();
+        let complete = move || {
+            let typed = editor.typed(keystroke);
+            let best = par::reduce(&editor.names[..], |part| part.best(typed), Ord::max);
+            editor.completed(keystroke, best.unwrap_or_default());
+        };
+        spawn_fn_at(Complete, complete).detach();
+    }
+}
+
+fn index(editor: &Editor) -> ! {
+    loop {
+        par::for_each(&editor.files[..], |file| editor.parse(file));
+    }
+}

@@ -1,0 +1,72 @@
+//! One runtime of two workers with four levels.
+
+use super::{Config, Scene};
+use crate::client::pacer::{ARRIVAL, arrival, socket};
+use crate::engines::ours::{runtime_with, with_stats};
+use crate::harness::Sample;
+use std::sync::Arc;
+use urgency::net::UnixStream;
+use urgency::{par, spawn_at, spawn_fn_at};
+
+urgency::levels! {
+    /// What a store does.
+    pub Levels:
+        /// Somebody waits for a value.
+        Read >
+        /// Somebody waits for an acknowledgement.
+        Write >
+        /// Nobody waits as long as there is memory.
+        Flush >
+        /// Nobody waits.
+        Compact
+}
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = runtime_with::<Levels>(2);
+    let scene = Scene::new(config);
+    let compacted = scene.clone();
+    runtime
+        .spawn_fn_at(Compact, move || compact(&compacted))
+        .detach();
+    let (ask, asked) = socket();
+    runtime
+        .spawn_at(Read, accept(scene.clone(), asked))
+        .detach();
+    let sample = with_stats(scene.measure(ask), &runtime);
+    // Compaction never ends; the runtime ends with the process.
+    std::mem::forget(runtime);
+    sample
+}
+
+async fn accept(scene: Arc<Scene>, asked: std::os::unix::net::UnixStream) {
+    let asked = UnixStream::try_from(asked).expect("a socket can be non-blocking");
+    let mut bytes = [0; ARRIVAL];
+    while asked.read_exact(&mut bytes).await.is_ok() {
+        let (scene, number) = (scene.clone(), arrival(bytes));
+        match scene.is_write(number) {
+            false => spawn_at(Read, async move { scene.read(number) }).detach(),
+            true => spawn_at(Write, async move { write(scene, number) }).detach(),
+        }
+    }
+}
+
+fn write(scene: Arc<Scene>, number: usize) {
+    if let Some(full) = scene.write(number) {
+        let flush = move || {
+            scene.store.flush(&full, |entries| {
+                par::sort_by_key(entries, |entry| entry.key)
+            });
+        };
+        spawn_fn_at(Flush, flush).detach();
+    }
+}
+
+fn compact(scene: &Scene) -> ! {
+    let store = &scene.store;
+    loop {
+        if !store.compact_flushed() {
+            par::for_each(store.parts(), |part| store.compact_cold(part));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! One runtime of two workers with four levels, and a closure for each packet.
+
+use super::{Aggregate, Config, Pipeline, aggregate};
+use crate::client::pacer::{ARRIVAL, arrival, socket};
+use crate::engines::ours::{runtime_with, with_stats};
+use crate::harness::Sample;
+use std::sync::Arc;
+use urgency::net::UnixStream;
+use urgency::{par, spawn_fn_at};
+
+urgency::levels! {
+    /// What a pipeline does.
+    pub Levels:
+        /// What sources send.
+        Receive >
+        /// Results, which are due.
+        Emit >
+        /// What was received.
+        Decode >
+        /// What came too late.
+        Backfill
+}
+
+/// One sample.
+pub fn run(config: Config) -> Sample {
+    let runtime = runtime_with::<Levels>(2);
+    let pipeline = Pipeline::new(config);
+    let archive = pipeline.clone();
+    runtime
+        .spawn_fn_at(Backfill, move || backfill(&archive))
+        .detach();
+    let (send, received) = socket();
+    runtime
+        .spawn_at(Receive, receive(pipeline.clone(), received))
+        .detach();
+    let sample = with_stats(pipeline.measure(send), &runtime);
+    // The backfill never ends; the runtime ends with the process.
+    std::mem::forget(runtime);
+    sample
+}
+
+async fn receive(pipeline: Arc<Pipeline>, received: std::os::unix::net::UnixStream) {
+    let received = UnixStream::try_from(received).expect("a socket can be non-blocking");
+    let mut bytes = [0; ARRIVAL];
+    while received.read_exact(&mut bytes).await.is_ok() {
+        let (pipeline, packet) = (pipeline.clone(), arrival(bytes));
+        spawn_fn_at(Decode, move || decode(&pipeline, packet)).detach();
+    }
+}
+
+fn decode(pipeline: &Arc<Pipeline>, packet: usize) {
+    for window in pipeline.decode(packet) {
+        let pipeline = pipeline.clone();
+        let emit = move || {
+            let all = par::reduce(&window.packets[..], aggregate, Aggregate::and);
+            pipeline.emit(&window, all.unwrap_or_default());
+        };
+        spawn_fn_at(Emit, emit).detach();
+    }
+}
+
+fn backfill(pipeline: &Pipeline) -> ! {
+    loop {
+        par::for_each(pipeline.archive(), |packet| pipeline.backfill(packet));
+    }
+}
