@@ -178,7 +178,7 @@ impl Session<'_> {
             flags,
             expires: self.expiry(i64::from(expiry)),
             cas: request.cas,
-            may_be_stale: false,
+            meta: None,
             data,
         };
         let status = match (self.put(&put), mode) {

@@ -324,7 +324,7 @@ impl Session<'_> {
                 line_unless(out, quiet, if found { "TOUCHED" } else { "NOT_FOUND" });
             }
             Request::Flush { delay, quiet } => {
-                let done = self.flush_all(delay);
+                let done = self.flush_all(i64::from(delay));
                 line_unless(
                     out,
                     quiet,

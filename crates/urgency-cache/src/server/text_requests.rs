@@ -87,7 +87,7 @@ impl Session<'_> {
         out.extend_from_slice(b"END\r\n");
     }
 
-    fn text_get_and_touch(&mut self, key: &[u8], expiry: i64, with_cas: bool, out: &mut Vec<u8>) {
+    fn text_get_and_touch(&mut self, key: &[u8], expiry: i32, with_cas: bool, out: &mut Vec<u8>) {
         let expires = self.expiry(expiry);
         let mut entry = self.server.store.entry(key, self.now);
         let found = entry.set_expires(expires);
@@ -106,7 +106,7 @@ impl Session<'_> {
     }
 
     /// `touch`.
-    pub fn touch(&mut self, key: &[u8], expiry: i64) -> bool {
+    pub fn touch(&mut self, key: &[u8], expiry: i32) -> bool {
         let expires = self.expiry(expiry);
         let mut entry = self.server.store.entry(key, self.now);
         let found = entry.set_expires(expires) && entry.access();
@@ -127,7 +127,7 @@ impl Session<'_> {
             flags: store.flags,
             expires: self.expiry(store.expiry),
             cas: store.cas,
-            may_be_stale: false,
+            meta: None,
             data,
         };
         let answer = match self.put(&put) {
