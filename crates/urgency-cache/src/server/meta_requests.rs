@@ -6,6 +6,7 @@
 
 use super::{
     counters::Count,
+    output::Room,
     session::{Changed, MetaPut, Put, Session, Stored},
     text_requests::line,
 };
@@ -89,6 +90,11 @@ fn push_code(out: &mut Vec<u8>, with_value: bool, length: usize) {
     }
 }
 
+/// Whether there is room for an answer with or without the value.
+fn admits(room: &mut Room, out: &mut Vec<u8>, with_value: bool, item: &ItemView<'_>) -> bool {
+    room.admits(out, if with_value { item.value_len() } else { 0 })
+}
+
 /// What a look for `mg` found.
 enum Look {
     /// The item; the answer is complete.
@@ -97,6 +103,8 @@ enum Look {
     Miss,
     /// An item, and a flag that ends the command.
     Refused(&'static str),
+    /// An item for which there is no room; nothing was done.
+    Short,
 }
 
 impl Session<'_> {
@@ -117,6 +125,7 @@ impl Session<'_> {
                 out.truncate(start);
                 return line(out, why);
             }
+            Look::Short => return,
         };
         self.server.prefixes.record_get(key, found);
         let touches = flags.ttl.is_some() && found;
@@ -147,20 +156,22 @@ impl Session<'_> {
         if changes || flags.no_bump || command.has_long_opaque() {
             return None;
         }
+        let (store, now, room) = (&self.server.store, self.now, &mut self.room);
         // A stale item that nobody was told to fetch afresh must be marked, which a reader cannot.
         let read = |item: &ItemView<'_>| {
-            if item.is_stale() && !item.is_won() {
+            if item.is_stale() && !item.is_won() || !admits(room, out, flags.value, item) {
                 return None;
             }
             push_code(out, flags.value, item.value_len());
             for word in command.words() {
-                push_flag(out, word, item, item.expires(), self.now);
+                push_flag(out, word, item, item.expires(), now);
             }
             push_marks(out, item, false);
             push_value(out, flags.value, item);
             Some(())
         };
-        match self.server.store.get_if(key, self.now, read) {
+        match store.get_if(key, now, read) {
+            Some(None) if self.room.missed() > 0 => Some(Look::Short),
             Some(None) => None,
             Some(Some(())) => Some(Look::Hit),
             None => Some(Look::Miss),
@@ -181,6 +192,9 @@ impl Session<'_> {
         let Some(item) = entry.item() else {
             return Look::Miss;
         };
+        if !admits(&mut self.room, out, flags.value, &item) {
+            return Look::Short;
+        }
         let ends = |ttl: Option<i32>| ttl.map(|ttl| self.expiry(ttl));
         let (ttl, vivify, recache) = (ends(flags.ttl), ends(flags.vivify), ends(flags.recache));
         let (old, mut expires) = (item.expires(), item.expires());

@@ -6,6 +6,7 @@
 use super::{
     Server,
     counters::{Count, Tally},
+    output::Room,
 };
 use crate::{
     protocol::{Data, Mode, number},
@@ -88,17 +89,20 @@ pub struct Session<'s> {
     pub now: u32,
     /// What was counted and not yet reported.
     pub tally: Tally,
+    /// The memory for answers. A request with a value that has no room does nothing.
+    pub room: Room,
     has_stored: bool,
 }
 
 impl<'s> Session<'s> {
-    /// A session of the connection `number`.
-    pub fn new(server: &'s Server, number: u64) -> Self {
+    /// A session of the connection `number`, whose answers may take up `room`.
+    pub fn new(server: &'s Server, number: u64, room: Room) -> Self {
         Session {
             server,
             number,
             now: server.clock.now(),
             tally: Tally::default(),
+            room,
             has_stored: false,
         }
     }
