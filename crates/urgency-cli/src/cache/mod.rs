@@ -1,7 +1,8 @@
 //! `urgency cache`: the cache server, with memcached's command line.
 //!
 //! `options` and `extended` say what can be asked for, `process` does what happens before there is a thread
-//! (user, limits, background), `allocator` keeps memory within bounds, `sockets` binds, and this file puts the server together and waits for its end.
+//! (user, limits, background), `allocator` keeps memory within bounds, `sockets` binds, and this file
+//! puts the server together and waits for its end.
 //!
 //! Exit codes: 0 the server was asked to end and did; 1 it could not start (an address in use, no such user);
 //! 2 the command line is wrong, and nothing was started. With `-d` they are those of the background process up
