@@ -118,6 +118,7 @@ fn serve(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
         .enable_all()
         .build()?;
     runtime.spawn(upkeep::keep_lru(Arc::clone(&server), OnTokio));
+    runtime.spawn(upkeep::free_shares(Arc::clone(&server), OnTokio));
     runtime.spawn(upkeep::grow_and_crawl(Arc::clone(&server), OnTokio));
     runtime.block_on(accept(server, options.port))?;
     Ok(())

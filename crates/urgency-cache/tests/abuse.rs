@@ -4,12 +4,15 @@ mod common;
 
 use common::{Client, Running};
 use std::{
-    io::Write,
+    io::{Read, Write},
     net::{Shutdown, TcpStream},
     thread,
     time::Duration,
 };
-use urgency_cache::{server::Settings, store::Limits};
+use urgency_cache::{
+    server::{ALLOWANCE, Settings},
+    store::Limits,
+};
 
 /// Somebody else is served.
 fn others_are_served(running: &Running) {
@@ -66,10 +69,6 @@ fn a_length_of_two_gigabytes_is_refused_and_reserves_nothing() {
     );
     client.ask(
         "set k 0 0 -1\r\n",
-        "CLIENT_ERROR bad command line format\r\n",
-    );
-    client.ask(
-        "set k 0 0 4294967297\r\n",
         "CLIENT_ERROR bad command line format\r\n",
     );
     let mut binary = running.client();
@@ -145,38 +144,46 @@ fn a_client_that_sends_byte_by_byte_or_half_a_request_holds_up_nobody() {
     running.client().ask("get k\r\n", "END\r\n");
 }
 
-/// Eight clients begin to send a value of 25 MB, and those that are refused are told so.
+/// As many clients as there is memory for, and a few more, each begin to send a value of a million bytes and stop.
+/// Another one's is stored all the same, and some of the silent ones are told that they have lost their places.
 #[track_caller]
-fn too_many_large_values(request: &[u8], refusal: &[u8]) {
-    let running = Running::with_item_size_max(24 << 20);
-    let mut clients: Vec<_> = (0..8).map(|_| running.client()).collect();
-    let mut refused = 0;
-    for client in &mut clients {
-        client.send(request);
-        // The server may refuse in the middle.
-        let _ = client.stream.write_all(&vec![b'x'; 17_000_000]);
-        client
-            .stream
-            .set_read_timeout(Some(Duration::from_millis(100)))
+fn silent_clients_lose_their_places(request: &[u8], refusal: &[u8]) {
+    let running = Running::new();
+    let mut silent: Vec<_> = (0..68).map(|_| running.client()).collect();
+    for client in &mut silent {
+        let stream = &mut client.stream;
+        stream
+            .set_write_timeout(Some(Duration::from_millis(100)))
             .unwrap();
-        let mut answer = [0; 100];
-        if let Ok(length) = std::io::Read::read(&mut client.stream, &mut answer) {
-            let (answer, refusal) = (answer[..length].escape_ascii(), refusal.escape_ascii());
-            assert_eq!(answer.to_string(), refusal.to_string());
-            refused += 1;
-        }
+        client.send(request);
+        // Those that have to wait for memory are not read from.
+        let _ = client.stream.write_all(&vec![b'x'; 600_000]);
     }
-    assert!(
-        refused > 0,
-        "136 MB are held for values that are not there yet"
-    );
-    others_are_served(&running);
+    assert!(running.server.held().0 <= ALLOWANCE);
+    for _ in 0..2 {
+        let value = "y".repeat(900_000);
+        let mut other = running.client();
+        other.ask(format!("set k 0 0 900000\r\n{value}\r\n"), "STORED\r\n");
+        others_are_served(&running);
+    }
+    let told = silent.iter_mut().filter_map(|client| {
+        let timeout = Some(Duration::from_millis(5));
+        client.stream.set_read_timeout(timeout).unwrap();
+        let mut answer = [0; 100];
+        let length = client.stream.read(&mut answer).ok()?;
+        Some(answer[..length].escape_ascii().to_string())
+    });
+    let told: Vec<_> = told.collect();
+    assert!((1..20).contains(&told.len()), "{} are told", told.len());
+    for answer in told {
+        assert_eq!(answer, refusal.escape_ascii().to_string());
+    }
 }
 
 #[test]
-fn large_values_at_a_trickle_are_refused_when_they_fill_the_allowance() {
-    too_many_large_values(
-        b"set k 0 0 25000000\r\n",
+fn silent_clients_with_large_values_lose_their_places_to_others() {
+    silent_clients_lose_their_places(
+        b"set k 0 0 1000000\r\n",
         b"SERVER_ERROR out of memory reading request\r\n",
     );
 }
@@ -184,13 +191,63 @@ fn large_values_at_a_trickle_are_refused_when_they_fill_the_allowance() {
 #[test]
 fn a_binary_client_is_told_of_a_lack_of_memory_in_its_own_protocol() {
     let mut header = vec![0x80, 0x01, 0, 1, 8, 0, 0, 0];
-    header.extend_from_slice(&25_000_000u32.to_be_bytes());
+    header.extend_from_slice(&1_000_000u32.to_be_bytes());
     header.extend_from_slice(b"abcd");
     header.extend_from_slice(&[0; 8 + 8]);
     header.push(b'k');
     let mut refusal = vec![0x81, 0x01, 0, 0, 0, 0, 0, 0x82, 0, 0, 0, 29];
     refusal.extend_from_slice(b"abcd\0\0\0\0\0\0\0\0out of memory reading request");
-    too_many_large_values(&header, &refusal);
+    silent_clients_lose_their_places(&header, &refusal);
+}
+
+#[test]
+fn clients_that_do_not_read_large_values_lose_their_places_to_others() {
+    let running = Running::new();
+    let value = "x".repeat(900_000);
+    let mut other = running.client();
+    other.ask(format!("set k 0 0 900000\r\n{value}\r\n"), "STORED\r\n");
+    // Each protocol, and each way to a value; those of the kernel's buffers are many.
+    let requests = ["get k\r\n", "mg k v\r\n", "gat 0 k\r\n", "mg k v T0\r\n"];
+    let silent: Vec<_> = (0..80)
+        .map(|number| {
+            let mut client = running.client();
+            client.send(requests[number % requests.len()].repeat(20));
+            client
+        })
+        .collect();
+    let answer = format!("VALUE k 0 900000\r\n{value}\r\nEND\r\n");
+    // 74 of the 80 have a share, and when the kernel's buffers are full the others wait.
+    let has_ended_some = || running.server.open_connections() <= 80;
+    for _ in 0..2000 {
+        if has_ended_some() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(has_ended_some(), "{:?} are held", running.server.held());
+    for _ in 0..2 {
+        other.ask("get k\r\n", &answer);
+        assert!(running.server.held().1 <= ALLOWANCE);
+    }
+    let left = running.server.open_connections();
+    assert!(left > 40, "{left} of 81 connections are left");
+    drop(silent);
+    other.wait_for("curr_connections", 1);
+    assert_eq!(running.server.held(), (0, 0));
+}
+
+#[test]
+fn a_burst_of_large_values_waits_for_memory_and_none_is_refused() {
+    let running = Running::new();
+    let value = "x".repeat(1_000_000);
+    let set = format!("set k 0 0 1000000\r\n{value}\r\nget k\r\n");
+    let answer = format!("STORED\r\nVALUE k 0 1000000\r\n{value}\r\nEND\r\n");
+    thread::scope(|scope| {
+        for _ in 0..100 {
+            scope.spawn(|| running.client().ask(&set, &answer));
+        }
+    });
+    assert_eq!(running.client().stat("cmd_set"), 100);
 }
 
 #[test]

@@ -149,7 +149,9 @@ fn a_value_that_could_not_be_stored_marks_nothing_stale() {
         format!("ms k 4090 C1 I\r\n{}\r\n", "x".repeat(4090)),
         "SERVER_ERROR object too large for cache\r\n",
     );
-    client.ask("mg k v\r\n", "VA 2\r\nho\r\n");
+    // As in memcached, not even the item that was there is left.
+    client.ask("mg k v\r\n", "EN\r\n");
+    client.ask("ms k 2\r\nho\r\n", "HD\r\n");
     // Version 0 is none, and so not an earlier one.
     client.ask("ms k 2 C0 I\r\nxx\r\nmg k v\r\n", "EX\r\nVA 2\r\nho\r\n");
     client.ask(

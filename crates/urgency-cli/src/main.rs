@@ -16,7 +16,7 @@
 //! demo, `compare-child` of the comparison. Each gets its task as one argument of JSON and talks JSON lines
 //! on its standard streams.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod cache;
 mod compare;

@@ -371,3 +371,86 @@ fn the_unix_socket_belongs_to_the_user_that_the_server_becomes() {
     assert!(killed.success());
     assert_eq!(owner, nobody);
 }
+
+/// Resident memory of a process, in MiB.
+fn resident(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.unwrap().trim().trim_end_matches(" kB");
+    kib.parse::<u64>().unwrap() / 1024
+}
+
+/// docs/cache.md: `-m`, the program, 80 MiB in each direction, and 192 KiB for each connection. And when the clients
+/// have gone, what they needed is the system's again.
+#[test]
+fn memory_stays_within_its_bound_over_cycles_of_slow_readers_and_writers() {
+    const READERS: u64 = 150;
+    const WRITERS: u64 = 100;
+    const PROGRAM: u64 = 40;
+    let running = Running::start("", "-m 64 -t 2 -c 2000");
+    let id = running.process.id();
+    let value = "x".repeat(900_000);
+    let mut filler = running.connect();
+    for key in 0..40 {
+        let set = format!("set k{key} 0 0 900000\r\n{value}\r\n");
+        ask(&mut filler, &set, "STORED\r\n");
+    }
+    let half = format!("set half 0 0 900000\r\n{}", &value[..600_000]);
+    let bound = 64 + PROGRAM + 2 * 80 + (READERS + WRITERS) * 192 / 1024;
+    let mut left = Vec::new();
+    for cycle in 0..5 {
+        let mut clients: Vec<_> = (0..READERS + WRITERS).map(|_| running.connect()).collect();
+        for (number, client) in clients.iter_mut().enumerate() {
+            let timeout = Some(Duration::from_millis(1));
+            client.set_write_timeout(timeout).unwrap();
+            client.set_read_timeout(timeout).unwrap();
+            // Those that have to wait for memory are not read from.
+            let _ = if (number as u64) < READERS {
+                let get = |key| format!("get k{}\r\n", (number + key) % 40);
+                client.write_all((0..20).map(get).collect::<String>().as_bytes())
+            } else {
+                client.write_all(half.as_bytes())
+            };
+        }
+        let mut most = 0;
+        for _ in 0..3 {
+            for client in &mut clients[..READERS as usize] {
+                // Nothing yet, or the connection has lost its place.
+                let _ = client.read(&mut [0; 50_000]);
+            }
+            most = most.max(resident(id));
+        }
+        assert!(most <= bound, "{most} MiB of {bound} in cycle {cycle}");
+        drop(clients);
+        let mut ended = running.connect();
+        let is_alone = |ended: &mut TcpStream| {
+            ended.write_all(b"stats\r\n").unwrap();
+            let mut said = String::new();
+            while !said.ends_with("END\r\n") {
+                let mut piece = [0; 4096];
+                let length = ended.read(&mut piece).unwrap();
+                said += str::from_utf8(&piece[..length]).unwrap();
+            }
+            said.contains("STAT curr_connections 2\r\n")
+        };
+        for _ in 0..2000 {
+            if is_alone(&mut ended) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(
+            is_alone(&mut ended),
+            "connections are left in cycle {cycle}"
+        );
+        left.push(resident(id));
+    }
+    // The items, the program and the buffers that are kept: nothing that grows with the cycles.
+    let most = 64 + PROGRAM + 2 * 16;
+    assert!(
+        left.iter().all(|&left| left <= most),
+        "{left:?} MiB of {most} are left"
+    );
+    assert!(left[4] <= left[1] + 16, "it grows: {left:?} MiB");
+    running.end();
+}

@@ -33,35 +33,42 @@ pub fn push_encoded(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Decodes `text` into the beginning of `into` and returns what was decoded; `None` if it is no base 64, is empty, or
 /// does not fit.
+///
+/// As in memcached, a character that is no digit is passed over, padding counts as a digit, and what follows padding
+/// is not read.
 #[must_use]
 pub fn decode<'b>(text: &[u8], into: &'b mut [u8]) -> Option<&'b [u8]> {
-    let mut length = 0;
-    if text.is_empty() || !text.len().is_multiple_of(4) {
+    let digits = || {
+        text.iter()
+            .filter(|&&c| c == b'=' || DIGITS[usize::from(c)] != NOT_A_DIGIT)
+    };
+    let count = digits().count();
+    if count == 0 || !count.is_multiple_of(4) {
         return None;
     }
-    let groups = text.len() / 4;
-    for (index, group) in text.chunks_exact(4).enumerate() {
-        let padding = match group {
-            [_, _, b'=', b'='] => 2,
-            [_, _, _, b'='] => 1,
-            _ => 0,
+    let (mut length, mut bits, mut padding) = (0, 0u32, 0);
+    for (index, &character) in digits().enumerate() {
+        let digit = if character == b'=' {
+            0
+        } else {
+            DIGITS[usize::from(character)]
         };
-        if padding > 0 && index + 1 < groups {
-            return None;
+        padding += usize::from(character == b'=');
+        bits = bits << 6 | u32::from(digit);
+        if index % 4 < 3 {
+            continue;
         }
-        let mut bits = 0u32;
-        for (position, &character) in group.iter().enumerate() {
-            let digit = match DIGITS[character as usize] {
-                NOT_A_DIGIT if position >= 4 - padding => 0,
-                NOT_A_DIGIT => return None,
-                digit => digit,
-            };
-            bits = bits << 6 | u32::from(digit);
-        }
-        let bytes = &bits.to_be_bytes()[1..4 - padding];
+        // The first byte is of the group before.
+        let bytes = bits.to_be_bytes();
+        let bytes = bytes[1..]
+            .get(..3 - padding.min(3))
+            .filter(|_| padding < 3)?;
         into.get_mut(length..length + bytes.len())?
             .copy_from_slice(bytes);
         length += bytes.len();
+        if padding > 0 {
+            break;
+        }
     }
     Some(&into[..length])
 }
@@ -104,17 +111,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_digit_is_passed_over_and_what_follows_padding_is_not_read() {
+        for text in ["Zm8=", "Z-m8=", "Zm8=!", "Zm8=Zm9v", " Z m 8 ="] {
+            assert_eq!(
+                decode(text.as_bytes(), &mut [0; 8]),
+                Some(&b"fo"[..]),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
     fn text_that_is_no_base_64_or_does_not_fit_is_refused() {
-        for text in [
-            "",
-            "Z",
-            "Zg",
-            "Zg=",
-            "Zg==Zg==",
-            "Zm 9",
-            "====",
-            "Zm9\u{e9}",
-        ] {
+        for text in ["", "Z", "Zg", "Zg=", "Zm 9", "Z===", "====", "Zm9\u{e9}"] {
             assert_eq!(decode(text.as_bytes(), &mut [0; 16]), None, "{text:?}");
         }
         assert_eq!(decode(b"Zm9v", &mut [0; 2]), None);

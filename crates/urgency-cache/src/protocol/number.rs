@@ -1,7 +1,8 @@
 //! Numbers as C's `strtol` family and memcached's wrappers read them.
 //!
-//! Leading white space and a sign are allowed; a white-space character may follow. A number that does not fit is not a
-//! number; memcached cuts some of those down to 32 bits, which nobody can want.
+//! Leading white space and a sign are allowed; a white-space character may follow, and whatever follows that is not
+//! read. A number that does not fit 64 bits is not a number. Where the field has 32 bits, the lower 32 count: so does
+//! memcached, and a client that sent `set k 4294967296 0 5` and was refused would have its value read as a command.
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
@@ -23,7 +24,7 @@ fn digits(word: &[u8]) -> Option<(bool, &[u8])> {
     (count > 0 && ends_well).then(|| (negative, &unsigned[..count]))
 }
 
-/// An unsigned number of 64 bits; no negative one.
+/// An unsigned number of 64 bits. A negative one is not, unless it is so small that C's `strtoull` makes it positive.
 #[must_use]
 pub fn unsigned(word: &[u8]) -> Option<u64> {
     let (negative, digits) = digits(word)?;
@@ -33,13 +34,23 @@ pub fn unsigned(word: &[u8]) -> Option<u64> {
             .checked_mul(10)?
             .checked_add(u64::from(digit - b'0'))?;
     }
-    (!negative || value == 0).then_some(value)
+    if negative {
+        value = value.wrapping_neg();
+    }
+    let is_refused = value > i64::MAX as u64 && word.contains(&b'-');
+    (!is_refused).then_some(value)
 }
 
-/// An unsigned number of 32 bits; no negative one.
+/// The lower 32 bits of an unsigned number.
 #[must_use]
 pub fn unsigned_32(word: &[u8]) -> Option<u32> {
-    u32::try_from(unsigned(word)?).ok()
+    unsigned(word).map(|value| value as u32)
+}
+
+/// The lower 32 bits of a signed number.
+#[must_use]
+pub fn signed_32(word: &[u8]) -> Option<i32> {
+    signed(word).map(|value| value as i32)
 }
 
 /// A signed number of 64 bits.
@@ -88,7 +99,12 @@ mod tests {
         }
         assert_eq!(unsigned(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(signed(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(unsigned(b"-9223372036854775809"), Some(i64::MAX as u64));
+        assert_eq!(unsigned(b"12 and more"), Some(12));
         assert_eq!(unsigned_32(b"4294967295"), Some(u32::MAX));
+        assert_eq!(unsigned_32(b"4294967301"), Some(5));
+        assert_eq!(signed_32(b"-4294967290"), Some(6));
+        assert_eq!(signed_32(b"4294967295"), Some(-1));
     }
 
     #[test]
@@ -103,13 +119,15 @@ mod tests {
             "1.5",
             "18446744073709551616",
             "-1",
+            "-9223372036854775808",
+            "18446744073709551615\t-",
         ] {
             assert_eq!(unsigned(word.as_bytes()), None, "{word:?}");
         }
         for word in ["", "9223372036854775808", "--1", "1-"] {
             assert_eq!(signed(word.as_bytes()), None, "{word:?}");
         }
-        assert_eq!(unsigned_32(b"4294967296"), None);
+        assert_eq!(unsigned_32(b"-1"), None);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub const LINE_MAX: usize = 2048;
 pub const GET_LINE_MAX: usize = 1 << 20;
 
 /// The longest value that can be announced: two bytes less than an `int` holds.
-const ANNOUNCED_MAX: i64 = i32::MAX as i64 - 2;
+const ANNOUNCED_MAX: i32 = i32::MAX - 2;
 
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format";
 
@@ -87,12 +87,9 @@ fn get(mut words: Words<'_>, with_cas: bool, touches: bool) -> Request<'_> {
     }
     let mut touch = None;
     if touches {
-        touch = words.next().and_then(number::signed);
+        touch = words.next().and_then(number::signed_32);
         if touch.is_none() {
             return Request::Error("CLIENT_ERROR invalid exptime argument");
-        }
-        if words.clone().next().is_none() {
-            return Request::Error("ERROR");
         }
     }
     // Checked here, for memcached takes back the items that it has found before a key that is too long.
@@ -153,7 +150,7 @@ fn store<'a>(
     let numbers = || {
         Some((
             number::unsigned_32(flags)?,
-            number::signed(expiry)?,
+            number::signed_32(expiry)?,
             announced(bytes)?,
             number::unsigned(cas)?,
         ))
@@ -176,7 +173,7 @@ fn store<'a>(
 
 /// The announced length of a value.
 fn announced(word: &[u8]) -> Option<usize> {
-    let length = number::signed(word)?;
+    let length = number::signed_32(word)?;
     (0..=ANNOUNCED_MAX)
         .contains(&length)
         .then_some(length as usize)
@@ -223,23 +220,33 @@ fn with_key<'a>(
 }
 
 fn meta_get<'a>(key: &'a [u8], words: &'a [u8]) -> Result<Request<'a>, &'static str> {
+    if meta::are_too_many(words, 2) {
+        return Err("CLIENT_ERROR options flags are too long");
+    }
     meta::Command::parse(key, words).map(Request::MetaGet)
 }
 
 /// The commands that say less about what is wrong with their flags.
 fn vague<'a>(key: &'a [u8], words: &'a [u8]) -> Result<meta::Command<'a>, &'static str> {
-    meta::Command::parse(key, words).map_err(|error| match error {
-        "CLIENT_ERROR options flags are too long" => "CLIENT_ERROR options flags too long",
-        "CLIENT_ERROR opaque token too long" => error,
-        _ => "CLIENT_ERROR invalid or duplicate flag",
-    })
+    if meta::are_too_many(words, 2) {
+        return Err("CLIENT_ERROR options flags too long");
+    }
+    meta::Command::parse(key, words).map_err(|_| "CLIENT_ERROR invalid or duplicate flag")
+}
+
+fn meta_delete<'a>(key: &'a [u8], words: &'a [u8]) -> Result<Request<'a>, &'static str> {
+    let command = vague(key, words)?;
+    if command.has_long_opaque() {
+        return Err(meta::OPAQUE_TOO_LONG);
+    }
+    Ok(Request::MetaDelete(command))
 }
 
 fn meta_arithmetic<'a>(key: &'a [u8], words: &'a [u8]) -> Result<Request<'a>, &'static str> {
     let command = vague(key, words)?;
     let adds = match command.flags.mode {
-        0 | b'I' | b'i' | b'+' => true,
-        b'D' | b'd' | b'-' => false,
+        0 | b'I' | b'+' => true,
+        b'D' | b'-' => false,
         _ => return Err("CLIENT_ERROR invalid mode for ma M token"),
     };
     Ok(Request::MetaArithmetic(command, adds))
@@ -254,19 +261,28 @@ fn meta_set<'a>(
     let Some(key) = words.next() else {
         return Next::whole(Request::Error("ERROR"), line);
     };
-    let (true, Some(bytes)) = (key.len() <= KEY_MAX, words.next().and_then(announced)) else {
+    let (true, Some(bytes)) = (key.len() <= KEY_MAX, words.next()) else {
+        return Next::whole(Request::Error(BAD_FORMAT), line);
+    };
+    if meta::are_too_many(words.rest(), 3) {
+        return Next::whole(Request::Error("CLIENT_ERROR options flags too long"), line);
+    }
+    let Some(bytes) = announced(bytes) else {
         return Next::whole(Request::Error(BAD_FORMAT), line);
     };
     let command = meta::Command::parse(key, words.rest()).and_then(|command| {
         let mode = match (command.flags.mode, command.flags.cas) {
-            (0 | b'S' | b's', None) => Mode::Set,
-            (b'R' | b'r', None) => Mode::Replace,
-            (0 | b'S' | b's' | b'R' | b'r', Some(_)) => Mode::Cas,
-            (b'E' | b'e', _) => Mode::Add,
-            (b'A' | b'a', _) => Mode::Append,
-            (b'P' | b'p', _) => Mode::Prepend,
+            (0 | b'S', None) => Mode::Set,
+            (b'R', None) => Mode::Replace,
+            (0 | b'S' | b'R', Some(_)) => Mode::Cas,
+            (b'E', _) => Mode::Add,
+            (b'A', _) => Mode::Append,
+            (b'P', _) => Mode::Prepend,
             _ => return Err("CLIENT_ERROR invalid mode for ms M token"),
         };
+        if command.has_long_opaque() {
+            return Err(meta::OPAQUE_TOO_LONG);
+        }
         Ok((command, mode))
     });
     match command {
@@ -274,10 +290,7 @@ fn meta_set<'a>(
             Request::MetaSet(command, mode, data)
         }),
         Err(error) => Next::Request {
-            request: Request::Error(match error {
-                "CLIENT_ERROR options flags are too long" => "CLIENT_ERROR options flags too long",
-                _ => error,
-            }),
+            request: Request::Error(error),
             length: line,
             swallow: bytes as u64 + 2,
         },
@@ -305,9 +318,7 @@ fn other<'a>(name: &'a [u8], words: Words<'a>, length: usize) -> Next<Request<'a
         b"decr" => arithmetic(words, false),
         b"touch" => touch(words),
         b"mn" => Request::MetaNoop,
-        b"md" => with_key(words, |key, words| {
-            vague(key, words).map(Request::MetaDelete)
-        }),
+        b"md" => with_key(words, meta_delete),
         b"ma" => with_key(words, meta_arithmetic),
         b"me" => meta_debug(words),
         b"version" => Request::Version,
@@ -321,10 +332,13 @@ fn other<'a>(name: &'a [u8], words: Words<'a>, length: usize) -> Next<Request<'a
             arguments: words,
         }),
         _ => {
-            // A browser, or somebody who makes one talk to us.
-            if words
-                .last_word()
-                .is_some_and(|word| word.starts_with(b"HTTP/"))
+            // A browser, or a page that makes one talk to us. memcached looks for them after the letters of its
+            // own commands.
+            let is_near = name.len() == 2 && name[0] == b'm' || b"gsacidt".contains(&name[0]);
+            if !is_near
+                && words
+                    .last_word()
+                    .is_some_and(|word| word.starts_with(b"HTTP/"))
             {
                 return Next::Close { reply: "" };
             }
@@ -385,7 +399,7 @@ fn touch(words: Words<'_>) -> Request<'_> {
     if key.len() > KEY_MAX {
         return error(BAD_FORMAT, quiet);
     }
-    match number::signed(expiry) {
+    match number::signed_32(expiry) {
         Some(expiry) => Request::Touch { key, expiry, quiet },
         None => error("CLIENT_ERROR invalid exptime argument", quiet),
     }
@@ -397,7 +411,7 @@ fn flush(words: Words<'_>) -> Request<'_> {
     match (rest.next(), rest.next(), rest.next()) {
         (None, ..) => Request::Flush { delay: 0, quiet },
         (Some(b"noreply"), None, _) => Request::Flush { delay: 0, quiet },
-        (Some(delay), _, None) => match number::signed(delay) {
+        (Some(delay), _, None) => match number::signed_32(delay) {
             Some(delay) => Request::Flush { delay, quiet },
             None => error("CLIENT_ERROR invalid exptime argument", quiet),
         },

@@ -129,10 +129,13 @@ impl Session<'_> {
         let found = if let Some(expiry) = touch {
             let expires = self.expiry(i64::from(expiry));
             let mut entry = self.server.store.entry(key, now);
-            let found = entry.set_expires(expires);
             if let Some(item) = entry.item() {
+                if !self.room.admits(out, item.value_len()) {
+                    return;
+                }
                 hit(out, request, &item, with_key, with_value);
             }
+            let found = entry.set_expires(expires);
             entry.access();
             self.tally.add(Count::TouchCmds);
             self.tally.add(if found {
@@ -142,8 +145,15 @@ impl Session<'_> {
             });
             found
         } else {
-            let read = |item: &ItemView<'_>| hit(out, request, item, with_key, with_value);
-            let found = self.server.store.get(key, now, read).is_some();
+            let (store, room) = (&self.server.store, &mut self.room);
+            let read = |item: &ItemView<'_>| {
+                let admitted = room.admits(out, item.value_len());
+                admitted.then(|| hit(out, request, item, with_key, with_value))
+            };
+            let found = match store.get_if(key, now, read) {
+                Some(None) => return,
+                found => found.is_some(),
+            };
             self.tally.add(Count::GetCmds);
             self.tally.add(if found {
                 Count::GetHits
@@ -178,7 +188,7 @@ impl Session<'_> {
             flags,
             expires: self.expiry(i64::from(expiry)),
             cas: request.cas,
-            may_be_stale: false,
+            meta: None,
             data,
         };
         let status = match (self.put(&put), mode) {

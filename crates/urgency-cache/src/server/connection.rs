@@ -1,7 +1,8 @@
 //! One client, served in straight-line code: read what there is, execute each whole request, send the answers, again.
 //!
 //! The code is generic over the `futures-io` traits, so it runs on any runtime; it knows no levels, sockets
-//! or timers. It waits in two places only: for bytes from the client, and for the client to take answers.
+//! or timers. It waits in four places only: for bytes from the client, for the client to take answers, and for memory
+//! for a large value of either kind ([`super::allowance`]).
 //!
 //! Requests that were received together have one time. What comes after a wait, even if it was received
 //! before, has the time after the wait: nothing is served that expired while the client did not read.
@@ -10,7 +11,7 @@ use super::{
     Server,
     counters::Count,
     input::{Filled, Input},
-    output::Output,
+    output::{Output, Room},
     registry::{Registered, State},
     session::Session,
     text_requests::{VERSION, line, line_unless},
@@ -49,7 +50,7 @@ pub enum Protocol {
 struct Connection<'s, S> {
     stream: S,
     input: Input<'s>,
-    output: Output,
+    output: Output<'s>,
     session: Session<'s>,
     registered: &'s Registered,
     is_binary: bool,
@@ -68,9 +69,9 @@ where
     let protocol = server.settings.protocol;
     let mut connection = Connection {
         stream,
-        input: Input::new(&server.allowance),
+        input: Input::new(&server.incoming),
         output: Output::default(),
-        session: Session::new(server, registered.number),
+        session: Session::new(server, registered.number, Room::OF_BASE),
         registered,
         is_binary: protocol == Protocol::Binary,
         turn: server.settings.requests_per_turn,
@@ -96,6 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 
     /// Sends the answers and waits for more of the request; `false` if there will be none.
     async fn receive(&mut self, at_least: usize) -> io::Result<bool> {
+        self.input.tidy(at_least);
         self.send().await?;
         let before = self.input.unused().len();
         let filled = self.input.fill(&mut self.stream, at_least).await?;
@@ -111,13 +113,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                 Ok(true)
             }
             Filled::End => Ok(false),
-            Filled::NoMemory => {
+            Filled::Lost => {
                 let (out, why) = (&mut self.output.bytes, "out of memory reading request");
                 if self.is_binary {
                     binary::push_refusal(out, self.input.unused(), binary::Status::NoMemory, why);
                 } else {
                     line(out, &format!("SERVER_ERROR {why}"));
                 }
+                self.input.clear();
                 self.send().await?;
                 Ok(false)
             }
@@ -125,8 +128,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     }
 
     async fn send(&mut self) -> io::Result<()> {
-        let (stream, output) = (&mut self.stream, &mut self.output);
-        send(stream, output, &mut self.session, self.registered).await
+        let (stream, input, output) = (&mut self.stream, &self.input, &mut self.output);
+        send(stream, input, output, &mut self.session, self.registered).await
     }
 
     async fn close_with(&mut self, reply: &str) -> io::Result<()> {
@@ -166,20 +169,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     length,
                     swallow,
                 } => {
-                    let out = &mut self.output;
+                    let (stream, out) = (&mut self.stream, &mut self.output);
+                    let (session, registered) = (&mut self.session, self.registered);
                     let after = match request {
                         text::Request::Get(get) => {
                             for key in get.keys {
-                                self.session.text_get(&get, key, &mut out.bytes);
+                                session.text_get(&get, key, &mut out.bytes);
+                                while session.room.missed() > 0 {
+                                    make_room(stream, input, out, session, registered).await?;
+                                    session.text_get(&get, key, &mut out.bytes);
+                                }
                                 if out.is_full() {
-                                    let stream = &mut self.stream;
-                                    send(stream, out, &mut self.session, self.registered).await?;
+                                    send(stream, input, out, session, registered).await?;
                                 }
                             }
                             out.bytes.extend_from_slice(b"END\r\n");
                             After::Next
                         }
-                        request => self.session.text(&request, &mut out.bytes),
+                        request => {
+                            let mut after = session.text(&request, &mut out.bytes);
+                            while session.room.missed() > 0 {
+                                make_room(stream, input, out, session, registered).await?;
+                                after = session.text(&request, &mut out.bytes);
+                            }
+                            after
+                        }
                     };
                     input.use_up(length);
                     match after {
@@ -221,7 +235,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
                     length,
                     swallow,
                 } => {
-                    let after = self.session.binary(&request, &mut self.output.bytes);
+                    let (stream, input, out) = (&mut self.stream, &self.input, &mut self.output);
+                    let (session, registered) = (&mut self.session, self.registered);
+                    let mut after = session.binary(&request, &mut out.bytes);
+                    while session.room.missed() > 0 {
+                        make_room(stream, input, out, session, registered).await?;
+                        after = session.binary(&request, &mut out.bytes);
+                    }
                     self.input.use_up(length);
                     if after == After::Close {
                         return self.send().await;
@@ -280,7 +300,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
 /// Counts the answers, reports what was counted, and sends them.
 async fn send<S: AsyncWrite + Unpin>(
     stream: &mut S,
-    output: &mut Output,
+    input: &Input<'_>,
+    output: &mut Output<'_>,
     session: &mut Session<'_>,
     registered: &Registered,
 ) -> io::Result<()> {
@@ -293,7 +314,26 @@ async fn send<S: AsyncWrite + Unpin>(
         session.now = session.server.clock.now();
         registered.took(session.now);
     };
-    output.flush(stream, took).await
+    output.flush(stream, input.share(), took).await?;
+    session.room = Room::OF_BASE;
+    Ok(())
+}
+
+/// Sends what there is, and waits for memory for the value that had no room.
+#[cold]
+async fn make_room<'s, S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    input: &Input<'_>,
+    output: &mut Output<'s>,
+    session: &mut Session<'s>,
+    registered: &Registered,
+) -> io::Result<()> {
+    let missed = session.room.missed();
+    send(stream, input, output, session, registered).await?;
+    let outgoing = &session.server.outgoing;
+    session.room = output.widen(outgoing, missed, input.share()).await?;
+    session.now = session.server.clock.now();
+    Ok(())
 }
 
 impl Session<'_> {
@@ -324,7 +364,7 @@ impl Session<'_> {
                 line_unless(out, quiet, if found { "TOUCHED" } else { "NOT_FOUND" });
             }
             Request::Flush { delay, quiet } => {
-                let done = self.flush_all(delay);
+                let done = self.flush_all(i64::from(delay));
                 line_unless(
                     out,
                     quiet,

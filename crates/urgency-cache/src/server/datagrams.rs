@@ -7,7 +7,7 @@
 //! Whoever asks may be somebody else than the address says, so an answer is bounded: when it is longer than
 //! [`ANSWER_MAX`], what else the datagram asks for is not done.
 
-use super::{Server, connection::After, session::Session, text_requests::ANSWER_MAX};
+use super::{Server, connection::After, output::Room, session::Session, text_requests::ANSWER_MAX};
 use crate::protocol::{Limits, Next, binary, datagram, text};
 use std::sync::Arc;
 use urgency::net::UdpSocket;
@@ -20,7 +20,7 @@ const BURST: usize = 64;
 
 /// Serves a socket, for ever.
 pub async fn serve(socket: Arc<UdpSocket>, number: u64, server: Arc<Server>) {
-    let mut session = Session::new(&server, number);
+    let mut session = Session::new(&server, number, Room::ENDLESS);
     let mut buffer = vec![0; DATAGRAM_MAX];
     let mut answer = Vec::new();
     loop {
@@ -117,7 +117,7 @@ mod tests {
             ..NewItem::default()
         };
         server.store.entry(b"b", now).set(&item).unwrap();
-        let mut session = Session::new(&server, 0);
+        let mut session = Session::new(&server, 0, Room::ENDLESS);
         let mut out = Vec::new();
         session.datagram(format!("get{}\r\n", " b".repeat(300)).as_bytes(), &mut out);
         assert!(out.len() < 6 << 20, "{}", out.len());

@@ -1,17 +1,17 @@
 //! What a connection has received and not yet used: one buffer, filled by reads as long as it has room.
 //!
-//! A buffer starts small, for most of ten thousand connections wait; it doubles when a read fills it, up to
-//! [`ROOM`], and shrinks again when it is empty. A value longer than that makes it as long as the value, as
-//! its bytes arrive: announcing a large value costs nothing. What lies beyond [`ROOM`] is taken from one
-//! [`Allowance`] of the whole server, so ten thousand clients that send large values at a trickle do not fill
-//! the memory.
+//! A buffer starts small, for most of ten thousand connections wait; it doubles when a read fills it, up to [`ROOM`],
+//! and shrinks again when it is empty. For a value longer than that, or a line, it takes a share of one [`Allowance`]
+//! of the whole server, as large as the request may become, and waits until there is one. Then it grows as the bytes
+//! arrive: announcing a large value costs no memory, but a place, which a client that does not go on may lose.
 
+use super::allowance::{Allowance, Share};
+use crate::protocol::text::GET_LINE_MAX;
 use futures_io::AsyncRead;
 use std::{
-    future::poll_fn,
+    future::{Future, poll_fn},
     io,
-    pin::Pin,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    pin::{Pin, pin},
     task::Poll,
 };
 
@@ -24,31 +24,6 @@ pub const ROOM: usize = 64 * 1024;
 /// After so many reads that had not to wait, a connection lets others run.
 const READS_BEFORE_YIELD: u32 = 32;
 
-/// Bytes that all buffers together may take beyond [`ROOM`] each.
-#[derive(Debug)]
-pub struct Allowance {
-    left: AtomicUsize,
-}
-
-impl Allowance {
-    /// An allowance of `bytes`.
-    #[must_use]
-    pub fn new(bytes: usize) -> Self {
-        Allowance {
-            left: AtomicUsize::new(bytes),
-        }
-    }
-
-    fn take(&self, bytes: usize) -> bool {
-        let take = |left: usize| left.checked_sub(bytes);
-        self.left.fetch_update(Relaxed, Relaxed, take).is_ok()
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.left.fetch_add(bytes, Relaxed);
-    }
-}
-
 /// How a read ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
@@ -56,8 +31,8 @@ pub enum Filled {
     More,
     /// The client has closed its side.
     End,
-    /// There is no memory for what the client sends.
-    NoMemory,
+    /// The client was too slow, and others wait for the memory that it would need.
+    Lost,
 }
 
 /// See the module's text.
@@ -69,7 +44,9 @@ pub struct Input<'s> {
     /// How many of the unused bytes are known to have no line feed.
     pub scanned: usize,
     allowance: &'s Allowance,
-    taken: usize,
+    share: Option<Share<'s>>,
+    /// The bytes of the share.
+    entitled: usize,
     reads_at_once: u32,
 }
 
@@ -82,7 +59,8 @@ impl<'s> Input<'s> {
             end: 0,
             scanned: 0,
             allowance,
-            taken: 0,
+            share: None,
+            entitled: 0,
             reads_at_once: 0,
         }
     }
@@ -108,6 +86,11 @@ impl<'s> Input<'s> {
         count - here
     }
 
+    /// The right to its memory, if it is large.
+    pub fn share(&self) -> Option<&Share<'s>> {
+        self.share.as_ref()
+    }
+
     /// Receives more, with a view to having `at_least` unused bytes in the end.
     ///
     /// # Errors
@@ -117,13 +100,17 @@ impl<'s> Input<'s> {
         stream: &mut S,
         at_least: usize,
     ) -> io::Result<Filled> {
-        if !self.make_room(at_least) {
-            return Ok(Filled::NoMemory);
+        if !self.make_room(at_least).await {
+            return Ok(Filled::Lost);
         }
         let room = &mut self.buffer[self.end..];
         let length = room.len();
         let (reads, limit) = (&mut self.reads_at_once, READS_BEFORE_YIELD);
+        let share = self.share.as_ref();
         let count = poll_fn(|cx| {
+            if share.is_some_and(|share| share.poll_lost(cx)) {
+                return Poll::Ready(Ok(None));
+            }
             if *reads >= limit {
                 *reads = 0;
                 cx.waker().wake_by_ref();
@@ -131,9 +118,15 @@ impl<'s> Input<'s> {
             }
             let polled = Pin::new(&mut *stream).poll_read(cx, room);
             *reads = if polled.is_ready() { *reads + 1 } else { 0 };
-            polled
+            polled.map_ok(Some)
         })
         .await?;
+        let Some(count) = count else {
+            return Ok(Filled::Lost);
+        };
+        if let Some(share) = share {
+            share.moved(count);
+        }
         self.end += count;
         if count == length && self.buffer.len() < ROOM {
             self.buffer.resize(self.buffer.len() * 2, 0);
@@ -145,15 +138,32 @@ impl<'s> Input<'s> {
         })
     }
 
-    /// Makes room for at least one byte behind those that are there.
-    fn make_room(&mut self, at_least: usize) -> bool {
-        if self.start == self.end {
+    /// Lets go of memory that what is unused, and a request of `at_least` bytes, do not need.
+    pub fn tidy(&mut self, at_least: usize) {
+        let unused = self.end - self.start;
+        let is_of_use = at_least > ROOM && at_least <= self.entitled;
+        if self.buffer.len() > ROOM && unused <= ROOM && !is_of_use {
+            let mut smaller = vec![0; if unused == 0 { FIRST } else { ROOM }];
+            smaller[..unused].copy_from_slice(self.unused());
+            let larger = std::mem::replace(&mut self.buffer, smaller);
+            self.allowance.keep(larger);
+            (self.share, self.entitled) = (None, 0);
+            (self.start, self.end) = (0, unused);
+        } else if unused == 0 {
             (self.start, self.end) = (0, 0);
-            if self.buffer.len() > ROOM && at_least <= ROOM {
-                self.buffer = vec![0; FIRST];
-                self.give_back();
-            }
-        } else if self.start > 0 && self.start + at_least > self.buffer.len() {
+        }
+    }
+
+    /// Throws away everything.
+    pub fn clear(&mut self) {
+        (self.start, self.end) = (0, 0);
+        self.tidy(0);
+    }
+
+    /// Makes room for at least one byte behind those that are there; `false` if the right to them was lost.
+    async fn make_room(&mut self, at_least: usize) -> bool {
+        self.tidy(at_least);
+        if self.start > 0 && self.start + at_least > self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
@@ -165,26 +175,30 @@ impl<'s> Input<'s> {
         let wanted = (self.buffer.len() * 2)
             .min(at_least.max(ROOM).next_multiple_of(ROOM))
             .max(self.end + 1);
-        if wanted > ROOM {
-            let more = wanted - self.buffer.len().max(ROOM);
-            if !self.allowance.take(more) {
+        if wanted > self.entitled.max(ROOM) {
+            let is_line = at_least == self.end - self.start + 1;
+            let whole = if is_line { GET_LINE_MAX } else { at_least };
+            let whole = whole.max(wanted).next_multiple_of(ROOM);
+            let mut taking = pin!(self.allowance.take(whole));
+            let old = self.share.as_ref();
+            let share = poll_fn(|cx| {
+                if old.is_some_and(|share| share.poll_lost(cx)) {
+                    return Poll::Ready(None);
+                }
+                taking.as_mut().poll(cx).map(Some)
+            });
+            let Some(share) = share.await else {
                 return false;
+            };
+            (self.share, self.entitled) = (Some(share), whole);
+            if let Some(mut spare) = self.allowance.spare(whole) {
+                spare.extend_from_slice(&self.buffer[..self.end]);
+                self.buffer = spare;
             }
-            self.taken += more;
         }
         self.buffer.reserve_exact(wanted - self.buffer.len());
         self.buffer.resize(wanted, 0);
         true
-    }
-
-    fn give_back(&mut self) {
-        self.allowance.give_back(std::mem::take(&mut self.taken));
-    }
-}
-
-impl Drop for Input<'_> {
-    fn drop(&mut self) {
-        self.give_back();
     }
 }
 
@@ -192,8 +206,7 @@ impl Drop for Input<'_> {
 mod tests {
     use super::*;
     use std::{
-        future::Future,
-        pin::pin,
+        sync::Arc,
         task::{Context, Waker},
     };
 
@@ -215,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_long_line_is_read_in_large_pieces_although_nobody_knows_its_length() {
-        let allowance = Allowance::new(1 << 20);
+        let allowance = Allowance::new(1 << 20, Arc::default());
         let mut input = Input::new(&allowance);
         let mut client = Endless { reads: 0 };
         while input.unused().len() < 256 << 10 {

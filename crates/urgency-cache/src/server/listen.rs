@@ -151,6 +151,12 @@ pub fn start(
     }
     runtime
         .spawn_at(
+            levels.serve,
+            upkeep::free_shares(Arc::clone(server), OnUrgency),
+        )
+        .detach();
+    runtime
+        .spawn_at(
             levels.upkeep,
             upkeep::keep_lru(Arc::clone(server), OnUrgency),
         )

@@ -9,11 +9,13 @@
 //! - [`upkeep`]: the background work. [`listen`]: sockets, and everything at its level; the only part that
 //!   knows Urgency.
 //!
-//! A connection's memory is bounded: one buffer for what it sends (64 KiB, or one value of the largest size,
-//! and all the larger ones together not more than [`ALLOWANCE`] or four of the largest values), one for what
-//! it is sent (64 KiB and one item).
+//! Memory is bounded. A connection has 64 KiB for what it receives and 128 KiB for what it sends. What large values
+//! need beyond, all connections share: [`ALLOWANCE`], or four of the largest values if that is more, in each of the
+//! two directions ([`Server::held`]). A connection waits for its turn, and one that holds such memory without progress
+//! while others wait is ended.
 
 mod admin;
+mod allowance;
 mod binary_requests;
 mod clock;
 pub mod connection;
@@ -39,8 +41,8 @@ pub use signal::{Ending, Stop};
 pub use text_requests::VERSION;
 
 use crate::store::Store;
+use allowance::Allowance;
 use counters::{Count, Counters, Tally};
-use input::Allowance;
 use prefixes::Prefixes;
 use registry::Registry;
 use signal::Kick;
@@ -52,7 +54,7 @@ use std::{
     },
 };
 
-/// Bytes that all connections together may take for values that they send.
+/// Bytes that all connections together may take for large values in each direction, at least.
 pub const ALLOWANCE: usize = 64 << 20;
 
 /// What memcached's `verbosity` goes up to.
@@ -71,7 +73,10 @@ pub struct Server {
     counters: Counters,
     registry: Arc<Registry>,
     prefixes: Prefixes,
-    allowance: Allowance,
+    incoming: Allowance,
+    outgoing: Allowance,
+    /// Somebody waits for one of the two.
+    crowded: Arc<Kick>,
     upkeep: Kick,
     background: Kick,
     verbosity: AtomicU32,
@@ -94,13 +99,17 @@ impl Server {
     /// A server over `store`.
     #[must_use]
     pub fn new(store: Store, settings: Settings) -> Self {
+        let crowded = Arc::<Kick>::default();
+        let allowance = ALLOWANCE.max(4 * settings.item_size_max);
         Server {
             clock: Clock::new(),
             stop: Stop::default(),
             counters: Counters::default(),
             registry: Arc::default(),
             prefixes: Prefixes::new(settings.delimiter, settings.detail),
-            allowance: Allowance::new(ALLOWANCE.max(4 * settings.item_size_max)),
+            incoming: Allowance::new(allowance, Arc::clone(&crowded)),
+            outgoing: Allowance::new(allowance, Arc::clone(&crowded)),
+            crowded,
             upkeep: Kick::default(),
             background: Kick::default(),
             verbosity: AtomicU32::new(0),
@@ -143,6 +152,11 @@ impl Server {
     /// The connections now.
     pub fn open_connections(&self) -> u32 {
         self.registry.open()
+    }
+
+    /// The bytes that connections may fill with large values now: what clients send, and what they are sent.
+    pub fn held(&self) -> (usize, usize) {
+        (self.incoming.held(), self.outgoing.held())
     }
 
     /// The connections since the start, or since `stats reset`.

@@ -6,13 +6,14 @@
 use super::{
     Server,
     counters::{Count, Tally},
+    output::Room,
 };
 use crate::{
     protocol::{Data, Mode, number},
     store::{Entry, NewItem, StoreError},
 };
 
-/// The longest number: that of 20 digits, and a little white space around it.
+/// The longest number: 20 digits with white space and zeros before it. What follows it may be longer.
 const NUMBER_MAX: usize = 64;
 
 /// What became of a value that was to be stored.
@@ -47,10 +48,19 @@ pub struct Put<'a> {
     pub expires: u32,
     /// The version that the item must have; 0 is any.
     pub cas: u64,
-    /// Whether an older version than the item's is stored all the same, and marked stale.
-    pub may_be_stale: bool,
+    /// What `ms` asks for besides.
+    pub meta: Option<MetaPut>,
     /// The value.
     pub data: Data<'a>,
+}
+
+/// What `ms` may ask for and other commands may not.
+#[derive(Clone, Copy, Debug)]
+pub struct MetaPut {
+    /// Whether an older version than the item's is stored all the same, and marked stale.
+    pub may_be_stale: bool,
+    /// Whether the client sent the key in base 64, and is to have it back so.
+    pub binary_key: bool,
 }
 
 /// What became of a number that was to be changed.
@@ -79,17 +89,20 @@ pub struct Session<'s> {
     pub now: u32,
     /// What was counted and not yet reported.
     pub tally: Tally,
+    /// The memory for answers. A request with a value that has no room does nothing.
+    pub room: Room,
     has_stored: bool,
 }
 
 impl<'s> Session<'s> {
-    /// A session of the connection `number`.
-    pub fn new(server: &'s Server, number: u64) -> Self {
+    /// A session of the connection `number`, whose answers may take up `room`.
+    pub fn new(server: &'s Server, number: u64, room: Room) -> Self {
         Session {
             server,
             number,
             now: server.clock.now(),
             tally: Tally::default(),
+            room,
             has_stored: false,
         }
     }
@@ -105,8 +118,8 @@ impl<'s> Session<'s> {
 
     /// The server's time for what a client asks.
     #[inline]
-    pub fn expiry(&self, asked: i64) -> u32 {
-        self.server.clock.expiry(asked, self.now)
+    pub fn expiry(&self, asked: impl Into<i64>) -> u32 {
+        self.server.clock.expiry(asked.into(), self.now)
     }
 
     /// Stores a value.
@@ -162,7 +175,8 @@ impl<'s> Session<'s> {
                 entry.set(&new)
             }
             (Mode::Cas, Some((cas, expires, won)))
-                if put.may_be_stale && (1..cas).contains(&put.cas) =>
+                if put.meta.is_some_and(|meta| meta.may_be_stale)
+                    && (1..cas).contains(&put.cas) =>
             {
                 self.tally.add(Count::CasHits);
                 new.expires = expires;
@@ -181,6 +195,10 @@ impl<'s> Session<'s> {
         match result {
             Ok(cas) => {
                 self.has_stored = true;
+                let is_new = !matches!(put.mode, Mode::Append | Mode::Prepend);
+                if is_new && put.meta.is_some_and(|meta| meta.binary_key) {
+                    entry.set_binary_key(true);
+                }
                 Stored::Yes(cas)
             }
             // memcached answers thus when the longer value does not fit.
@@ -190,10 +208,11 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// A value that could not be stored: an older one must not be taken for it.
+    /// A value that could not be stored: an older one must not be taken for it. (`ms` removes that in all modes, as
+    /// in memcached.)
     #[cold]
     fn refused(&mut self, put: &Put<'_>, entry: &mut Entry<'_>, why: Stored) -> Stored {
-        if put.mode == Mode::Set {
+        if put.mode == Mode::Set || put.meta.is_some() {
             entry.remove();
         }
         self.tally.add(match why {
@@ -214,15 +233,21 @@ impl<'s> Session<'s> {
         let Some(item) = entry.item() else {
             return Changed::NotFound;
         };
-        let length = item.value_len();
+        let (length, flags, expires) = (item.value_len(), item.flags(), item.expires());
+        if length == 0 {
+            return Changed::NotANumber;
+        }
         let mut digits = Vec::with_capacity(NUMBER_MAX);
-        if (1..=NUMBER_MAX).contains(&length) {
-            item.copy_to(&mut digits);
+        for part in item.value() {
+            let room = NUMBER_MAX - digits.len();
+            digits.extend_from_slice(&part[..part.len().min(room)]);
         }
         if cas != 0 && cas != item.cas() {
             return Changed::Exists;
         }
-        let Some(number) = number::unsigned(&digits) else {
+        // A number that goes on beyond is none.
+        let is_cut = length > NUMBER_MAX && digits.last().is_some_and(u8::is_ascii_digit);
+        let (false, Some(number)) = (is_cut, number::unsigned(&digits)) else {
             return Changed::NotANumber;
         };
         let (number, count) = if increment {
@@ -233,9 +258,20 @@ impl<'s> Session<'s> {
         self.tally.add(count);
         digits.clear();
         number::push(&mut digits, number);
-        // A number that became shorter keeps its length, as in memcached.
-        digits.resize(digits.len().max(length), b' ');
-        match entry.replace_value(&[&digits], None) {
+        let stored = if digits.len() > length {
+            // A new item, as in memcached: the old one's marks are gone.
+            entry.set(&NewItem {
+                flags,
+                expires,
+                value: &[&digits],
+                cas: None,
+            })
+        } else {
+            // A number that became shorter keeps its length, as in memcached.
+            let rest = vec![b' '; length - digits.len()];
+            entry.replace_value(&[&digits, &rest], None)
+        };
+        match stored {
             Ok(cas) => {
                 self.has_stored = true;
                 Changed::To(number, cas)

@@ -38,7 +38,6 @@ pub fn line_unless(out: &mut Vec<u8>, quiet: bool, text: &str) {
 #[inline]
 fn hit(out: &mut Vec<u8>, item: &ItemView<'_>, with_cas: bool) {
     let length = item.value_len();
-    out.reserve(length + item.key().len() + 64);
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(item.key());
     out.push(b' ');
@@ -61,10 +60,15 @@ impl Session<'_> {
         if let Some(expiry) = get.touch {
             return self.text_get_and_touch(key, expiry, get.with_cas, out);
         }
-        let found = self
-            .server
-            .store
-            .get(key, self.now, |item| hit(out, item, get.with_cas));
+        let (store, room) = (&self.server.store, &mut self.room);
+        let read = |item: &ItemView<'_>| {
+            let admitted = room.admits(out, item.value_len());
+            admitted.then(|| hit(out, item, get.with_cas))
+        };
+        let found = match store.get_if(key, self.now, read) {
+            Some(None) => return,
+            found => found.flatten(),
+        };
         self.server.prefixes.record_get(key, found.is_some());
         self.tally.add(Count::GetCmds);
         self.tally.add(match found {
@@ -87,13 +91,16 @@ impl Session<'_> {
         out.extend_from_slice(b"END\r\n");
     }
 
-    fn text_get_and_touch(&mut self, key: &[u8], expiry: i64, with_cas: bool, out: &mut Vec<u8>) {
+    fn text_get_and_touch(&mut self, key: &[u8], expiry: i32, with_cas: bool, out: &mut Vec<u8>) {
         let expires = self.expiry(expiry);
         let mut entry = self.server.store.entry(key, self.now);
-        let found = entry.set_expires(expires);
         if let Some(item) = entry.item() {
+            if !self.room.admits(out, item.value_len()) {
+                return;
+            }
             hit(out, &item, with_cas);
         }
+        let found = entry.set_expires(expires);
         entry.access();
         drop(entry);
         self.server.prefixes.record_get(key, found);
@@ -106,7 +113,7 @@ impl Session<'_> {
     }
 
     /// `touch`.
-    pub fn touch(&mut self, key: &[u8], expiry: i64) -> bool {
+    pub fn touch(&mut self, key: &[u8], expiry: i32) -> bool {
         let expires = self.expiry(expiry);
         let mut entry = self.server.store.entry(key, self.now);
         let found = entry.set_expires(expires) && entry.access();
@@ -127,7 +134,7 @@ impl Session<'_> {
             flags: store.flags,
             expires: self.expiry(store.expiry),
             cas: store.cas,
-            may_be_stale: false,
+            meta: None,
             data,
         };
         let answer = match self.put(&put) {

@@ -5,10 +5,12 @@
 //! until something was stored, work until there is nothing to do, and pause: an idle server has no task that
 //! wakes up. So an idle server keeps expired items until it is used again, which harms nobody.
 //!
+//! A third, as urgent as the connections, looks for those that are in others' way ([`free_shares`]).
+//!
 //! A step is a few microseconds long, and after each the task lets others run. More urgent work takes the
 //! worker away anyway; the steps are for the others of the same level, and for the shard's lock.
 
-use super::Server;
+use super::{Server, allowance::SWEEP};
 use crate::store::{Cursor, Done};
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -46,6 +48,17 @@ pub async fn keep_lru(server: Arc<Server>, pace: impl Pace) {
         server.upkeep.kicked().await;
         work(&pace, || server.store.lru_step(server.clock.now(), STEP)).await;
         pace.pause(LRU_PAUSE).await;
+    }
+}
+
+/// Ends connections that hold memory without progress while others wait for it, for ever. For the connections' own
+/// level: it is part of serving the others.
+pub async fn free_shares(server: Arc<Server>, pace: impl Pace) {
+    loop {
+        server.crowded.kicked().await;
+        while server.incoming.sweep() | server.outgoing.sweep() {
+            pace.pause(SWEEP).await;
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use parking_lot::MutexGuard;
 
 use super::Store;
-use super::header::{Meta, STALE, WON, footprint};
+use super::header::{BINARY_KEY, Meta, STALE, WON, footprint};
 use super::heap::{PAGE, Ref};
 use super::item::{KEY_MOST, NewItem, StoreError};
 use super::shard::{Content, Key, Shard};
@@ -109,6 +109,11 @@ impl Entry<'_> {
         })
     }
 
+    fn unmarked(&self) -> Result<Meta, StoreError> {
+        let meta = self.meta(None)?;
+        Ok(Meta { marks: 0, ..meta })
+    }
+
     /// Stores an item in place of whatever is there; returns its CAS id. Marks are cleared.
     ///
     /// # Errors
@@ -133,13 +138,13 @@ impl Entry<'_> {
         )
     }
 
-    /// Puts `more` after the value; returns the new CAS id. Flags, expiry and marks stay; in the LRU it
-    /// is a new item.
+    /// Puts `more` after the value; returns the new CAS id. Flags and expiry stay; in the LRU it is a
+    /// new item, and marks are cleared.
     ///
     /// # Errors
     /// As [`set`](Self::set), and [`StoreError::Absent`]. On errors the old item stays.
     pub fn append(&mut self, more: &[&[u8]]) -> Result<u64, StoreError> {
-        let meta = self.meta(None)?;
+        let meta = self.unmarked()?;
         self.put(
             meta,
             Content {
@@ -151,13 +156,13 @@ impl Entry<'_> {
         )
     }
 
-    /// Puts `more` before the value; returns the new CAS id. Flags, expiry and marks stay; in the LRU it
-    /// is a new item.
+    /// Puts `more` before the value; returns the new CAS id. Flags and expiry stay; in the LRU it is a
+    /// new item, and marks are cleared.
     ///
     /// # Errors
     /// As [`set`](Self::set), and [`StoreError::Absent`]. On errors the old item stays.
     pub fn prepend(&mut self, more: &[&[u8]]) -> Result<u64, StoreError> {
-        let meta = self.meta(None)?;
+        let meta = self.unmarked()?;
         self.put(
             meta,
             Content {
@@ -231,6 +236,11 @@ impl Entry<'_> {
     /// there is no item.
     pub fn set_won(&mut self, won: bool) -> bool {
         self.mark(WON, won)
+    }
+
+    /// Sets or clears the mark "the client sent the key in base 64" (meta protocol). `false` if there is no item.
+    pub fn set_binary_key(&mut self, binary: bool) -> bool {
+        self.mark(BINARY_KEY, binary)
     }
 
     fn mark(&mut self, mark: u8, on: bool) -> bool {

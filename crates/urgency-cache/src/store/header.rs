@@ -11,7 +11,7 @@
 //! | 20 | 4 | length of the value |
 //! | 24 | 4 | the client's flags |
 //! | 28 | 1 | length of the key |
-//! | 29 | 1 | marks: segment (2 bits), [`FETCHED`], [`ACTIVE`], [`STALE`], [`WON`], [`SPLIT`] |
+//! | 29 | 1 | marks: segment (2 bits), [`FETCHED`], [`ACTIVE`], [`STALE`], [`WON`], [`SPLIT`], [`BINARY_KEY`] |
 //! | 30 | 2 | the flush generation in which it was stored |
 //! | 32 | 8 | the CAS id |
 //! | 40 | 4 | only if [`SPLIT`]: the next block |
@@ -41,6 +41,8 @@ pub(crate) const STALE: u8 = 1 << 4;
 pub(crate) const WON: u8 = 1 << 5;
 /// In several blocks.
 pub(crate) const SPLIT: u8 = 1 << 6;
+/// The client stored it under an encoded key.
+pub(crate) const BINARY_KEY: u8 = 1 << 7;
 const SEGMENT: u8 = 3;
 
 const PREV: usize = 4;

@@ -213,7 +213,7 @@ impl World {
                 |entry, known, data| {
                     if let Ok(cas) = entry.append(&[data]) {
                         known.value.extend_from_slice(data);
-                        known.cas = cas;
+                        (known.cas, known.stale) = (cas, false);
                     }
                 },
                 len.into(),
@@ -223,7 +223,7 @@ impl World {
                 |entry, known, data| {
                     if let Ok(cas) = entry.prepend(&[data]) {
                         known.value.splice(0..0, data.iter().copied());
-                        known.cas = cas;
+                        (known.cas, known.stale) = (cas, false);
                     }
                 },
                 len.into(),

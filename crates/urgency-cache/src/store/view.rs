@@ -1,6 +1,6 @@
 //! An item under its shard's lock.
 
-use super::header::{FETCHED, Header, STALE, WON};
+use super::header::{BINARY_KEY, FETCHED, Header, STALE, WON};
 use super::heap::{Heap, Ref};
 use super::value::Parts;
 
@@ -53,6 +53,10 @@ impl<'a> ItemView<'a> {
     /// Whether somebody has won the right to recache it (meta protocol).
     pub fn is_won(&self) -> bool {
         self.header.marks() & WON != 0
+    }
+    /// Whether the client that stored it sent the key in base 64 (meta protocol).
+    pub fn has_binary_key(&self) -> bool {
+        self.header.marks() & BINARY_KEY != 0
     }
     /// The segment of the LRU that it is in.
     pub fn segment(&self) -> super::Segment {

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+pub mod cases;
+pub mod requests;
+
 use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},

@@ -1,12 +1,14 @@
 //! `urgency cache`: the cache server, with memcached's command line.
 //!
 //! `options` and `extended` say what can be asked for, `process` does what happens before there is a thread
-//! (user, limits, background), `sockets` binds, and this file puts the server together and waits for its end.
+//! (user, limits, background), `allocator` keeps memory within bounds, `sockets` binds, and this file
+//! puts the server together and waits for its end.
 //!
 //! Exit codes: 0 the server was asked to end and did; 1 it could not start (an address in use, no such user);
 //! 2 the command line is wrong, and nothing was started. With `-d` they are those of the background process up
 //! to the moment at which it listens.
 
+mod allocator;
 mod extended;
 mod options;
 mod process;
@@ -97,6 +99,7 @@ fn read(options: &Options) -> Result<(Extended, Limits), String> {
 
 fn serve(options: &Options, extended: &Extended, limits: &Limits) -> Result<(), Box<dyn Error>> {
     process::prepare(options)?;
+    allocator::return_large_buffers();
     let signals = Signals::listen()?;
     let runtime = {
         let builder = Runtime::builder()

@@ -33,14 +33,14 @@ pub enum Request<'a> {
         /// The key.
         key: &'a [u8],
         /// The new expiry as the client put it.
-        expiry: i64,
+        expiry: i32,
         /// Whether there is no answer.
         quiet: bool,
     },
     /// `flush_all`.
     Flush {
         /// The delay as the client put it.
-        delay: i64,
+        delay: i32,
         /// Whether there is no answer.
         quiet: bool,
     },
@@ -96,7 +96,7 @@ pub struct Get<'a> {
     /// Whether the answer has the version.
     pub with_cas: bool,
     /// The new expiry as the client put it, for `gat` and `gats`.
-    pub touch: Option<i64>,
+    pub touch: Option<i32>,
 }
 
 /// A storage command.
@@ -109,7 +109,7 @@ pub struct Store<'a> {
     /// The client's own flags.
     pub flags: u32,
     /// The expiry as the client put it.
-    pub expiry: i64,
+    pub expiry: i32,
     /// The version that the client has seen; for [`Mode::Cas`].
     pub cas: u64,
     /// Whether there is no answer.
