@@ -142,6 +142,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         let lengths = Lengths {
             warm_up: Duration::from_millis(scale.pick(1000, 100)),
             run: Duration::from_millis(scale.pick(8000, 400)),
+            alone: Duration::ZERO,
         };
         let config = Config {
             scale,
