@@ -187,7 +187,7 @@ fn experiment(name: &str, config: Config) -> Experiment {
         ))
         .sliced(Slices {
             length: Duration::from_millis(200),
-            count: config.scale.pick(40, 2),
+            count: config.scale.pick(100, 2),
             reach: Duration::from_millis(20),
             summarize,
         })

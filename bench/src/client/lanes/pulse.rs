@@ -105,7 +105,10 @@ impl Client {
             };
             for event in &events[..ready] {
                 match event.data() {
-                    TIMER => {}
+                    TIMER => {
+                        // Unread, it would stay readable and this thread would spin. It may have been set anew.
+                        let _ = self.timer.wait();
+                    }
                     INPUT => {
                         if !self.read_input() {
                             return;
