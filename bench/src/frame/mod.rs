@@ -149,6 +149,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     let lengths = Lengths {
         warm_up: FRAME * scale.pick(30, 3),
         run: FRAME * scale.pick(360, 12),
+        alone: Duration::ZERO,
     };
     let peer = &["two-pools"];
     let experiment = Experiment::new(

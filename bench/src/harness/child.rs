@@ -54,20 +54,20 @@ pub fn take(one: &str, events: &Path, quick: bool, limit: Duration) -> Taken {
     if quick {
         command.arg("--quick");
     }
-    let (start, busy, before) = (Instant::now(), machine::machine_busy(), own());
+    let (start, busy, own) = (Instant::now(), machine::machine_busy(), own_cpu());
     let outcome = command
         .spawn()
         .map_err(|error| format!("the child process could not be started: {error}"))
         .and_then(|child| collect(child, limit));
     let elapsed = start.elapsed().as_secs_f64();
     let busy = (machine::machine_busy() - busy).as_secs_f64();
-    let own = (own() - before).as_secs_f64();
+    let own = (own_cpu() - own).as_secs_f64();
     let foreign = ((busy - own) / (elapsed * machine::processors() as f64)).max(0.0);
     Taken { outcome, foreign }
 }
 
 /// Processor time of this process and of the children that it has waited for.
-pub fn own() -> Duration {
+pub fn own_cpu() -> Duration {
     machine::children_cpu_time() + machine::cpu_time()
 }
 

@@ -42,11 +42,16 @@ impl Events {
 
     /// Percentiles of a series, as [`Latencies::sample`] with `<series>_` as prefix.
     pub fn sample(&self, series: &str) -> Sample {
+        self.sample_as(series, &format!("{series}_"))
+    }
+
+    /// The same with another prefix.
+    pub fn sample_as(&self, series: &str, prefix: &str) -> Sample {
         let mut latencies = Latencies::new();
         for event in self.of(series) {
             latencies.record(Duration::from_nanos(event.latency));
         }
-        latencies.sample(&format!("{series}_"))
+        latencies.sample(prefix)
     }
 
     /// Names of the series.

@@ -37,6 +37,9 @@ pub struct Lengths {
     pub warm_up: Duration,
     /// Load that counts.
     pub run: Duration,
+    /// Time without load before and after it, to learn how much less urgent work there is then; in slices a tenth of it
+    /// after each.
+    pub alone: Duration,
 }
 
 /// What the parent asks of this process, if there is one.
@@ -54,23 +57,18 @@ pub static ORDERS: OnceLock<Orders> = OnceLock::new();
 /// From the order to the first tick or request.
 const LEAD: Duration = Duration::from_millis(10);
 
-/// Gives `loaded` its load. The sample has what `summarize` says about the events, less urgent work as
-/// `units_per_s`, the most threads seen, and memory.
+/// Gives `loaded` its load. The sample has what `summarize` says about the events; less urgent work as
+/// `units_per_s`, and `compute_share`, the same over its rate without load; the most threads seen, and memory.
 pub fn measure(
     mut loaded: impl Loaded,
     lengths: Lengths,
     summarize: fn(&Events) -> Sample,
 ) -> Sample {
     let orders = ORDERS.get_or_init(Orders::default);
+    let soon = || now_ns() + LEAD.as_nanos() as u64;
+    Meter::default().stretch(&mut loaded, soon(), lengths.warm_up);
     let mut meter = Meter::default();
-    let start = now_ns() + LEAD.as_nanos() as u64;
-    meter.stretch(&mut loaded, start, lengths.warm_up);
-    let threads = meter.threads;
-    meter = Meter {
-        threads,
-        ..Meter::default()
-    };
-    let first = now_ns() + LEAD.as_nanos() as u64;
+    let first = now_ns();
     if orders.sliced {
         println!("drained");
         for line in std::io::stdin().lock().lines() {
@@ -79,27 +77,55 @@ pub fn measure(
             let time = |word: &str| word.parse::<u64>().expect("a time is a number");
             let (start, end) = (time(start), time(end));
             meter.stretch(&mut loaded, start, Duration::from_nanos(end - start));
+            meter.alone(&mut loaded, lengths.alone / 10);
             println!("drained");
         }
     } else {
-        meter.stretch(&mut loaded, first, lengths.run);
+        meter.alone(&mut loaded, lengths.alone);
+        meter.stretch(&mut loaded, soon(), lengths.run);
+        meter.alone(&mut loaded, lengths.alone);
     }
+    let units = loaded.units();
     let (events, _) = loaded.events().only(|event| event.due >= first);
     if let Some(file) = &orders.events {
         events.write(file).expect("the events can be kept");
     }
-    let per_s = meter.units as f64 * 1e9 / meter.nanos as f64;
-    summarize(&events)
-        .with("units_per_s", per_s)
+    let sample = summarize(&events)
+        .with("units_per_s", meter.loaded.per_s())
         .with("threads_peak", meter.threads)
-        .with("peak_rss_bytes", machine::peak_rss())
+        .with("peak_rss_bytes", machine::peak_rss());
+    if units == 0 || meter.alone.nanos == 0 {
+        return sample;
+    }
+    sample.with("compute_share", meter.loaded.per_s() / meter.alone.per_s())
+}
+
+/// Units of work in a time.
+#[derive(Default)]
+struct Rate {
+    units: u64,
+    nanos: u64,
+}
+
+impl Rate {
+    fn per_s(&self) -> f64 {
+        self.units as f64 * 1e9 / self.nanos.max(1) as f64
+    }
+
+    /// Adds what is done while `wait` lasts.
+    fn add<L: Loaded>(&mut self, loaded: &mut L, wait: impl FnOnce(&mut L)) {
+        let (since, units) = (now_ns(), loaded.units());
+        wait(loaded);
+        self.units += loaded.units() - units;
+        self.nanos += now_ns() - since;
+    }
 }
 
 /// What is counted over stretches of load.
 #[derive(Default)]
 struct Meter {
-    units: u64,
-    nanos: u64,
+    loaded: Rate,
+    alone: Rate,
     threads: f64,
 }
 
@@ -107,15 +133,23 @@ impl Meter {
     /// One stretch of load from `start`, until it is drained.
     fn stretch(&mut self, loaded: &mut impl Loaded, start: u64, length: Duration) {
         loaded.open(start, start + length.as_nanos() as u64);
-        let (since, units) = (now_ns(), loaded.units());
-        loop {
-            std::thread::sleep(Duration::from_millis(4));
-            self.threads = self.threads.max(machine::threads());
-            if loaded.is_drained() {
-                break;
+        std::thread::sleep(super::gate::until(start));
+        let threads = &mut self.threads;
+        self.loaded.add(loaded, |loaded| {
+            loop {
+                std::thread::sleep(Duration::from_millis(4));
+                *threads = threads.max(machine::threads());
+                if loaded.is_drained() {
+                    return;
+                }
             }
+        });
+    }
+
+    /// A time without load.
+    fn alone(&mut self, loaded: &mut impl Loaded, length: Duration) {
+        if !length.is_zero() {
+            self.alone.add(loaded, |_| std::thread::sleep(length));
         }
-        self.units += loaded.units() - units;
-        self.nanos += now_ns() - since;
     }
 }

@@ -1,6 +1,6 @@
 //! The demo's scenario: interactive requests beside endless compute on the same two processors.
 //!
-//! A client in a process of its own sends 500 requests a second over 8 connections, open loop (a Poisson
+//! A client in a process of its own sends 500 requests a second over 32 connections, open loop (a Poisson
 //! process), and measures from the intended time of each. The server echoes them, at the higher level where
 //! there are levels. Meanwhile two processors' worth of compute never ends:
 //!
@@ -13,7 +13,8 @@
 //! `tokio-rayon` is the usual pair, and `tokio-rayon-nice` the same with the pool's threads at niceness 19,
 //! which takes no privilege.
 //!
-//! `compute_share` is the rate of computing under load over the rate alone (before and after, in the same process).
+//! `compute_share` is the rate of computing under load over the rate without (before and after it, or after each slice, in
+//! the same process).
 
 mod compute;
 #[cfg(feature = "ours")]
@@ -22,21 +23,20 @@ mod threads;
 mod tokio_alone;
 pub mod tokio_rayon;
 
-use crate::client::{Load, Pace};
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
+use crate::client::lanes::{Client, Lane, Lanes, Protocol, unanswered};
+use crate::harness::events::Events;
+use crate::harness::loaded::{self, Lengths, Loaded};
+use crate::harness::slices::Slices;
+use crate::harness::{Bar, Experiment, Sample, Scale};
 pub use compute::{LEAF, METER, TREE_DEPTH, endless_loop, serial_leaf};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The load and its duration.
 #[derive(Clone, Copy)]
 pub struct Config {
-    /// Requests per second.
-    pub per_s: f64,
-    /// Milliseconds of load that are recorded.
-    pub run_ms: u64,
-    /// How long to compute alone, half of it before the load and half after.
-    pub alone: Duration,
+    per_s: f64,
+    lengths: Lengths,
 }
 
 /// What runs beside the requests.
@@ -48,66 +48,84 @@ pub enum Compute {
     Loops,
 }
 
+/// The series of the requests.
+const REQUEST: &str = "request";
+
+/// A server in this process and its client.
+struct Served(Client);
+
+impl Loaded for Served {
+    fn open(&mut self, start: u64, end: u64) {
+        self.0.open(start, end);
+    }
+
+    fn is_drained(&mut self) -> bool {
+        self.0.is_drained()
+    }
+
+    fn units(&self) -> u64 {
+        METER.units()
+    }
+
+    fn events(self) -> Events {
+        self.0.end()
+    }
+}
+
 impl Config {
-    /// Starts the compute, measures its rate under load, and alone before and after.
+    /// Starts the compute, if there is some, and loads the server at `server`.
     pub fn measure(&self, server: SocketAddr, start: Option<impl FnOnce()>) -> Sample {
-        let Some(start) = start else {
-            return self.load(server).run().with_all("", &memory());
+        let lane = Lane {
+            name: REQUEST.to_owned(),
+            protocol: Protocol::Echo,
+            per_s: self.per_s,
+            connections: 32,
         };
-        start();
-        std::thread::sleep(self.alone / 5);
-        let before = rate_of(|| std::thread::sleep(self.alone / 2)).1;
-        let (sample, loaded) = rate_of(|| self.load(server).run());
-        let after = rate_of(|| std::thread::sleep(self.alone / 2)).1;
-        let alone = before.midpoint(after);
-        assert!(alone > 0.0, "the compute did not run alone");
-        sample
-            .with_all("", &memory())
-            .with("compute_share", loaded / alone)
-            .with("alone_per_s", alone)
-    }
-
-    fn load(&self, server: SocketAddr) -> Load {
-        Load {
+        let client = Client::start(&Lanes {
             server,
-            connections: 8,
-            pace: Pace::Open(self.per_s),
-            warm_up_ms: self.run_ms / 8,
-            run_ms: self.run_ms,
+            lanes: vec![lane],
+        });
+        if let Some(start) = start {
+            start();
         }
+        loaded::measure(Served(client), self.lengths, summarize)
     }
 }
 
-fn memory() -> Sample {
-    Sample::new()
-        .with("threads", machine::threads())
-        .with("peak_rss_bytes", machine::peak_rss())
+/// What is said about the requests.
+fn summarize(events: &Events) -> Sample {
+    let silent = events.of(&unanswered(REQUEST)).len();
+    events
+        .sample_as(REQUEST, "")
+        .with("unanswered", silent as f64)
 }
 
-/// Units of compute per second while `wait` lasts.
-fn rate_of<R>(wait: impl FnOnce() -> R) -> (R, f64) {
-    let (start, units) = (Instant::now(), METER.units());
-    let result = wait();
-    let units = METER.units() - units;
-    (result, units as f64 / start.elapsed().as_secs_f64())
-}
-
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 8] = [
     "p99_ns",
     "p50_ns",
     "p95_ns",
     "p999_ns",
     "compute_share",
     "unanswered",
-    "client_real_time",
+    "threads_peak",
+    "peak_rss_bytes",
 ];
 
 /// Beside fork-join compute and beside sequential loops.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
     let config = Config {
         per_s: 500.0,
-        run_ms: scale.pick(4000, 200),
-        alone: Duration::from_millis(scale.pick(1500, 100)),
+        lengths: Lengths {
+            warm_up: Duration::from_millis(scale.pick(500, 50)),
+            run: Duration::from_millis(scale.pick(4000, 200)),
+            alone: Duration::from_millis(scale.pick(750, 50)),
+        },
+    };
+    let slices = Slices {
+        length: Duration::from_millis(scale.pick(200, 50)),
+        count: scale.pick(25, 2),
+        reach: Duration::from_millis(2),
+        summarize,
     };
     let peers = &[
         "tokio-rayon",
@@ -165,5 +183,5 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             .contender("ours-idle", move || ours::run(config, None))
             .contender("ours", move || ours::run(config, Some(Compute::Loops))),
     );
-    vec![forks, loops]
+    vec![forks.sliced(slices), loops.sliced(slices)]
 }

@@ -142,6 +142,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         let lengths = Lengths {
             warm_up: Duration::from_millis(scale.pick(1000, 100)),
             run: Duration::from_millis(scale.pick(8000, 400)),
+            alone: Duration::ZERO,
         };
         let config = Config {
             scale,
@@ -186,7 +187,7 @@ fn experiment(name: &str, config: Config) -> Experiment {
         ))
         .sliced(Slices {
             length: Duration::from_millis(200),
-            count: config.scale.pick(40, 2),
+            count: config.scale.pick(100, 2),
             reach: Duration::from_millis(20),
             summarize,
         })

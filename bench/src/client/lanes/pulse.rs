@@ -25,8 +25,11 @@ pub fn main(spec: &str) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // Where it is not permitted, the client waits for a processor as others do, beside every contender alike.
-    machine::enter_real_time_class();
+    if !machine::enter_real_time_class() {
+        eprintln!(
+            "urgency-bench: the client may not enter the class SCHED_FIFO, so compute delays it too"
+        );
+    }
     // Where the slack cannot be set, sends come up to 50 us late, for all contenders alike.
     let _ = nix::sys::prctl::set_timerslack(1);
     let mut client = Client::new(lanes);
@@ -102,7 +105,10 @@ impl Client {
             };
             for event in &events[..ready] {
                 match event.data() {
-                    TIMER => {}
+                    TIMER => {
+                        // Unread, it would stay readable and this thread would spin. It may have been set anew.
+                        let _ = self.timer.wait();
+                    }
                     INPUT => {
                         if !self.read_input() {
                             return;

@@ -50,7 +50,7 @@ pub fn round(
     order: &[&'static str],
 ) -> Vec<Row> {
     let canaries = Canaries::start();
-    let before = (Instant::now(), machine::machine_busy(), child::own());
+    let before = (Instant::now(), machine::machine_busy(), child::own_cpu());
     let mut members: Vec<(&'static str, Result<Member, String>)> = order
         .iter()
         .map(|&name| {
@@ -80,7 +80,7 @@ pub fn round(
         .collect();
     let elapsed = before.0.elapsed().as_secs_f64() * machine::processors() as f64;
     let busy = (machine::machine_busy() - before.1).as_secs_f64();
-    let own = (child::own() - before.2).as_secs_f64();
+    let own = (child::own_cpu() - before.2).as_secs_f64();
     let spoilt = canaries.spoilt();
     let row = |(contender, ended): (_, Result<(Sample, Events), String>)| Row {
         round,
