@@ -332,6 +332,16 @@ impl Shared {
         self.pop_spare_seen(0, |_| true, |_| true)
     }
 
+    /// The spare thread that has waited for longest, of those that may be in the poller.
+    fn pop_rested(&self) -> Option<Arc<Stack>> {
+        let mut spares = locked(&self.threads.spares);
+        let fits = |spare: &Arc<Stack>| {
+            spare.lowered.class() <= self.class_of(0) || os::thread::can_raise()
+        };
+        let place = spares.iter().position(fits)?;
+        Some(spares.remove(place))
+    }
+
     /// As [`Shared::pop_spare`], for work of `level`: the newest that was last seen on a processor that is `wanted`, or
     /// else `second`, or else anywhere. A woken thread often stays on the processor where it slept: while the
     /// processors are busy most of the time, the kernel does not look for an idle one.
@@ -407,7 +417,7 @@ impl Shared {
         if self.pollers.load(Ordering::SeqCst) > 0 || self.closing.load(Ordering::SeqCst) {
             return;
         }
-        match self.pop_spare() {
+        match self.pop_rested() {
             Some(spare) => spare.deliver(Delivery::Look),
             None => {
                 self.spawn_thread(First::Look);

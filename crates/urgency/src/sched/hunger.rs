@@ -19,18 +19,32 @@
 //! 3. A worker that goes down to a less urgent level asks the stacks above to share, and sees to it that their public
 //!    jobs are in the pool ([`Shared::miss_above`]). It has shown its level before it looks, as the stack of 1 has: one of the two sees the
 //!    other.
-//! 4. A stack in a long leaf answers nothing. So both that ask arm the relief timer if the stack has jobs, and an expiry
+//! 4. The stack above that has a public job has no room until the workers below have come, so it looks again at its next
+//!    scheduling point. A worker below that has left the request unanswered for [`ANSWER`] by then is revoked
+//!    ([`Shared::press_below`]).
+//! 5. A stack in a long leaf answers nothing. So both that ask arm the relief timer if the stack has jobs, and an expiry
 //!    makes them public ([`Shared::show_hidden_from_below`]).
+//!
+//! # Rejected
+//!
+//! To revoke a worker below as soon as there is a job for it: a stack that comes to a scheduling point soon hands its worker
+//! over in 3 to 5 µs, and to wake a thread on the other processor takes 30.
 //!
 //! A fork that nobody steals pays for this only while a worker serves something less urgent and no job is public.
 
 use super::{
-    attention::SHARE,
+    attention::{PREEMPT, SHARE},
+    revoke::Cause,
     shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
+use crate::os::clock;
 use std::sync::atomic::{Ordering, fence};
+
+/// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its worker,
+/// in nanoseconds: what it costs to wake a thread.
+const ANSWER: f64 = 50_000.0;
 
 impl Shared {
     /// Whether anybody is hungry for jobs of this level: a stack that starts now should publish its first one.
@@ -121,6 +135,36 @@ impl Shared {
         }
     }
 
+    /// The calling stack `me` has public jobs that workers below may come for. Whether it is to look again soon: rule 4.
+    #[cold]
+    pub(crate) fn press_below(&self, me: &Stack, level: u8) -> bool {
+        self.insert_deque(me);
+        let answer = clock::ticks(ANSWER);
+        let now = clock::now();
+        let mut late = None;
+        let mut waits = false;
+        for worker in &self.workers {
+            let serves = worker.level();
+            if serves == NO_LEVEL || !worker.seat().is_drawn_by(level, serves) {
+                continue;
+            }
+            let Some(stack) = self.holder(worker) else {
+                continue;
+            };
+            let since = worker.wanted_since();
+            let is_asked = since != 0 && stack.attention.is_pending(PREEMPT);
+            if is_asked && now.saturating_sub(since) >= answer {
+                late = late.or(Some(worker));
+            }
+            waits |= is_asked && !stack.attention.is_taken();
+        }
+        let revoked = late.and_then(|worker| self.revoke_counted(worker, 0, Cause::Urgency));
+        if let Some(worker) = revoked {
+            self.start(worker);
+        }
+        waits
+    }
+
     /// Public jobs may be in no pool, if they were published for somebody that has found something else.
     fn ask_to_share(&self, stack: &Stack) {
         if stack.deque.seems_public() {
@@ -132,7 +176,7 @@ impl Shared {
         }
     }
 
-    /// Relief expired: jobs that a stack in a long leaf keeps to itself go where workers below see them. Rule 4.
+    /// Relief expired: jobs that a stack in a long leaf keeps to itself go where workers below see them. Rule 5.
     pub(crate) fn show_hidden_from_below(&self) {
         for worker in &self.workers {
             let level = worker.level();

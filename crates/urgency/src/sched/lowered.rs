@@ -12,9 +12,10 @@
 //!
 //! # When
 //!
-//! A stack is lowered when its worker is revoked, unless it is in a poll, which is brief as a rule; a poll that still
-//! lacks its worker when relief expires is lowered then. The thread stays lowered when the worker comes back, since
-//! more urgent work comes again soon, and finds the processor at once.
+//! A stack of the least urgent level is lowered when its worker is revoked, unless it is in a poll, which is brief as a
+//! rule. A poll, and a stack of a level between, is lowered when it still lacks its worker as relief expires: what took
+//! the worker is not brief then. The thread stays lowered when the worker comes back, since more urgent work comes
+//! again soon, and finds the processor at once.
 //!
 //! # The way back
 //!

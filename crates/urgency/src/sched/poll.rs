@@ -10,7 +10,9 @@
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
 //! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still
-//! there while the first runs what it found. Whoever leaves the poller empty calls a spare in. While all
+//! there while the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has
+//! computed since it was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its turn
+//! when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
 //! workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What
 //! becomes of work that waits for long is in `relief.rs`.
 
@@ -135,13 +137,14 @@ impl Shared {
         let Ok(driver) = self.driver() else {
             return Polled::NotNeeded;
         };
-        // A notification wakes any one that is there. Where the embedder brought the threads, it may be meant for a
-        // certain one.
-        let most = if self.threads.are_brought() {
+        let most = if me.has_computed_since_poll() {
             1
         } else {
             MOST_POLLERS
         };
+        // A notification wakes any one that is there. Where the embedder brought the threads, it may be meant for a
+        // certain one.
+        let most = if self.threads.are_brought() { 1 } else { most };
         if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
             return self.leave_poller(Polled::NotNeeded);
         }
@@ -185,6 +188,7 @@ impl Shared {
                     self.start(other);
                 }
                 debug_assert!(me.deque.seems_empty());
+                me.note_left_poller();
                 return Polled::Worker(worker);
             }
         }

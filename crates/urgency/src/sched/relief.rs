@@ -24,7 +24,8 @@
 //!
 //! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker
 //! serves anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to
-//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`alarm.rs`).
+//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`alarm.rs`); and so it does after a look
+//! that found nothing but equals waiting for threads that run.
 //!
 //! # Whose fault it was
 //!
@@ -236,14 +237,15 @@ impl Shared {
         self.look_at_overrunning();
         self.show_hidden_from_below();
         let mut waiting = self.waiting();
-        let level = self.most_urgent_queued()?;
+        self.most_urgent_queued()?;
         let mut revoked = Vec::new();
         let mut asked = self.revoke_for_urgent(&mut waiting, &mut revoked);
         asked |= self.revoke_from_blocked_or_long(&mut waiting, &mut revoked);
         if asked || !revoked.is_empty() {
             self.arm_relief();
         } else {
-            self.arm_for(level);
+            // All have been looked at twice, and run.
+            self.arm_late();
         }
         let mut revoked = revoked.into_iter();
         let mine = revoked.next();
@@ -302,7 +304,7 @@ impl Shared {
         asked
     }
 
-    /// Rules 1 and 3. Whether a stack was asked for the first time, or may be blocked.
+    /// Rules 1 and 3. Whether a stack was asked for the first time, or has not run since.
     fn revoke_from_blocked_or_long<'a>(
         &'a self,
         waiting: &mut Waiting,
@@ -332,6 +334,10 @@ impl Shared {
                 Idleness::Long if level <= serves || worker.seat().primary().is_some() => {
                     Cause::Length
                 }
+                Idleness::Waits => {
+                    asked = true;
+                    continue;
+                }
                 _ => continue,
             };
             if cause == Cause::Length && self.overrunning.ahead() >= self.workers.len() {
@@ -355,6 +361,8 @@ impl Shared {
         let since_asked = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
         if since_seen < HARDLY && os::thread::is_blocked(tid) {
             Idleness::Blocked
+        } else if since_seen < HARDLY {
+            Idleness::Waits
         } else if since_asked >= LONG.as_nanos() as u64 || chaos::one_in(2) {
             Idleness::Long
         } else {
@@ -408,7 +416,9 @@ enum Idleness {
     Blocked,
     /// It has run, for long.
     Long,
-    /// It has run, or the kernel has given its processor to another thread.
+    /// The kernel has given its processor to another thread.
+    Waits,
+    /// It has run.
     Runs,
 }
 

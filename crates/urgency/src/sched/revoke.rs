@@ -75,7 +75,7 @@ impl Shared {
         }
         self.overrunning.add(&stack, cause == Cause::Length);
         if cause == Cause::Urgency {
-            if !revoked.is_brief() {
+            if !revoked.is_brief() && level == self.least_urgent() {
                 self.lower(&stack);
             }
             revoked.left_on(stack.cpu());

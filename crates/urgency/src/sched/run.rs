@@ -197,10 +197,10 @@ impl Shared {
             }
             me.attention.request(SHARE);
         } else if self.is_anybody_below(level, None) {
-            if me.deque.seems_public() {
-                self.insert_deque(me);
-            } else {
+            if !me.deque.seems_public() {
                 me.attention.request(SHARE);
+            } else if self.press_below(me, level) {
+                return 0;
             }
         }
         me.deque.room()

@@ -40,6 +40,9 @@ use std::{
 /// several times what it costs to run it on another processor.
 const OWNERS_TIME: f64 = 5_000.0;
 
+/// What a thread may run between two visits to the poller without counting as one that computes, in nanoseconds.
+const BRIEFLY: f64 = 1_000_000.0;
+
 thread_local! {
     static CURRENT: Cell<*const Stack> = const { Cell::new(ptr::null()) };
     /// The stack that a declared blocking call has set aside.
@@ -84,6 +87,8 @@ pub(crate) struct Stack {
     pub(crate) seen_at: AtomicU64,
     /// It has lost its worker, and not come to a scheduling point since, though it may have the worker back.
     pub(crate) overruns: AtomicBool,
+    /// When the thread came out of the poller with a worker last, in ticks; 0 if it has not.
+    left_poller_at: AtomicU64,
     /// When its worker was revoked last, in ticks.
     pub(crate) lost_worker_at: AtomicU64,
     /// When it became ready to go on, in ticks; 0 if it runs.
@@ -139,6 +144,7 @@ impl Stack {
             asked_at: AtomicU64::new(0),
             seen_at: AtomicU64::new(0),
             overruns: AtomicBool::new(false),
+            left_poller_at: AtomicU64::new(0),
             lost_worker_at: AtomicU64::new(0),
             ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),
@@ -365,6 +371,17 @@ impl Stack {
         let since = self.ready_since.load(Ordering::Relaxed);
         self.ready_since.store(0, Ordering::Relaxed);
         (since != 0).then(|| clock::now().saturating_sub(since))
+    }
+
+    /// The calling thread, this stack's, comes out of the poller with a worker.
+    pub(crate) fn note_left_poller(&self) {
+        self.left_poller_at.store(clock::now(), Ordering::Relaxed);
+    }
+
+    /// Whether the calling thread, this stack's, has run for long since it was in the poller.
+    pub(crate) fn has_computed_since_poll(&self) -> bool {
+        let left = self.left_poller_at.load(Ordering::Relaxed);
+        clock::now().saturating_sub(left) > clock::ticks(BRIEFLY)
     }
 
     /// Notes the processor that the calling thread, this stack's, runs on.
