@@ -12,7 +12,7 @@ use std::{
 };
 use urgency::{
     BuildError, Handle, LevelId, Runtime, Shutdown, block_on,
-    life::{CancelToken, Capacity, PanicPolicy, admit, admit_blocking, try_admit},
+    life::{CancelToken, Capacity, PanicPolicy, admit, blocking_admit, try_admit},
     scheduling_point,
     sync::Semaphore,
     yield_now,
@@ -100,7 +100,7 @@ fn no_more_tasks_are_admitted_than_the_level_has_room_for() {
         tasks.into_iter().for_each(|task| task.get().unwrap());
         assert!(most.load(SeqCst) <= 3);
         runtime.run(|| {
-            let kept: Vec<_> = (0..3).map(|_| admit_blocking(Low)).collect();
+            let kept: Vec<_> = (0..3).map(|_| blocking_admit(Low)).collect();
             let refused = try_admit(Low).unwrap_err();
             assert_eq!((refused.level(), refused.limit()), (Low.into(), 3));
             let capacity = Capacity::of(Low).unwrap();

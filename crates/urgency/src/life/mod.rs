@@ -31,7 +31,7 @@ mod panic_policy;
 mod scope;
 mod token;
 
-pub use admission::{Admission, AtCapacity, Capacity, admit, admit_blocking, try_admit};
+pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
 pub use inherited::{WithDeadline, deadline, with_deadline};
 pub use local::{Local, WithLocal};
 pub use panic_policy::PanicPolicy;

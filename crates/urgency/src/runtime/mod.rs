@@ -56,6 +56,15 @@ pub struct Runtime {
 static GLOBAL: OnceLock<Runtime> = OnceLock::new();
 
 impl Runtime {
+    /// A runtime with the defaults: one level, and a worker for each CPU that the process may use.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::build`].
+    pub fn new() -> Result<Runtime, BuildError> {
+        Runtime::builder().build()
+    }
+
     /// Starts to build a runtime.
     pub fn builder() -> Builder {
         Builder::new()

@@ -44,6 +44,14 @@ pub use handle::Handle;
 #[cfg(not(urgency_loom))]
 pub use shared::Shared;
 
+/// What belongs to tasks and is made above this floor.
+#[cfg(not(urgency_loom))]
+pub use crate::{
+    coop,
+    spawn::spawn,
+    yield_now::{YieldNow, yield_now},
+};
+
 pub(crate) use boost::Lock;
 pub(crate) use cell::{Header, caught, discard_payload};
 pub(crate) use guarded::Guarded;

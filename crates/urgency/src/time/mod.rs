@@ -21,7 +21,8 @@ pub use timeout::{Elapsed, Timeout, deadline, timeout};
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+pub use std::time::Duration;
+use std::time::Instant;
 
 /// A time that is never reached, for durations that overflow the clock: a century from now.
 fn far(now: Instant) -> Instant {
