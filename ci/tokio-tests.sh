@@ -2,7 +2,7 @@
 # Tokio's own tests of `sync`, `time`, `select!`, `join!` and `try_join!`, on Urgency. By hand: it takes some minutes.
 #
 #   ci/tokio-tests.sh              all files
-#   ci/tokio-tests.sh sync_mpsc    one file; more arguments go to `cargo test`
+#   ci/tokio-tests.sh sync_mpsc .. some files
 #
 # The tests are those of the tokio in Cargo.lock, as crates.io has it; a copy is made under target/, and nothing of it
 # is kept here. In a crate of its own `tokio` is Urgency by a line in Cargo.toml, and the files are copied as they are,
@@ -24,8 +24,7 @@ files=(sync_barrier sync_broadcast sync_broadcast_weak sync_errors sync_mpsc syn
     time_interval time_panic time_pause time_rt time_sleep time_timeout
     macros_select macros_join macros_try_join macros_pin macros_test)
 if [ $# -gt 0 ]; then
-    files=("$1")
-    shift
+    files=("$@")
 fi
 
 rm -rf "$out/tests"
@@ -97,7 +96,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 result=0
 CARGO_TARGET_DIR=. RUSTFLAGS="${RUSTFLAGS:-} -A warnings" timeout 1800 cargo test --no-fail-fast \
-    $(printf -- '--test %s ' "${files[@]}") "$@" 2>&1 | tee "$log" || result=$?
+    $(printf -- '--test %s ' "${files[@]}") 2>&1 | tee "$log" || result=$?
 passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$log" | paste -sd+ | bc)
 echo "$passed of $total tests pass; $left are left out (ci/tokio-tests.left-out)"
 exit $result

@@ -53,7 +53,7 @@ impl Entry {
         if self.workers.is_none() && self.name.is_none() && !self.start_paused {
             return crate::block_on(body);
         }
-        let mut builder = Runtime::builder();
+        let mut builder = Runtime::builder().start_paused(self.start_paused);
         if let Some(workers) = self.workers {
             builder = builder.workers(workers);
         }

@@ -23,6 +23,12 @@
 //! for the driver's sake. When the number leaves zero the hook of [`Driver::on_interest`] is called, since
 //! all workers may be busy and nobody in the poller then.
 //!
+//! # A paused clock
+//!
+//! Tests may pause the clock of the timers (time/clock.rs). Relief goes by the system's clock in any case. While the clock
+//! is paused, the timer descriptor expires again and again: each time, if the runtime is idle, the clock goes on to the
+//! earliest timer. The wakers of such timers are woken here, before anybody looks again whether the runtime is idle.
+//!
 //! # Shutdown
 //!
 //! `shut` is set under each of the two locks before the registered wakers are collected, so that a
@@ -34,7 +40,10 @@ use super::{
     slab::Slab,
     source::Directions,
 };
-use crate::time::timers::{TimerKey, Timers};
+use crate::time::{
+    clock::Clock,
+    timers::{TimerKey, Timers},
+};
 use rustix::fd::BorrowedFd;
 use std::{
     fmt, io,
@@ -98,6 +107,9 @@ pub(crate) struct Driver {
     relief_after: AtomicU64,
     interest: AtomicUsize,
     on_interest: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    is_idle: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Held by the thread that moves a paused clock on.
+    moves: Mutex<()>,
     shut: AtomicBool,
 }
 
@@ -105,6 +117,19 @@ struct Schedule {
     timers: Timers,
     /// For what time the timer descriptor is set; [`NEVER`] after it expired.
     programmed: u64,
+    /// Of the timers, if it was ever paused.
+    clock: Option<Clock>,
+}
+
+impl Schedule {
+    fn is_paused(&self) -> bool {
+        self.clock.is_some_and(|clock| clock.is_paused())
+    }
+
+    /// What the timers' clock shows at a real time.
+    fn now(&self, real: u64) -> u64 {
+        self.clock.map_or(real, |clock| clock.now(real))
+    }
 }
 
 impl Driver {
@@ -116,11 +141,14 @@ impl Driver {
             timers: Mutex::new(Schedule {
                 timers: Timers::new(),
                 programmed: NEVER,
+                clock: None,
             }),
             relief: AtomicU64::new(NEVER),
             relief_after: AtomicU64::new(NEVER),
             interest: AtomicUsize::new(0),
             on_interest: OnceLock::new(),
+            is_idle: OnceLock::new(),
+            moves: Mutex::new(()),
             shut: AtomicBool::new(false),
         }))
     }
@@ -129,6 +157,11 @@ impl Driver {
     /// nothing. Only the first call counts.
     pub(crate) fn on_interest(&self, hook: impl Fn() + Send + Sync + 'static) {
         let _ = self.on_interest.set(Box::new(hook));
+    }
+
+    /// Sets how to see that nothing is ready and nothing runs. Only the first call counts.
+    pub(crate) fn idle_if(&self, is_idle: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.is_idle.set(Box::new(is_idle));
     }
 
     /// Whether any source or timer is registered.
@@ -288,7 +321,7 @@ impl Driver {
                 return Err(DriverShut);
             }
             let key = schedule.timers.insert(at, waker);
-            self.program(&mut schedule, at);
+            self.program_timer(&mut schedule, at);
             key
         };
         self.add_interest();
@@ -327,9 +360,13 @@ impl Driver {
 
     /// The timer descriptor expired: collects what is due and programs what comes next.
     fn expire(&self, outcome: &mut WaitOutcome, ready: &mut Vec<Waker>) {
+        if lock(&self.timers).is_paused() {
+            self.move_if_idle();
+        }
         let mut schedule = lock(&self.timers);
         let now = self.poller.now();
-        let fired = schedule.timers.expire(now, ready);
+        let at = schedule.now(now);
+        let fired = schedule.timers.expire(at, ready);
         if fired != 0 {
             outcome.events += fired;
             self.interest.fetch_sub(fired, Ordering::SeqCst);
@@ -340,9 +377,103 @@ impl Driver {
         }
         if schedule.programmed <= now {
             schedule.programmed = NEVER;
-            let next = schedule.timers.earliest().unwrap_or(NEVER);
-            self.program(&mut schedule, next.min(self.relief.load(Ordering::Relaxed)));
+            self.program(&mut schedule, self.relief.load(Ordering::Relaxed));
+            if let Some(next) = schedule.timers.earliest() {
+                self.program_timer(&mut schedule, next);
+            }
         }
+    }
+
+    /// A paused clock goes on to the earliest timer, if the runtime is idle.
+    #[cold]
+    fn move_if_idle(&self) {
+        let Ok(_moves) = self.moves.try_lock() else {
+            return;
+        };
+        if self.is_idle.get().is_none_or(|is_idle| is_idle()) {
+            let mut schedule = lock(&self.timers);
+            let Some(next) = schedule.timers.earliest() else {
+                return;
+            };
+            let mut ready = Vec::new();
+            self.move_clock(&mut schedule, next, &mut ready);
+            drop(schedule);
+            wake_all(&mut ready);
+        }
+    }
+
+    /// Moves the clock on, if it is paused, and takes the timers that are due then.
+    fn move_clock(&self, schedule: &mut Schedule, to: u64, ready: &mut Vec<Waker>) {
+        if let Some(clock) = schedule.clock.as_mut().filter(|clock| clock.is_paused()) {
+            clock.move_to(to);
+            let fired = schedule.timers.expire(to, ready);
+            self.interest.fetch_sub(fired, Ordering::SeqCst);
+        }
+    }
+
+    /// What the timers' clock shows.
+    pub(crate) fn clock_now(&self) -> Instant {
+        let schedule = lock(&self.timers);
+        match schedule.clock {
+            Some(clock) => self.poller.instant(clock.now(self.poller.now())),
+            None => Instant::now(),
+        }
+    }
+
+    /// Stops the timers' clock. False if it was stopped before.
+    pub(crate) fn pause_clock(&self) -> bool {
+        let mut schedule = lock(&self.timers);
+        let now = self.poller.now();
+        match &mut schedule.clock {
+            None => schedule.clock = Some(Clock::paused(now)),
+            Some(clock) if clock.is_paused() => return false,
+            Some(clock) => clock.pause(now),
+        }
+        self.program_earliest(&mut schedule);
+        true
+    }
+
+    /// Lets the timers' clock go on. False if it is not paused.
+    pub(crate) fn resume_clock(&self) -> bool {
+        let mut schedule = lock(&self.timers);
+        let now = self.poller.now();
+        match schedule.clock.as_mut().filter(|clock| clock.is_paused()) {
+            Some(clock) => clock.resume(now),
+            None => return false,
+        }
+        self.program_earliest(&mut schedule);
+        true
+    }
+
+    /// Moves the timers' clock on and wakes what is due then. False if it is not paused.
+    pub(crate) fn advance_clock(&self, by: Duration) -> bool {
+        let mut ready = Vec::new();
+        {
+            let mut schedule = lock(&self.timers);
+            if !schedule.is_paused() {
+                return false;
+            }
+            let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+            let to = schedule.now(0).saturating_add(by);
+            self.move_clock(&mut schedule, to, &mut ready);
+        }
+        wake_all(&mut ready);
+        true
+    }
+
+    fn program_earliest(&self, schedule: &mut Schedule) {
+        if let Some(next) = schedule.timers.earliest() {
+            self.program_timer(schedule, next);
+        }
+    }
+
+    /// As [`program`](Self::program), for a time by the timers' clock.
+    fn program_timer(&self, schedule: &mut Schedule, at: u64) {
+        let real = match schedule.clock {
+            Some(clock) => clock.real(at, self.poller.now()),
+            None => at,
+        };
+        self.program(schedule, real);
     }
 
     /// Sees to it that the timer descriptor expires at `at` or earlier.

@@ -6,6 +6,7 @@
 
 mod builder;
 mod context;
+mod shape;
 
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{

@@ -7,22 +7,31 @@
 //!
 //! The blocking form, for closures, is [`block_on`](crate::block_on) around any of them.
 //!
-//! `timers` is the heap, `sleep` the one future that uses it; the others are made of that.
+//! `timers` is the heap, `sleep` the one future that uses it; the others are made of that. `clock` and `instant` are for
+//! tests in which time stands still.
 
+pub(crate) mod clock;
+mod instant;
 mod interval;
 mod sleep;
 mod timeout;
 pub(crate) mod timers;
 
-pub use interval::{Interval, interval, interval_at};
+pub use clock::{advance, pause, resume};
+pub use instant::Instant;
+pub use interval::{Interval, MissedTickBehavior, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};
-pub use timeout::{Elapsed, Timeout, deadline, timeout};
+pub use timeout::{Timeout, timeout, timeout_at};
+
+/// The errors of this module.
+pub mod error {
+    pub use super::timeout::Elapsed;
+}
 
 #[cfg(test)]
 mod tests;
 
 pub use std::time::Duration;
-use std::time::Instant;
 
 /// A time that is never reached, for durations that overflow the clock: a century from now.
 fn far(now: Instant) -> Instant {

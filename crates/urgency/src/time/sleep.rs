@@ -10,7 +10,7 @@
 //! deadline, the next poll registers it with the runtime of the current thread; if there is none that
 //! still runs, the poll panics, since returning would claim that the time is over.
 
-use super::after;
+use super::{Instant, after};
 use crate::{
     io::driver::{Driver, DriverShut},
     time::timers::TimerKey,
@@ -20,7 +20,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Is ready when `duration` is over, counted from this call.
@@ -28,8 +28,7 @@ use std::{
 /// A duration beyond what the clock can represent never ends. Zero is ready at once.
 ///
 /// ```
-/// use std::time::{Duration, Instant};
-/// use urgency::time::sleep;
+/// use urgency::time::{Duration, Instant, sleep};
 ///
 /// let start = Instant::now();
 /// urgency::block_on(sleep(Duration::from_millis(5)));
@@ -42,8 +41,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// Is ready at `deadline`, or at once if that is past.
 ///
 /// ```
-/// use std::time::Instant;
-/// use urgency::time::sleep_until;
+/// use urgency::time::{Instant, sleep_until};
 ///
 /// urgency::block_on(sleep_until(Instant::now()));
 /// ```
@@ -84,8 +82,7 @@ impl Sleep {
     /// Makes it ready at another time. It must be polled again to wake anybody then.
     ///
     /// ```
-    /// use std::time::{Duration, Instant};
-    /// use urgency::time::sleep;
+    /// use urgency::time::{Duration, Instant, sleep};
     ///
     /// let mut rest = sleep(Duration::from_secs(3600));
     /// rest.reset(Instant::now());
@@ -128,7 +125,7 @@ impl Sleep {
             Ok(driver) => driver,
             Err(error) => Self::no_driver(error),
         };
-        let key = driver.add_timer(self.deadline, cx.waker())?;
+        let key = driver.add_timer(self.deadline.into_std(), cx.waker())?;
         self.timer = Some((driver, key));
         Poll::Pending
     }

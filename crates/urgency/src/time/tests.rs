@@ -106,7 +106,7 @@ fn a_timeout_lets_a_result_in_time_through_and_cuts_off_the_rest() {
     let error = std::io::Error::from(elapsed);
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
     let past = Instant::now();
-    assert!(block_on(deadline(past, pending::<()>())).is_err());
+    assert!(block_on(timeout_at(past, pending::<()>())).is_err());
 }
 
 #[test]
