@@ -42,8 +42,11 @@ publish = false
 [workspace]
 
 [features]
-default = ["full", "sync", "test-util"]
+default = ["full", "macros", "rt", "rt-multi-thread", "sync", "test-util"]
 full = []
+macros = []
+rt = []
+rt-multi-thread = []
 sync = []
 test-util = []
 
@@ -79,7 +82,7 @@ leave_out() { # NAMES
             for (name in wanted) if (!(name in seen)) { print "not there: " name > "/dev/stderr"; exit 1 }
         }'
 }
-number_of_tests() { grep -cE '^ *#\[(tokio::|maybe_tokio_)?test(\(.*\))?\]' "$1" || true; }
+number_of_tests() { grep -cE '^ *#\[(::)?(tokio::|std::prelude::v1::|maybe_tokio_)?test(\(.*\))?\]' "$1" || true; }
 
 total=0 left=0
 for file in "${files[@]}"; do

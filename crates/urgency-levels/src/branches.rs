@@ -284,9 +284,8 @@ pub(crate) fn join(input: TokenStream, tries: bool) -> TokenStream {
         }
     }
     let holes = |name: &str| -> Option<TokenStream> {
-        match name {
-            "LIBRARY" => return Some(library.clone()),
-            _ => {}
+        if name == "LIBRARY" {
+            return Some(library.clone());
         }
         match numbered(name)? {
             ("FUTURE", n) => futures.get(n).cloned(),

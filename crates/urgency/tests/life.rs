@@ -287,3 +287,37 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
         );
     });
 }
+
+#[test]
+fn a_panic_in_a_join_set_is_one_result_and_the_other_tasks_go_on() {
+    ends(|| {
+        let runtime = runtime(2);
+        runtime.block_on(async {
+            let mut tasks = urgency::task::JoinSet::new();
+            let endless = tasks.spawn(std::future::pending());
+            for n in 0..8 {
+                tasks.spawn(async move {
+                    urgency::yield_now().await;
+                    assert!(n != 3, "the third");
+                    n
+                });
+            }
+            let (mut sum, mut panics) = (0, 0);
+            while tasks.len() > 1 {
+                match tasks.join_next().await.unwrap() {
+                    Ok(n) => sum += n,
+                    Err(error) => {
+                        assert!(error.to_string().contains("the third"));
+                        assert!(error.into_panic().is::<&str>());
+                        panics += 1;
+                    }
+                }
+            }
+            assert_eq!((sum, panics), (25, 1));
+            assert!(tasks.try_join_next().is_none() && !endless.is_finished());
+            endless.abort();
+            assert!(tasks.join_next().await.unwrap().unwrap_err().is_cancelled());
+            assert!(tasks.join_next().await.is_none());
+        });
+    });
+}

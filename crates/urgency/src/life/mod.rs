@@ -26,6 +26,7 @@ mod admission;
 mod frames;
 mod held;
 mod inherited;
+mod join_set;
 mod local;
 mod panic_policy;
 mod scope;
@@ -33,6 +34,7 @@ mod token;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
 pub use inherited::{WithDeadline, deadline, with_deadline};
+pub use join_set::{AbortHandle, JoinSet};
 pub use local::{Local, WithLocal};
 pub use panic_policy::PanicPolicy;
 pub use scope::{TaskScope, task_scope};

@@ -66,12 +66,12 @@ impl<T> RwLock<T> {
         ///
         /// # Panics
         ///
-        /// If there are more than `u32::MAX >> 3`.
+        /// If there are none, or more than `u32::MAX >> 3`.
         #[track_caller]
         pub fn with_max_readers(data: T, readers: u32) -> Self {
             assert!(
-                readers <= READERS,
-                "a RwLock has at most `u32::MAX >> 3` readers at once"
+                0 < readers && readers <= READERS,
+                "a RwLock has between 1 and `u32::MAX >> 3` readers at once"
             );
             RwLock {
                 permits: Semaphore::new(readers as usize),

@@ -26,6 +26,8 @@ mod cell;
 mod error;
 mod guarded;
 mod handle;
+#[cfg(not(urgency_loom))]
+mod join_error;
 mod live;
 #[cfg(all(test, urgency_loom))]
 mod loom;
@@ -42,12 +44,15 @@ mod waker;
 pub use error::{WaitError, WaitErrorKind};
 pub use handle::Handle;
 #[cfg(not(urgency_loom))]
+pub use join_error::JoinError;
+#[cfg(not(urgency_loom))]
 pub use shared::Shared;
 
 /// What belongs to tasks and is made above this floor.
 #[cfg(not(urgency_loom))]
 pub use crate::{
     coop,
+    life::{AbortHandle, JoinSet},
     spawn::spawn,
     yield_now::{YieldNow, yield_now},
 };
