@@ -137,7 +137,7 @@ pub(crate) fn select(input: TokenStream) -> TokenStream {
     );
     text += "let mut enabled = 0u64;";
     text += &list(&|n| format!("if CONDITION{n} {{ enabled |= 1u64 << {n}u32; }}"));
-    text += "let won = {";
+    text += "let mut won = {";
     text += &list(&|n| format!("let f{n} = FUTURE{n};"));
     text += &list(&|n| {
         format!(
@@ -146,7 +146,7 @@ pub(crate) fn select(input: TokenStream) -> TokenStream {
     });
     let _ = write!(
         text,
-        "let poll = |cx: &mut ::core::task::Context<'_>| {{
+        "::core::future::poll_fn(|cx| {{
             let start = {start};
             let mut waits = false;
             for i in 0..{count}usize {{
@@ -154,8 +154,7 @@ pub(crate) fn select(input: TokenStream) -> TokenStream {
             }}
             if !waits {{ return ::core::task::Poll::Ready(Won::Nobody); }}
             {}
-        }};
-        ::core::future::poll_fn(poll).await }};",
+        }}).await }};",
         list(&|n| {
             format!(
             "{n}usize => {{

@@ -19,25 +19,21 @@ impl Builder {
     }
 
     /// As [`Builder::workers`].
-    #[must_use]
     pub fn worker_threads(self, workers: usize) -> Builder {
         self.workers(workers)
     }
 
     /// Changes nothing: a runtime always has I/O and timers, and pays for them when they are used.
-    #[must_use]
     pub fn enable_all(self) -> Builder {
         self
     }
 
     /// As [`enable_all`](Self::enable_all).
-    #[must_use]
     pub fn enable_io(self) -> Builder {
         self
     }
 
     /// As [`enable_all`](Self::enable_all).
-    #[must_use]
     pub fn enable_time(self) -> Builder {
         self
     }
@@ -47,7 +43,6 @@ impl Builder {
     /// # Panics
     ///
     /// [`Builder::build`] does then, if the process is out of descriptors.
-    #[must_use]
     pub fn start_paused(mut self, start_paused: bool) -> Builder {
         self.start_paused = start_paused;
         self

@@ -4,6 +4,8 @@
 //! shows that no wake-up was lost. Data that a primitive guards is a loom cell, so that an access which the
 //! primitive did not order is reported, too.
 
+mod ends;
+
 use super::{
     Notify, Semaphore, above::as_task, lists::Key, mpsc, oneshot, portions::Portions, raw::RawMutex,
 };
@@ -275,23 +277,6 @@ fn a_sender_that_waits_for_a_receiver_that_goes_gets_its_message_back() {
         assert!(block_on(sender.send(1)).is_err());
         thread.join().unwrap();
     });
-}
-
-#[test]
-fn a_oneshot_that_both_sides_leave_at_once_is_freed_once() {
-    for closes in [true, false] {
-        model(move || {
-            let (sender, mut receiver) = oneshot::channel();
-            let thread = thread::spawn(move || sender.send(Arc::new(7)).is_ok());
-            let early =
-                std::pin::Pin::new(&mut receiver).poll(&mut Context::from_waker(Waker::noop()));
-            if closes {
-                receiver.close();
-            }
-            drop((receiver, early));
-            thread.join().unwrap();
-        });
-    }
 }
 
 #[test]

@@ -26,12 +26,14 @@
 
 mod permit;
 mod receiver;
+mod send;
 mod unbounded;
 mod weak;
 
 pub use super::error::mpsc as error;
 pub use permit::{OwnedPermit, Permit, PermitIterator};
 pub use receiver::{Receiver, Recv};
+pub use send::Send;
 pub use unbounded::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub use weak::{WeakSender, WeakUnboundedSender};
 
@@ -45,9 +47,7 @@ use crate::facade::{Arc, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     fmt,
-    future::Future,
     panic::{RefUnwindSafe, UnwindSafe},
-    pin::Pin,
     task::{Context, Poll, Waker},
 };
 
@@ -465,45 +465,6 @@ impl<T> fmt::Debug for Sender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender")
             .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The future of [`Sender::send`].
-#[must_use = "futures do nothing unless awaited"]
-pub struct Send<'a, T> {
-    sender: &'a Sender<T>,
-    /// Until it is sent. Never pinned.
-    message: Option<T>,
-    key: Option<Key>,
-}
-
-impl<T> Unpin for Send<'_, T> {}
-
-impl<T> Future for Send<'_, T> {
-    type Output = Result<(), SendError<T>>;
-
-    /// # Panics
-    ///
-    /// If it was ready before.
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        this.sender.poll_send(&mut this.message, &mut this.key, cx)
-    }
-}
-
-impl<T> Drop for Send<'_, T> {
-    fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.sender.leave(1, key);
-        }
-    }
-}
-
-impl<T> fmt::Debug for Send<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Send")
-            .field("waits", &self.key.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -253,8 +253,8 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
     /// ```
     pub fn enable(mut self: Pin<&mut Self>) -> bool {
         if !self.over {
-            let mut unwoken = Context::from_waker(Waker::noop());
-            self.over = self.poll_woken_now(&mut unwoken).is_ready();
+            let unwoken = Context::from_waker(Waker::noop());
+            self.over = self.poll_woken_now(&unwoken).is_ready();
         }
         self.over
     }

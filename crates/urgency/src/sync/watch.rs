@@ -17,14 +17,16 @@
 //! Rejected: a reader-writer lock around the value, as Tokio has it. It saves an allocation for each value, and lets
 //! readers hold up every writer.
 
+mod look;
+
 pub use super::error::watch as error;
+pub use look::Ref;
 
 use super::{above, notify::Notify};
 use error::{RecvError, SendError};
 use std::{
     fmt,
     future::poll_fn,
-    ops::Deref,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc, Mutex, MutexGuard,
@@ -163,53 +165,6 @@ pub fn channel<T>(value: T) -> (Sender<T>, Receiver<T>) {
     let sender = Sender::new(value);
     let receiver = sender.subscribe();
     (sender, receiver)
-}
-
-/// A snapshot of the value: it stays as it is while others are sent.
-///
-/// While it exists, [`Sender::send_modify`] and its relatives wait; [`Sender::send`] does not.
-pub struct Ref<'a, T> {
-    /// Until it is dropped.
-    value: Option<Arc<T>>,
-    /// The value's, without `ENDED`.
-    version: u64,
-    changed: bool,
-    place: &'a Place<T>,
-}
-
-impl<T> Ref<'_, T> {
-    /// Whether the receiver that gave it had not seen this value before. Of a sender's it is false.
-    pub fn has_changed(&self) -> bool {
-        self.changed
-    }
-}
-
-impl<T> Deref for Ref<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        self.value.as_ref().expect("there until it is dropped")
-    }
-}
-
-impl<T> Drop for Ref<'_, T> {
-    /// Rule 2.
-    fn drop(&mut self) {
-        drop(self.value.take());
-        fence(Ordering::SeqCst);
-        if self.place.modifying.load(Ordering::Relaxed) != 0 {
-            self.place.returned.notify_waiters();
-        }
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Ref<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ref")
-            .field("value", &**self)
-            .field("changed", &self.changed)
-            .finish()
-    }
 }
 
 /// The writing side; clones write to the same place.
