@@ -3,12 +3,13 @@
 //! The macros of the library split what the user wrote into expressions and patterns, and hand them over in groups:
 //!
 //! ```text
-//! select  = "(" crate ")" "(" start ")" "(" else ")" "(" default ")" { "{" "(" pattern ")" "(" future ")" "(" if ")" "(" body ")" "}" }
+//! select  = "(" crate ")" "(" start ")" "(" else ")" "(" default ")" { branch }
+//! branch  = "{" "(" pattern ")" "(" future ")" "(" if ")" "(" body ")" "}"
 //! join    = "(" crate ")" "(" start ")" { "(" future ")" }
 //! ```
 //!
-//! `start` says at which branch a poll begins: the `first` one, the `next` one each time, or one at `random`. `else` and
-//! `default` may be empty.
+//! `start` says at which branch a poll begins: the `first` one, the `next` one each time, or one at `random`. `else`
+//! and `default` may be empty.
 //!
 //! All of this could be written with `macro_rules!`, but for two things: as many type parameters and variables as there
 //! are branches, and a pattern without its `mut` and `ref`, with which a result is looked at before it is moved.

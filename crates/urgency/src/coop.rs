@@ -1,7 +1,7 @@
 //! Cooperation: how often a task may go on before it lets others of its level run.
 //!
-//! Each operation that may wait takes from a budget of the poll that it is made in. When the budget is used up, the next
-//! operation suspends the task once, behind the others that are ready.
+//! Each operation that may wait takes from a budget of the poll that it is made in. When the budget is used up, the
+//! next operation suspends the task once, behind the others that are ready.
 
 use crate::sched::here;
 use std::{

@@ -576,3 +576,50 @@ fn a_watch_a_promise_and_a_barrier_that_need_not_wait_let_equals_run() {
         async move { assert!(barrier.wait().await.is_leader()) }
     });
 }
+
+#[test]
+fn a_branch_that_is_always_ready_keeps_no_other_from_its_turn_unless_biased() {
+    block_on(async {
+        // Of 200 turns the second branch gets none with a chance of 2^-200.
+        let mut turns = [0, 0];
+        for _ in 0..200 {
+            select! {
+                () = ready(()) => turns[0] += 1,
+                () = ready(()) => turns[1] += 1,
+            }
+        }
+        assert!(turns.iter().all(|&n| n > 0), "{turns:?}");
+        for _ in 0..200 {
+            select! {
+                biased;
+                () = ready(()) => {}
+                () = ready(()) => panic!("the first is ready"),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_select_goes_on_without_the_branches_that_are_disabled() {
+    block_on(async {
+        let asks = false;
+        let got = select! {
+            n = ready(1), if asks => n,
+            Some(n) = ready(None) => n,
+            n = yielding(3) => n,
+            else => 4,
+        };
+        assert_eq!(got, 3);
+        let got = select! {
+            n = ready(1), if asks => n,
+            Some(n) = ready(None) => n,
+            else => 4,
+        };
+        assert_eq!(got, 4);
+    });
+
+    async fn yielding(n: i32) -> i32 {
+        yield_now().await;
+        n
+    }
+}

@@ -13,9 +13,9 @@
 //! future that is kept (`&mut future`) and not polled any more still stands in the queues that it entered:
 //! drop it, or go on polling it.
 //!
-//! *Order*: the functions poll in the order in which their arguments are written; of two that are ready at once the first
-//! wins. So the most urgent comes first, a stop signal before the work. The macros begin each poll at another one, unless
-//! `biased;` says otherwise.
+//! *Order*: the functions poll in the order in which their arguments are written; of two that are ready at once the
+//! first wins. So the most urgent comes first, a stop signal before the work. The macros begin each poll at another
+//! one, unless `biased;` says otherwise.
 
 mod all;
 mod maybe_done;

@@ -163,7 +163,7 @@ macro_rules! join {
 /// Waits for all of several futures, in this task, or for the first that gives an error.
 ///
 /// It gives `Ok` with a tuple of their results, or that error; the futures that have not ended are dropped then. Each
-/// poll begins as one of [`join!`](crate::join) does.
+/// poll begins as one of [`join!`](crate::join!) does.
 ///
 /// ```
 /// let result = urgency::block_on(async {
@@ -177,7 +177,8 @@ macro_rules! try_join {
     ($($future:expr),* $(,)?) => { $crate::try_join_branches!(($crate) (next) $(($future))*) };
 }
 
-/// Pins futures on the stack: `pin!(future)` makes the variable one that is pinned, `pin! { let future = ..; }` makes it.
+/// Pins futures on the stack: `pin!(future)` makes the variable one that is pinned, `pin! { let future = ..; }` makes
+/// it.
 ///
 /// ```
 /// let task = async { 6 * 7 };

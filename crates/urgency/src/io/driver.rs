@@ -25,9 +25,10 @@
 //!
 //! # A paused clock
 //!
-//! Tests may pause the clock of the timers (time/clock.rs). Relief goes by the system's clock in any case. While the clock
-//! is paused, the timer descriptor expires again and again: each time, if the runtime is idle, the clock goes on to the
-//! earliest timer. The wakers of such timers are woken here, before anybody looks again whether the runtime is idle.
+//! Tests may pause the clock of the timers (time/clock.rs). Relief goes by the system's clock in any case. While the
+//! clock is paused, the timer descriptor expires again and again: each time, if the runtime is idle, the clock goes on
+//! to the earliest timer. The wakers of such timers are woken here, before anybody looks again whether the runtime is
+//! idle.
 //!
 //! # Shutdown
 //!

@@ -1,10 +1,11 @@
 //! `JoinSet`: a number of tasks whose results are taken as they end.
 //!
 //! A task of the set carries a *bell*: it is dropped with the task's future, whether that returned, panicked or was
-//! cancelled, and leaves the task's number in the set's queue. So the set knows which handle to ask, and asks it when the
-//! task has nothing left to wait for.
+//! cancelled, and leaves the task's number in the set's queue. So the set knows which handle to ask, and asks it when
+//! the task has nothing left to wait for.
 //!
-//! Unlike a [`task_scope`](super::task_scope) the set cancels nothing when a task panics: the panic is that task's result.
+//! Unlike a [`task_scope`](super::task_scope) the set cancels nothing when a task panics: the panic is that task's
+//! result.
 
 use crate::{
     LevelId,

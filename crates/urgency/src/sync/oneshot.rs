@@ -17,8 +17,8 @@
 //!    own and leaves with the bit `DONE`. The receiver leaves with `LEFT`, and sets `CLOSED` at once if the
 //!    sender has not ended; if the sender has left, it need not say so.
 //! 6. `WATCHED`: the sender's waker is in its slot. A receiver that finds it when it sets `CLOSED` owns that slot and
-//!    wakes, before it leaves; else it is the sender's. The sender changes it only while `CLOSED` is clear, and takes its
-//!    waker back before it ends.
+//!    wakes, before it leaves; else it is the sender's. The sender changes it only while `CLOSED` is clear, and takes
+//!    its waker back before it ends.
 //! 7. Who leaves first does not touch the channel any more. Who leaves second frees it.
 //!
 //! Sending costs one locked instruction, receiving a message that is there none, and so does leaving after it.

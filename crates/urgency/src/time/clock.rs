@@ -85,8 +85,8 @@ fn driver(what: &str) -> Arc<Driver> {
 /// Stops the clock of the calling code's runtime, for tests.
 ///
 /// From now on [`Instant::now`](super::Instant::now) stands still. Timers of the runtime fire when the clock is moved
-/// by [`advance`]; and if nothing else is to be done in the runtime, the clock goes on to the next timer by itself. What
-/// other threads and devices do takes as long as ever, and the clock does not wait for it.
+/// by [`advance`]; and if nothing else is to be done in the runtime, the clock goes on to the next timer by itself.
+/// What other threads and devices do takes as long as ever, and the clock does not wait for it.
 ///
 /// # Panics
 ///

@@ -7,8 +7,8 @@
 //!
 //! The blocking form, for closures, is [`block_on`](crate::block_on) around any of them.
 //!
-//! `timers` is the heap, `sleep` the one future that uses it; the others are made of that. `clock` and `instant` are for
-//! tests in which time stands still.
+//! `timers` is the heap, `sleep` the one future that uses it; the others are made of that. `clock` and `instant` are
+//! for tests in which time stands still.
 
 pub(crate) mod clock;
 mod instant;
