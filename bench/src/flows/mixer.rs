@@ -194,7 +194,7 @@ impl Tasks for Ours {
     }
 
     fn sleep_until(at: Instant) -> impl Future<Output = ()> + Send {
-        urgency::time::sleep_until(at)
+        urgency::time::sleep_until(at.into())
     }
 }
 

@@ -8,10 +8,6 @@ programs! {
     sync: urgency,
     spawn: ::urgency::spawn,
     yields: ::urgency::yield_now,
-    bounded: bounded,
-    unbounded: unbounded,
-    send_unbounded: try_send,
-    permits: u64,
 }
 
 /// One sample.

@@ -6,10 +6,6 @@ macro_rules! programs {
         sync: $runtime:ident,
         spawn: $spawn:path,
         yields: $yields:path,
-        bounded: $bounded:ident,
-        unbounded: $unbounded:ident,
-        send_unbounded: $send_unbounded:ident,
-        permits: $permits:ty,
     ) => {
         use super::{Config, Program, RECEIVERS, TASKS};
         use ::$runtime::sync;
@@ -70,7 +66,7 @@ macro_rules! programs {
         }
 
         async fn semaphore_queued(operations: u64) -> u64 {
-            let places = Arc::new(sync::Semaphore::new(2 as $permits));
+            let places = Arc::new(sync::Semaphore::new(2));
             let task = |_, share| {
                 let places = places.clone();
                 async move {
@@ -107,7 +103,7 @@ macro_rules! programs {
         }
 
         async fn mpsc(operations: u64, senders: u64) -> u64 {
-            let (sender, mut receiver) = sync::mpsc::$bounded::<u64>(128);
+            let (sender, mut receiver) = sync::mpsc::channel::<u64>(128);
             for _ in 0..senders {
                 let sender = sender.clone();
                 drop($spawn(async move {
@@ -125,10 +121,10 @@ macro_rules! programs {
         }
 
         async fn mpsc_unbounded(operations: u64) -> u64 {
-            let (sender, mut receiver) = sync::mpsc::$unbounded::<u64>();
+            let (sender, mut receiver) = sync::mpsc::unbounded_channel::<u64>();
             drop($spawn(async move {
                 for n in 0..operations {
-                    sender.$send_unbounded(1).expect("it is received");
+                    sender.send(1).expect("it is received");
                     if n % 128 == 0 {
                         $yields().await;
                     }
@@ -152,7 +148,7 @@ macro_rules! programs {
         }
 
         async fn oneshot_call(operations: u64) -> u64 {
-            let (sender, mut receiver) = sync::mpsc::$bounded::<sync::oneshot::Sender<u64>>(128);
+            let (sender, mut receiver) = sync::mpsc::channel::<sync::oneshot::Sender<u64>>(128);
             drop($spawn(async move {
                 while let Some(request) = receiver.recv().await {
                     request.send(1).expect("it is received");

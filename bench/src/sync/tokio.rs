@@ -8,10 +8,6 @@ programs! {
     sync: tokio,
     spawn: ::tokio::spawn,
     yields: ::tokio::task::yield_now,
-    bounded: channel,
-    unbounded: unbounded_channel,
-    send_unbounded: send,
-    permits: usize,
 }
 
 /// One sample.

@@ -205,7 +205,7 @@ fn what_a_scope_spawns_follows_a_level_that_is_inherited() {
         let (lock, waits) = (lock.clone(), lock.clone());
         let (held, is_held) = channel();
         let seen = runtime.spawn_fn_at(Batch, move || {
-            let mut guard = Some(lock.lock_blocking());
+            let mut guard = Some(lock.blocking_lock());
             held.send(()).unwrap();
             let raised = || {
                 while current_level() != urgent {
@@ -227,7 +227,7 @@ fn what_a_scope_spawns_follows_a_level_that_is_inherited() {
         });
         is_held.recv().unwrap();
         runtime
-            .spawn_fn_at(urgent, move || drop(waits.lock_blocking()))
+            .spawn_fn_at(urgent, move || drop(waits.blocking_lock()))
             .detach();
         seen.get().unwrap()
     };

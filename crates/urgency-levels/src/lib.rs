@@ -39,6 +39,8 @@
 //!    definition", rustdoc and the compiler's messages point at what the user wrote.
 //! 4. An error becomes a `compile_error!` with the span of what is wrong.
 //!
+//! The crate also has the attributes `#[main]` and `#[test]` (`entry`).
+//!
 //! No `syn`, no `quote`: the grammar is six lines, and every program that has levels would wait for
 //! those crates to build.
 
@@ -46,6 +48,8 @@
 
 use proc_macro::TokenStream;
 
+mod branches;
+mod entry;
 mod error;
 mod expand;
 mod parse;
@@ -86,4 +90,64 @@ pub fn levels(input: TokenStream) -> TokenStream {
         Ok(output) => output,
         Err(error) => error.into_tokens(),
     }
+}
+
+/// Runs an `async fn main` on the global runtime; reexported as `urgency::main`.
+///
+/// With `worker_threads = N`, or `flavor = "current_thread"` (one worker), it runs on a runtime of its own.
+///
+/// ```ignore
+/// #[urgency::main]
+/// async fn main() {
+///     println!("{}", urgency::spawn(async { 6 * 7 }).await.unwrap());
+/// }
+/// ```
+///
+/// # Errors
+///
+/// A function that is not `async` or takes arguments, and an option that there is not, are compile errors.
+#[proc_macro_attribute]
+pub fn main(options: TokenStream, item: TokenStream) -> TokenStream {
+    entry::expand(entry::Kind::Main, options, item).unwrap_or_else(error::Error::into_tokens)
+}
+
+/// Runs an `async fn` as a test, on a runtime of its own with one worker; reexported as `urgency::test`.
+///
+/// `flavor = "multi_thread"` and `worker_threads = N` ask for more workers, `start_paused = true` for a clock that
+/// stands still (`urgency::time::pause`).
+///
+/// ```ignore
+/// #[urgency::test(start_paused = true)]
+/// async fn an_hour_is_over_at_once() {
+///     urgency::time::sleep(std::time::Duration::from_secs(3600)).await;
+/// }
+/// ```
+///
+/// # Errors
+///
+/// As `main`'s.
+#[proc_macro_attribute]
+pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
+    entry::expand(entry::Kind::Test, options, item).unwrap_or_else(error::Error::into_tokens)
+}
+
+/// What `select!` of the library expands to.
+#[doc(hidden)]
+#[proc_macro]
+pub fn select_branches(input: TokenStream) -> TokenStream {
+    branches::select(input)
+}
+
+/// What `join!` of the library expands to.
+#[doc(hidden)]
+#[proc_macro]
+pub fn join_branches(input: TokenStream) -> TokenStream {
+    branches::join(input, false)
+}
+
+/// What `try_join!` of the library expands to.
+#[doc(hidden)]
+#[proc_macro]
+pub fn try_join_branches(input: TokenStream) -> TokenStream {
+    branches::join(input, true)
 }

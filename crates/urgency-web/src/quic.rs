@@ -59,7 +59,7 @@ impl QuicRuntime {
 
 impl Runtime for QuicRuntime {
     fn new_timer(&self, deadline: Instant) -> Pin<Box<dyn AsyncTimer>> {
-        Box::pin(Timer(sleep_until(deadline)))
+        Box::pin(Timer(sleep_until(deadline.into())))
     }
 
     fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
@@ -82,7 +82,7 @@ struct Timer(Sleep);
 
 impl AsyncTimer for Timer {
     fn reset(mut self: Pin<&mut Self>, deadline: Instant) {
-        self.0.reset(deadline);
+        self.0.reset(deadline.into());
     }
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,11 +1,11 @@
 //! Fetch, parse, sum: a pipeline over slow sources, with a time limit for each and one for the whole.
 //!
 //! A source that is too slow is given up; what is left when the whole takes too long is cancelled.
-use std::{error::Error, io, net::SocketAddr, time::Duration, time::Instant};
+use std::{error::Error, io, net::SocketAddr};
 use urgency::{
     Runtime,
     net::{TcpListener, TcpStream},
-    time::{deadline, sleep, timeout},
+    time::{Duration, Instant, sleep, timeout, timeout_at},
 };
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     let at = Instant::now() + STEP * 6;
     let start = |n| (n, runtime.spawn(run(address, n)));
     for (source, mut handle) in (0..8).map(start).collect::<Vec<_>>() {
-        let waited = runtime.block_on(deadline(at, &mut handle));
+        let waited = runtime.block_on(timeout_at(at, &mut handle));
         let result = waited.unwrap_or_else(|_over| {
             handle.cancel();
             handle.get()

@@ -243,7 +243,13 @@ mod account;
 mod block;
 mod chaos;
 #[cfg(not(urgency_loom))]
+#[doc(hidden)]
+pub mod coop;
+#[cfg(not(urgency_loom))]
 pub mod embed;
+#[cfg(not(urgency_loom))]
+#[doc(hidden)]
+pub mod entry;
 mod facade;
 mod fork;
 #[cfg(not(urgency_loom))]
@@ -277,20 +283,24 @@ pub mod policy;
 #[cfg(not(urgency_loom))]
 mod record;
 #[cfg(not(urgency_loom))]
-mod runtime;
+pub mod runtime;
 mod sched;
 #[cfg(not(urgency_loom))]
 pub mod signal;
 #[cfg(not(urgency_loom))]
 mod spawn;
 pub mod sync;
-mod task;
+pub mod task;
 #[cfg(not(urgency_loom))]
 pub mod time;
 #[cfg(all(not(urgency_loom), feature = "tokio-io"))]
 mod tokio_io;
 #[cfg(not(urgency_loom))]
 mod yield_now;
+
+#[cfg(not(urgency_loom))]
+#[doc(hidden)]
+pub use urgency_levels::{join_branches, select_branches, try_join_branches};
 
 #[cfg(not(urgency_loom))]
 pub use {
@@ -303,7 +313,7 @@ pub use {
     sched::shutdown::{Report, Shutdown},
     spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},
     task::{Handle, Shared, WaitError, WaitErrorKind},
-    urgency_levels::levels,
+    urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},
     yield_now::{YieldNow, yield_far, yield_now},
 };

@@ -142,7 +142,7 @@ fn wait_for_a_low_closure(wait: fn(&Runtime, &Arc<Mutex<usize>>, &Crowd) -> usiz
         let (mutex, holds) = (Arc::new(Mutex::new(0)), Arc::new(AtomicBool::new(false)));
         let (theirs, told, awaited) = (mutex.clone(), holds.clone(), crowd.awaited.clone());
         let low = runtime.spawn_fn_at(Low, move || {
-            let mut guard = theirs.lock_blocking();
+            let mut guard = theirs.blocking_lock();
             told.store(true, SeqCst);
             while !awaited.load(SeqCst) || *guard < 100_000 {
                 *guard += usize::from(awaited.load(SeqCst));
@@ -173,7 +173,7 @@ fn a_low_holder_inherits_the_level_of_a_call_from_outside_that_waits() {
         runtime.run_at(High, || {
             let before = crowd.steps.load(SeqCst);
             crowd.awaited.store(true, SeqCst);
-            let guard = mutex.lock_blocking();
+            let guard = mutex.blocking_lock();
             let after = crowd.steps.load(SeqCst);
             drop(guard);
             after - before
@@ -242,7 +242,7 @@ fn a_chain_of_locks_is_boosted_through_and_the_raised_waiter_goes_first() {
         assert!(steps <= CROWD, "{steps} steps of what is less urgent");
         crowd.end(tasks);
         [a, b, m].into_iter().for_each(|task| task.get().unwrap());
-        assert_eq!(*two.lock_blocking(), ["a", "m"]);
+        assert_eq!(*two.blocking_lock(), ["a", "m"]);
     });
 }
 
@@ -317,6 +317,7 @@ fn random_lock_nests_over_levels_end_and_leave_every_task_at_its_own_level() {
                         let two = locks[second].lock();
                         if random.below(4) == 0 {
                             select! {
+                                biased;
                                 mut two = two => *two += 1,
                                 () = yield_now() => {}
                             }
@@ -360,6 +361,7 @@ fn a_level_inherited_by_one_lock_does_not_hide_what_another_is_waited_for() {
             let waiter = runtime.spawn_at(High, async move {
                 let mut lock = Box::pin(lock.lock());
                 select! {
+                    biased;
                     _guard = &mut lock => unreachable!("it is held"),
                     () = async { told.store(true, SeqCst) } => {}
                 }
@@ -388,6 +390,7 @@ fn a_lock_offered_to_a_future_that_is_not_polled_can_be_had_by_its_own_task() {
             let task = runtime.spawn(async move {
                 let mut first = Box::pin(theirs.lock());
                 select! {
+                    biased;
                     _guard = &mut first => unreachable!("it is held"),
                     () = async { told.store(true, SeqCst) } => {}
                 }
@@ -417,12 +420,14 @@ fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() 
                 let mut first = Box::pin(theirs.lock());
                 let reached = |step: &AtomicBool| step.store(true, SeqCst);
                 select! {
+                    biased;
                     _guard = &mut first => unreachable!("it is held"),
                     () = async { reached(&queued) } => {}
                 }
                 urgency::blocking(|| until(|| again.load(SeqCst)));
                 // It comes for what it was offered, and finds it taken: the next release is for it.
                 select! {
+                    biased;
                     _guard = &mut first => unreachable!("it is held"),
                     () = async { reached(&came) } => {}
                 }
@@ -465,6 +470,7 @@ fn a_waiter_is_overtaken_only_until_it_has_come() {
             let mut lock = Box::pin(theirs.lock());
             for _ in 0..2 {
                 select! {
+                    biased;
                     _guard = &mut lock => unreachable!("it is held"),
                     () = async { told.store(true, SeqCst) } => {}
                 }
@@ -515,7 +521,7 @@ fn a_closure_that_gives_a_raised_lock_back_inside_a_blocking_call_is_what_it_was
         let (theirs, holds) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
         let told = holds.clone();
         let low = runtime.spawn_fn_at(Low, move || {
-            let guard = theirs.lock_blocking();
+            let guard = theirs.blocking_lock();
             told.store(true, SeqCst);
             while current_level() != High.into() {
                 scheduling_point();
@@ -574,6 +580,7 @@ fn a_waiter_that_was_raised_for_a_while_takes_what_it_is_offered_after_that() {
             }
             let mut lock = Box::pin(two.lock());
             select! {
+                biased;
                 _guard = &mut lock => unreachable!("it is held"),
                 () = async {} => {}
             }
@@ -627,6 +634,7 @@ fn a_task_that_dropped_a_lock_that_it_was_handed_waits_for_it_no_longer() {
             let mut first = Box::pin(theirs.lock());
             for (reached, go_on) in [(&queued, &again), (&came, &released)] {
                 select! {
+                    biased;
                     _guard = &mut first => unreachable!("it is held"),
                     () = async { reached.store(true, SeqCst) } => {}
                 }
@@ -659,7 +667,7 @@ fn a_task_that_dropped_a_lock_that_it_was_handed_waits_for_it_no_longer() {
         until(|| holder.level() == LevelId::from(Middle));
         runtime.run_at(High, || task.boost());
         assert_eq!(holder.level(), Middle.into(), "nothing urgent waits for it");
-        over.notify_all();
+        over.notify_waiters();
         for task in [holder, waiter, task] {
             task.get().unwrap();
         }
@@ -702,6 +710,7 @@ fn a_waiter_that_leaves_gives_back_what_it_inherited_when_it_was_offered_the_loc
         let low = runtime.spawn_at(Low, async move {
             let mut lock = Box::pin(theirs.lock());
             select! {
+                biased;
                 _guard = &mut lock => unreachable!("it is held"),
                 () = async { queued.store(true, SeqCst) } => {}
             }

@@ -54,7 +54,7 @@ fn a_deadline_cancels_what_is_left() {
             pending::<()>().await
         }));
         assert!(outcome.is_err() && Instant::now() >= at);
-        let grandchild = told.recv_blocking().unwrap().get();
+        let grandchild = told.blocking_recv().unwrap().get();
         let kind = match &grandchild {
             Ok(inner) => inner.as_ref().unwrap_err().kind(),
             Err(error) => error.kind(),
@@ -256,7 +256,7 @@ fn a_value_that_a_later_one_of_the_same_local_hides_is_dropped() {
         let runtime = runtime(1);
         let (tell, told) = oneshot::channel();
         runtime.run(|| next(0, tell));
-        assert_eq!(told.recv_blocking().unwrap(), Some(STEPS));
+        assert_eq!(told.blocking_recv().unwrap(), Some(STEPS));
         runtime.shutdown(Shutdown::Drain);
         assert_eq!(ALIVE.load(SeqCst), 0);
         // Some for each thread that lost its processor; without the drop there would be one for each step.

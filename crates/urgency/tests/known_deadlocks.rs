@@ -42,7 +42,7 @@ fn rayon_592_a_join_under_a_lock_runs_no_job_that_wants_the_lock() {
                             *held += join(|| fib(10), || fib(9)).1;
                         });
                         s.spawn(|| {
-                            let mut held = ours.lock_blocking();
+                            let mut held = ours.blocking_lock();
                             *held += par::reduce(0..20u64, fib, u64::wrapping_add).unwrap();
                         });
                     }
@@ -150,7 +150,7 @@ fn future_lock_a_lock_handed_to_an_unpolled_branch_is_taken_over_by_its_task() {
     ends(|| {
         let lock = Arc::new(Mutex::new(0));
         let runtime = runtime(2);
-        let held = lock.lock_blocking();
+        let held = lock.blocking_lock();
         let (lost, stands) = mpsc::channel();
         let theirs = lock.clone();
         let task = runtime.spawn(async move {
@@ -165,7 +165,7 @@ fn future_lock_a_lock_handed_to_an_unpolled_branch_is_taken_over_by_its_task() {
         stands.recv().unwrap();
         drop(held);
         task.get().unwrap();
-        assert_eq!(*lock.lock_blocking(), 1);
+        assert_eq!(*lock.blocking_lock(), 1);
     });
 }
 
@@ -194,7 +194,7 @@ fn future_lock_a_guard_held_by_an_unpolled_branch_is_detected_and_named() {
         // It would wait for ever; cancelled, it gives all back.
         task.cancel();
         assert!(task.get().is_err());
-        drop(lock.lock_blocking());
+        drop(lock.blocking_lock());
     });
 }
 

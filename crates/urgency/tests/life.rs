@@ -12,7 +12,7 @@ use std::{
 };
 use urgency::{
     BuildError, Handle, LevelId, Runtime, Shutdown, block_on,
-    life::{CancelToken, Capacity, PanicPolicy, admit, admit_blocking, try_admit},
+    life::{CancelToken, Capacity, PanicPolicy, admit, blocking_admit, try_admit},
     scheduling_point,
     sync::Semaphore,
     yield_now,
@@ -100,7 +100,7 @@ fn no_more_tasks_are_admitted_than_the_level_has_room_for() {
         tasks.into_iter().for_each(|task| task.get().unwrap());
         assert!(most.load(SeqCst) <= 3);
         runtime.run(|| {
-            let kept: Vec<_> = (0..3).map(|_| admit_blocking(Low)).collect();
+            let kept: Vec<_> = (0..3).map(|_| blocking_admit(Low)).collect();
             let refused = try_admit(Low).unwrap_err();
             assert_eq!((refused.level(), refused.limit()), (Low.into(), 3));
             let capacity = Capacity::of(Low).unwrap();
@@ -285,5 +285,39 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
             runtime.stats().threads_peak <= 8,
             "cancelling needs no threads"
         );
+    });
+}
+
+#[test]
+fn a_panic_in_a_join_set_is_one_result_and_the_other_tasks_go_on() {
+    ends(|| {
+        let runtime = runtime(2);
+        runtime.block_on(async {
+            let mut tasks = urgency::task::JoinSet::new();
+            let endless = tasks.spawn(std::future::pending());
+            for n in 0..8 {
+                tasks.spawn(async move {
+                    urgency::yield_now().await;
+                    assert!(n != 3, "the third");
+                    n
+                });
+            }
+            let (mut sum, mut panics) = (0, 0);
+            while tasks.len() > 1 {
+                match tasks.join_next().await.unwrap() {
+                    Ok(n) => sum += n,
+                    Err(error) => {
+                        assert!(error.to_string().contains("the third"));
+                        assert!(error.into_panic().is::<&str>());
+                        panics += 1;
+                    }
+                }
+            }
+            assert_eq!((sum, panics), (25, 1));
+            assert!(tasks.try_join_next().is_none() && !endless.is_finished());
+            endless.abort();
+            assert!(tasks.join_next().await.unwrap().unwrap_err().is_cancelled());
+            assert!(tasks.join_next().await.is_none());
+        });
     });
 }

@@ -118,7 +118,7 @@ fn a_scope_that_is_dropped_cancels_its_tasks() {
             told.notify_one();
             pending::<()>().await
         }));
-        started.wait_blocking();
+        started.blocking_wait();
         task.cancel();
         assert!(task.get().is_err());
         while over.get() < 100 {

@@ -25,7 +25,7 @@ async fn wait(kind: u64) {
         0 => time::sleep(LONG).await,
         1 => time::timeout(LONG, pending()).await.unwrap(),
         2 => {
-            let mut ticks = time::interval_at(Instant::now() + LONG, LONG);
+            let mut ticks = time::interval_at(time::Instant::now() + LONG, LONG);
             ticks.tick().await;
         }
         3 => {
@@ -61,7 +61,7 @@ async fn wait(kind: u64) {
             s.spawn(|| block_on(time::sleep(LONG)));
             s.spawn(|| ());
         }),
-        _ => time::sleep_until(Instant::now() + LONG).await,
+        _ => time::sleep_until(time::Instant::now() + LONG).await,
     }
     unreachable!("a wait for what cannot come is over, of kind {kind}");
 }

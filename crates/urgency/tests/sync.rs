@@ -14,7 +14,14 @@ use std::{
 };
 use urgency::{
     Handle, LevelId, Runtime, block_on,
-    sync::{Mutex, Notify, Semaphore, TryRecvError, TrySendError, mpsc, oneshot},
+    sync::{
+        Mutex, Notify, Semaphore,
+        mpsc::{
+            self,
+            error::{TryRecvError, TrySendError},
+        },
+        oneshot,
+    },
     yield_now,
 };
 
@@ -127,7 +134,7 @@ fn what_was_handed_to_a_dropped_waiter_goes_to_the_next() {
 
 #[test]
 fn a_place_handed_to_a_dropped_sender_goes_to_the_next() {
-    let (sender, mut receiver) = mpsc::bounded(1);
+    let (sender, mut receiver) = mpsc::channel(1);
     sender.try_send(0).unwrap();
     let (mut a, mut b) = (Box::pin(sender.send(1)), Box::pin(sender.send(2)));
     assert!(poll(a.as_mut()).is_pending() && poll(b.as_mut()).is_pending());
@@ -164,10 +171,10 @@ fn a_more_urgent_waiter_that_needs_fewer_permits_is_served_at_once() {
         let held = places.try_acquire_many(2).unwrap();
         let log = Arc::default();
         let first = waiters(&runtime, &[Low.into()], &log, || {
-            places.clone().acquire_owned(3)
+            places.clone().acquire_many_owned(3)
         });
         let second = waiters(&runtime, &[High.into()], &log, || {
-            places.clone().acquire_owned(1)
+            places.clone().acquire_owned()
         });
         all(second);
         drop(held);
@@ -183,7 +190,7 @@ fn permits_can_be_forgotten_split_and_added_and_a_closed_semaphore_gives_none() 
     let one = three.split(1).unwrap();
     assert!(three.split(3).is_none());
     three.forget();
-    assert_eq!((places.available_permits(), one.permits()), (1, 1));
+    assert_eq!((places.available_permits(), one.num_permits()), (1, 1));
     places.add_permits(5);
     let mut waiting = Box::pin(places.acquire_many(7));
     assert!(poll(waiting.as_mut()).is_pending());
@@ -191,7 +198,7 @@ fn permits_can_be_forgotten_split_and_added_and_a_closed_semaphore_gives_none() 
     assert!(matches!(poll(waiting.as_mut()), Poll::Ready(Err(_))));
     drop(one);
     assert_eq!(places.available_permits(), 7);
-    assert!(places.acquire_blocking().is_err());
+    assert!(places.blocking_acquire().is_err());
 }
 
 #[test]
@@ -199,32 +206,32 @@ fn a_blocked_closure_gives_its_worker_away() {
     ends(|| {
         let runtime = runtime(1);
         let (mutex, event) = (Arc::new(Mutex::new(0)), Arc::new(Notify::new()));
-        let (sender, mut receiver) = mpsc::bounded(1);
+        let (sender, mut receiver) = mpsc::channel(1);
         let (tell, told) = oneshot::channel();
         let held = mutex.clone().try_lock_owned().unwrap();
         let (theirs, ours) = (mutex.clone(), event.clone());
         // Each waits for what only a later one does, all on one worker.
         let closures = [
             runtime.spawn_fn(move || {
-                *theirs.lock_blocking() += 1;
-                sender.send_blocking(1).unwrap();
-                sender.send_blocking(2).unwrap();
+                *theirs.blocking_lock() += 1;
+                sender.blocking_send(1).unwrap();
+                sender.blocking_send(2).unwrap();
             }),
             runtime.spawn_fn(move || {
-                assert_eq!(receiver.recv_blocking(), Some(1));
-                assert_eq!(receiver.recv_blocking(), Some(2));
-                assert_eq!(receiver.recv_blocking(), None);
+                assert_eq!(receiver.blocking_recv(), Some(1));
+                assert_eq!(receiver.blocking_recv(), Some(2));
+                assert_eq!(receiver.blocking_recv(), None);
                 tell.send(()).unwrap();
             }),
             runtime.spawn_fn(move || {
-                told.recv_blocking().unwrap();
+                told.blocking_recv().unwrap();
                 ours.notify_one();
             }),
-            runtime.spawn_fn(move || event.wait_blocking()),
+            runtime.spawn_fn(move || event.blocking_wait()),
             runtime.spawn_fn(move || drop(held)),
         ];
         all(closures.into());
-        assert_eq!(*mutex.lock_blocking(), 1);
+        assert_eq!(*mutex.blocking_lock(), 1);
     });
 }
 
@@ -246,15 +253,15 @@ fn tasks_closures_and_plain_threads_share_a_lock() {
                         }
                     })
                 } else {
-                    runtime.spawn_fn(move || (0..200).for_each(|_| *count.lock_blocking() += 1))
+                    runtime.spawn_fn(move || (0..200).for_each(|_| *count.blocking_lock() += 1))
                 }
             })
             .collect();
         for _ in 0..200 {
-            *count.lock_blocking() += 1;
+            *count.blocking_lock() += 1;
         }
         all(tasks);
-        assert_eq!(*count.lock_blocking(), 9 * 200);
+        assert_eq!(*count.blocking_lock(), 9 * 200);
     });
 }
 
@@ -262,7 +269,7 @@ fn tasks_closures_and_plain_threads_share_a_lock() {
 fn a_full_channel_holds_its_producers_back() {
     ends(|| {
         let runtime = runtime(2);
-        let (sender, mut receiver) = mpsc::bounded(4);
+        let (sender, mut receiver) = mpsc::channel(4);
         let (sent, received) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
         let producers: Vec<_> = (0..3)
             .map(|_| {
@@ -276,7 +283,7 @@ fn a_full_channel_holds_its_producers_back() {
             })
             .collect();
         drop(sender);
-        while receiver.recv_blocking().is_some() {
+        while receiver.blocking_recv().is_some() {
             let received = received.fetch_add(1, SeqCst) + 1;
             let ahead = sent.load(SeqCst).saturating_sub(received);
             assert!(ahead <= 4, "{ahead} messages in a channel for 4");
@@ -290,34 +297,37 @@ fn a_full_channel_holds_its_producers_back() {
 fn messages_of_one_sender_arrive_in_order_bounded_or_not() {
     ends(|| {
         let runtime = runtime(2);
-        for (sender, mut receiver) in [mpsc::bounded(3), mpsc::unbounded()] {
-            let producer = runtime.spawn(async move {
-                for n in 0..1000 {
-                    sender.send(n).await.unwrap();
-                }
-            });
-            let consumer = runtime.spawn(async move {
-                for n in 0..1000 {
-                    assert_eq!(receiver.recv().await, Some(n));
-                }
-                assert_eq!(receiver.recv().await, None);
-            });
-            all(vec![producer, consumer]);
-        }
+        let (sender, mut receiver) = mpsc::channel(3);
+        let (sends_at_once, mut unbounded) = mpsc::unbounded_channel();
+        let producer = runtime.spawn(async move {
+            for n in 0..1000 {
+                sends_at_once.send(n).unwrap();
+                sender.send(n).await.unwrap();
+            }
+        });
+        let consumer = runtime.spawn(async move {
+            for n in 0..1000 {
+                assert_eq!(receiver.recv().await, Some(n));
+                assert_eq!(unbounded.recv().await, Some(n));
+            }
+            assert_eq!(receiver.recv().await, None);
+            assert_eq!(unbounded.recv().await, None);
+        });
+        all(vec![producer, consumer]);
     });
 }
 
 #[test]
 fn a_closed_channel_refuses_messages_and_gives_out_those_it_has() {
-    let (sender, mut receiver) = mpsc::bounded(1);
+    let (sender, mut receiver) = mpsc::channel(1);
     sender.try_send(1).unwrap();
     let mut waiting = Box::pin(sender.send(2));
     assert!(poll(waiting.as_mut()).is_pending());
     receiver.close();
     assert!(matches!(poll(waiting.as_mut()), Poll::Ready(Err(error)) if error.0 == 2));
     assert_eq!(sender.try_send(3), Err(TrySendError::Closed(3)));
-    assert_eq!(receiver.recv_blocking(), Some(1));
-    assert_eq!(receiver.recv_blocking(), None);
+    assert_eq!(receiver.blocking_recv(), Some(1));
+    assert_eq!(receiver.blocking_recv(), None);
 }
 
 #[test]
@@ -325,12 +335,15 @@ fn a_oneshot_message_to_nobody_comes_back() {
     let (sender, receiver) = oneshot::channel();
     drop(receiver);
     assert!(sender.is_closed());
-    assert_eq!(sender.send(5).unwrap_err().0, 5);
+    assert_eq!(sender.send(5), Err(5));
     let (sender, mut receiver) = oneshot::channel();
     sender.send(6).unwrap();
     receiver.close();
     assert_eq!(receiver.try_recv(), Ok(6), "sent before it was closed");
-    assert_eq!(receiver.try_recv(), Err(TryRecvError::Closed));
+    assert_eq!(
+        receiver.try_recv(),
+        Err(oneshot::error::TryRecvError::Closed)
+    );
 }
 
 #[test]
@@ -363,7 +376,7 @@ fn notifying_all_wakes_who_waits_and_who_is_about_to() {
     let mut early = Box::pin(event.notified());
     let mut waits = Box::pin(event.notified());
     assert!(poll(waits.as_mut()).is_pending());
-    event.notify_all();
+    event.notify_waiters();
     assert!(poll(waits.as_mut()).is_ready() && poll(early.as_mut()).is_ready());
     assert!(
         poll(Box::pin(event.notified()).as_mut()).is_pending(),
@@ -425,7 +438,7 @@ fn a_synchronous_wait_inside_a_poll_lets_its_equals_run() {
 
 #[test]
 fn a_send_that_is_dropped_after_the_channel_was_closed_gives_no_place_back() {
-    let (sender, mut receiver) = mpsc::bounded(1);
+    let (sender, mut receiver) = mpsc::channel(1);
     sender.try_send(0).unwrap();
     let mut waiting = Box::pin(sender.send(1));
     assert!(poll(waiting.as_mut()).is_pending());
@@ -433,7 +446,7 @@ fn a_send_that_is_dropped_after_the_channel_was_closed_gives_no_place_back() {
     assert_eq!(receiver.try_recv(), Ok(0));
     drop(waiting);
 
-    let (sender, receiver) = mpsc::bounded(1);
+    let (sender, receiver) = mpsc::channel(1);
     sender.try_send(0).unwrap();
     let mut waiting: Vec<_> = (1..3).map(|n| Box::pin(sender.send(n))).collect();
     assert!(
@@ -515,7 +528,7 @@ fn a_task_that_never_has_to_wait_lets_its_equals_run_where_no_thread_is_left() {
         let gate = Arc::new(Semaphore::new(0));
         let closures = [(); 8].map(|()| {
             let gate = gate.clone();
-            runtime.spawn_fn(move || gate.acquire_blocking().unwrap().forget())
+            runtime.spawn_fn(move || gate.blocking_acquire().unwrap().forget())
         });
         let (places, done) = (Semaphore::new(1), Arc::new(AtomicBool::new(false)));
         let theirs = done.clone();

@@ -18,8 +18,11 @@ use urgency::{
     future::{Either, join_all, race, race_all, try_join, try_join_all, zip},
     select,
     sync::{
-        Barrier, BrokenPromise, Condvar, Mutex, OnceCell, RwLock, RwLockWriteGuard,
-        broadcast::{self, RecvError, TryRecvError},
+        Barrier, BrokenPromise, Condvar, Mutex, OnceCell, RwLock, RwLockWriteGuard, SetError,
+        broadcast::{
+            self,
+            error::{RecvError, TryRecvError},
+        },
         oneshot, promise, watch,
     },
     yield_now,
@@ -117,7 +120,7 @@ fn readers_never_see_half_of_a_write() {
             })
             .collect();
         tasks.into_iter().for_each(|task| task.get().unwrap());
-        assert_eq!(*lock.read_blocking(), (400, 400));
+        assert_eq!(*lock.blocking_read(), (400, 400));
     });
 }
 
@@ -150,10 +153,10 @@ fn consumers_that_wait_for_a_condition_get_each_item_once() {
             })
             .collect();
         for _ in 0..500 {
-            shared.0.lock_blocking().0 += 1;
+            shared.0.blocking_lock().0 += 1;
             shared.1.notify_one();
         }
-        shared.0.lock_blocking().1 = true;
+        shared.0.blocking_lock().1 = true;
         shared.1.notify_all();
         let got: u32 = consumers.into_iter().map(|c| c.get().unwrap()).sum();
         assert_eq!(got, 500);
@@ -185,7 +188,7 @@ fn all_pass_a_barrier_together_each_round_and_one_leads() {
                 runtime.spawn(async move {
                     for round in 1..=50 {
                         came.fetch_add(1, SeqCst);
-                        led.fetch_add(usize::from(barrier.wait().await), SeqCst);
+                        led.fetch_add(usize::from(barrier.wait().await.is_leader()), SeqCst);
                         let came = came.load(SeqCst);
                         assert!((5 * round..5 * round + 5).contains(&came));
                         barrier.wait().await;
@@ -206,8 +209,10 @@ fn a_dropped_arrival_does_not_count() {
     drop(gone);
     let mut waits = Box::pin(barrier.wait());
     assert!(poll(waits.as_mut()).is_pending());
-    assert_eq!(poll(Box::pin(barrier.wait()).as_mut()), Poll::Ready(true));
-    assert_eq!(poll(waits.as_mut()), Poll::Ready(false));
+    let last = poll(Box::pin(barrier.wait()).as_mut());
+    assert!(matches!(last, Poll::Ready(last) if last.is_leader()));
+    let waited = poll(waits.as_mut());
+    assert!(matches!(waited, Poll::Ready(waited) if !waited.is_leader()));
 }
 
 #[test]
@@ -233,7 +238,7 @@ fn a_cell_is_filled_once_and_after_a_failure_by_the_next() {
         let results: Vec<_> = tasks.into_iter().map(|task| task.get().unwrap()).collect();
         assert_eq!(results.iter().filter(|r| r.is_err()).count(), 3);
         assert_eq!(results.iter().filter(|r| **r == Ok(3)).count(), 5);
-        assert_eq!(cell.set(9), Err(9));
+        assert_eq!(cell.set(9), Err(SetError::AlreadyInitializedError(9)));
     });
 }
 
@@ -249,7 +254,7 @@ fn each_receiver_gets_each_message_and_a_slow_one_is_told_how_many_it_missed() {
     assert_eq!((slow.try_recv(), slow.try_recv()), (Ok(3), Ok(4)));
     assert_eq!(slow.try_recv(), Err(TryRecvError::Empty));
     drop(sender);
-    assert_eq!(fast.recv_blocking(), Err(RecvError::Closed));
+    assert_eq!(fast.blocking_recv(), Err(RecvError::Closed));
 }
 
 #[test]
@@ -298,12 +303,14 @@ fn a_watcher_sees_the_latest_value_and_the_end() {
     assert_eq!(receiver.has_changed(), Ok(false));
     sender.send(1).unwrap();
     sender.send(2).unwrap();
-    assert_eq!(receiver.changed_blocking().as_deref(), Ok(&2));
+    assert_eq!(receiver.blocking_changed(), Ok(()));
+    assert_eq!(*receiver.borrow(), 2);
     let mut next = Box::pin(receiver.changed());
     assert!(poll(next.as_mut()).is_pending());
     sender.send_modify(|n| *n += 1);
-    assert!(matches!(poll(next.as_mut()), Poll::Ready(Ok(n)) if *n == 3));
+    assert_eq!(poll(next.as_mut()), Poll::Ready(Ok(())));
     drop(next);
+    assert_eq!(*receiver.borrow(), 3);
     let mut closed = Box::pin(sender.closed());
     assert!(poll(closed.as_mut()).is_pending());
     let late = sender.subscribe();
@@ -311,8 +318,36 @@ fn a_watcher_sees_the_latest_value_and_the_end() {
     sender.send(4).unwrap();
     drop(closed);
     drop(sender);
-    assert_eq!(receiver.changed_blocking().as_deref(), Ok(&4));
-    assert!(receiver.changed_blocking().is_err());
+    assert_eq!(receiver.blocking_changed(), Ok(()));
+    assert_eq!(*receiver.borrow(), 4);
+    assert!(receiver.blocking_changed().is_err());
+}
+
+#[test]
+fn a_look_holds_up_a_change_in_the_values_place_and_not_a_new_value() {
+    ends(|| {
+        let runtime = runtime(2);
+        let (sender, receiver) = watch::channel(vec![1]);
+        let look = receiver.borrow();
+        sender.send(vec![2]).unwrap();
+        assert_eq!(*look, [1], "a look stays as it is");
+        drop(look);
+        let look = receiver.borrow();
+        let changed = Arc::new(AtomicBool::new(false));
+        let theirs = changed.clone();
+        let task = runtime.spawn_fn(move || {
+            sender.send_modify(|list| list.push(3));
+            theirs.store(true, SeqCst);
+            sender.send_replace(vec![])
+        });
+        for _ in 0..100 {
+            std::thread::yield_now();
+        }
+        assert!(!changed.load(SeqCst) && *look == [2]);
+        drop(look);
+        assert_eq!(task.get().unwrap(), [2, 3]);
+        assert!(receiver.borrow().is_empty());
+    });
 }
 
 #[test]
@@ -327,7 +362,7 @@ fn concurrent_changes_of_a_watched_value_are_all_made() {
             })
             .collect();
         tasks.into_iter().for_each(|task| task.get().unwrap());
-        assert_eq!(*receiver.latest(), 800);
+        assert_eq!(*receiver.borrow(), 800);
     });
 }
 
@@ -424,6 +459,7 @@ fn select_takes_the_first_that_is_ready_and_its_code_may_leave_the_function() {
         let mut rounds = 0;
         loop {
             select! {
+                biased;
                 () = pending::<()>() => unreachable!(),
                 found = ready(n) => {
                     rounds += 1;
@@ -439,6 +475,7 @@ fn select_takes_the_first_that_is_ready_and_its_code_may_leave_the_function() {
     assert_eq!(block_on(first(None)), Err("nothing"));
     let waited = block_on(async {
         select! {
+            biased;
             () = pending() => 1,
             default => 2,
         }
@@ -536,6 +573,53 @@ fn a_watch_a_promise_and_a_barrier_that_need_not_wait_let_equals_run() {
     let barrier = Arc::new(Barrier::new(1));
     lets_its_equals_run(move || {
         let barrier = barrier.clone();
-        async move { assert!(barrier.wait().await) }
+        async move { assert!(barrier.wait().await.is_leader()) }
     });
+}
+
+#[test]
+fn a_branch_that_is_always_ready_keeps_no_other_from_its_turn_unless_biased() {
+    block_on(async {
+        // Of 200 turns the second branch gets none with a chance of 2^-200.
+        let mut turns = [0, 0];
+        for _ in 0..200 {
+            select! {
+                () = ready(()) => turns[0] += 1,
+                () = ready(()) => turns[1] += 1,
+            }
+        }
+        assert!(turns.iter().all(|&n| n > 0), "{turns:?}");
+        for _ in 0..200 {
+            select! {
+                biased;
+                () = ready(()) => {}
+                () = ready(()) => panic!("the first is ready"),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_select_goes_on_without_the_branches_that_are_disabled() {
+    block_on(async {
+        let asks = false;
+        let got = select! {
+            n = ready(1), if asks => n,
+            Some(n) = ready(None) => n,
+            n = yielding(3) => n,
+            else => 4,
+        };
+        assert_eq!(got, 3);
+        let got = select! {
+            n = ready(1), if asks => n,
+            Some(n) = ready(None) => n,
+            else => 4,
+        };
+        assert_eq!(got, 4);
+    });
+
+    async fn yielding(n: i32) -> i32 {
+        yield_now().await;
+        n
+    }
 }

@@ -125,7 +125,7 @@ pub(super) fn split<B: Body + Unpin>(
         Poll::Ready(Some(Err(error))) => Err(error),
         Poll::Pending => Ok(None),
     };
-    let (pipe, rest) = mpsc::bounded(1);
+    let (pipe, rest) = mpsc::channel(1);
     let (first, failed) = match first {
         Ok(first) => (first, false),
         Err(error) => {

@@ -48,12 +48,12 @@ impl rt::Timer for Timer {
     }
 
     fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
-        Box::pin(Sleep(time::sleep_until(deadline)))
+        Box::pin(Sleep(time::sleep_until(deadline.into())))
     }
 
     fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<Sleep>() {
-            Some(mut sleep) => sleep.0.reset(deadline),
+            Some(mut sleep) => sleep.0.reset(deadline.into()),
             None => *sleep = self.sleep_until(deadline),
         }
     }

@@ -40,10 +40,10 @@ use std::{
         atomic::{AtomicBool, AtomicU32, Ordering::Relaxed},
     },
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tower_service::Service;
-use urgency::time::{Sleep, sleep};
+use urgency::time::{Instant, Sleep, sleep};
 
 /// What a connection did so far.
 #[derive(Debug, Default)]

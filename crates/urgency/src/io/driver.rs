@@ -23,10 +23,19 @@
 //! for the driver's sake. When the number leaves zero the hook of [`Driver::on_interest`] is called, since
 //! all workers may be busy and nobody in the poller then.
 //!
+//! # A paused clock
+//!
+//! Tests may pause the clock of the timers (time/clock.rs). Relief goes by the system's clock in any case. While the
+//! clock is paused, the timer descriptor expires again and again: each time, if the runtime is idle, the clock goes on
+//! to the earliest timer. The wakers of such timers are woken here, before anybody looks again whether the runtime is
+//! idle.
+//!
 //! # Shutdown
 //!
 //! `shut` is set under each of the two locks before the registered wakers are collected, so that a
 //! registration is either collected or refused.
+
+mod paused;
 
 use super::{
     poller::{Batch, Event, Interest, Poller},
@@ -34,7 +43,10 @@ use super::{
     slab::Slab,
     source::Directions,
 };
-use crate::time::timers::{TimerKey, Timers};
+use crate::time::{
+    clock::Clock,
+    timers::{TimerKey, Timers},
+};
 use rustix::fd::BorrowedFd;
 use std::{
     fmt, io,
@@ -98,6 +110,9 @@ pub(crate) struct Driver {
     relief_after: AtomicU64,
     interest: AtomicUsize,
     on_interest: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    is_idle: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Held by the thread that moves a paused clock on.
+    moves: Mutex<()>,
     shut: AtomicBool,
 }
 
@@ -105,6 +120,19 @@ struct Schedule {
     timers: Timers,
     /// For what time the timer descriptor is set; [`NEVER`] after it expired.
     programmed: u64,
+    /// Of the timers, if it was ever paused.
+    clock: Option<Clock>,
+}
+
+impl Schedule {
+    fn is_paused(&self) -> bool {
+        self.clock.is_some_and(|clock| clock.is_paused())
+    }
+
+    /// What the timers' clock shows at a real time.
+    fn now(&self, real: u64) -> u64 {
+        self.clock.map_or(real, |clock| clock.now(real))
+    }
 }
 
 impl Driver {
@@ -116,11 +144,14 @@ impl Driver {
             timers: Mutex::new(Schedule {
                 timers: Timers::new(),
                 programmed: NEVER,
+                clock: None,
             }),
             relief: AtomicU64::new(NEVER),
             relief_after: AtomicU64::new(NEVER),
             interest: AtomicUsize::new(0),
             on_interest: OnceLock::new(),
+            is_idle: OnceLock::new(),
+            moves: Mutex::new(()),
             shut: AtomicBool::new(false),
         }))
     }
@@ -129,6 +160,11 @@ impl Driver {
     /// nothing. Only the first call counts.
     pub(crate) fn on_interest(&self, hook: impl Fn() + Send + Sync + 'static) {
         let _ = self.on_interest.set(Box::new(hook));
+    }
+
+    /// Sets how to see that nothing is ready and nothing runs. Only the first call counts.
+    pub(crate) fn idle_if(&self, is_idle: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.is_idle.set(Box::new(is_idle));
     }
 
     /// Whether any source or timer is registered.
@@ -288,7 +324,7 @@ impl Driver {
                 return Err(DriverShut);
             }
             let key = schedule.timers.insert(at, waker);
-            self.program(&mut schedule, at);
+            self.program_timer(&mut schedule, at);
             key
         };
         self.add_interest();
@@ -327,9 +363,13 @@ impl Driver {
 
     /// The timer descriptor expired: collects what is due and programs what comes next.
     fn expire(&self, outcome: &mut WaitOutcome, ready: &mut Vec<Waker>) {
+        if lock(&self.timers).is_paused() {
+            self.move_if_idle();
+        }
         let mut schedule = lock(&self.timers);
         let now = self.poller.now();
-        let fired = schedule.timers.expire(now, ready);
+        let at = schedule.now(now);
+        let fired = schedule.timers.expire(at, ready);
         if fired != 0 {
             outcome.events += fired;
             self.interest.fetch_sub(fired, Ordering::SeqCst);
@@ -340,9 +380,20 @@ impl Driver {
         }
         if schedule.programmed <= now {
             schedule.programmed = NEVER;
-            let next = schedule.timers.earliest().unwrap_or(NEVER);
-            self.program(&mut schedule, next.min(self.relief.load(Ordering::Relaxed)));
+            self.program(&mut schedule, self.relief.load(Ordering::Relaxed));
+            if let Some(next) = schedule.timers.earliest() {
+                self.program_timer(&mut schedule, next);
+            }
         }
+    }
+
+    /// As [`program`](Self::program), for a time by the timers' clock.
+    fn program_timer(&self, schedule: &mut Schedule, at: u64) {
+        let real = match schedule.clock {
+            Some(clock) => clock.real(at, self.poller.now()),
+            None => at,
+        };
+        self.program(schedule, real);
     }
 
     /// Sees to it that the timer descriptor expires at `at` or earlier.

@@ -287,6 +287,11 @@ impl Poller {
             .min(i64::MAX as u64)
     }
 
+    /// The time so many nanoseconds after the poller was made.
+    pub(crate) fn instant(&self, at: u64) -> Instant {
+        self.origin.0 + Duration::from_nanos(at)
+    }
+
     /// [`Event::Timer`] comes at `at` nanoseconds since the poller was made, instead of the time set before.
     pub(crate) fn program_timer(&self, at: u64) {
         let at = self.origin.1 + Duration::from_nanos(at);

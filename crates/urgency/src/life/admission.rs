@@ -45,7 +45,7 @@ impl Capacities {
             let &(_, tasks) = limits.iter().rev().find(of_rank)?;
             Some(Limit {
                 tasks,
-                permits: Arc::new(Semaphore::new(tasks.into())),
+                permits: Arc::new(Semaphore::new(tasks as usize)),
                 refused: AtomicU64::new(0),
             })
         };
@@ -156,7 +156,7 @@ pub fn admit(level: impl Into<LevelId>) -> impl Future<Output = Admission> + Sen
     async move {
         let permits = shared.capacities.0[usize::from(level)].as_ref();
         let permit = match permits.map(|limit| limit.permits.clone()) {
-            Some(permits) => permits.acquire_owned(1).await.ok(),
+            Some(permits) => permits.acquire_owned().await.ok(),
             None => None,
         };
         Admission {
@@ -173,7 +173,7 @@ pub fn admit(level: impl Into<LevelId>) -> impl Future<Output = Admission> + Sen
 ///
 /// If the current runtime has no such level.
 #[track_caller]
-pub fn admit_blocking(level: impl Into<LevelId>) -> Admission {
+pub fn blocking_admit(level: impl Into<LevelId>) -> Admission {
     crate::block_on(admit(level))
 }
 
@@ -207,7 +207,7 @@ pub fn admit_blocking(level: impl Into<LevelId>) -> Admission {
 pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
     let (shared, level) = place(level.into());
     let permit = match &shared.capacities.0[usize::from(level)] {
-        Some(limit) => match limit.permits.clone().try_acquire_owned(1) {
+        Some(limit) => match limit.permits.clone().try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
                 limit.refused.fetch_add(1, Relaxed);

@@ -138,7 +138,7 @@ impl Inherited {
     /// `future`, as a task that inherits this.
     pub(crate) fn carry<F: Future>(self: Arc<Self>, future: F) -> Carried<F> {
         Carried {
-            limit: self.deadline.map(sleep_until),
+            limit: self.deadline.map(|at| sleep_until(at.into())),
             has_begun: false,
             future: Within::new(future, self),
         }
@@ -287,7 +287,7 @@ impl<F> Drop for CarriedClosure<F> {
 ///
 /// # Errors
 ///
-/// The future's output is [`Elapsed`](crate::time::Elapsed) when the time is over. `future` is cancelled by
+/// The future's output is [`Elapsed`](crate::time::error::Elapsed) when the time is over. `future` is cancelled by
 /// being dropped.
 ///
 /// ```
@@ -310,7 +310,10 @@ pub fn with_deadline<F: IntoFuture>(at: Instant, future: F) -> WithDeadline<F::I
     let at = inherited.deadline.map_or(at, |before| before.min(at));
     inherited.deadline = Some(at);
     WithDeadline {
-        within: Within::new(crate::time::deadline(at, future), Arc::new(inherited)),
+        within: Within::new(
+            crate::time::timeout_at(at.into(), future),
+            Arc::new(inherited),
+        ),
     }
 }
 
@@ -329,7 +332,7 @@ pub struct WithDeadline<F> {
 }
 
 impl<F: Future> Future for WithDeadline<F> {
-    type Output = Result<F::Output, crate::time::Elapsed>;
+    type Output = Result<F::Output, crate::time::error::Elapsed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: the only field is pinned with the whole.

@@ -26,13 +26,15 @@ mod admission;
 mod frames;
 mod held;
 mod inherited;
+mod join_set;
 mod local;
 mod panic_policy;
 mod scope;
 mod token;
 
-pub use admission::{Admission, AtCapacity, Capacity, admit, admit_blocking, try_admit};
+pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
 pub use inherited::{WithDeadline, deadline, with_deadline};
+pub use join_set::{AbortHandle, JoinSet};
 pub use local::{Local, WithLocal};
 pub use panic_policy::PanicPolicy;
 pub use scope::{TaskScope, task_scope};

@@ -148,7 +148,7 @@ impl Drop for Ticket {
             self.inner.cancel();
         }
         if last {
-            self.inner.ended.notify_all();
+            self.inner.ended.notify_waiters();
         }
     }
 }

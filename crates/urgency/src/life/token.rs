@@ -143,7 +143,7 @@ impl CancelToken {
                 continue;
             }
             let children = std::mem::take(&mut *node.lock());
-            node.event.notify_all();
+            node.event.notify_waiters();
             ahead.extend(children.slots.iter().flatten().filter_map(Weak::upgrade));
         }
     }

@@ -35,6 +35,7 @@ pub struct Builder {
     recorded_steps: Option<usize>,
     capacities: Vec<(LevelId, u32)>,
     on_panic: PanicPolicy,
+    pub(super) start_paused: bool,
 }
 
 /// Why a [`Runtime`] could not be built.
@@ -130,6 +131,7 @@ impl Builder {
             recorded_steps: None,
             capacities: Vec::new(),
             on_panic: PanicPolicy::propagate(),
+            start_paused: false,
         }
     }
 
@@ -409,6 +411,12 @@ impl Builder {
         }
         if !matches!(self.schedule, Schedule::Prompt) {
             shared.set_schedule(self.schedule.clone());
+        }
+        if self.start_paused {
+            match shared.driver() {
+                Ok(driver) => drop(crate::time::clock::pause_of(driver)),
+                Err(error) => panic!("a runtime's clock cannot be paused: {error}"),
+            }
         }
         Ok(shared)
     }

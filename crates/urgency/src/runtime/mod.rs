@@ -6,6 +6,7 @@
 
 mod builder;
 mod context;
+mod shape;
 
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{
@@ -102,6 +103,15 @@ impl Runtime {
     fn of(shared: Arc<Shared>) -> Self {
         shared.handles.fetch_add(1, Ordering::Relaxed);
         Runtime { shared }
+    }
+
+    /// A runtime with the defaults: one level, and a worker for each CPU that the process may use.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::build`].
+    pub fn new() -> Result<Runtime, BuildError> {
+        Runtime::builder().build()
     }
 
     /// Starts to build a runtime.

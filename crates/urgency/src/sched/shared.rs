@@ -166,8 +166,18 @@ impl Shared {
                     shared.call_in_poller();
                 }
             });
+            let shared = self.weak();
+            made.idle_if(move || shared.upgrade().is_none_or(|shared| shared.is_quiet()));
             made
         }))
+    }
+
+    /// Whether all workers are idle, and nothing is ready: nothing happens but from outside, or by a timer.
+    fn is_quiet(&self) -> bool {
+        self.workers
+            .iter()
+            .all(|worker| self.idle.contains(worker.id))
+            && self.levels_queued() == 0
     }
 
     /// The I/O driver, if anything needed it yet.

@@ -25,9 +25,9 @@ use std::{
 /// static START: Barrier = Barrier::new(2);
 ///
 /// let other = urgency::spawn(START.wait());
-/// let led_here = START.wait_blocking();
+/// let led_here = START.blocking_wait();
 /// let led_there = other.get()?;
-/// assert!(led_here != led_there, "one of them came last");
+/// assert!(led_here.is_leader() != led_there.is_leader(), "one of them came last");
 /// # Ok::<(), urgency::WaitError>(())
 /// ```
 pub struct Barrier {
@@ -54,7 +54,7 @@ impl Barrier {
         }
     }
 
-    /// Waits until all have come. The output is true for the one that came last, and false for the others.
+    /// Waits until all have come. The one that came last is told so: [`BarrierWaitResult::is_leader`].
     ///
     /// # Cancellation
     ///
@@ -67,7 +67,7 @@ impl Barrier {
     }
 
     /// As [`wait`](Self::wait), for closures and plain threads.
-    pub fn wait_blocking(&self) -> bool {
+    pub fn blocking_wait(&self) -> BarrierWaitResult {
         crate::block_on(self.wait())
     }
 
@@ -86,6 +86,17 @@ impl fmt::Debug for Barrier {
     }
 }
 
+/// Whether the waiter came last, and so leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BarrierWaitResult(bool);
+
+impl BarrierWaitResult {
+    /// True for the one that came last, false for the others.
+    pub fn is_leader(&self) -> bool {
+        self.0
+    }
+}
+
 /// The future of [`Barrier::wait`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct BarrierWait<'a> {
@@ -95,9 +106,9 @@ pub struct BarrierWait<'a> {
 }
 
 impl Future for BarrierWait<'_> {
-    type Output = bool;
+    type Output = BarrierWaitResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let barrier = self.barrier;
         if self.waiting.is_none() {
             std::task::ready!(above::begin(cx));
@@ -109,8 +120,8 @@ impl Future for BarrierWait<'_> {
                 state.came = 0;
                 state.round += 1;
                 drop(state);
-                barrier.passed.notify_all();
-                return Poll::Ready(true);
+                barrier.passed.notify_waiters();
+                return Poll::Ready(BarrierWaitResult(true));
             }
             let round = state.round;
             drop(state);
@@ -119,7 +130,7 @@ impl Future for BarrierWait<'_> {
         let (_, passed) = self.waiting.as_mut().expect("set above");
         std::task::ready!(Pin::new(passed).poll(cx));
         self.waiting = None;
-        Poll::Ready(false)
+        Poll::Ready(BarrierWaitResult(false))
     }
 }
 

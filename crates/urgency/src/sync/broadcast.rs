@@ -17,19 +17,24 @@
 //! memory. Nobody blocks on the lock then, but two workers were no faster for it (88 and 91 ns a message for
 //! each of 4 receivers, when each message was still announced), and one was slower (32 and 30).
 
+mod weak;
+
+pub use super::error::broadcast as error;
+pub use weak::WeakSender;
+
 use super::{
     above,
-    error::SendError,
     notify::Notify,
     portions::{Portion, Portions, Spare},
 };
 use crossbeam_utils::CachePadded;
+use error::{RecvError, SendError, TryRecvError};
 use std::{
     collections::VecDeque,
-    error::Error,
     fmt,
     future::poll_fn,
     mem,
+    panic::{RefUnwindSafe, UnwindSafe},
     sync::{Arc, Mutex, MutexGuard},
 };
 
@@ -41,7 +46,13 @@ struct Channel<T> {
     /// On lines of its own: a sender takes them from the receivers' processor for each message.
     state: CachePadded<Mutex<State<T>>>,
     changed: Notify,
+    /// The last receiver went.
+    abandoned: Notify,
 }
+
+/// No code of others runs while the state is half changed.
+impl<T> RefUnwindSafe for Channel<T> {}
+impl<T> UnwindSafe for Channel<T> {}
 
 struct State<T> {
     /// Each in portions for those who want it still.
@@ -49,6 +60,7 @@ struct State<T> {
     /// The number of the first of `messages`.
     first: u64,
     senders: usize,
+    weak: usize,
     receivers: usize,
     /// A receiver waits, or was about to.
     waits: bool,
@@ -143,37 +155,13 @@ impl<T> Channel<T> {
 /// let (sender, mut one) = broadcast::channel(16);
 /// let mut two = sender.subscribe();
 /// sender.send("hello").expect("somebody receives");
-/// assert_eq!(one.recv_blocking(), Ok("hello"));
-/// assert_eq!(two.recv_blocking(), Ok("hello"));
+/// assert_eq!(one.blocking_recv(), Ok("hello"));
+/// assert_eq!(two.blocking_recv(), Ok("hello"));
 /// ```
+#[track_caller]
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    assert!(
-        capacity > 0,
-        "a broadcast channel needs a capacity of 1 or more"
-    );
-    let channel = Arc::new(Channel {
-        capacity,
-        state: CachePadded::new(Mutex::new(State {
-            messages: VecDeque::new(),
-            first: 0,
-            senders: 1,
-            receivers: 1,
-            waits: false,
-            spares: Vec::new(),
-        })),
-        changed: Notify::new(),
-    });
-    let sender = Sender {
-        channel: channel.clone(),
-    };
-    let receiver = Receiver {
-        channel,
-        taken: Taken {
-            next: 0,
-            batch: VecDeque::new(),
-            spares: Vec::new(),
-        },
-    };
+    let sender = Sender::new(capacity);
+    let receiver = sender.subscribe();
     (sender, receiver)
 }
 
@@ -183,6 +171,39 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
+    /// A channel as [`channel()`] makes it, without a receiver.
+    ///
+    /// # Panics
+    ///
+    /// If `capacity` is 0, or more than half of `usize::MAX`.
+    #[track_caller]
+    pub fn new(capacity: usize) -> Self {
+        assert!(
+            capacity > 0,
+            "a broadcast channel needs a capacity of 1 or more"
+        );
+        assert!(
+            capacity <= usize::MAX / 2,
+            "a broadcast channel's capacity is at most `usize::MAX / 2`"
+        );
+        Sender {
+            channel: Arc::new(Channel {
+                capacity,
+                state: CachePadded::new(Mutex::new(State {
+                    messages: VecDeque::new(),
+                    first: 0,
+                    senders: 1,
+                    weak: 0,
+                    receivers: 0,
+                    waits: false,
+                    spares: Vec::new(),
+                })),
+                changed: Notify::new(),
+                abandoned: Notify::new(),
+            }),
+        }
+    }
+
     /// Sends a message to all receivers that there are now. Never waits. Returns how many they are.
     ///
     /// # Errors
@@ -206,7 +227,7 @@ impl<T> Sender<T> {
         let waits = mem::take(&mut state.waits);
         drop(state);
         if waits {
-            self.channel.changed.notify_all();
+            self.channel.changed.notify_waiters();
         }
         Ok(wanted)
     }
@@ -230,6 +251,39 @@ impl<T> Sender<T> {
     pub fn receiver_count(&self) -> usize {
         self.channel.lock().receivers
     }
+
+    /// Whether both send into the same channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.channel, &other.channel)
+    }
+
+    /// Waits until there is no receiver.
+    pub async fn closed(&self) {
+        poll_fn(|cx| above::begin(cx)).await;
+        loop {
+            let abandoned = self.channel.abandoned.notified();
+            if self.receiver_count() == 0 {
+                return;
+            }
+            abandoned.await;
+        }
+    }
+
+    /// A sender that does not keep the channel open.
+    #[must_use = "a weak sender does nothing by itself"]
+    pub fn downgrade(&self) -> WeakSender<T> {
+        WeakSender::new(&self.channel)
+    }
+
+    /// How many senders there are.
+    pub fn strong_count(&self) -> usize {
+        self.channel.lock().senders
+    }
+
+    /// How many weak senders there are.
+    pub fn weak_count(&self) -> usize {
+        self.channel.lock().weak
+    }
 }
 
 impl<T> Clone for Sender<T> {
@@ -248,7 +302,7 @@ impl<T> Drop for Sender<T> {
         let last = state.senders == 0;
         drop(state);
         if last {
-            self.channel.changed.notify_all();
+            self.channel.changed.notify_waiters();
         }
     }
 }
@@ -266,6 +320,10 @@ pub struct Receiver<T> {
     channel: Arc<Channel<T>>,
     taken: Taken<T>,
 }
+
+/// A panic leaves no message half received.
+impl<T> RefUnwindSafe for Receiver<T> {}
+impl<T> UnwindSafe for Receiver<T> {}
 
 /// What a receiver has taken out.
 struct Taken<T> {
@@ -297,6 +355,26 @@ impl<T> Receiver<T> {
     /// Whether it could receive no message now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether all senders are gone.
+    pub fn is_closed(&self) -> bool {
+        self.channel.lock().senders == 0
+    }
+
+    /// Whether both receive from the same channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.channel, &other.channel)
+    }
+
+    /// How many senders there are.
+    pub fn sender_strong_count(&self) -> usize {
+        self.channel.lock().senders
+    }
+
+    /// How many weak senders there are.
+    pub fn sender_weak_count(&self) -> usize {
+        self.channel.lock().weak
     }
 
     /// A new receiver, of the messages that are sent from now on.
@@ -348,7 +426,7 @@ impl<T: Clone> Receiver<T> {
     /// # Errors
     ///
     /// As [`recv`](Self::recv).
-    pub fn recv_blocking(&mut self) -> Result<T, RecvError> {
+    pub fn blocking_recv(&mut self) -> Result<T, RecvError> {
         crate::block_on(self.recv())
     }
 }
@@ -361,6 +439,11 @@ impl<T> Drop for Receiver<T> {
         let unwanted = state.messages.range_mut(from..).map(Portions::take);
         self.taken.batch.extend(unwanted);
         state.pop_unwanted();
+        let last = state.receivers == 0;
+        drop(state);
+        if last {
+            self.channel.abandoned.notify_waiters();
+        }
         // The portions are given back without the lock: the drop of a message is anybody's code.
     }
 }
@@ -372,50 +455,3 @@ impl<T> fmt::Debug for Receiver<T> {
             .finish_non_exhaustive()
     }
 }
-
-/// Why a receiver got no message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecvError {
-    /// It was too slow: so many messages were dropped before it came to them.
-    Lagged(u64),
-    /// There is no message, and nobody is left who could send one.
-    Closed,
-}
-
-impl fmt::Display for RecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RecvError::Lagged(missed) => write!(
-                f,
-                "the receiver was too slow for the channel's capacity, and {missed} message(s) were dropped \
-                 before it came to them"
-            ),
-            RecvError::Closed => super::RecvError.fmt(f),
-        }
-    }
-}
-
-impl Error for RecvError {}
-
-/// Why a receiver got no message at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TryRecvError {
-    /// There is none now.
-    Empty,
-    /// As [`RecvError::Lagged`].
-    Lagged(u64),
-    /// As [`RecvError::Closed`].
-    Closed,
-}
-
-impl fmt::Display for TryRecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            TryRecvError::Empty => super::TryRecvError::Empty.fmt(f),
-            TryRecvError::Lagged(missed) => RecvError::Lagged(missed).fmt(f),
-            TryRecvError::Closed => RecvError::Closed.fmt(f),
-        }
-    }
-}
-
-impl Error for TryRecvError {}

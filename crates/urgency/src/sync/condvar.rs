@@ -25,7 +25,7 @@ use std::{fmt, future::poll_fn, mem, pin::pin};
 ///     let mut queue = FILLED.wait_while(queue, |queue| queue.is_empty()).await;
 ///     queue.pop()
 /// });
-/// QUEUE.lock_blocking().push(7);
+/// QUEUE.blocking_lock().push(7);
 /// FILLED.notify_one();
 /// assert_eq!(consumer.get()?, Some(7));
 /// # Ok::<(), urgency::WaitError>(())
@@ -66,7 +66,7 @@ impl Condvar {
         })
         .await;
         drop(guard);
-        let owed = matches!(woken, Woken::One).then_some(Owed(self));
+        let owed = (!matches!(woken, Woken::All)).then_some(Owed(self));
         let guard = mutex.lock().await;
         mem::forget(owed);
         guard
@@ -89,12 +89,12 @@ impl Condvar {
     }
 
     /// As [`wait`](Self::wait), for closures and plain threads.
-    pub fn wait_blocking<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    pub fn blocking_wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         crate::block_on(self.wait(guard))
     }
 
     /// As [`wait_while`](Self::wait_while), for closures and plain threads.
-    pub fn wait_while_blocking<'a, T: ?Sized>(
+    pub fn blocking_wait_while<'a, T: ?Sized>(
         &self,
         guard: MutexGuard<'a, T>,
         condition: impl FnMut(&mut T) -> bool,
@@ -109,7 +109,7 @@ impl Condvar {
 
     /// Wakes all who wait.
     pub fn notify_all(&self) {
-        self.event.notify_all();
+        self.event.notify_waiters();
     }
 }
 

@@ -4,15 +4,15 @@ use std::{error::Error, fmt};
 
 /// The semaphore was closed: it gives no permits any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed;
+pub struct AcquireError(pub(super) ());
 
-impl fmt::Display for Closed {
+impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the semaphore was closed, so it gives no permits any more")
     }
 }
 
-impl Error for Closed {}
+impl Error for AcquireError {}
 
 /// Why there is no permit at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum TryAcquireError {
 impl fmt::Display for TryAcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TryAcquireError::Closed => Closed.fmt(f),
+            TryAcquireError::Closed => AcquireError(()).fmt(f),
             TryAcquireError::NoPermits => f.write_str(
                 "the semaphore has not so many permits now, or others wait for them; `acquire` waits",
             ),
@@ -38,7 +38,7 @@ impl Error for TryAcquireError {}
 
 /// The lock is held, or others wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TryLockError;
+pub struct TryLockError(pub(super) ());
 
 impl fmt::Display for TryLockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -108,9 +108,54 @@ impl<T> fmt::Display for TrySendError<T> {
 
 impl<T> Error for TrySendError<T> {}
 
+/// Why a message was not sent within its time: it comes back.
+#[cfg(not(urgency_loom))]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SendTimeoutError<T> {
+    /// The channel was full until the time was over.
+    Timeout(T),
+    /// Nobody receives any more.
+    Closed(T),
+}
+
+#[cfg(not(urgency_loom))]
+impl<T> SendTimeoutError<T> {
+    /// The message.
+    pub fn into_inner(self) -> T {
+        match self {
+            SendTimeoutError::Timeout(message) | SendTimeoutError::Closed(message) => message,
+        }
+    }
+}
+
+#[cfg(not(urgency_loom))]
+impl<T> fmt::Debug for SendTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SendTimeoutError::Timeout(_) => "Timeout(..)",
+            SendTimeoutError::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+#[cfg(not(urgency_loom))]
+impl<T> fmt::Display for SendTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SendTimeoutError::Timeout(_) => {
+                f.write_str("the channel was full until the time for sending was over")
+            }
+            SendTimeoutError::Closed(_) => SendError(()).fmt(f),
+        }
+    }
+}
+
+#[cfg(not(urgency_loom))]
+impl<T> Error for SendTimeoutError<T> {}
+
 /// There is no message, and there will be none: all senders are gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecvError;
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecvError(pub(super) ());
 
 impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,22 +165,122 @@ impl fmt::Display for RecvError {
 
 impl Error for RecvError {}
 
-/// Why there is no message at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TryRecvError {
-    /// There is none now.
-    Empty,
-    /// There is none, and nobody is left who could send one.
-    Closed,
-}
+/// The errors of [`mpsc`](super::mpsc).
+pub mod mpsc {
+    use super::RecvError;
+    use std::{error::Error, fmt};
 
-impl fmt::Display for TryRecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TryRecvError::Empty => f.write_str("there is no message now; `recv` waits for one"),
-            TryRecvError::Closed => RecvError.fmt(f),
+    #[cfg(not(urgency_loom))]
+    pub use super::SendTimeoutError;
+    pub use super::{SendError, TrySendError};
+
+    /// Why there is no message at once.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum TryRecvError {
+        /// There is none now.
+        Empty,
+        /// There is none, and nobody is left who could send one.
+        Disconnected,
+    }
+
+    impl fmt::Display for TryRecvError {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self {
+                TryRecvError::Empty => f.write_str("there is no message now; `recv` waits for one"),
+                TryRecvError::Disconnected => RecvError(()).fmt(f),
+            }
         }
     }
+
+    impl Error for TryRecvError {}
 }
 
-impl Error for TryRecvError {}
+/// The errors of [`oneshot`](super::oneshot).
+pub mod oneshot {
+    use std::{error::Error, fmt};
+
+    pub use super::RecvError;
+
+    /// Why there is no message at once.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum TryRecvError {
+        /// There is none now.
+        Empty,
+        /// There is none, and the sender is gone.
+        Closed,
+    }
+
+    impl fmt::Display for TryRecvError {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self {
+                TryRecvError::Empty => {
+                    f.write_str("there is no message now; await the receiver to wait for one")
+                }
+                TryRecvError::Closed => RecvError(()).fmt(f),
+            }
+        }
+    }
+
+    impl Error for TryRecvError {}
+}
+
+/// The errors of [`watch`](super::watch).
+#[cfg(not(urgency_loom))]
+pub mod watch {
+    pub use super::{RecvError, SendError};
+}
+
+/// The errors of [`broadcast`](super::broadcast).
+#[cfg(not(urgency_loom))]
+pub mod broadcast {
+    use std::{error::Error, fmt};
+
+    pub use super::SendError;
+
+    /// Why a receiver got no message.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum RecvError {
+        /// There is no message, and nobody is left who could send one.
+        Closed,
+        /// It was too slow: so many messages were dropped before it came to them.
+        Lagged(u64),
+    }
+
+    impl fmt::Display for RecvError {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self {
+                RecvError::Lagged(missed) => write!(
+                    f,
+                    "the receiver was too slow for the channel's capacity, and {missed} message(s) were dropped \
+                     before it came to them"
+                ),
+                RecvError::Closed => super::RecvError(()).fmt(f),
+            }
+        }
+    }
+
+    impl Error for RecvError {}
+
+    /// Why a receiver got no message at once.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum TryRecvError {
+        /// There is none now.
+        Empty,
+        /// As [`RecvError::Closed`].
+        Closed,
+        /// As [`RecvError::Lagged`].
+        Lagged(u64),
+    }
+
+    impl fmt::Display for TryRecvError {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match *self {
+                TryRecvError::Empty => super::mpsc::TryRecvError::Empty.fmt(f),
+                TryRecvError::Lagged(missed) => RecvError::Lagged(missed).fmt(f),
+                TryRecvError::Closed => RecvError::Closed.fmt(f),
+            }
+        }
+    }
+
+    impl Error for TryRecvError {}
+}

@@ -214,6 +214,17 @@ impl<N, G> Lists<N, G> {
     /// Hands `grant` to the waiter whose turn it is, who is to be woken. `None`: nobody waits.
     pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
         let (_, place) = self.levels.turn()?;
+        self.grant_at(place, grant)
+    }
+
+    /// As [`grant`](Self::grant), for the waiter of that level that came last.
+    pub(super) fn grant_last(&mut self, grant: G) -> Option<(N, Waker)> {
+        let (level, _) = self.levels.turn()?;
+        let place = self.levels.of(level).last;
+        self.grant_at(place, grant)
+    }
+
+    fn grant_at(&mut self, place: u32, grant: G) -> Option<(N, Waker)> {
         self.unlink(place);
         let granted = State::Granted(grant);
         match mem::replace(&mut self.slots[place as usize].state, granted) {

@@ -1,6 +1,9 @@
 //! Primitives that suspend the context and not the worker: locks, semaphores, channels, events.
 //!
-//! Each has two forms. The async form is a future. The `_blocking` form is for closures, where it suspends
+//! What Tokio has too has its names, signatures and error types, so that a program comes over by a change of its
+//! imports; the blocking forms that Tokio has not, the order by levels and the inheritance come in addition.
+//!
+//! Each has two forms. The async form is a future. The `blocking_` form is for closures, where it suspends
 //! the stack and its worker does something else meanwhile, and for plain threads, which it parks. Nothing
 //! here belongs to a runtime: a lock can be shared by the tasks of two runtimes and by plain threads, and a
 //! `static` can hold one.
@@ -10,7 +13,7 @@
 //! | [`Mutex`], [`Condvar`] | data for one at a time, and waiting for a change of it |
 //! | [`RwLock`] | data for many readers or one writer |
 //! | [`Semaphore`] | so many at a time |
-//! | [`OnceCell`] | data that the first who needs it makes |
+//! | [`OnceCell`], [`SetOnce`] | data that the first who needs it makes; data that is set once and waited for |
 //! | [`Barrier`] | all wait until all have come |
 //! | [`Notify`] | an event without data |
 //! | [`mpsc`] | a queue of messages to one receiver, bounded (backpressure) or not |
@@ -46,7 +49,8 @@
 //! | `told.rs` | how a semaphore's waiter learns that it was served |
 //! | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
 //! | `inherit.rs`, `overtaken.rs` | its holder's inherited level; tasks that wait for themselves |
-//! | `rwlock.rs`, `once_cell.rs` | semaphores with data |
+//! | `rwlock.rs`, `once_cell.rs`, `set_once.rs` | semaphores with data |
+//! | `guard.rs` | the guards of locks, and of parts of what they guard |
 //! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
 //! | `portions.rs` | a broadcast message and who still wants it |
 //! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
@@ -70,6 +74,8 @@ use const_fn;
 
 mod above;
 mod error;
+#[cfg(not(urgency_loom))]
+mod guard;
 mod inherit;
 mod levels;
 mod lists;
@@ -102,24 +108,27 @@ pub mod promise;
 #[cfg(not(urgency_loom))]
 mod rwlock;
 #[cfg(not(urgency_loom))]
+mod set_once;
+#[cfg(not(urgency_loom))]
 pub mod watch;
 
-pub use error::{
-    Closed, RecvError, SendError, TryAcquireError, TryLockError, TryRecvError, TrySendError,
-};
-pub use notify::{Notified, Notify};
+pub use error::{AcquireError, TryAcquireError, TryLockError};
+pub use notify::{Notified, NotifiedBy, Notify, OwnedNotified};
 pub use overtaken::{FuturesLocks, futures_locks};
-pub use permit::{Acquire, Permit};
+pub use permit::{Acquire, OwnedSemaphorePermit, Permit, SemaphorePermit};
 pub use semaphore::Semaphore;
 
 #[cfg(not(urgency_loom))]
 pub use {
-    barrier::{Barrier, BarrierWait},
+    barrier::{Barrier, BarrierWait, BarrierWaitResult},
     condvar::Condvar,
-    mutex::{Lock, Mutex, MutexGuard, OwnedMutexGuard},
-    once_cell::OnceCell,
+    guard::{Read, Write},
+    mutex::{Lock, MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard},
+    once_cell::{OnceCell, SetError},
     promise::{BrokenPromise, Filler, Promise, promise},
     rwlock::{
-        OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock,
+        RwLockMappedWriteGuard, RwLockReadGuard, RwLockWriteGuard,
     },
+    set_once::{SetOnce, SetOnceError},
 };

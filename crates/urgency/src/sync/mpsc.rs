@@ -1,21 +1,22 @@
 //! A channel from many senders to one receiver.
 //!
-//! [`bounded`] makes one that holds so many messages: a sender waits for a place, so that a slow consumer slows its
-//! producers down (backpressure; Dissertation, 4.4.6). [`unbounded`] makes one in which sending never waits.
+//! [`channel()`] makes one that holds so many messages: a sender waits for a place, so that a slow consumer slows its
+//! producers down (backpressure; Dissertation, 4.4.6). [`unbounded_channel`] makes one in which sending never waits.
 //!
 //! # Protocol
 //!
 //! Everything is under one lock, held for a few dozen instructions: the messages, the senders that wait, the
-//! receiver's waker. A *place* is room for one message: `taken` counts those that hold a message and those
-//! handed to a sender that did not come yet.
+//! receiver's waker. A *place* is room for one message: `taken` counts those that hold a message, those handed to
+//! a sender that did not come yet, and those that a permit holds (`reserved`).
 //!
 //! 1. *Send*: if nobody waits and there is a place, the message goes in. Otherwise the sender enters the
-//!    queue. (A channel is never unfull while somebody waits.)
-//! 2. *Receive*: a message goes out, and its place is handed to the sender whose turn it is.
-//! 3. *Drop of a waiting sender*: a place that it was handed goes to the next.
-//! 4. *Close*: by the receiver, or by its drop. All senders that wait, or were handed a place and did not
-//!    come yet, get their messages back. When the last sender is gone, the receiver gets what is left, and
-//!    then the end.
+//!    queue. *Reserve* takes places in the same way, and makes permits of them; to send with a permit never waits.
+//! 2. *Receive*: a message goes out, and its place becomes free.
+//! 3. *Serve*: free places are handed to the sender whose turn it is, as soon as there are as many as it needs.
+//! 4. *Drop of a waiting sender or of a permit*: places that it had been handed become free.
+//! 5. *Close*: by the receiver, or by its drop. All senders that wait, or were handed a place and did not
+//!    come yet, get their messages back; permits stay good. When the last sender is gone, or the channel is closed
+//!    and no permit is left, the receiver gets what is left, and then the end.
 //!
 //! An unbounded channel has no places to account for, so its receiver takes all messages at once and
 //! goes through them without the lock.
@@ -23,21 +24,30 @@
 //! Rejected: a lock-free queue beside a semaphore, as Tokio has it. It costs three locked instructions for a
 //! message instead of two, and a wake-up more for each place.
 
+mod permit;
 mod receiver;
+mod send;
+mod unbounded;
+mod weak;
 
+pub use super::error::mpsc as error;
+pub use permit::{OwnedPermit, Permit, PermitIterator};
 pub use receiver::{Receiver, Recv};
+pub use send::Send;
+pub use unbounded::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+pub use weak::{WeakSender, WeakUnboundedSender};
 
 use super::{
     above,
     error::{SendError, TrySendError},
     lists::{Key, Left, Lists, Wakers},
+    notify::Notify,
 };
 use crate::facade::{Arc, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     fmt,
-    future::Future,
-    pin::Pin,
+    panic::{RefUnwindSafe, UnwindSafe},
     task::{Context, Poll, Waker},
 };
 
@@ -50,55 +60,51 @@ use std::{
 /// ```
 /// use urgency::sync::mpsc;
 ///
-/// let (sender, mut receiver) = mpsc::bounded(8);
+/// let (sender, mut receiver) = mpsc::channel(8);
 /// let producer = urgency::spawn(async move {
 ///     for n in 0..100 {
 ///         sender.send(n).await.expect("the receiver is there");
 ///     }
 /// });
 /// let mut sum = 0;
-/// while let Some(n) = receiver.recv_blocking() {
+/// while let Some(n) = receiver.blocking_recv() {
 ///     sum += n;
 /// }
 /// assert_eq!(sum, 4950);
 /// # producer.get()?;
 /// # Ok::<(), urgency::WaitError>(())
 /// ```
-pub fn bounded<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+#[track_caller]
+pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     assert!(
         capacity > 0,
         "a bounded channel needs a capacity of 1 or more"
     );
-    channel(capacity)
-}
-
-/// A channel in which sending never waits: its memory is the only limit.
-///
-/// ```
-/// use urgency::sync::mpsc;
-///
-/// let (sender, mut receiver) = mpsc::unbounded();
-/// sender.try_send("now")?;
-/// assert_eq!(receiver.try_recv(), Ok("now"));
-/// # Ok::<(), urgency::sync::TrySendError<&str>>(())
-/// ```
-pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
-    channel(UNBOUNDED)
+    assert!(
+        capacity <= super::Semaphore::MAX_PERMITS,
+        "a channel's capacity is at most `Semaphore::MAX_PERMITS`"
+    );
+    with_capacity(capacity)
 }
 
 const UNBOUNDED: usize = usize::MAX;
 
-fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+fn with_capacity<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
     let channel = Arc::new(Channel {
         capacity,
         state: Mutex::new(State {
             messages: VecDeque::new(),
             taken: 0,
+            reserved: 0,
             waiting: Lists::new(),
             receiver: None,
             senders: 1,
+            weak: 0,
             closed: false,
+            abandoned: false,
+            watched: false,
         }),
+        end: Notify::new(),
     });
     let sender = Sender {
         channel: channel.clone(),
@@ -109,17 +115,31 @@ fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 struct Channel<T> {
     capacity: usize,
     state: Mutex<State<T>>,
+    /// Notified when the channel is closed, if `watched`.
+    end: Notify,
 }
+
+/// No code of others runs while the state is half changed.
+impl<T> RefUnwindSafe for Channel<T> {}
+impl<T> UnwindSafe for Channel<T> {}
 
 struct State<T> {
     messages: VecDeque<T>,
-    /// Places with a message, and places that were handed over; until the channel is closed.
+    /// Places with a message, places that were handed over, and `reserved` ones.
     taken: usize,
-    /// A grant is a place; or nothing, if the channel was closed.
-    waiting: Lists<(), ()>,
+    /// Places that permits hold.
+    reserved: usize,
+    /// Each needs so many places. A grant says whether it has them; if not, the channel was closed.
+    waiting: Lists<usize, bool>,
     receiver: Option<Waker>,
     senders: usize,
+    weak: usize,
+    /// Nobody can begin to send.
     closed: bool,
+    /// The receiver was dropped.
+    abandoned: bool,
+    /// Somebody has asked to be told of the end.
+    watched: bool,
 }
 
 impl<T> Channel<T> {
@@ -133,6 +153,47 @@ impl<T> Channel<T> {
     fn is_bounded(&self) -> bool {
         self.capacity != UNBOUNDED
     }
+
+    /// Steps 3 and 4: so many places are free.
+    fn vacate(&self, state: &mut State<T>, places: usize, wakers: &mut Wakers) {
+        state.taken -= places;
+        while let Some(&need) = state.waiting.first()
+            && self.capacity - state.taken >= need
+        {
+            state.taken += need;
+            let (_, waker) = state.waiting.grant(true).expect("it is the first");
+            wakers.push(waker);
+        }
+    }
+
+    /// As [`vacate`](Self::vacate), of places that permits held.
+    #[cold]
+    fn release(&self, places: usize) {
+        let mut wakers = Wakers::default();
+        let mut state = self.lock();
+        state.reserved -= places;
+        self.vacate(&mut state, places, &mut wakers);
+        if let Some(waker) = state.waker_at_end() {
+            wakers.push(waker);
+        }
+        drop(state);
+        wakers.wake();
+    }
+
+    /// Waits until the channel is closed.
+    async fn closed(&self) {
+        loop {
+            let end = self.end.notified();
+            {
+                let mut state = self.lock();
+                if state.closed {
+                    return;
+                }
+                state.watched = true;
+            }
+            end.await;
+        }
+    }
 }
 
 impl<T> State<T> {
@@ -142,19 +203,22 @@ impl<T> State<T> {
         self.receiver.take()
     }
 
-    /// A place is free: it goes to the sender whose turn it is.
-    fn vacate(&mut self) -> Option<Waker> {
-        match self.waiting.grant(()) {
-            Some(((), waker)) => Some(waker),
-            None => {
-                self.taken -= 1;
-                None
-            }
-        }
+    fn has_room(&self, need: usize, capacity: usize) -> bool {
+        capacity - self.taken >= need && self.waiting.is_empty()
     }
 
-    fn has_room(&self, capacity: usize) -> bool {
-        self.taken < capacity && self.waiting.is_empty()
+    /// No message will come in any more.
+    fn is_over(&self) -> bool {
+        self.senders == 0 || (self.closed && self.reserved == 0)
+    }
+
+    /// The receiver's, if it waits for what will not come.
+    fn waker_at_end(&mut self) -> Option<Waker> {
+        if self.is_over() {
+            self.receiver.take()
+        } else {
+            None
+        }
     }
 }
 
@@ -196,7 +260,7 @@ impl<T> Sender<T> {
     ///
     /// If nobody receives any more.
     #[cfg(not(urgency_loom))]
-    pub fn send_blocking(&self, message: T) -> Result<(), SendError<T>> {
+    pub fn blocking_send(&self, message: T) -> Result<(), SendError<T>> {
         match self.try_send(message) {
             Ok(()) => Ok(()),
             Err(TrySendError::Closed(message)) => Err(SendError(message)),
@@ -204,7 +268,29 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends a message if there is a place and nobody waits for one. In an unbounded channel there always is.
+    /// As [`send`](Self::send), but waits no longer than `limit`.
+    ///
+    /// # Errors
+    ///
+    /// With the message, if there was no place until then, or if nobody receives any more.
+    #[cfg(not(urgency_loom))]
+    pub async fn send_timeout(
+        &self,
+        message: T,
+        limit: std::time::Duration,
+    ) -> Result<(), super::error::SendTimeoutError<T>> {
+        use super::error::SendTimeoutError;
+        let mut send = self.send(message);
+        match crate::time::timeout(limit, &mut send).await {
+            Ok(sent) => sent.map_err(|SendError(message)| SendTimeoutError::Closed(message)),
+            Err(_) => {
+                let message = send.message.take().expect("kept until it is sent");
+                Err(SendTimeoutError::Timeout(message))
+            }
+        }
+    }
+
+    /// Sends a message if there is a place and nobody waits for one.
     ///
     /// # Errors
     ///
@@ -215,7 +301,7 @@ impl<T> Sender<T> {
         if state.closed {
             return Err(TrySendError::Closed(message));
         }
-        if !state.has_room(self.channel.capacity) {
+        if !state.has_room(1, self.channel.capacity) {
             return Err(TrySendError::Full(message));
         }
         state.taken += 1;
@@ -225,14 +311,55 @@ impl<T> Sender<T> {
         Ok(())
     }
 
+    /// Waits until nobody receives any more: the receiver was dropped or has closed the channel.
+    ///
+    /// ```
+    /// use urgency::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel::<u32>(1);
+    /// let watcher = urgency::spawn(async move { sender.closed().await });
+    /// drop(receiver);
+    /// watcher.get()?;
+    /// # Ok::<(), urgency::WaitError>(())
+    /// ```
+    pub async fn closed(&self) {
+        self.channel.closed().await;
+    }
+
     /// Whether nobody receives any more.
     pub fn is_closed(&self) -> bool {
         self.channel.lock().closed
     }
 
+    /// How many messages could be sent now without waiting.
+    pub fn capacity(&self) -> usize {
+        self.channel.capacity - self.channel.lock().taken
+    }
+
+    /// How many messages the channel holds at most.
+    pub fn max_capacity(&self) -> usize {
+        self.channel.capacity
+    }
+
     /// Whether both send into the same channel.
     pub fn same_channel(&self, other: &Sender<T>) -> bool {
         Arc::ptr_eq(&self.channel, &other.channel)
+    }
+
+    /// A sender that does not keep the channel open.
+    #[must_use = "a weak sender does nothing by itself"]
+    pub fn downgrade(&self) -> WeakSender<T> {
+        WeakSender::new(&self.channel)
+    }
+
+    /// How many senders there are.
+    pub fn strong_count(&self) -> usize {
+        self.channel.lock().senders
+    }
+
+    /// How many weak senders there are.
+    pub fn weak_count(&self) -> usize {
+        self.channel.lock().weak
     }
 
     fn poll_send(
@@ -250,55 +377,68 @@ impl<T> Sender<T> {
                 Err(TrySendError::Full(message)) => *slot = Some(message),
             }
         }
-        self.poll_send_cold(slot, key, cx)
+        let mut message = || slot.take().expect("kept until there is a place");
+        match std::task::ready!(self.poll_places(1, key, cx, |state| state.put(message()))) {
+            Ok(receiver) => {
+                wake(receiver);
+                Poll::Ready(Ok(()))
+            }
+            Err(()) => Poll::Ready(Err(SendError(message()))),
+        }
     }
 
+    /// Takes so many places, or waits for them; with them, under the lock, it does what `fill` says. An error if the
+    /// channel is closed.
     #[cold]
-    fn poll_send_cold(
+    fn poll_places<R>(
         &self,
-        slot: &mut Option<T>,
+        need: usize,
         key: &mut Option<Key>,
         cx: &Context<'_>,
-    ) -> Poll<Result<(), SendError<T>>> {
+        fill: impl FnOnce(&mut State<T>) -> R,
+    ) -> Poll<Result<R, ()>> {
         let waker = cx.waker().clone();
         let level = above::level();
         let _unused;
         let mut state = self.channel.lock();
+        let mut has_places = false;
         if key.is_some() {
             let (granted, unused) = state.waiting.poll(key, waker);
             _unused = unused;
-            if granted.is_none() {
-                return Poll::Pending;
+            match granted {
+                Some(granted) => has_places = granted,
+                None => return Poll::Pending,
             }
         } else if state.closed {
-        } else if state.has_room(self.channel.capacity) {
-            state.taken += 1;
+        } else if state.has_room(need, self.channel.capacity) {
+            state.taken += need;
+            has_places = true;
         } else {
-            *key = Some(state.waiting.enter(level, (), waker));
+            *key = Some(state.waiting.enter(level, need, waker));
             return Poll::Pending;
         }
-        let message = slot.take().expect("kept until there is a place");
         if state.closed {
-            return Poll::Ready(Err(SendError(message)));
+            state.taken -= if has_places { need } else { 0 };
+            return Poll::Ready(Err(()));
         }
-        let receiver = state.put(message);
-        drop(state);
-        wake(receiver);
-        Poll::Ready(Ok(()))
+        Poll::Ready(Ok(fill(&mut state)))
     }
 
-    /// Step 3.
+    /// Step 4.
     #[cold]
-    fn leave(&self, key: Key) {
+    fn leave(&self, need: usize, key: Key) {
+        let mut wakers = Wakers::default();
         let mut state = self.channel.lock();
         let left = state.waiting.leave(key);
-        let next = match left {
-            Left::Granted(()) if !state.closed => state.vacate(),
-            _ => None,
+        let vacated = match left {
+            Left::Granted(true) => need,
+            // The next may need fewer than there are.
+            Left::Granted(false) | Left::Waiting(..) => 0,
         };
+        self.channel.vacate(&mut state, vacated, &mut wakers);
         drop(state);
         drop(left);
-        wake(next);
+        wakers.wake();
     }
 }
 
@@ -315,11 +455,7 @@ impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         let mut state = self.channel.lock();
         state.senders -= 1;
-        let receiver = if state.senders == 0 {
-            state.receiver.take()
-        } else {
-            None
-        };
+        let receiver = state.waker_at_end();
         drop(state);
         wake(receiver);
     }
@@ -329,45 +465,6 @@ impl<T> fmt::Debug for Sender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender")
             .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
-
-/// The future of [`Sender::send`].
-#[must_use = "futures do nothing unless awaited"]
-pub struct Send<'a, T> {
-    sender: &'a Sender<T>,
-    /// Until it is sent. Never pinned.
-    message: Option<T>,
-    key: Option<Key>,
-}
-
-impl<T> Unpin for Send<'_, T> {}
-
-impl<T> Future for Send<'_, T> {
-    type Output = Result<(), SendError<T>>;
-
-    /// # Panics
-    ///
-    /// If it was ready before.
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        this.sender.poll_send(&mut this.message, &mut this.key, cx)
-    }
-}
-
-impl<T> Drop for Send<'_, T> {
-    fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.sender.leave(key);
-        }
-    }
-}
-
-impl<T> fmt::Debug for Send<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Send")
-            .field("waits", &self.key.is_some())
             .finish_non_exhaustive()
     }
 }

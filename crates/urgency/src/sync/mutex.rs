@@ -1,13 +1,15 @@
 //! `Mutex`: data for one at a time.
 
-use super::{error::TryLockError, lists::Key, raw::RawMutex};
+use super::{error::TryLockError, guard::Write, lists::Key, raw::RawMutex};
 use std::{
     cell::UnsafeCell,
     fmt,
     future::Future,
+    mem,
     ops::{Deref, DerefMut},
     panic::Location,
     pin::Pin,
+    ptr::NonNull,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -37,8 +39,8 @@ use std::{
 /// let theirs = log.clone();
 /// let task = urgency::spawn(async move { theirs.lock().await.push("task") });
 /// task.get()?;
-/// log.lock_blocking().push("thread");
-/// assert_eq!(*log.lock_blocking(), ["task", "thread"]);
+/// log.blocking_lock().push("thread");
+/// assert_eq!(*log.blocking_lock(), ["task", "thread"]);
 /// # Ok::<(), urgency::WaitError>(())
 /// ```
 pub struct Mutex<T: ?Sized> {
@@ -59,6 +61,13 @@ impl<T> Mutex<T> {
                 raw: RawMutex::new(),
                 data: UnsafeCell::new(data),
             }
+        }
+    }
+
+    const_fn! {
+        /// As [`new`](Self::new), under the name for statics in programs that were written for Tokio.
+        pub fn const_new(data: T) -> Self {
+            Self::new(data)
         }
     }
 
@@ -89,7 +98,7 @@ impl<T: ?Sized> Mutex<T> {
 
     /// As [`lock`](Self::lock), for closures and plain threads.
     #[track_caller]
-    pub fn lock_blocking(&self) -> MutexGuard<'_, T> {
+    pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
         super::above::check();
         match self.try_lock() {
             Ok(guard) => guard,
@@ -106,7 +115,7 @@ impl<T: ?Sized> Mutex<T> {
     /// let count = Arc::new(Mutex::new(0));
     /// let mut guard = urgency::block_on(count.clone().lock_owned());
     /// urgency::spawn(async move { *guard += 1 }).get()?;
-    /// assert_eq!(*count.lock_blocking(), 1);
+    /// assert_eq!(*count.blocking_lock(), 1);
     /// # Ok::<(), urgency::WaitError>(())
     /// ```
     #[track_caller]
@@ -114,9 +123,28 @@ impl<T: ?Sized> Mutex<T> {
         let caller = Location::caller();
         async move {
             // The borrowed guard gives its lock to the owned one.
-            std::mem::forget(self.lock_at(caller).await);
-            OwnedMutexGuard { mutex: self }
+            mem::forget(self.lock_at(caller).await);
+            self.owned()
         }
+    }
+
+    /// As [`lock_owned`](Self::lock_owned), for closures and plain threads.
+    #[track_caller]
+    pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
+        mem::forget(self.blocking_lock());
+        self.owned()
+    }
+
+    /// The data's address.
+    fn address(&self) -> NonNull<T> {
+        NonNull::new(self.data.get()).expect("a cell has an address")
+    }
+
+    /// The guard of a lock that is held, and that nothing else releases.
+    fn owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
+        let data = self.address();
+        // SAFETY: the lock is released with what is held here, which keeps the data alive.
+        unsafe { Write::new(Kept(self), data) }
     }
 
     /// The data, if nobody uses it, and nobody waits for it who would be overtaken.
@@ -128,7 +156,7 @@ impl<T: ?Sized> Mutex<T> {
         if self.raw.try_lock() {
             Ok(MutexGuard { mutex: self })
         } else {
-            Err(TryLockError)
+            Err(TryLockError(()))
         }
     }
 
@@ -138,8 +166,8 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// As [`try_lock`](Self::try_lock).
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
-        std::mem::forget(self.try_lock()?);
-        Ok(OwnedMutexGuard { mutex: self })
+        mem::forget(self.try_lock()?);
+        Ok(self.owned())
     }
 
     /// The data, without locking: the exclusive borrow proves that nobody else has it.
@@ -225,6 +253,78 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     pub fn mutex(guard: &Self) -> &'a Mutex<T> {
         guard.mutex
     }
+
+    /// A guard of a part of the data.
+    ///
+    /// ```
+    /// use urgency::sync::{Mutex, MutexGuard};
+    ///
+    /// let pair = Mutex::new((1, "one"));
+    /// *MutexGuard::map(pair.blocking_lock(), |pair| &mut pair.0) += 1;
+    /// assert_eq!(pair.blocking_lock().0, 2);
+    /// ```
+    pub fn map<U: ?Sized>(
+        guard: Self,
+        part: impl FnOnce(&mut T) -> &mut U,
+    ) -> MappedMutexGuard<'a, U> {
+        Write::map(guard.whole(), part)
+    }
+
+    /// A guard of a part of the data, if there is that part.
+    ///
+    /// # Errors
+    ///
+    /// With the guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        guard: Self,
+        part: impl FnOnce(&mut T) -> Option<&mut U>,
+    ) -> Result<MappedMutexGuard<'a, U>, Self> {
+        let mutex = guard.mutex;
+        Write::try_map(guard.whole(), part).map_err(|whole| {
+            // The lock goes back to where it was.
+            mem::forget(whole);
+            MutexGuard { mutex }
+        })
+    }
+
+    fn whole(self) -> MappedMutexGuard<'a, T> {
+        let mutex = self.mutex;
+        mem::forget(self);
+        // SAFETY: the lock is held, and released with what is held here.
+        unsafe { Write::new(Held(&mutex.raw), mutex.address()) }
+    }
+}
+
+/// A locked mutex, released when it is dropped.
+pub struct Held<'a>(&'a RawMutex);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.unlock();
+    }
+}
+
+/// A locked mutex that is kept alive, released when it is dropped.
+pub struct Kept<T: ?Sized>(Arc<Mutex<T>>);
+
+impl<T: ?Sized> Drop for Kept<T> {
+    fn drop(&mut self) {
+        self.0.raw.unlock();
+    }
+}
+
+/// A part of the data of a [`Mutex`], until it is dropped; see [`MutexGuard::map`].
+pub type MappedMutexGuard<'a, T> = Write<Held<'a>, T>;
+/// The data of a [`Mutex`] that it keeps alive, until it is dropped; see [`Mutex::lock_owned`].
+pub type OwnedMutexGuard<T> = OwnedMappedMutexGuard<T, T>;
+/// A part of the data of a [`Mutex`] that it keeps alive, until it is dropped.
+pub type OwnedMappedMutexGuard<T, U = T> = Write<Kept<T>, U>;
+
+impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
+    /// The mutex whose data it is.
+    pub fn mutex(guard: &Self) -> &Arc<Mutex<T>> {
+        &guard.held().0
+    }
 }
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {
@@ -252,47 +352,13 @@ impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-/// The data of a [`Mutex`] that it keeps alive, until it is dropped; see [`Mutex::lock_owned`].
-#[must_use = "the lock is released when its guard is dropped"]
-pub struct OwnedMutexGuard<T: ?Sized> {
-    mutex: Arc<Mutex<T>>,
-}
-
-// SAFETY: as for `MutexGuard`.
-unsafe impl<T: ?Sized + Send + Sync> Sync for OwnedMutexGuard<T> {}
-
-impl<T: ?Sized> Deref for OwnedMutexGuard<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the guard is the only one, and nobody else reaches the data.
-        unsafe { &*self.mutex.data.get() }
-    }
-}
-
-impl<T: ?Sized> DerefMut for OwnedMutexGuard<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and the guard is borrowed exclusively.
-        unsafe { &mut *self.mutex.data.get() }
-    }
-}
-
-impl<T: ?Sized> Drop for OwnedMutexGuard<T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.mutex.raw.unlock();
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for OwnedMutexGuard<T> {
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

@@ -11,10 +11,10 @@
 //!    that is looked at after the future was made cannot change unseen.
 //! 2. *Wait*: take the stored notification, by one compare-and-swap; else, under the lock, claim and enter.
 //! 3. *Notify one*: store a notification, by one compare-and-swap, if nobody waits. Otherwise grant `One` to
-//!    the waiter whose turn it is.
+//!    the waiter whose turn it is (or, if so asked, `Last` to the one of its level that came last).
 //! 4. *Notify all*: count one up; if somebody waits, under the lock, and grant `All` to everybody. A stored
 //!    notification stays.
-//! 5. *Drop of a waiter*: if it was granted `One`, notify one. `All` was for it alone.
+//! 5. *Drop of a waiter*: if it was granted `One` or `Last`, notify one in the same way. `All` was for it alone.
 //!
 //! Notifying is no scheduling point: much of it happens in drops, and a future may be dropped by the scheduler itself.
 
@@ -26,8 +26,10 @@ use super::{
 use std::{
     fmt,
     future::Future,
+    ops::Deref,
     pin::Pin,
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, Waker},
 };
 
 const STORED: u64 = 2;
@@ -37,6 +39,7 @@ const CALL: u64 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Woken {
     One,
+    Last,
     All,
 }
 
@@ -62,7 +65,7 @@ pub(super) enum Woken {
 ///     }
 /// });
 /// OPEN.store(true, Ordering::Release);
-/// CHANGED.notify_all();
+/// CHANGED.notify_waiters();
 /// visitor.get()?;
 /// # Ok::<(), urgency::WaitError>(())
 /// ```
@@ -80,21 +83,38 @@ impl Notify {
         }
     }
 
+    const_fn! {
+        /// As [`new`](Self::new), under the name for statics in programs that were written for Tokio.
+        pub fn const_new() -> Self {
+            Self::new()
+        }
+    }
+
     /// Waits for the next notification: the stored one, one that is meant for one waiter, or any
-    /// [`notify_all`](Self::notify_all) after this call.
+    /// [`notify_waiters`](Self::notify_waiters) after this call.
     ///
     /// # Cancellation
     ///
     /// Dropping the future gives up the place in the queue; a notification that was meant for one waiter and
     /// had been handed to it goes to the next.
     pub fn notified(&self) -> Notified<'_> {
-        Notified {
-            notify: self,
-            calls: self.calls(),
-            key: None,
-            over: false,
-            remembered: true,
-        }
+        NotifiedBy::new(self)
+    }
+
+    /// As [`notified`](Self::notified), with a future that keeps the event alive instead of borrowing it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use urgency::sync::Notify;
+    ///
+    /// let event = Arc::new(Notify::new());
+    /// let waiter = urgency::spawn(event.clone().notified_owned());
+    /// event.notify_one();
+    /// # waiter.get()?;
+    /// # Ok::<(), urgency::WaitError>(())
+    /// ```
+    pub fn notified_owned(self: Arc<Self>) -> OwnedNotified {
+        NotifiedBy::new(self)
     }
 
     /// As [`notified`](Self::notified), for an event whose notifications are not stored.
@@ -106,31 +126,44 @@ impl Notify {
 
     /// As [`notified`](Self::notified), for closures and plain threads.
     #[cfg(not(urgency_loom))]
-    pub fn wait_blocking(&self) {
+    pub fn blocking_wait(&self) {
         crate::block_on(self.notified());
     }
 
     /// Wakes the waiter whose turn it is. If nobody waits, the next who does goes on at once; more than one
     /// notification is not stored.
     pub fn notify_one(&self) {
+        self.notify(Woken::One);
+    }
+
+    /// As [`notify_one`](Self::notify_one), but wakes the waiter that came last, of the level whose turn it is.
+    pub fn notify_last(&self) {
+        self.notify(Woken::Last);
+    }
+
+    fn notify(&self, whom: Woken) {
         if self.queue.update(|word| Some(word | STORED)).is_err() {
-            self.notify_one_cold(true);
+            self.notify_cold(whom, true);
         }
     }
 
     /// Wakes the waiter whose turn it is, if somebody waits; nothing is stored.
     pub(super) fn notify_one_unremembered(&self) {
         if self.queue.word() & QUEUED != 0 {
-            self.notify_one_cold(false);
+            self.notify_cold(Woken::One, false);
         }
     }
 
     #[cold]
-    fn notify_one_cold(&self, remembered: bool) {
+    fn notify_cold(&self, whom: Woken, remembered: bool) {
         let mut wakers = Wakers::default();
         {
             let mut queue = self.queue.lock();
-            match queue.grant(Woken::One) {
+            let granted = match whom {
+                Woken::Last => queue.grant_last(whom),
+                _ => queue.grant(whom),
+            };
+            match granted {
                 Some(((), waker)) => wakers.push(waker),
                 // The last waiter left since.
                 None if remembered => {
@@ -143,7 +176,7 @@ impl Notify {
     }
 
     /// Wakes all who wait, and every future that was made before. Nothing is stored for later ones.
-    pub fn notify_all(&self) {
+    pub fn notify_waiters(&self) {
         let count = |word: u64| word.wrapping_add(CALL);
         if self.queue.update(|word| Some(count(word))).is_ok() {
             return;
@@ -177,9 +210,14 @@ impl fmt::Debug for Notify {
 }
 
 /// The future of [`Notify::notified`].
+pub type Notified<'a> = NotifiedBy<&'a Notify>;
+/// The future of [`Notify::notified_owned`].
+pub type OwnedNotified = NotifiedBy<Arc<Notify>>;
+
+/// The future of [`Notify::notified`] and its owning form. `N` is how it knows the event.
 #[must_use = "futures do nothing unless awaited"]
-pub struct Notified<'a> {
-    notify: &'a Notify,
+pub struct NotifiedBy<N: Deref<Target = Notify>> {
+    notify: N,
     /// The count when it was made.
     calls: u64,
     key: Option<Key>,
@@ -188,7 +226,39 @@ pub struct Notified<'a> {
     remembered: bool,
 }
 
-impl Notified<'_> {
+impl<N: Deref<Target = Notify>> Unpin for NotifiedBy<N> {}
+
+impl<N: Deref<Target = Notify>> NotifiedBy<N> {
+    fn new(notify: N) -> Self {
+        NotifiedBy {
+            calls: notify.calls(),
+            notify,
+            key: None,
+            over: false,
+            remembered: true,
+        }
+    }
+
+    /// Takes a place in the queue now, as the first poll would. True if it was notified already.
+    ///
+    /// ```
+    /// use std::pin::pin;
+    /// use urgency::sync::Notify;
+    ///
+    /// let event = Notify::new();
+    /// let mut first = pin!(event.notified());
+    /// assert!(!first.as_mut().enable());
+    /// event.notify_one(); // for `first`, which nobody polled yet
+    /// assert!(first.enable());
+    /// ```
+    pub fn enable(mut self: Pin<&mut Self>) -> bool {
+        if !self.over {
+            let unwoken = Context::from_waker(Waker::noop());
+            self.over = self.poll_woken_now(&unwoken).is_ready();
+        }
+        self.over
+    }
+
     /// Whether it is in the queue.
     pub(super) fn waits(&self) -> bool {
         self.key.is_some()
@@ -196,6 +266,14 @@ impl Notified<'_> {
 
     /// A poll that says what woke it, to be called until it is ready.
     pub(super) fn poll_woken(&mut self, cx: &Context<'_>) -> Poll<Woken> {
+        if self.key.is_none() {
+            std::task::ready!(above::begin(cx));
+        }
+        self.poll_woken_now(cx)
+    }
+
+    /// As [`poll_woken`](Self::poll_woken), without a scheduling point.
+    fn poll_woken_now(&mut self, cx: &Context<'_>) -> Poll<Woken> {
         let (queue, calls) = (&self.notify.queue, self.calls);
         let take = |word: u64| {
             if word / CALL != calls {
@@ -212,7 +290,6 @@ impl Notified<'_> {
             })
         };
         if self.key.is_none() {
-            std::task::ready!(above::begin(cx));
             match queue.update(take) {
                 Ok(word) => return woken_by(word),
                 Err(word) if word / CALL != calls => return Poll::Ready(Woken::All),
@@ -238,7 +315,7 @@ impl Notified<'_> {
     }
 }
 
-impl Future for Notified<'_> {
+impl<N: Deref<Target = Notify>> Future for NotifiedBy<N> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -250,13 +327,15 @@ impl Future for Notified<'_> {
     }
 }
 
-impl Drop for Notified<'_> {
+impl<N: Deref<Target = Notify>> Drop for NotifiedBy<N> {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
             let left = self.notify.queue.lock().leave(key);
             match left {
-                Left::Granted(Woken::One) if self.remembered => self.notify.notify_one(),
-                Left::Granted(Woken::One) => self.notify.notify_one_unremembered(),
+                Left::Granted(whom @ (Woken::One | Woken::Last)) if self.remembered => {
+                    self.notify.notify(whom);
+                }
+                Left::Granted(Woken::One | Woken::Last) => self.notify.notify_one_unremembered(),
                 Left::Granted(Woken::All) => {}
                 Left::Waiting(..) => {}
             }
@@ -264,7 +343,7 @@ impl Drop for Notified<'_> {
     }
 }
 
-impl fmt::Debug for Notified<'_> {
+impl<N: Deref<Target = Notify>> fmt::Debug for NotifiedBy<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Notified")
             .field("waits", &self.key.is_some())

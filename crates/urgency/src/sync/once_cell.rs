@@ -1,7 +1,7 @@
 //! `OnceCell`: data that is made once, by the first who needs it.
 
-use super::semaphore::Semaphore;
-use std::{convert::Infallible, fmt, future::Future, sync::OnceLock};
+use super::{error::TryAcquireError, semaphore::Semaphore};
+use std::{convert::Infallible, error::Error, fmt, future::Future, sync::OnceLock};
 
 /// A place for data that is set once; see [`mod@crate::sync`] for what holds for all primitives.
 ///
@@ -37,6 +37,23 @@ impl<T> OnceCell<T> {
         }
     }
 
+    const_fn! {
+        /// As [`new`](Self::new), under the name for statics in programs that were written for Tokio.
+        pub fn const_new() -> Self {
+            Self::new()
+        }
+    }
+
+    /// With this data, or empty.
+    pub fn new_with(data: Option<T>) -> Self {
+        data.map_or_else(Self::new, Self::from)
+    }
+
+    /// Whether the data is there.
+    pub fn initialized(&self) -> bool {
+        self.get().is_some()
+    }
+
     /// The data, if it is there.
     #[inline]
     pub fn get(&self) -> Option<&T> {
@@ -58,13 +75,20 @@ impl<T> OnceCell<T> {
     /// # Errors
     ///
     /// With the data, if there is some already, or somebody is making it.
-    pub fn set(&self, data: T) -> Result<(), T> {
-        let Ok(right) = self.right.try_acquire() else {
-            return Err(data);
-        };
-        self.fill(data);
-        drop(right);
-        Ok(())
+    pub fn set(&self, data: T) -> Result<(), SetError<T>> {
+        match self.right.try_acquire() {
+            Ok(_right) => {
+                self.fill(data);
+                Ok(())
+            }
+            Err(TryAcquireError::Closed) => Err(SetError::AlreadyInitializedError(data)),
+            Err(TryAcquireError::NoPermits) => Err(SetError::InitializingError(data)),
+        }
+    }
+
+    /// Takes the data out of the cell, which is empty then.
+    pub fn take(&mut self) -> Option<T> {
+        std::mem::take(self).into_inner()
     }
 
     /// By whoever has the right.
@@ -112,9 +136,9 @@ impl<T> OnceCell<T> {
     ///
     /// ```
     /// let answer = urgency::sync::OnceCell::new();
-    /// assert_eq!(*answer.get_or_init_blocking(|| 42), 42);
+    /// assert_eq!(*answer.blocking_get_or_init(|| 42), 42);
     /// ```
-    pub fn get_or_init_blocking(&self, make: impl FnOnce() -> T) -> &T {
+    pub fn blocking_get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         match self.get() {
             Some(data) => data,
             None => crate::block_on(self.get_or_init(async || make())),
@@ -136,8 +160,63 @@ impl<T> From<T> for OnceCell<T> {
     }
 }
 
+impl<T: Clone> Clone for OnceCell<T> {
+    fn clone(&self) -> Self {
+        OnceCell::new_with(self.get().cloned())
+    }
+}
+
+impl<T: PartialEq> PartialEq for OnceCell<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq> Eq for OnceCell<T> {}
+
 impl<T: fmt::Debug> fmt::Debug for OnceCell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("OnceCell").field(&self.get()).finish()
     }
 }
+
+/// Why the data was not put in: it comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SetError<T> {
+    /// There is some already.
+    AlreadyInitializedError(T),
+    /// Somebody is making it.
+    InitializingError(T),
+}
+
+impl<T> SetError<T> {
+    /// Whether there is some already.
+    pub fn is_already_init_err(&self) -> bool {
+        matches!(self, SetError::AlreadyInitializedError(_))
+    }
+
+    /// Whether somebody is making it.
+    pub fn is_initializing_err(&self) -> bool {
+        matches!(self, SetError::InitializingError(_))
+    }
+}
+
+impl<T> fmt::Debug for SetError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SetError::AlreadyInitializedError(_) => "AlreadyInitializedError(..)",
+            SetError::InitializingError(_) => "InitializingError(..)",
+        })
+    }
+}
+
+impl<T> fmt::Display for SetError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SetError::AlreadyInitializedError(_) => "the cell has its data already",
+            SetError::InitializingError(_) => "another call is making the cell's data",
+        })
+    }
+}
+
+impl<T> Error for SetError<T> {}

@@ -2,7 +2,8 @@
 //!
 //! # State
 //!
-//! One word, and two slots: the message, and the receiver's waker. Both sides own the channel.
+//! One word, and three slots: the message, the receiver's waker, and the sender's, if it waits for the end. Both sides
+//! own the channel.
 //!
 //! 1. `SENT`: the message is in its slot, and the receiver's. Before, that slot is the sender's. `GONE`: the
 //!    sender was dropped without sending. With either the sender has *ended*.
@@ -15,14 +16,20 @@
 //! 5. The sender *leaves* the channel when it ends, if it found neither. Otherwise it takes out what is its
 //!    own and leaves with the bit `DONE`. The receiver leaves with `LEFT`, and sets `CLOSED` at once if the
 //!    sender has not ended; if the sender has left, it need not say so.
-//! 6. Who leaves first does not touch the channel any more. Who leaves second frees it.
+//! 6. `WATCHED`: the sender's waker is in its slot. A receiver that finds it when it sets `CLOSED` owns that slot and
+//!    wakes, before it leaves; else it is the sender's. The sender changes it only while `CLOSED` is clear, and takes
+//!    its waker back before it ends.
+//! 7. Who leaves first does not touch the channel any more. Who leaves second frees it.
 //!
 //! Sending costs one locked instruction, receiving a message that is there none, and so does leaving after it.
 
-use super::{
-    above,
-    error::{RecvError, SendError, TryRecvError},
-};
+mod watched;
+
+pub use super::error::oneshot as error;
+
+use super::above;
+use error::{RecvError, TryRecvError};
+
 use crate::{
     facade::atomic::{
         AtomicU8,
@@ -45,6 +52,7 @@ const CLOSED: u8 = 4;
 const WAITING: u8 = 8;
 const DONE: u8 = 16;
 const LEFT: u8 = 32;
+const WATCHED: u8 = 64;
 
 /// The sender has ended.
 const ENDED: u8 = SENT | GONE;
@@ -55,6 +63,7 @@ struct Channel<T> {
     state: AtomicU8,
     message: Guarded<Option<T>>,
     waker: Guarded<MaybeUninit<Waker>>,
+    sender_waker: Guarded<MaybeUninit<Waker>>,
     /// So that models notice a channel that was not freed.
     #[cfg(urgency_loom)]
     _alive: crate::facade::Arc<()>,
@@ -85,15 +94,18 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
         state: AtomicU8::new(0),
         message: Guarded::new(None),
         waker: Guarded::new(MaybeUninit::uninit()),
+        sender_waker: Guarded::new(MaybeUninit::uninit()),
         #[cfg(urgency_loom)]
         _alive: crate::facade::Arc::new(()),
     });
     let channel = NonNull::from(Box::leak(channel));
     let sender = Sender {
         side: Some(Side(channel)),
+        watches: false,
     };
     let receiver = Receiver {
         side: Side(channel),
+        closed: false,
         over: false,
     };
     (sender, receiver)
@@ -101,12 +113,12 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 
 impl<T> Side<T> {
     fn channel(&self) -> &Channel<T> {
-        // SAFETY: this side has not left, so nobody has freed it (rule 6).
+        // SAFETY: this side has not left, so nobody has freed it (rule 7).
         unsafe { self.0.as_ref() }
     }
 
     /// # Safety
-    /// The other side has left, and this one leaves with this call (rule 6).
+    /// The other side has left, and this one leaves with this call (rule 7).
     unsafe fn free(&self) {
         // SAFETY: made by `Box::leak`, and freed once, by who leaves last.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
@@ -203,6 +215,8 @@ impl<T> Side<T> {
 pub struct Sender<T> {
     /// Until it has sent.
     side: Option<Side<T>>,
+    /// It has left a waker.
+    watches: bool,
 }
 
 impl<T> Sender<T> {
@@ -211,14 +225,47 @@ impl<T> Sender<T> {
     /// # Errors
     ///
     /// With the message, if nobody receives any more.
-    pub fn send(mut self, message: T) -> Result<(), SendError<T>> {
-        let side = self.side.take().expect("it sends once");
+    pub fn send(mut self, message: T) -> Result<(), T> {
+        let side = self.take_side().expect("it sends once");
         // SAFETY: the slot is the sender's until `SENT` is set (rule 1).
         let put = |slot: *mut Option<T>| unsafe { *slot = Some(message) };
         side.channel().message.with_mut(put);
-        match side.end(SENT) {
-            None => Ok(()),
-            Some(message) => Err(SendError(message)),
+        side.end(SENT).map_or(Ok(()), Err)
+    }
+
+    /// Waits until nobody receives any more.
+    ///
+    /// ```
+    /// use urgency::sync::oneshot;
+    ///
+    /// let (mut sender, receiver) = oneshot::channel::<u32>();
+    /// let watcher = urgency::spawn(async move { sender.closed().await });
+    /// drop(receiver);
+    /// watcher.get()?;
+    /// # Ok::<(), urgency::WaitError>(())
+    /// ```
+    pub async fn closed(&mut self) {
+        std::future::poll_fn(|cx| self.poll_closed(cx)).await;
+    }
+
+    /// The form for hand-written futures: [`closed`](Self::closed) as a poll.
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        std::task::ready!(above::begin(cx));
+        if self.is_closed() {
+            return Poll::Ready(());
+        }
+        let waker = cx.waker().clone();
+        let side = self.side.as_ref().expect("it did not send yet");
+        let before = side.take_sender_waker_back();
+        let unused = side.put_sender_waker(waker);
+        let waits = unused.is_none();
+        self.watches = true;
+        // Dropping a waker is anybody's code.
+        drop((before, unused));
+        if waits {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
         }
     }
 
@@ -227,11 +274,22 @@ impl<T> Sender<T> {
         let side = self.side.as_ref().expect("it did not send yet");
         side.channel().state.load(Acquire) & CLOSED != 0
     }
+
+    /// The channel, when the sender is about to end.
+    fn take_side(&mut self) -> Option<Side<T>> {
+        let side = self.side.take();
+        if self.watches
+            && let Some(side) = &side
+        {
+            drop(side.take_sender_waker_back());
+        }
+        side
+    }
 }
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        if let Some(side) = self.side.take() {
+        if let Some(side) = self.take_side() {
             side.end(GONE);
         }
     }
@@ -247,7 +305,9 @@ impl<T> fmt::Debug for Sender<T> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct Receiver<T> {
     side: Side<T>,
-    /// The message was received, or there will be none.
+    /// It was closed before the sender ended.
+    closed: bool,
+    /// The message was received, or it was said that there will be none.
     over: bool,
 }
 
@@ -261,14 +321,14 @@ impl<T> Receiver<T> {
     /// ```
     /// let (sender, receiver) = urgency::sync::oneshot::channel::<()>();
     /// drop(sender);
-    /// assert!(receiver.recv_blocking().is_err());
+    /// assert!(receiver.blocking_recv().is_err());
     /// ```
     #[cfg(not(urgency_loom))]
-    pub fn recv_blocking(mut self) -> Result<T, RecvError> {
+    pub fn blocking_recv(mut self) -> Result<T, RecvError> {
         above::check();
         match self.try_recv() {
             Ok(message) => Ok(message),
-            Err(TryRecvError::Closed) => Err(RecvError),
+            Err(TryRecvError::Closed) => Err(RecvError(())),
             Err(TryRecvError::Empty) => crate::block_on(self),
         }
     }
@@ -284,25 +344,38 @@ impl<T> Receiver<T> {
         }
         let seen = self.side.channel().state.load(Acquire);
         let ended = self.look(seen).ok_or(TryRecvError::Empty)?;
-        ended.map_err(|RecvError| TryRecvError::Closed)
+        ended.map_err(|RecvError(())| TryRecvError::Closed)
     }
 
     /// From now on the sender gets its message back. One that was sent before can still be received.
     pub fn close(&mut self) {
-        self.over |= self.side.change(|state| state | CLOSED).is_ok();
+        if let Ok(seen) = self.side.change(|state| state | CLOSED) {
+            self.closed = true;
+            self.side.wake_sender(seen);
+        }
+    }
+
+    /// Whether it was ready: polling it again would panic.
+    pub fn is_terminated(&self) -> bool {
+        self.over
+    }
+
+    /// Whether there is no message that could be received now.
+    pub fn is_empty(&self) -> bool {
+        self.over || self.closed || self.side.channel().state.load(Acquire) & SENT == 0
     }
 
     /// What the state says is there.
     fn look(&mut self, seen: u8) -> Option<Result<T, RecvError>> {
-        if seen & ENDED == 0 {
+        if seen & ENDED == 0 && !self.closed {
             return None;
         }
         self.over = true;
-        if seen & SENT == 0 {
-            return Some(Err(RecvError));
+        if seen & SENT == 0 || self.closed {
+            return Some(Err(RecvError(())));
         }
-        // SAFETY: this is the receiver, and `SENT` was seen, and not found closed: that would be `over`.
-        Some(unsafe { self.side.take() }.ok_or(RecvError))
+        // SAFETY: this is the receiver, and `SENT` was seen, which the sender set before the channel was closed.
+        Some(unsafe { self.side.take() }.ok_or(RecvError(())))
     }
 }
 
@@ -312,11 +385,15 @@ impl<T> Future for Receiver<T> {
     /// An error if the sender was dropped without sending.
     type Output = Result<T, RecvError>;
 
+    /// # Panics
+    ///
+    /// If it was ready before.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if this.over {
-            return Poll::Ready(Err(RecvError));
-        }
+        assert!(
+            !this.over,
+            "a oneshot receiver is ready once, and this one was"
+        );
         std::task::ready!(above::begin(cx));
         let seen = this.side.channel().state.load(Acquire);
         if let Some(result) = this.look(seen) {
@@ -339,12 +416,30 @@ impl<T> Future for Receiver<T> {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         let waker = self.side.take_waker_back();
-        let Err(seen) = self.side.change(|state| state | CLOSED | LEFT) else {
-            // The sender frees it (rule 6).
-            return drop(waker);
+        // A sender that waits for the end is woken before the receiver leaves (rule 6).
+        let end = |state: u8| {
+            if state & WATCHED != 0 && state & CLOSED == 0 {
+                state | CLOSED
+            } else {
+                state | CLOSED | LEFT
+            }
         };
-        let message = if seen & SENT != 0 && !self.over {
-            // SAFETY: this is the receiver; `SENT` was seen, and not taken before (`over`).
+        let seen = match self.side.change(end) {
+            Ok(seen) if end(seen) & LEFT != 0 => {
+                // The sender frees it (rule 7).
+                return drop(waker);
+            }
+            Ok(seen) => {
+                self.side.wake_sender(seen);
+                self.closed = true;
+                // The sender finds `CLOSED` when it ends.
+                CLOSED
+            }
+            Err(seen) => seen,
+        };
+        let message = if seen & SENT != 0 && !self.over && !self.closed {
+            // SAFETY: this is the receiver; `SENT` was seen, not taken before (`over`), and set before the channel was
+            // closed (rule 2).
             unsafe { self.side.take() }
         } else {
             None

@@ -37,10 +37,11 @@ pub struct FuturesLocks {
 ///
 /// static LOG: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 ///
-/// let holder = LOG.lock_blocking();
+/// let holder = LOG.blocking_lock();
 /// let task = urgency::spawn(async {
 ///     let mut first = pin!(LOG.lock());
 ///     select! {
+///         biased;
 ///         _ = &mut first => {}
 ///         () = yield_now() => {} // `first` stands in the queue, and is not polled any more
 ///     }

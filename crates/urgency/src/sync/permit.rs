@@ -5,7 +5,7 @@
 //! back (step 3).
 
 use super::{
-    error::Closed,
+    error::AcquireError,
     semaphore::{Place, Semaphore},
 };
 use std::{
@@ -13,6 +13,7 @@ use std::{
     future::Future,
     ops::Deref,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -38,7 +39,7 @@ impl<S: Deref<Target = Semaphore>> Acquire<S> {
 impl<S: Deref<Target = Semaphore>> Unpin for Acquire<S> {}
 
 impl<S: Deref<Target = Semaphore>> Future for Acquire<S> {
-    type Output = Result<Permit<S>, Closed>;
+    type Output = Result<Permit<S>, AcquireError>;
 
     /// # Panics
     ///
@@ -69,6 +70,11 @@ impl<S: Deref<Target = Semaphore>> fmt::Debug for Acquire<S> {
     }
 }
 
+/// Permits that borrow their semaphore.
+pub type SemaphorePermit<'a> = Permit<&'a Semaphore>;
+/// Permits that keep their semaphore alive.
+pub type OwnedSemaphorePermit = Permit<Arc<Semaphore>>;
+
 /// Acquired permits of a [`Semaphore`], given back when it is dropped. `S` is how it knows the semaphore: by
 /// reference, or by an [`Arc`](std::sync::Arc).
 #[must_use = "a permit that is dropped is given back"]
@@ -84,8 +90,22 @@ impl<S: Deref<Target = Semaphore>> Permit<S> {
     }
 
     /// How many permits it stands for.
-    pub fn permits(&self) -> u64 {
-        self.permits
+    pub fn num_permits(&self) -> usize {
+        self.permits as usize
+    }
+
+    /// Takes the permits of another one in, to be given back together.
+    ///
+    /// # Panics
+    ///
+    /// If the other one is of another semaphore.
+    #[track_caller]
+    pub fn merge(&mut self, mut other: Self) {
+        assert!(
+            std::ptr::eq(&raw const *self.semaphore, &raw const *other.semaphore),
+            "permits of two semaphores cannot be merged"
+        );
+        self.permits += std::mem::take(&mut other.permits);
     }
 
     /// Never gives them back: the semaphore has fewer permits from now on.
@@ -100,13 +120,27 @@ impl<S: Deref<Target = Semaphore>> Permit<S> {
     }
 
     /// Splits so many off, to be given back earlier or later than the rest. `None`: there are not so many.
-    pub fn split(&mut self, permits: u32) -> Option<Permit<S>>
+    pub fn split(&mut self, permits: usize) -> Option<Permit<S>>
     where
         S: Clone,
     {
-        let permits = u64::from(permits);
+        let permits = permits as u64;
         self.permits = self.permits.checked_sub(permits)?;
         Some(Permit::new(self.semaphore.clone(), permits))
+    }
+}
+
+impl<'a> SemaphorePermit<'a> {
+    /// The semaphore whose permits they are.
+    pub fn semaphore(&self) -> &'a Semaphore {
+        self.semaphore
+    }
+}
+
+impl OwnedSemaphorePermit {
+    /// The semaphore whose permits they are.
+    pub fn semaphore(&self) -> &Arc<Semaphore> {
+        &self.semaphore
     }
 }
 

@@ -68,7 +68,7 @@ impl<T> Drop for Filler<T> {
         if self.inner.value.get().is_none() {
             self.inner.broken.store(true, Ordering::Release);
         }
-        self.inner.changed.notify_all();
+        self.inner.changed.notify_waiters();
     }
 }
 

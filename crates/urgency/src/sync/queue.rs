@@ -212,6 +212,11 @@ impl<N, G> Locked<'_, N, G> {
         self.lists.grant(grant)
     }
 
+    /// See [`Lists::grant_last`].
+    pub(super) fn grant_last(&mut self, grant: G) -> Option<(N, Waker)> {
+        self.lists.grant_last(grant)
+    }
+
     /// See [`Lists::take_first`].
     pub(super) fn take_first(&mut self) -> Option<(N, Waker)> {
         self.lists.take_first()

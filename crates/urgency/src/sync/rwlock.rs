@@ -1,19 +1,19 @@
 //! `RwLock`: data for many readers or one writer.
 //!
-//! A semaphore with [`READERS`] permits: a reader takes one, a writer takes all. So the order is the
-//! semaphore's: a writer keeps its place, readers that come after it wait behind it unless they are more
+//! A semaphore with as many permits as there may be readers: a reader takes one, a writer takes all. So the order is
+//! the semaphore's: a writer keeps its place, readers that come after it wait behind it unless they are more
 //! urgent, and what is released is handed over.
 
-use super::{error::TryLockError, permit::Acquire, semaphore::Semaphore};
-use std::{
-    cell::UnsafeCell,
-    fmt,
-    ops::{Deref, DerefMut},
-    sync::Arc,
+use super::{
+    error::TryLockError,
+    guard::{Read, Write},
+    permit::Acquire,
+    semaphore::Semaphore,
 };
+use std::{cell::UnsafeCell, fmt, mem::ManuallyDrop, ops::Deref, ptr::NonNull, sync::Arc};
 
 /// How many can read at once.
-const READERS: u32 = u32::MAX;
+const READERS: u32 = u32::MAX >> 3;
 
 /// Data that many contexts may read, or one may change; see [`mod@crate::sync`] for what holds for all primitives.
 ///
@@ -36,6 +36,8 @@ const READERS: u32 = u32::MAX;
 /// ```
 pub struct RwLock<T: ?Sized> {
     permits: Semaphore,
+    /// How many can read at once: all its permits.
+    readers: u32,
     data: UnsafeCell<T>,
 }
 
@@ -48,10 +50,42 @@ impl<T> RwLock<T> {
     const_fn! {
         /// Not locked.
         pub fn new(data: T) -> Self {
+            Self::with_max_readers(data, READERS)
+        }
+    }
+
+    const_fn! {
+        /// As [`new`](Self::new), under the name for statics in programs that were written for Tokio.
+        pub fn const_new(data: T) -> Self {
+            Self::new(data)
+        }
+    }
+
+    const_fn! {
+        /// A lock that so many may read at once.
+        ///
+        /// # Panics
+        ///
+        /// If there are none, or more than `u32::MAX >> 3`.
+        #[track_caller]
+        pub fn with_max_readers(data: T, readers: u32) -> Self {
+            assert!(
+                0 < readers && readers <= READERS,
+                "a RwLock has between 1 and `u32::MAX >> 3` readers at once"
+            );
             RwLock {
-                permits: Semaphore::new(READERS as u64),
+                permits: Semaphore::new(readers as usize),
+                readers,
                 data: UnsafeCell::new(data),
             }
+        }
+    }
+
+    const_fn! {
+        /// As [`with_max_readers`](Self::with_max_readers).
+        #[track_caller]
+        pub fn const_with_max_readers(data: T, readers: u32) -> Self {
+            Self::with_max_readers(data, readers)
         }
     }
 
@@ -69,7 +103,46 @@ impl<T: ?Sized> RwLock<T> {
 
     fn try_acquire(&self, permits: u32) -> Result<(), TryLockError> {
         let taken = self.permits.try_take(permits.into());
-        taken.map_err(|_| TryLockError)
+        taken.map_err(|_| TryLockError(()))
+    }
+
+    /// The data's address.
+    fn data(&self) -> NonNull<T> {
+        NonNull::new(self.data.get()).expect("a cell has an address")
+    }
+
+    /// The caller has taken one permit.
+    fn reads(&self) -> RwLockReadGuard<'_, T> {
+        // SAFETY: while one permit is held there is no write guard.
+        unsafe { Read::new(Reads(&self.permits), self.data()) }
+    }
+
+    /// The caller has taken all permits.
+    fn writes(&self) -> RwLockWriteGuard<'_, T> {
+        let held = Writes {
+            permits: &self.permits,
+            readers: self.readers,
+        };
+        // SAFETY: while all permits are held there is no other guard.
+        unsafe { Write::new(held, self.data()) }
+    }
+
+    /// As [`reads`](Self::reads).
+    fn reads_owned(self: Arc<Self>) -> OwnedRwLockReadGuard<T> {
+        let data = self.data();
+        // SAFETY: as in `reads`; the data is kept alive by the guard.
+        unsafe { Read::new(Reads(Kept(self)), data) }
+    }
+
+    /// As [`writes`](Self::writes).
+    fn writes_owned(self: Arc<Self>) -> OwnedRwLockWriteGuard<T> {
+        let (data, readers) = (self.data(), self.readers);
+        let held = Writes {
+            permits: Kept(self),
+            readers,
+        };
+        // SAFETY: as in `writes`; the data is kept alive by the guard.
+        unsafe { Write::new(held, data) }
     }
 
     /// Waits until the data may be read.
@@ -79,7 +152,7 @@ impl<T: ?Sized> RwLock<T> {
     /// Dropping the future gives up the place in the queue; a lock that it had been handed goes to the next.
     pub async fn read(&self) -> RwLockReadGuard<'_, T> {
         Self::acquire(self.permits.acquire()).await;
-        RwLockReadGuard { lock: self }
+        self.reads()
     }
 
     /// Waits until the data may be changed.
@@ -88,12 +161,12 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// As [`read`](Self::read).
     pub async fn write(&self) -> RwLockWriteGuard<'_, T> {
-        Self::acquire(self.permits.acquire_many(READERS)).await;
-        RwLockWriteGuard { lock: self }
+        Self::acquire(self.permits.acquire_many(self.readers)).await;
+        self.writes()
     }
 
     /// As [`read`](Self::read), for closures and plain threads.
-    pub fn read_blocking(&self) -> RwLockReadGuard<'_, T> {
+    pub fn blocking_read(&self) -> RwLockReadGuard<'_, T> {
         super::above::check();
         match self.try_read() {
             Ok(guard) => guard,
@@ -102,7 +175,7 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// As [`write`](Self::write), for closures and plain threads.
-    pub fn write_blocking(&self) -> RwLockWriteGuard<'_, T> {
+    pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
         super::above::check();
         match self.try_write() {
             Ok(guard) => guard,
@@ -119,7 +192,7 @@ impl<T: ?Sized> RwLock<T> {
     /// let routes = Arc::new(RwLock::new(vec!["/"]));
     /// let guard = urgency::block_on(routes.clone().read_owned());
     /// let count = urgency::spawn(async move { guard.len() });
-    /// assert_eq!(count.get()?, routes.read_blocking().len());
+    /// assert_eq!(count.get()?, routes.blocking_read().len());
     /// # Ok::<(), urgency::WaitError>(())
     /// ```
     ///
@@ -128,7 +201,7 @@ impl<T: ?Sized> RwLock<T> {
     /// As [`read`](Self::read).
     pub async fn read_owned(self: Arc<Self>) -> OwnedRwLockReadGuard<T> {
         Self::acquire(self.permits.acquire()).await;
-        OwnedRwLockReadGuard { lock: self }
+        self.reads_owned()
     }
 
     /// As [`write`](Self::write), with a guard that keeps the lock alive instead of borrowing it.
@@ -137,8 +210,8 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// As [`read`](Self::read).
     pub async fn write_owned(self: Arc<Self>) -> OwnedRwLockWriteGuard<T> {
-        Self::acquire(self.permits.acquire_many(READERS)).await;
-        OwnedRwLockWriteGuard { lock: self }
+        Self::acquire(self.permits.acquire_many(self.readers)).await;
+        self.writes_owned()
     }
 
     /// The data to read, if nobody changes it or waits.
@@ -148,7 +221,7 @@ impl<T: ?Sized> RwLock<T> {
     /// If somebody does.
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
         self.try_acquire(1)?;
-        Ok(RwLockReadGuard { lock: self })
+        Ok(self.reads())
     }
 
     /// The data to change, if nobody uses it or waits for it.
@@ -157,8 +230,8 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// If somebody does.
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
-        self.try_acquire(READERS)?;
-        Ok(RwLockWriteGuard { lock: self })
+        self.try_acquire(self.readers)?;
+        Ok(self.writes())
     }
 
     /// As [`try_read`](Self::try_read), with a guard that keeps the lock alive.
@@ -168,7 +241,7 @@ impl<T: ?Sized> RwLock<T> {
     /// As [`try_read`](Self::try_read).
     pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
         self.try_acquire(1)?;
-        Ok(OwnedRwLockReadGuard { lock: self })
+        Ok(self.reads_owned())
     }
 
     /// As [`try_write`](Self::try_write), with a guard that keeps the lock alive.
@@ -177,13 +250,19 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// As [`try_write`](Self::try_write).
     pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T>, TryLockError> {
-        self.try_acquire(READERS)?;
-        Ok(OwnedRwLockWriteGuard { lock: self })
+        self.try_acquire(self.readers)?;
+        Ok(self.writes_owned())
     }
 
     /// The data, without locking: the exclusive borrow proves that nobody else has it.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
+    }
+}
+
+impl<T> From<T> for RwLock<T> {
+    fn from(data: T) -> Self {
+        RwLock::new(data)
     }
 }
 
@@ -204,154 +283,131 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     }
 }
 
-/// The data of a [`RwLock`] to read, until it is dropped.
-#[must_use = "the lock is released when its guard is dropped"]
-pub struct RwLockReadGuard<'a, T: ?Sized> {
-    lock: &'a RwLock<T>,
+/// The right to read, held until it is dropped. `L` is how it knows the lock.
+pub struct Reads<L: Deref<Target = Semaphore>>(L);
+
+/// The right to write, held until it is dropped.
+pub struct Writes<L: Deref<Target = Semaphore>> {
+    permits: L,
+    /// All of the lock's.
+    readers: u32,
 }
 
-impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: while there is a read guard there is no write guard.
-        unsafe { &*self.lock.data.get() }
-    }
-}
-
-impl<T: ?Sized> Drop for RwLockReadGuard<'_, T> {
+impl<L: Deref<Target = Semaphore>> Drop for Reads<L> {
     #[inline]
     fn drop(&mut self) {
-        self.lock.permits.give(1);
+        self.0.give(1);
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockReadGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+impl<L: Deref<Target = Semaphore>> Drop for Writes<L> {
+    #[inline]
+    fn drop(&mut self) {
+        self.permits.give(self.readers.into());
     }
 }
 
-/// The data of a [`RwLock`] to change, until it is dropped.
-#[must_use = "the lock is released when its guard is dropped"]
-pub struct RwLockWriteGuard<'a, T: ?Sized> {
-    lock: &'a RwLock<T>,
+impl<L: Deref<Target = Semaphore> + Clone> Writes<L> {
+    /// Keeps one permit and gives the others back.
+    fn into_reads(self) -> Reads<L> {
+        let reads = Reads(self.permits.clone());
+        let others = u64::from(self.readers) - 1;
+        // The lock's address is given back, the permits are not.
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `this` is not used again, and is not dropped.
+        let permits = unsafe { std::ptr::read(&this.permits) };
+        permits.give(others);
+        reads
+    }
 }
 
-impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
+/// A lock that its guards keep alive.
+pub struct Kept<T: ?Sized>(Arc<RwLock<T>>);
+
+impl<T: ?Sized> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        Kept(self.0.clone())
+    }
+}
+
+impl<T: ?Sized> Deref for Kept<T> {
+    type Target = Semaphore;
+
+    fn deref(&self) -> &Semaphore {
+        &self.0.permits
+    }
+}
+
+/// The data of a [`RwLock`] to read, or a part of it, until it is dropped.
+pub type RwLockReadGuard<'a, T> = Read<Reads<&'a Semaphore>, T>;
+/// The data of a [`RwLock`] to change, or a part of it, until it is dropped.
+pub type RwLockWriteGuard<'a, T> = Write<Writes<&'a Semaphore>, T>;
+/// A part of the data of a [`RwLock`] to change, until it is dropped.
+pub type RwLockMappedWriteGuard<'a, T> = RwLockWriteGuard<'a, T>;
+/// The data of a [`RwLock`] to read, or a part of it, which it keeps alive; see [`RwLock::read_owned`].
+pub type OwnedRwLockReadGuard<T, U = T> = Read<Reads<Kept<T>>, U>;
+/// The data of a [`RwLock`] to change, which it keeps alive; see [`RwLock::write_owned`].
+pub type OwnedRwLockWriteGuard<T> = Write<Writes<Kept<T>>, T>;
+/// A part of the data of a [`RwLock`] to change, which it keeps alive.
+pub type OwnedRwLockMappedWriteGuard<T, U = T> = Write<Writes<Kept<T>>, U>;
+
+impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
+    /// The lock whose data it is.
+    pub fn rwlock(guard: &Self) -> &Arc<RwLock<T>> {
+        &guard.held().0.0
+    }
+}
+
+impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
+    /// The lock whose data it is.
+    pub fn rwlock(guard: &Self) -> &Arc<RwLock<T>> {
+        &guard.held().permits.0
+    }
+}
+
+impl<L: Deref<Target = Semaphore> + Clone, T: ?Sized> Write<Writes<L>, T> {
     /// Goes on as a reader, without letting another writer in between. Other readers may come.
     ///
     /// ```
-    /// use urgency::sync::{RwLock, RwLockWriteGuard};
+    /// use urgency::sync::RwLock;
     ///
     /// let count = RwLock::new(0);
-    /// let mut guard = count.write_blocking();
+    /// let mut guard = count.blocking_write();
     /// *guard += 1;
-    /// let guard = RwLockWriteGuard::downgrade(guard);
-    /// assert_eq!(*guard, *count.read_blocking());
+    /// let guard = guard.downgrade();
+    /// assert_eq!(*guard, *count.blocking_read());
     /// ```
-    pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
-        let lock = guard.lock;
-        std::mem::forget(guard);
-        lock.permits.give(u64::from(READERS) - 1);
-        RwLockReadGuard { lock }
+    pub fn downgrade(self) -> Read<Reads<L>, T> {
+        Self::downgrade_map(self, |data| data)
     }
-}
 
-impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the guard is the only one.
-        unsafe { &*self.lock.data.get() }
+    /// Goes on as a reader of a part of the data; other readers may come when `part` has returned.
+    pub fn downgrade_map<U: ?Sized>(guard: Self, part: impl FnOnce(&T) -> &U) -> Read<Reads<L>, U> {
+        let part = NonNull::from(part(&guard));
+        let (writes, _) = guard.into_parts();
+        // SAFETY: a part of the guarded data, which is read as long as the permit is held.
+        unsafe { Read::new(writes.into_reads(), part) }
     }
-}
 
-impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the only one, and borrowed exclusively.
-        unsafe { &mut *self.lock.data.get() }
+    /// As [`downgrade_map`](Self::downgrade_map), if there is that part.
+    ///
+    /// # Errors
+    ///
+    /// With the guard, if there is not.
+    pub fn try_downgrade_map<U: ?Sized>(
+        guard: Self,
+        part: impl FnOnce(&T) -> Option<&U>,
+    ) -> Result<Read<Reads<L>, U>, Self> {
+        let Some(part) = part(&guard).map(NonNull::from) else {
+            return Err(guard);
+        };
+        let (writes, _) = guard.into_parts();
+        // SAFETY: as above.
+        Ok(unsafe { Read::new(writes.into_reads(), part) })
     }
-}
 
-impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.lock.permits.give(READERS.into());
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-/// The data of a [`RwLock`] to read, which it keeps alive, until it is dropped; see [`RwLock::read_owned`].
-#[must_use = "the lock is released when its guard is dropped"]
-pub struct OwnedRwLockReadGuard<T: ?Sized> {
-    lock: Arc<RwLock<T>>,
-}
-
-impl<T: ?Sized> Deref for OwnedRwLockReadGuard<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: while there is a read guard there is no write guard.
-        unsafe { &*self.lock.data.get() }
-    }
-}
-
-impl<T: ?Sized> Drop for OwnedRwLockReadGuard<T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.lock.permits.give(1);
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for OwnedRwLockReadGuard<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-/// The data of a [`RwLock`] to change, which it keeps alive, until it is dropped; see [`RwLock::write_owned`].
-#[must_use = "the lock is released when its guard is dropped"]
-pub struct OwnedRwLockWriteGuard<T: ?Sized> {
-    lock: Arc<RwLock<T>>,
-}
-
-impl<T: ?Sized> Deref for OwnedRwLockWriteGuard<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the guard is the only one.
-        unsafe { &*self.lock.data.get() }
-    }
-}
-
-impl<T: ?Sized> DerefMut for OwnedRwLockWriteGuard<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard is the only one, and borrowed exclusively.
-        unsafe { &mut *self.lock.data.get() }
-    }
-}
-
-impl<T: ?Sized> Drop for OwnedRwLockWriteGuard<T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.lock.permits.give(READERS.into());
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for OwnedRwLockWriteGuard<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+    /// The guard itself: one type serves for the data and for a part of it.
+    pub fn into_mapped(guard: Self) -> Self {
+        guard
     }
 }

@@ -26,7 +26,7 @@
 
 use super::{
     above,
-    error::{Closed, TryAcquireError},
+    error::{AcquireError, TryAcquireError},
     lists::{Key, Wakers},
     permit::{Acquire, Permit},
     queue::{Locked, QUEUED, WaitQueue},
@@ -59,9 +59,9 @@ const ONE: u64 = 1 << SHIFT;
 ///     drop(first);
 ///     assert!(CONNECTIONS.try_acquire().is_ok());
 ///     drop(second);
-///     Ok::<(), urgency::sync::Closed>(())
+///     Ok::<(), urgency::sync::AcquireError>(())
 /// })?;
-/// # Ok::<(), urgency::sync::Closed>(())
+/// # Ok::<(), urgency::sync::AcquireError>(())
 /// ```
 pub struct Semaphore {
     queue: WaitQueue<Waiter>,
@@ -83,7 +83,7 @@ type Queue<'a> = Locked<'a, Waiter, ()>;
 
 impl Semaphore {
     /// The most permits that a semaphore can have.
-    pub const MAX_PERMITS: u64 = u64::MAX >> 3;
+    pub const MAX_PERMITS: usize = usize::MAX >> 3;
 
     const_fn! {
         /// A semaphore with so many permits.
@@ -91,20 +91,28 @@ impl Semaphore {
         /// # Panics
         ///
         /// If there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
-        pub fn new(permits: u64) -> Self {
+        #[track_caller]
+        pub fn new(permits: usize) -> Self {
             assert!(
                 permits <= Self::MAX_PERMITS,
                 "a semaphore has at most `Semaphore::MAX_PERMITS` permits"
             );
             Semaphore {
-                queue: WaitQueue::new(permits << SHIFT),
+                queue: WaitQueue::new((permits as u64) << SHIFT),
             }
         }
     }
 
+    const_fn! {
+        /// As [`new`](Self::new), under the name for statics in programs that were written for Tokio.
+        pub fn const_new(permits: usize) -> Self {
+            Self::new(permits)
+        }
+    }
+
     /// How many permits are free now. Some may be kept for a waiter that needs more.
-    pub fn available_permits(&self) -> u64 {
-        self.queue.word() >> SHIFT
+    pub fn available_permits(&self) -> usize {
+        (self.queue.word() >> SHIFT) as usize
     }
 
     /// Waits for a permit.
@@ -134,20 +142,25 @@ impl Semaphore {
         Acquire::new(self, permits)
     }
 
-    /// As [`acquire_many`](Self::acquire_many), with a permit that keeps the semaphore alive instead of borrowing it.
+    /// As [`acquire`](Self::acquire), with a permit that keeps the semaphore alive instead of borrowing it.
     ///
     /// ```
     /// use std::sync::Arc;
     /// use urgency::sync::Semaphore;
     ///
     /// let places = Arc::new(Semaphore::new(1));
-    /// let permit = urgency::block_on(places.clone().acquire_owned(1))?;
+    /// let permit = urgency::block_on(places.clone().acquire_owned())?;
     /// let task = urgency::spawn(async move { drop(permit) });
-    /// assert!(places.acquire_blocking().is_ok());
+    /// assert!(places.blocking_acquire().is_ok());
     /// # task.get().unwrap();
-    /// # Ok::<(), urgency::sync::Closed>(())
+    /// # Ok::<(), urgency::sync::AcquireError>(())
     /// ```
-    pub fn acquire_owned(self: Arc<Self>, permits: u32) -> Acquire<Arc<Semaphore>> {
+    pub fn acquire_owned(self: Arc<Self>) -> Acquire<Arc<Semaphore>> {
+        Acquire::new(self, 1)
+    }
+
+    /// As [`acquire_many`](Self::acquire_many), with a permit that keeps the semaphore alive instead of borrowing it.
+    pub fn acquire_many_owned(self: Arc<Self>, permits: u32) -> Acquire<Arc<Semaphore>> {
         Acquire::new(self, permits)
     }
 
@@ -157,8 +170,8 @@ impl Semaphore {
     ///
     /// If the semaphore is closed, before or during the wait.
     #[cfg(not(urgency_loom))]
-    pub fn acquire_blocking(&self) -> Result<Permit<&Semaphore>, Closed> {
-        self.acquire_many_blocking(1)
+    pub fn blocking_acquire(&self) -> Result<Permit<&Semaphore>, AcquireError> {
+        self.blocking_acquire_many(1)
     }
 
     /// As [`acquire_many`](Self::acquire_many), for closures and plain threads.
@@ -167,12 +180,39 @@ impl Semaphore {
     ///
     /// If the semaphore is closed, before or during the wait.
     #[cfg(not(urgency_loom))]
-    pub fn acquire_many_blocking(&self, permits: u32) -> Result<Permit<&Semaphore>, Closed> {
+    pub fn blocking_acquire_many(&self, permits: u32) -> Result<Permit<&Semaphore>, AcquireError> {
         above::check();
         match self.try_acquire_many(permits) {
             Ok(permit) => Ok(permit),
             Err(_) => crate::block_on(self.acquire_many(permits)),
         }
+    }
+
+    /// As [`acquire_owned`](Self::acquire_owned), for closures and plain threads.
+    ///
+    /// # Errors
+    ///
+    /// If the semaphore is closed, before or during the wait.
+    #[cfg(not(urgency_loom))]
+    pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<Permit<Arc<Semaphore>>, AcquireError> {
+        self.blocking_acquire_many_owned(1)
+    }
+
+    /// As [`acquire_many_owned`](Self::acquire_many_owned), for closures and plain threads.
+    ///
+    /// # Errors
+    ///
+    /// If the semaphore is closed, before or during the wait.
+    #[cfg(not(urgency_loom))]
+    pub fn blocking_acquire_many_owned(
+        self: Arc<Self>,
+        permits: u32,
+    ) -> Result<Permit<Arc<Semaphore>>, AcquireError> {
+        above::check();
+        if self.try_take(permits.into()).is_ok() {
+            return Ok(Permit::new(self, permits.into()));
+        }
+        crate::block_on(self.acquire_many_owned(permits))
     }
 
     /// A permit, if one is free and nobody waits.
@@ -194,12 +234,21 @@ impl Semaphore {
         Ok(Permit::new(self, permits.into()))
     }
 
+    /// As [`try_acquire`](Self::try_acquire), with a permit that keeps the semaphore alive.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or the semaphore is closed.
+    pub fn try_acquire_owned(self: Arc<Self>) -> Result<Permit<Arc<Semaphore>>, TryAcquireError> {
+        self.try_acquire_many_owned(1)
+    }
+
     /// As [`try_acquire_many`](Self::try_acquire_many), with a permit that keeps the semaphore alive.
     ///
     /// # Errors
     ///
     /// If there are not so many, or the semaphore is closed.
-    pub fn try_acquire_owned(
+    pub fn try_acquire_many_owned(
         self: Arc<Self>,
         permits: u32,
     ) -> Result<Permit<Arc<Semaphore>>, TryAcquireError> {
@@ -212,8 +261,25 @@ impl Semaphore {
     /// # Panics
     ///
     /// If there are more than [`MAX_PERMITS`](Self::MAX_PERMITS) then.
-    pub fn add_permits(&self, permits: u32) {
-        self.give(permits.into());
+    pub fn add_permits(&self, permits: usize) {
+        self.give(permits as u64);
+    }
+
+    /// Takes so many of the free permits away, or as many as there are. Returns how many.
+    ///
+    /// ```
+    /// let places = urgency::sync::Semaphore::new(3);
+    /// assert_eq!(places.forget_permits(2), 2);
+    /// assert_eq!(places.forget_permits(2), 1);
+    /// ```
+    pub fn forget_permits(&self, permits: usize) -> usize {
+        let forgotten = |word: u64| (word >> SHIFT).min(permits as u64);
+        let change = |word: u64| word - forgotten(word) * ONE;
+        let before = match self.queue.update(|word| Some(change(word))) {
+            Ok(before) => before,
+            Err(_) => self.queue.lock().change(change),
+        };
+        forgotten(before) as usize
     }
 
     /// From now on nobody gets a permit: who waits gets an error, and so does who comes later. What was acquired can be
@@ -257,14 +323,14 @@ impl Semaphore {
         permits: u64,
         place: &mut Option<Place>,
         cx: &Context<'_>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), AcquireError>> {
         if place.is_some() {
             return self.poll_waiting(place, cx);
         }
         std::task::ready!(above::begin(cx));
         match self.try_take(permits) {
             Ok(()) => Poll::Ready(Ok(())),
-            Err(TryAcquireError::Closed) => Poll::Ready(Err(Closed)),
+            Err(TryAcquireError::Closed) => Poll::Ready(Err(AcquireError(()))),
             Err(TryAcquireError::NoPermits) => self.enter(permits, place, cx),
         }
     }
@@ -276,7 +342,7 @@ impl Semaphore {
         permits: u64,
         place: &mut Option<Place>,
         cx: &Context<'_>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), AcquireError>> {
         let waker = cx.waker().clone();
         let level = above::level();
         let told = Told::new();
@@ -288,7 +354,7 @@ impl Semaphore {
         let mut queue = self.queue.lock();
         match queue.claim(|word| Self::take(word, permits)) {
             Ok(_) => return Poll::Ready(Ok(())),
-            Err(word) if word & CLOSED != 0 => return Poll::Ready(Err(Closed)),
+            Err(word) if word & CLOSED != 0 => return Poll::Ready(Err(AcquireError(()))),
             Err(_) => {}
         }
         let key = queue.enter(level, waiter, waker);
@@ -305,7 +371,7 @@ impl Semaphore {
         &self,
         place: &mut Option<Place>,
         cx: &Context<'_>,
-    ) -> Poll<Result<(), Closed>> {
+    ) -> Poll<Result<(), AcquireError>> {
         let heard = Self::heard(place);
         if heard.is_ready() {
             return heard;
@@ -323,12 +389,12 @@ impl Semaphore {
 
     /// What the waiter was told; its place is gone then.
     #[inline]
-    fn heard(place: &mut Option<Place>) -> Poll<Result<(), Closed>> {
+    fn heard(place: &mut Option<Place>) -> Poll<Result<(), AcquireError>> {
         match place.as_ref().and_then(|place| place.told.heard()) {
             None => Poll::Pending,
             Some(decided) => {
                 *place = None;
-                Poll::Ready(decided.map_err(|Refused| Closed))
+                Poll::Ready(decided.map_err(|Refused| AcquireError(())))
             }
         }
     }
@@ -347,7 +413,7 @@ impl Semaphore {
 
     fn plus(word: u64, permits: u64) -> u64 {
         assert!(
-            (word >> SHIFT) + permits <= Self::MAX_PERMITS,
+            (word >> SHIFT) + permits <= Self::MAX_PERMITS as u64,
             "a semaphore has at most `Semaphore::MAX_PERMITS` permits"
         );
         word + permits * ONE

@@ -1,23 +1,36 @@
 //! The latest of a sequence of values: one place that is written again and again, and readers that wait for a change.
 //!
 //! The place holds an `Arc`, so a reader takes a snapshot and holds no lock while it looks at it: a less
-//! urgent reader that is abandoned in the middle cannot keep an urgent writer waiting, and a reader may keep
-//! its snapshot across an `.await`. Each value has a version, and a receiver remembers the one that it saw.
+//! urgent reader that is abandoned in the middle cannot keep [`send`](Sender::send) waiting. Each value has a
+//! version, and a receiver remembers the one that it saw.
 //!
-//! Rejected: a reader-writer lock around the value, as Tokio has it. It saves an allocation for each value,
-//! and lets readers hold up the writer.
+//! # Changing a value in its place
+//!
+//! [`Sender::send_modify`] and its relatives need the value for themselves. They lock the place and look whether a
+//! snapshot exists. If one does, they unlock, wait until a snapshot is dropped, and look again.
+//!
+//! 1. A writer that waits is counted (`modifying`), before it looks at the number of snapshots.
+//! 2. A [`Ref`] that is dropped gives its snapshot back before it looks at `modifying`.
+//! 3. Between the two steps of each side is a sequentially consistent fence. So the writer sees that the snapshot is
+//!    gone, or the reader sees the writer and notifies it (`returned`).
+//!
+//! Rejected: a reader-writer lock around the value, as Tokio has it. It saves an allocation for each value, and lets
+//! readers hold up every writer.
 
-use super::{
-    above,
-    error::{RecvError, SendError},
-    notify::Notify,
-};
+mod look;
+
+pub use super::error::watch as error;
+pub use look::Ref;
+
+use super::{above, notify::Notify};
+use error::{RecvError, SendError};
 use std::{
     fmt,
     future::poll_fn,
+    panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
 
@@ -34,11 +47,19 @@ struct Place<T> {
     changed: Notify,
     /// The last receiver went.
     abandoned: Notify,
+    /// Writers that need the value for themselves.
+    modifying: AtomicUsize,
+    /// A snapshot was dropped, while a writer waited for that.
+    returned: Notify,
 }
+
+/// A value is changed under the lock only, and a panic then leaves it as the panicking code left it.
+impl<T> RefUnwindSafe for Place<T> {}
+impl<T> UnwindSafe for Place<T> {}
 
 impl<T> Place<T> {
     fn lock(&self) -> MutexGuard<'_, Arc<T>> {
-        // Nothing panics under this lock.
+        // A panic of a closure that changes the value is caught before it comes to the guard.
         self.value
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -49,13 +70,80 @@ impl<T> Place<T> {
         (value.clone(), self.version.load(Ordering::Acquire))
     }
 
+    /// A snapshot for a reader that has seen `seen`.
+    fn look(&self, seen: u64) -> Ref<'_, T> {
+        let (value, version) = self.latest();
+        Ref {
+            value: Some(value),
+            version: version & !ENDED,
+            changed: version & !ENDED != seen,
+            place: self,
+        }
+    }
+
     fn replace(&self, new: Arc<T>) -> Arc<T> {
         let mut value = self.lock();
         let old = std::mem::replace(&mut *value, new);
         self.version.fetch_add(NEXT, Ordering::AcqRel);
         drop(value);
-        self.changed.notify_all();
+        self.changed.notify_waiters();
         old
+    }
+
+    /// The value itself, when no snapshot of it is left.
+    fn unwrap(&self, old: Arc<T>) -> T {
+        let mut old = Some(old);
+        self.alone(|| match Arc::try_unwrap(old.take()?) {
+            Ok(value) => Some(value),
+            Err(shared) => {
+                old = Some(shared);
+                None
+            }
+        })
+    }
+
+    /// Changes the value in its place; `change` says whether the readers are told of it.
+    fn modify(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
+        let mut change = Some(change);
+        let changed = self.alone(|| {
+            let mut value = self.lock();
+            let value = Arc::get_mut(&mut value)?;
+            let change = change.take()?;
+            let changed = catch_unwind(AssertUnwindSafe(|| change(value)));
+            if matches!(changed, Ok(true)) {
+                self.version.fetch_add(NEXT, Ordering::AcqRel);
+            }
+            Some(changed)
+        });
+        let changed = changed.unwrap_or_else(|panic| resume_unwind(panic));
+        if changed {
+            self.changed.notify_waiters();
+        }
+        changed
+    }
+
+    /// Calls `attempt` until it succeeds, each time after a snapshot was dropped.
+    fn alone<R>(&self, mut attempt: impl FnMut() -> Option<R>) -> R {
+        struct Counted<'a>(&'a AtomicUsize);
+        impl Drop for Counted<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        if let Some(result) = attempt() {
+            return result;
+        }
+        self.modifying.fetch_add(1, Ordering::Relaxed);
+        let _counted = Counted(&self.modifying);
+        loop {
+            let returned = self.returned.notified();
+            // Rule 3.
+            fence(Ordering::SeqCst);
+            if let Some(result) = attempt() {
+                return result;
+            }
+            crate::block_on(returned);
+        }
     }
 }
 
@@ -74,18 +162,9 @@ impl<T> Place<T> {
 /// # Ok::<(), urgency::WaitError>(())
 /// ```
 pub fn channel<T>(value: T) -> (Sender<T>, Receiver<T>) {
-    let place = Arc::new(Place {
-        value: Mutex::new(Arc::new(value)),
-        version: AtomicU64::new(0),
-        senders: AtomicUsize::new(1),
-        receivers: AtomicUsize::new(1),
-        changed: Notify::new(),
-        abandoned: Notify::new(),
-    });
-    let sender = Sender {
-        place: place.clone(),
-    };
-    (sender, Receiver { place, seen: 0 })
+    let sender = Sender::new(value);
+    let receiver = sender.subscribe();
+    (sender, receiver)
 }
 
 /// The writing side; clones write to the same place.
@@ -94,56 +173,80 @@ pub struct Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Writes a value. Readers that did not look meanwhile never see the ones before.
+    /// A place that holds `value`, without a receiver.
+    pub fn new(value: T) -> Self {
+        Sender {
+            place: Arc::new(Place {
+                value: Mutex::new(Arc::new(value)),
+                version: AtomicU64::new(0),
+                senders: AtomicUsize::new(1),
+                receivers: AtomicUsize::new(0),
+                changed: Notify::new(),
+                abandoned: Notify::new(),
+                modifying: AtomicUsize::new(0),
+                returned: Notify::new(),
+            }),
+        }
+    }
+
+    /// Writes a value, without waiting for any reader. Readers that did not look meanwhile never see the ones before.
     ///
     /// # Errors
     ///
     /// With the value, if there is no receiver.
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        if self.receiver_count() == 0 {
+        if self.is_closed() {
             return Err(SendError(value));
         }
         self.place.replace(Arc::new(value));
         Ok(())
     }
 
-    /// Writes a value whether or not anybody reads it, and returns the one before.
-    pub fn send_replace(&self, value: T) -> Arc<T> {
-        self.place.replace(Arc::new(value))
+    /// Writes a value whether or not anybody reads it, and returns the one before. That it gets when no [`Ref`] of it
+    /// is left: the calling stack waits.
+    pub fn send_replace(&self, value: T) -> T {
+        let old = self.place.replace(Arc::new(value));
+        self.place.unwrap(old)
     }
 
-    /// Changes the value: `change` gets a copy, which is then written. If another value is written meanwhile,
-    /// it is called again with that one.
+    /// Changes the value in its place, whether or not anybody reads it. Waits until no [`Ref`] of it is left, as a
+    /// closure does: the calling stack is suspended. Code that has such a [`Ref`] itself waits for ever.
+    ///
+    /// # Panics
+    ///
+    /// If `change` does. The value is then as it was left, and no reader is told.
     ///
     /// ```
     /// let (sender, receiver) = urgency::sync::watch::channel(vec![1]);
     /// sender.send_modify(|list| list.push(2));
-    /// assert_eq!(*receiver.latest(), [1, 2]);
+    /// assert_eq!(*receiver.borrow(), [1, 2]);
     /// ```
-    pub fn send_modify(&self, mut change: impl FnMut(&mut T))
-    where
-        T: Clone,
-    {
-        loop {
-            let (before, version) = self.place.latest();
-            let mut value = T::clone(&before);
-            change(&mut value);
-            let new = Arc::new(value);
-            let mut place = self.place.lock();
-            if self.place.version.load(Ordering::Acquire) & !ENDED == version & !ENDED {
-                let old = std::mem::replace(&mut *place, new);
-                self.place.version.fetch_add(NEXT, Ordering::AcqRel);
-                drop(place);
-                self.place.changed.notify_all();
-                drop(old);
-                return;
-            }
-        }
+    pub fn send_modify(&self, change: impl FnOnce(&mut T)) {
+        self.place.modify(|value| {
+            change(value);
+            true
+        });
     }
 
-    /// The value that was written last.
-    pub fn latest(&self) -> Arc<T> {
-        self.place.latest().0
+    /// As [`send_modify`](Self::send_modify), but readers are told only if `change` says so. Returns what it said.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    pub fn send_if_modified(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
+        self.place.modify(change)
+    }
+
+    /// A snapshot of the value that was written last.
+    pub fn borrow(&self) -> Ref<'_, T> {
+        let mut latest = self.place.look(0);
+        latest.changed = false;
+        latest
+    }
+
+    /// Whether there is no receiver.
+    pub fn is_closed(&self) -> bool {
+        self.receiver_count() == 0
     }
 
     /// How many receivers there are.
@@ -151,12 +254,22 @@ impl<T> Sender<T> {
         self.place.receivers.load(Ordering::Acquire)
     }
 
+    /// How many senders there are.
+    pub fn sender_count(&self) -> usize {
+        self.place.senders.load(Ordering::Acquire)
+    }
+
+    /// Whether both write to the same place.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.place, &other.place)
+    }
+
     /// A new receiver, which has seen the current value.
     pub fn subscribe(&self) -> Receiver<T> {
         self.place.receivers.fetch_add(1, Ordering::AcqRel);
         Receiver {
             place: self.place.clone(),
-            seen: self.place.latest().1,
+            seen: self.place.version.load(Ordering::Acquire) & !ENDED,
         }
     }
 
@@ -165,11 +278,17 @@ impl<T> Sender<T> {
         poll_fn(|cx| above::begin(cx)).await;
         loop {
             let abandoned = self.place.abandoned.notified();
-            if self.receiver_count() == 0 {
+            if self.is_closed() {
                 return;
             }
             abandoned.await;
         }
+    }
+}
+
+impl<T: Default> Default for Sender<T> {
+    fn default() -> Self {
+        Sender::new(T::default())
     }
 }
 
@@ -186,14 +305,14 @@ impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         if self.place.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.place.version.fetch_or(ENDED, Ordering::AcqRel);
-            self.place.changed.notify_all();
+            self.place.changed.notify_waiters();
         }
     }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Sender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Sender").field(&self.latest()).finish()
+        f.debug_tuple("Sender").field(&*self.borrow()).finish()
     }
 }
 
@@ -205,32 +324,39 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// The value that was written last. It does not count as seen.
-    pub fn latest(&self) -> Arc<T> {
-        self.place.latest().0
+    /// A snapshot of the value that was written last. It does not count as seen.
+    pub fn borrow(&self) -> Ref<'_, T> {
+        self.place.look(self.seen)
     }
 
-    /// The value that was written last, which counts as seen from now on.
-    pub fn latest_seen(&mut self) -> Arc<T> {
-        let (value, version) = self.place.latest();
-        self.seen = version & !ENDED;
-        value
+    /// A snapshot of the value that was written last, which counts as seen from now on.
+    pub fn borrow_and_update(&mut self) -> Ref<'_, T> {
+        let latest = self.place.look(self.seen);
+        self.seen = latest.version;
+        latest
     }
 
     /// Whether there is a value that it has not seen.
     ///
     /// # Errors
     ///
-    /// If there is none, and all senders are gone.
+    /// If all senders are gone.
     pub fn has_changed(&self) -> Result<bool, RecvError> {
         let version = self.place.version.load(Ordering::Acquire);
-        if version & !ENDED != self.seen {
-            return Ok(true);
-        }
         if version & ENDED != 0 {
-            return Err(RecvError);
+            return Err(RecvError(()));
         }
-        Ok(false)
+        Ok(version != self.seen)
+    }
+
+    /// From now on the current value counts as not seen.
+    pub fn mark_changed(&mut self) {
+        self.seen = self.seen.wrapping_sub(NEXT);
+    }
+
+    /// From now on the current value counts as seen.
+    pub fn mark_unchanged(&mut self) {
+        self.seen = self.place.version.load(Ordering::Acquire) & !ENDED;
     }
 
     /// Waits for a value that it has not seen, which counts as seen then.
@@ -242,19 +368,27 @@ impl<T> Receiver<T> {
     /// # Cancellation
     ///
     /// A value counts as seen only if the future was ready.
-    pub async fn changed(&mut self) -> Result<Arc<T>, RecvError> {
+    pub async fn changed(&mut self) -> Result<(), RecvError> {
         poll_fn(|cx| above::begin(cx)).await;
+        self.next().await
+    }
+
+    async fn next(&mut self) -> Result<(), RecvError> {
         loop {
             let changed = self.place.changed.notified();
-            if self.has_changed()? {
-                break;
+            let version = self.place.version.load(Ordering::Acquire);
+            if version & !ENDED != self.seen {
+                self.seen = version & !ENDED;
+                return Ok(());
+            }
+            if version & ENDED != 0 {
+                return Err(RecvError(()));
             }
             changed.await;
         }
-        Ok(self.latest_seen())
     }
 
-    /// Waits for a value, the current one included, of which `condition` holds.
+    /// Waits for a value, the current one included, of which `condition` holds, and gives a snapshot of it.
     ///
     /// # Errors
     ///
@@ -266,13 +400,34 @@ impl<T> Receiver<T> {
     pub async fn wait_for(
         &mut self,
         mut condition: impl FnMut(&T) -> bool,
-    ) -> Result<Arc<T>, RecvError> {
+    ) -> Result<Ref<'_, T>, RecvError> {
         poll_fn(|cx| above::begin(cx)).await;
-        let mut value = self.latest_seen();
-        while !condition(&value) {
-            value = self.changed().await?;
-        }
-        Ok(value)
+        let (value, version, changed) = loop {
+            {
+                let mut latest = self.place.look(self.seen);
+                self.seen = latest.version;
+                if condition(&latest) {
+                    break (latest.value.take(), latest.version, latest.changed);
+                }
+            }
+            self.next().await?;
+        };
+        Ok(Ref {
+            value,
+            version,
+            changed,
+            place: &self.place,
+        })
+    }
+
+    /// Whether all senders are gone.
+    pub fn is_closed(&self) -> bool {
+        self.place.version.load(Ordering::Acquire) & ENDED != 0
+    }
+
+    /// Whether both read the same place.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.place, &other.place)
     }
 
     /// As [`changed`](Self::changed), for closures and plain threads.
@@ -280,7 +435,7 @@ impl<T> Receiver<T> {
     /// # Errors
     ///
     /// As [`changed`](Self::changed).
-    pub fn changed_blocking(&mut self) -> Result<Arc<T>, RecvError> {
+    pub fn blocking_changed(&mut self) -> Result<(), RecvError> {
         crate::block_on(self.changed())
     }
 }
@@ -298,13 +453,13 @@ impl<T> Clone for Receiver<T> {
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         if self.place.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.place.abandoned.notify_all();
+            self.place.abandoned.notify_waiters();
         }
     }
 }
 
 impl<T: fmt::Debug> fmt::Debug for Receiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Receiver").field(&self.latest()).finish()
+        f.debug_tuple("Receiver").field(&*self.borrow()).finish()
     }
 }

@@ -2,18 +2,18 @@
 //!
 //! A *task* is one allocation that holds a future (or a closure, which is run once to its end), its
 //! state word and level, and the future's result when it has ended. It knows its scheduler only
-//! through the trait [`Schedule`]; queues, workers and levels are that one's business.
+//! through the trait `Schedule`; queues, workers and levels are that one's business.
 //!
 //! | file | what |
 //! | --- | --- |
 //! | `state.rs` | the state word: facts, rules 1 to 7, races. Read it first |
 //! | `cell.rs` | the allocation, and all that knows the future's type |
-//! | `run.rs` | [`TaskRef`]: the life of a task as a scheduler sees it |
+//! | `run.rs` | `TaskRef`: the life of a task as a scheduler sees it |
 //! | `waker.rs` | wakers |
 //! | `handle.rs`, `shared.rs` | [`Handle`], [`Shared`]: waiting for the result |
 //! | `boost.rs` | raising a task and what it waits for |
-//! | `live.rs` | [`LiveTasks`]: finding the suspended ones at a shutdown |
-//! | `error.rs` | [`WaitError`] |
+//! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
+//! | `error.rs`, `join_error.rs` | [`WaitError`]; `JoinError`, which has the panic as a value |
 //! | `above.rs` | what the handles need of the floors above |
 //!
 //! Rejected: the `async-task` crate. It has no second entry after a boost (an entry is unique, so
@@ -26,6 +26,8 @@ mod cell;
 mod error;
 mod guarded;
 mod handle;
+#[cfg(not(urgency_loom))]
+mod join_error;
 mod live;
 #[cfg(all(test, urgency_loom))]
 mod loom;
@@ -42,7 +44,18 @@ mod waker;
 pub use error::{WaitError, WaitErrorKind};
 pub use handle::Handle;
 #[cfg(not(urgency_loom))]
+pub use join_error::JoinError;
+#[cfg(not(urgency_loom))]
 pub use shared::Shared;
+
+/// What belongs to tasks and is made above this floor.
+#[cfg(not(urgency_loom))]
+pub use crate::{
+    coop,
+    life::{AbortHandle, JoinSet},
+    spawn::spawn,
+    yield_now::{YieldNow, yield_now},
+};
 
 pub(crate) use boost::Lock;
 pub(crate) use cell::{Header, Stopped, caught, discard_payload};

@@ -1,15 +1,13 @@
-//! `interval`: ticks on a fixed grid.
+//! `interval`: ticks in a rhythm.
 //!
-//! The n-th tick is due at `start + n * period`, whatever came before. A tick that was missed because
-//! nobody asked in time is not made up: the next call returns the latest tick that is due, and the grid
-//! stays. So a late consumer neither falls behind for ever nor gets a burst.
-//! [`Interval::missed`] says how many ticks it did not get.
+//! A tick is due a period after the one before. If nobody asked for a tick in time, [`MissedTickBehavior`] says when
+//! the next ones are due. [`Interval::missed`] says how many were due already.
 
-use super::{Sleep, far, sleep_until};
+use super::{Instant, Sleep, far, sleep_until};
 use std::{
     pin::Pin,
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Ticks every `period`; the first tick is due at once.
@@ -28,6 +26,7 @@ use std::{
 ///     assert!(second - first >= Duration::from_millis(1));
 /// });
 /// ```
+#[track_caller]
 pub fn interval(period: Duration) -> Interval {
     interval_at(Instant::now(), period)
 }
@@ -36,6 +35,7 @@ pub fn interval(period: Duration) -> Interval {
 ///
 /// # Panics
 /// If `period` is zero.
+#[track_caller]
 pub fn interval_at(start: Instant, period: Duration) -> Interval {
     assert!(
         !period.is_zero(),
@@ -44,26 +44,68 @@ pub fn interval_at(start: Instant, period: Duration) -> Interval {
     Interval {
         next: sleep_until(start),
         period,
+        behavior: MissedTickBehavior::default(),
         missed: 0,
     }
 }
 
-/// Ticks on a fixed grid: see [`interval`].
+/// A tick that is asked for later than this after it was due was missed.
+const TOLERANCE: Duration = Duration::from_millis(5);
+
+/// When ticks are due after one that was missed.
 ///
-/// Missed ticks are skipped, never made up: see [`tick`](Interval::tick).
+/// Ticks are due every 10 ms here, and the second one was asked for 25 ms too late:
+///
+/// ```text
+/// due        0   10   20   30   40   50   60
+/// Burst      0             35 35 35 40 50 60      makes up for what was missed
+/// Delay      0             35    45    55         goes on from there
+/// Skip       0             35    40 50 60         keeps the rhythm
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissedTickBehavior {
+    /// Missed ticks come one after the other, at once; the rhythm stays.
+    #[default]
+    Burst,
+    /// The next tick is due a period after the missed one was given; the rhythm moves.
+    Delay,
+    /// The next tick is due when the rhythm says so, and what was missed is left out.
+    Skip,
+}
+
+impl MissedTickBehavior {
+    /// When the tick after the one that was due at `due` and given at `now` is due.
+    fn next(self, due: Instant, now: Instant, period: Duration) -> Instant {
+        let late = now.duration_since(due);
+        let next = if late <= TOLERANCE {
+            due.checked_add(period)
+        } else {
+            match self {
+                MissedTickBehavior::Burst => due.checked_add(period),
+                MissedTickBehavior::Delay => now.checked_add(period),
+                MissedTickBehavior::Skip => {
+                    let into = late.as_nanos() % period.as_nanos();
+                    let into =
+                        Duration::new((into / 1_000_000_000) as u64, (into % 1_000_000_000) as u32);
+                    now.checked_add(period - into)
+                }
+            }
+        };
+        next.unwrap_or_else(|| far(now))
+    }
+}
+
+/// Ticks in a rhythm: see [`interval`].
 #[derive(Debug)]
 pub struct Interval {
     next: Sleep,
     period: Duration,
+    behavior: MissedTickBehavior,
     missed: u64,
 }
 
 impl Interval {
-    /// Waits for the next tick and returns when it was due.
-    ///
-    /// If several were due since the last call, all but the latest are skipped: the time returned is then
-    /// several periods after the one before, and [`missed`](Interval::missed) says how many were skipped. Dropping the
-    /// future loses no tick.
+    /// Waits for the next tick and returns when it was due. Dropping the future loses no tick.
     pub async fn tick(&mut self) -> Instant {
         std::future::poll_fn(|cx| self.poll_tick(cx)).await
     }
@@ -71,25 +113,25 @@ impl Interval {
     /// The `poll_*` form of [`tick`](Interval::tick).
     pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
         ready!(Pin::new(&mut self.next).poll(cx));
-        let (due, missed) = latest(self.next.deadline(), self.period, Instant::now());
-        self.missed = missed;
+        let (due, now) = (self.next.deadline(), Instant::now());
+        self.missed = missed(now.saturating_duration_since(due), self.period);
         self.next
-            .reset(due.checked_add(self.period).unwrap_or_else(|| far(due)));
+            .reset(self.behavior.next(due, now, self.period));
         Poll::Ready(due)
     }
 
-    /// How many ticks were skipped directly before the one that [`tick`](Interval::tick) returned last: 0 for a
-    /// consumer that is in time. A frame loop that adds them up knows how many frames it owes.
+    /// How many further ticks were due already when [`tick`](Interval::tick) returned last: 0 for a consumer that is in
+    /// time. What becomes of them is for the [`MissedTickBehavior`] to say.
     ///
     /// ```
-    /// use std::{thread, time::{Duration, Instant}};
-    /// use urgency::time::interval_at;
+    /// use urgency::time::{Duration, Instant, interval_at};
     ///
     /// let period = Duration::from_millis(10);
-    /// let mut frames = interval_at(Instant::now() - 3 * period, period);
+    /// let mut frames = interval_at(Instant::now(), period);
+    /// std::thread::sleep(3 * period);
     /// urgency::block_on(async {
     ///     frames.tick().await;
-    ///     assert!(frames.missed() >= 3); // those that were due before
+    ///     assert!(frames.missed() >= 3);
     /// });
     /// ```
     pub fn missed(&self) -> u64 {
@@ -101,26 +143,52 @@ impl Interval {
         self.period
     }
 
+    /// What happens after a tick that was missed.
+    pub fn missed_tick_behavior(&self) -> MissedTickBehavior {
+        self.behavior
+    }
+
+    /// Sets what happens after a tick that was missed.
+    ///
+    /// ```
+    /// use urgency::time::{Duration, Instant, MissedTickBehavior, interval_at};
+    ///
+    /// urgency::block_on(async {
+    ///     let start = Instant::now() - Duration::from_millis(95);
+    ///     let mut ticks = interval_at(start, Duration::from_millis(10));
+    ///     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ///     assert_eq!(ticks.tick().await, start);
+    ///     assert!(ticks.tick().await >= start + Duration::from_millis(100));
+    /// });
+    /// ```
+    pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
+        self.behavior = behavior;
+    }
+
     /// Lets the next tick be due one period from now, and the others follow it.
     pub fn reset(&mut self) {
         self.next.reset(super::after(self.period));
     }
+
+    /// Lets the next tick be due now, and the others follow it.
+    pub fn reset_immediately(&mut self) {
+        self.next.reset(Instant::now());
+    }
+
+    /// Lets the next tick be due so much from now, and the others follow it.
+    pub fn reset_after(&mut self, after: Duration) {
+        self.next.reset(super::after(after));
+    }
+
+    /// Lets the next tick be due at this time, and the others follow it.
+    pub fn reset_at(&mut self, deadline: Instant) {
+        self.next.reset(deadline);
+    }
 }
 
-/// The latest point of the grid through `due` that is not after `now`, and how many there are from `due` to it; `due`
-/// itself if that is after `now`.
-fn latest(due: Instant, period: Duration, now: Instant) -> (Instant, u64) {
-    let late = now.saturating_duration_since(due).as_nanos();
-    let period = period.as_nanos();
-    let missed = late / period;
-    let skipped = missed * period;
-    // It is not after `now`, so it can be represented.
-    let latest = due
-        + Duration::new(
-            (skipped / 1_000_000_000) as u64,
-            (skipped % 1_000_000_000) as u32,
-        );
-    (latest, u64::try_from(missed).unwrap_or(u64::MAX))
+/// How many further ticks were due when one was given so late.
+fn missed(late: Duration, period: Duration) -> u64 {
+    u64::try_from(late.as_nanos() / period.as_nanos().max(1)).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -128,27 +196,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missed_ticks_are_skipped_and_counted_and_the_grid_stays() {
+    fn after_a_missed_tick_the_behavior_says_when_the_next_is_due() {
         let start = Instant::now();
         let ms = Duration::from_millis;
-        let at = |n| start + ms(n);
-        assert_eq!(latest(start, ms(10), at(0)), (at(0), 0));
-        assert_eq!(latest(start, ms(10), at(9)), (at(0), 0));
-        assert_eq!(latest(start, ms(10), at(10)), (at(10), 1));
-        assert_eq!(latest(start, ms(10), at(57)), (at(50), 5));
-        assert_eq!(latest(at(20), ms(10), at(5)), (at(20), 0), "not due yet");
+        let next = |behavior: MissedTickBehavior, now| {
+            behavior.next(start, start + ms(now), ms(10)) - start
+        };
+        for behavior in [
+            MissedTickBehavior::Burst,
+            MissedTickBehavior::Delay,
+            MissedTickBehavior::Skip,
+        ] {
+            assert_eq!(next(behavior, 4), ms(10), "not missed");
+        }
+        assert_eq!(next(MissedTickBehavior::Burst, 37), ms(10));
+        assert_eq!(next(MissedTickBehavior::Delay, 37), ms(47));
+        assert_eq!(next(MissedTickBehavior::Skip, 37), ms(40));
+        assert_eq!(next(MissedTickBehavior::Skip, 40), ms(50));
     }
 
     #[test]
-    fn an_interval_says_how_many_ticks_it_missed_before_the_last_one() {
+    fn an_interval_says_how_many_ticks_it_missed() {
         let period = Duration::from_secs(1000);
-        let mut ticks = interval_at(Instant::now() - 7 * period, period);
+        let start = Instant::now();
+        let late = |late| missed(Duration::from_secs(late), period);
+        assert_eq!([0, 999, 1000, 5700].map(late), [0, 0, 1, 5]);
+        let mut ticks = interval_at(start, period);
         crate::block_on(ticks.tick());
-        assert_eq!(ticks.missed(), 7);
-        ticks.reset();
-        assert_eq!(ticks.missed(), 7, "of the last tick");
-        let mut in_time = interval(period);
-        crate::block_on(in_time.tick());
-        assert_eq!(in_time.missed(), 0);
+        assert_eq!(ticks.missed(), 0, "in time");
     }
 }

@@ -10,22 +10,32 @@
 //! A process that has no descriptors left when its runtime is built has timers all the same, by a thread that waits
 //! for the earliest (`spare_clock`).
 //!
-//! `timers` is the heap, `sleep` the one future that uses it; the others are made of that.
+//! `timers` is the heap, `sleep` the one future that uses it; the others are made of that. `clock` and `instant` are
+//! for tests in which time stands still.
 
+pub(crate) mod clock;
+mod instant;
 mod interval;
 mod sleep;
 mod spare_clock;
 mod timeout;
 pub(crate) mod timers;
 
-pub use interval::{Interval, interval, interval_at};
+pub use clock::{advance, pause, resume};
+pub use instant::Instant;
+pub use interval::{Interval, MissedTickBehavior, interval, interval_at};
 pub use sleep::{Sleep, sleep, sleep_until};
-pub use timeout::{Elapsed, Timeout, deadline, timeout};
+pub use timeout::{Timeout, timeout, timeout_at};
+
+/// The errors of this module.
+pub mod error {
+    pub use super::timeout::Elapsed;
+}
 
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+pub use std::time::Duration;
 
 /// A time that is never reached, for durations that overflow the clock: a century from now.
 fn far(now: Instant) -> Instant {

@@ -12,7 +12,7 @@
 //! tasks are to end, and this one does: its poll is pending and never ends, or, where it blocks on the sleep, it
 //! unwinds. Returning would claim that the time is over.
 
-use super::{after, spare_clock};
+use super::{Instant, after, spare_clock};
 use crate::{
     io::driver::{Driver, DriverShut},
     time::timers::TimerKey,
@@ -22,7 +22,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Is ready when `duration` is over, counted from this call.
@@ -30,8 +30,7 @@ use std::{
 /// A duration beyond what the clock can represent never ends. Zero is ready at once.
 ///
 /// ```
-/// use std::time::{Duration, Instant};
-/// use urgency::time::sleep;
+/// use urgency::time::{Duration, Instant, sleep};
 ///
 /// let start = Instant::now();
 /// urgency::block_on(sleep(Duration::from_millis(5)));
@@ -44,8 +43,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// Is ready at `deadline`, or at once if that is past.
 ///
 /// ```
-/// use std::time::Instant;
-/// use urgency::time::sleep_until;
+/// use urgency::time::{Instant, sleep_until};
 ///
 /// urgency::block_on(sleep_until(Instant::now()));
 /// ```
@@ -81,7 +79,7 @@ enum Timer {
 }
 
 impl Timer {
-    fn add(deadline: Instant, waker: &Waker) -> Result<Timer, DriverShut> {
+    fn add(deadline: std::time::Instant, waker: &Waker) -> Result<Timer, DriverShut> {
         match crate::runtime::driver() {
             Ok(driver) => {
                 let key = driver.add_timer(deadline, waker)?;
@@ -129,8 +127,7 @@ impl Sleep {
     /// Makes it ready at another time. It must be polled again to wake anybody then.
     ///
     /// ```
-    /// use std::time::{Duration, Instant};
-    /// use urgency::time::sleep;
+    /// use urgency::time::{Duration, Instant, sleep};
     ///
     /// let mut rest = sleep(Duration::from_secs(3600));
     /// rest.reset(Instant::now());
@@ -167,7 +164,7 @@ impl Sleep {
             self.is_over = true;
             return Poll::Ready(Ok(()));
         }
-        self.timer = Some(Timer::add(self.deadline, cx.waker())?);
+        self.timer = Some(Timer::add(self.deadline.into_std(), cx.waker())?);
         Poll::Pending
     }
 }

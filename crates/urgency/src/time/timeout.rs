@@ -4,13 +4,13 @@
 //! wins. The timer is registered only if the future is pending. When the limit is over, the future is
 //! dropped with the `Timeout`, which cancels it.
 
-use super::{Sleep, after, sleep_until};
+use super::{Instant, Sleep, after, sleep_until};
 use std::{
     error::Error,
     fmt, io,
     pin::Pin,
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// The result of `future`, unless it takes longer than `duration`, counted from this call.
@@ -28,14 +28,14 @@ use std::{
 /// });
 /// ```
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    deadline(after(duration), future)
+    timeout_at(after(duration), future)
 }
 
 /// The result of `future`, unless it takes longer than until `at`.
 ///
 /// # Errors
 /// As [`timeout`].
-pub fn deadline<F: IntoFuture>(at: Instant, future: F) -> Timeout<F::IntoFuture> {
+pub fn timeout_at<F: IntoFuture>(at: Instant, future: F) -> Timeout<F::IntoFuture> {
     Timeout {
         future: future.into_future(),
         limit: sleep_until(at),
@@ -46,7 +46,7 @@ pub fn deadline<F: IntoFuture>(at: Instant, future: F) -> Timeout<F::IntoFuture>
 #[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Timeout<F> {
-    /// Pinned when the whole is. There is no `Drop` and no other access by `&mut`.
+    /// Pinned when the whole is. There is no `Drop`; other access by `&mut` needs the whole unpinned.
     future: F,
     limit: Sleep,
 }
@@ -55,6 +55,16 @@ impl<F> Timeout<F> {
     /// The future, for a look.
     pub fn get_ref(&self) -> &F {
         &self.future
+    }
+
+    /// The future, to change it.
+    pub fn get_mut(&mut self) -> &mut F {
+        &mut self.future
+    }
+
+    /// The future, without its limit.
+    pub fn into_inner(self) -> F {
+        self.future
     }
 }
 

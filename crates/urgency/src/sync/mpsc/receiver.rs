@@ -3,15 +3,16 @@
 //! Of a bounded channel it takes one message at a time, and hands the place on. Of an unbounded one it takes
 //! all there are, and goes through its *batch* without the lock.
 
-use super::{Channel, wake};
+use super::{Channel, State};
 use crate::{
     facade::Arc,
-    sync::{above, error::TryRecvError, lists::Wakers},
+    sync::{above, error::mpsc::TryRecvError, lists::Wakers},
 };
 use std::{
     collections::VecDeque,
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
+    panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
     task::{Context, Poll, Waker},
 };
@@ -44,10 +45,10 @@ impl<T> Receiver<T> {
 
     /// As [`recv`](Self::recv), for closures and plain threads.
     #[cfg(not(urgency_loom))]
-    pub fn recv_blocking(&mut self) -> Option<T> {
+    pub fn blocking_recv(&mut self) -> Option<T> {
         match self.try_recv() {
             Ok(message) => Some(message),
-            Err(TryRecvError::Closed) => None,
+            Err(TryRecvError::Disconnected) => None,
             Err(TryRecvError::Empty) => crate::block_on(self.recv()),
         }
     }
@@ -73,35 +74,82 @@ impl<T> Receiver<T> {
         }
         match self.take(None).0 {
             Ok(message) => return Poll::Ready(Some(message)),
-            Err(TryRecvError::Closed) => return Poll::Ready(None),
+            Err(TryRecvError::Disconnected) => return Poll::Ready(None),
             Err(TryRecvError::Empty) => {}
         }
         let (result, _unused) = self.take(Some(cx.waker().clone()));
         match result {
             Ok(message) => Poll::Ready(Some(message)),
-            Err(TryRecvError::Closed) => Poll::Ready(None),
+            Err(TryRecvError::Disconnected) => Poll::Ready(None),
             Err(TryRecvError::Empty) => Poll::Pending,
         }
+    }
+
+    /// Waits for messages, and adds up to `limit` of them to `buffer`. Returns how many: 0 if there will be none, and
+    /// if `limit` is 0.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future loses no message, and none was added then.
+    pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        poll_fn(|cx| self.poll_recv_many(cx, buffer, limit)).await
+    }
+
+    /// As [`recv_many`](Self::recv_many), for closures and plain threads.
+    #[cfg(not(urgency_loom))]
+    pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        crate::block_on(self.recv_many(buffer, limit))
+    }
+
+    /// The form for hand-written futures: [`recv_many`](Self::recv_many) as a poll.
+    pub fn poll_recv_many(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<T>,
+        limit: usize,
+    ) -> Poll<usize> {
+        if limit == 0 {
+            return Poll::Ready(0);
+        }
+        let Some(first) = std::task::ready!(self.poll_recv(cx)) else {
+            return Poll::Ready(0);
+        };
+        buffer.push(first);
+        let mut count = 1;
+        let batched = self.batch.len().min(limit - count);
+        buffer.extend(self.batch.drain(..batched));
+        count += batched;
+        if count < limit {
+            let mut wakers = Wakers::default();
+            let mut state = self.channel.lock();
+            let more = state.messages.len().min(limit - count);
+            buffer.extend(state.messages.drain(..more));
+            self.channel.vacate(&mut state, more, &mut wakers);
+            drop(state);
+            wakers.wake();
+            count += more;
+        }
+        Poll::Ready(count)
     }
 
     /// Step 2. With a waker, which is to be woken if there is no message. A waker that is not needed comes
     /// back, to be dropped without the lock.
     fn take(&mut self, waker: Option<Waker>) -> (Result<T, TryRecvError>, Option<Waker>) {
+        let mut wakers = Wakers::default();
         let mut state = self.channel.lock();
         if let Some(message) = state.messages.pop_front() {
-            let next = if self.channel.is_bounded() {
-                state.vacate()
+            if self.channel.is_bounded() {
+                self.channel.vacate(&mut state, 1, &mut wakers);
             } else {
                 std::mem::swap(&mut self.batch, &mut state.messages);
                 state.taken = 0;
-                None
-            };
+            }
             drop(state);
-            wake(next);
+            wakers.wake();
             return (Ok(message), waker);
         }
-        if state.senders == 0 || state.closed {
-            return (Err(TryRecvError::Closed), waker);
+        if state.is_over() {
+            return (Err(TryRecvError::Disconnected), waker);
         }
         let before = match waker {
             Some(waker) => state.receiver.replace(waker),
@@ -110,15 +158,31 @@ impl<T> Receiver<T> {
         (Err(TryRecvError::Empty), before)
     }
 
-    /// Step 4: from now on nobody can send. What was sent before can be received.
+    /// Step 5: from now on nobody can begin to send. What was sent before can be received, and what is sent into a
+    /// place that was reserved before.
     pub fn close(&mut self) {
+        self.end(|_| ());
+    }
+
+    fn end<R>(&mut self, last: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut wakers = Wakers::default();
-        {
+        let (watched, result) = {
             let mut state = self.channel.lock();
             state.closed = true;
-            state.waiting.grant_all((), &mut wakers);
-        }
+            state.waiting.grant_all(false, &mut wakers);
+            (std::mem::take(&mut state.watched), last(&mut state))
+        };
         wakers.wake();
+        if watched {
+            self.channel.end.notify_waiters();
+        }
+        result
+    }
+
+    /// Whether nobody can begin to send: the channel was closed, or all senders are gone.
+    pub fn is_closed(&self) -> bool {
+        let state = self.channel.lock();
+        state.closed || state.senders == 0
     }
 
     /// How many messages could be received now.
@@ -130,7 +194,31 @@ impl<T> Receiver<T> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// How many messages could be sent now without waiting.
+    pub fn capacity(&self) -> usize {
+        self.channel.capacity - self.channel.lock().taken
+    }
+
+    /// How many messages the channel holds at most.
+    pub fn max_capacity(&self) -> usize {
+        self.channel.capacity
+    }
+
+    /// How many senders there are.
+    pub fn sender_strong_count(&self) -> usize {
+        self.channel.lock().senders
+    }
+
+    /// How many weak senders there are.
+    pub fn sender_weak_count(&self) -> usize {
+        self.channel.lock().weak
+    }
 }
+
+/// A panic leaves no message half received.
+impl<T> RefUnwindSafe for Receiver<T> {}
+impl<T> UnwindSafe for Receiver<T> {}
 
 /// Messages are never pinned.
 impl<T> Unpin for Receiver<T> {}
@@ -147,11 +235,12 @@ impl<T> futures_core::Stream for Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.close();
-        let (messages, waker) = {
-            let mut state = self.channel.lock();
-            (std::mem::take(&mut state.messages), state.receiver.take())
-        };
+        let (messages, waker) = self.end(|state| {
+            state.abandoned = true;
+            let messages = std::mem::take(&mut state.messages);
+            state.taken -= messages.len();
+            (messages, state.receiver.take())
+        });
         drop(messages);
         drop(waker);
     }
@@ -166,7 +255,6 @@ impl<T> fmt::Debug for Receiver<T> {
 }
 
 /// The future of [`Receiver::recv`].
-#[derive(Debug)]
 #[must_use = "futures do nothing unless awaited"]
 pub struct Recv<'a, T> {
     receiver: &'a mut Receiver<T>,
@@ -177,5 +265,11 @@ impl<T> Future for Recv<'_, T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         self.receiver.poll_recv(cx)
+    }
+}
+
+impl<T> fmt::Debug for Recv<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recv").finish_non_exhaustive()
     }
 }

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Tokio's own tests of `sync`, `time`, `select!`, `join!` and `try_join!`, on Urgency. By hand: it takes some minutes.
+#
+#   ci/tokio-tests.sh              all files
+#   ci/tokio-tests.sh sync_mpsc .. some files
+#
+# The tests are those of the tokio in Cargo.lock, as crates.io has it; a copy is made under target/, and nothing of it
+# is kept here. In a crate of its own `tokio` is Urgency by a line in Cargo.toml, and the files are copied as they are,
+# but for the tests that ci/tokio-tests.left-out names, each with its reason. The run fails if a test fails, if a file
+# does not compile, or if a name in that list is not there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD out=${CARGO_TARGET_DIR:-target}/tokio-tests list=$PWD/ci/tokio-tests.left-out
+cargo fetch --locked --quiet
+manifest=$(cargo metadata --format-version 1 --locked --all-features | grep -o '"manifest_path":"[^"]*/tokio-[0-9.]*/Cargo.toml"')
+theirs=$(dirname "$(cut -d'"' -f4 <<<"$manifest")")/tests
+[ -d "$theirs" ] || { echo "no tests in $theirs" >&2; exit 1; }
+
+# Only for other systems than this one: sync_emscripten_blocking, time_wasm. Of Tokio's unstable interface: time_alt.
+# Of the attribute's name, which rustc resolves before us: macros_rename_test.
+files=(sync_barrier sync_broadcast sync_broadcast_weak sync_errors sync_mpsc sync_mpsc_weak sync_mutex sync_mutex_owned
+    sync_notify sync_notify_owned sync_once_cell sync_oneshot sync_panic sync_rwlock sync_semaphore
+    sync_semaphore_owned sync_set_once sync_watch
+    time_interval time_panic time_pause time_rt time_sleep time_timeout
+    macros_select macros_join macros_try_join macros_pin macros_test)
+if [ $# -gt 0 ]; then
+    files=("$@")
+fi
+
+rm -rf "$out/tests"
+mkdir -p "$out/tests" "$out/src"
+cp -r "$theirs/support" "$out/tests/support"
+cp Cargo.lock "$out/Cargo.lock"
+: > "$out/src/lib.rs"
+cat > "$out/Cargo.toml" <<TOML
+[package]
+name = "tokio-tests"
+version = "0.0.0"
+edition = "2021"
+publish = false
+
+[workspace]
+
+[features]
+default = ["full", "macros", "rt", "rt-multi-thread", "sync", "test-util"]
+full = []
+macros = []
+rt = []
+rt-multi-thread = []
+sync = []
+test-util = []
+
+[dependencies]
+tokio = { package = "urgency", path = "$root/crates/urgency" }
+
+[dev-dependencies]
+futures = "0.3"
+futures-test = "0.3"
+rand = "0.9"
+tokio-stream = "0.1"
+tokio-test = "0.4"
+TOML
+
+# Leaves out the functions that are named, with their attributes and the comments above them.
+leave_out() { # NAMES
+    awk -v names="$1" '
+        BEGIN { count = split(names, list, " "); for (i = 1; i <= count; i++) wanted[list[i]] = 1 }
+        skipping { if ($0 == end) skipping = 0; next }
+        match($0, /^ *(pub )?(async )?fn [a-z0-9_]+/) {
+            name = substr($0, 1, RLENGTH); sub(/.* /, "", name)
+            if (name in wanted) {
+                seen[name] = 1; held = ""
+                indent = $0; sub(/[^ ].*/, "", indent); end = indent "}"
+                if ($0 !~ /}$/) skipping = 1
+                next
+            }
+        }
+        /^ *(#\[|\/\/\/)/ { held = held $0 "\n"; next }
+        { printf "%s", held; held = ""; print }
+        END {
+            printf "%s", held
+            for (name in wanted) if (!(name in seen)) { print "not there: " name > "/dev/stderr"; exit 1 }
+        }'
+}
+number_of_tests() { grep -cE '^ *#\[(::)?(tokio::|std::prelude::v1::|maybe_tokio_)?test(\(.*\))?\]' "$1" || true; }
+
+total=0 left=0
+for file in "${files[@]}"; do
+    names=$(awk -v file="$file" '$1 ~ "^" file "::" { sub(/.*::/, "", $1); print $1 }' "$list" | tr '\n' ' ')
+    leave_out "$names" < "$theirs/$file.rs" > "$out/tests/$file.rs"
+    # What `#[tokio::test]` expands to names the library.
+    echo 'extern crate tokio as urgency;' >> "$out/tests/$file.rs"
+    all=$(number_of_tests "$theirs/$file.rs") kept=$(number_of_tests "$out/tests/$file.rs")
+    total=$((total + all)) left=$((left + all - kept))
+done
+
+cd "$out"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+result=0
+CARGO_TARGET_DIR=. RUSTFLAGS="${RUSTFLAGS:-} -A warnings" timeout 1800 cargo test --no-fail-fast \
+    $(printf -- '--test %s ' "${files[@]}") 2>&1 | tee "$log" || result=$?
+passed=$(sed -nE 's/^test result: .* ([0-9]+) passed.*/\1/p' "$log" | paste -sd+ | bc)
+echo "$passed of $total tests pass; $left are left out (ci/tokio-tests.left-out)"
+exit $result

@@ -1,0 +1,69 @@
+//! What the attributes [`main`](crate::main) and [`test`](crate::test) expand to: a runtime as their options ask for
+//! it, and the body on it.
+
+use crate::Runtime;
+use std::future::Future;
+
+/// How the body of a program or test is to be run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entry {
+    workers: Option<usize>,
+    name: Option<&'static str>,
+    start_paused: bool,
+}
+
+impl Entry {
+    /// On the global runtime.
+    pub const fn new() -> Self {
+        Entry {
+            workers: None,
+            name: None,
+            start_paused: false,
+        }
+    }
+
+    /// On a runtime of its own with so many workers.
+    #[must_use]
+    pub const fn workers(mut self, workers: usize) -> Self {
+        self.workers = Some(workers);
+        self
+    }
+
+    /// On a runtime of its own whose threads have this name.
+    #[must_use]
+    pub const fn name(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// On a runtime of its own with a clock that stands still.
+    #[must_use]
+    pub const fn start_paused(mut self, start_paused: bool) -> Self {
+        self.start_paused = start_paused;
+        self
+    }
+
+    /// Runs the body to its end, and gives what it gives.
+    ///
+    /// # Panics
+    ///
+    /// If the body does, or if no runtime with these options can be had.
+    #[track_caller]
+    pub fn run<F: Future>(self, body: F) -> F::Output {
+        if self.workers.is_none() && self.name.is_none() && !self.start_paused {
+            return crate::block_on(body);
+        }
+        let mut builder = Runtime::builder().start_paused(self.start_paused);
+        if let Some(workers) = self.workers {
+            builder = builder.workers(workers);
+        }
+        if let Some(name) = self.name {
+            builder = builder.thread_name(move |_| name.to_owned());
+        }
+        let runtime = match builder.build() {
+            Ok(runtime) => runtime,
+            Err(error) => panic!("the options ask for a runtime that cannot be had: {error}"),
+        };
+        runtime.block_on(body)
+    }
+}

@@ -1,0 +1,277 @@
+//! `JoinSet`: a number of tasks whose results are taken as they end.
+//!
+//! A task of the set carries a *bell*: it is dropped with the task's future, whether that returned, panicked or was
+//! cancelled, and leaves the task's number in the set's queue. So the set knows which handle to ask, and asks it when
+//! the task has nothing left to wait for.
+//!
+//! Unlike a [`task_scope`](super::task_scope) the set cancels nothing when a task panics: the panic is that task's
+//! result.
+
+use crate::{
+    LevelId,
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    task::{Handle, JoinError, TaskRef},
+};
+use std::{
+    collections::HashMap,
+    fmt,
+    future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
+    task::{Context, Poll, Waker, ready},
+};
+
+/// Tasks whose results are taken in the order in which they end.
+///
+/// Dropping the set cancels them all.
+///
+/// ```
+/// use urgency::task::JoinSet;
+///
+/// urgency::block_on(async {
+///     let mut tasks = JoinSet::new();
+///     for n in 0..3 {
+///         tasks.spawn(async move { if n == 1 { panic!("one") } else { n } });
+///     }
+///     let (mut sum, mut panics) = (0, 0);
+///     while let Some(result) = tasks.join_next().await {
+///         match result {
+///             Ok(n) => sum += n,
+///             Err(error) => panics += u32::from(error.is_panic()),
+///         }
+///     }
+///     assert_eq!((sum, panics), (2, 1));
+/// });
+/// ```
+pub struct JoinSet<T: 'static> {
+    tasks: HashMap<u64, Handle<T>>,
+    /// A task whose future is gone, and whose result is taken next.
+    ending: Option<Handle<T>>,
+    next: u64,
+    ended: UnboundedReceiver<u64>,
+    bell: UnboundedSender<u64>,
+}
+
+/// See the module's text.
+struct Bell {
+    number: u64,
+    ended: UnboundedSender<u64>,
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        // An error: the set is gone, and nobody wants to know.
+        let _ = self.ended.send(self.number);
+    }
+}
+
+impl<T: Send + 'static> JoinSet<T> {
+    /// Without tasks.
+    pub fn new() -> Self {
+        let (bell, ended) = mpsc::unbounded_channel();
+        JoinSet {
+            tasks: HashMap::new(),
+            ending: None,
+            next: 0,
+            ended,
+            bell,
+        }
+    }
+
+    /// As [`spawn`](crate::spawn), as a task of the set.
+    pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) -> AbortHandle {
+        let bell = self.bell();
+        self.add(crate::spawn(async move {
+            let _bell = bell;
+            future.await
+        }))
+    }
+
+    /// As [`spawn_at`](crate::spawn_at), as a task of the set.
+    ///
+    /// # Panics
+    ///
+    /// If the current runtime has no such level.
+    #[track_caller]
+    pub fn spawn_at(
+        &mut self,
+        level: impl Into<LevelId>,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> AbortHandle {
+        let bell = self.bell();
+        self.add(crate::spawn_at(level, async move {
+            let _bell = bell;
+            future.await
+        }))
+    }
+
+    /// As [`spawn_fn`](crate::spawn_fn), as a task of the set.
+    pub fn spawn_fn(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
+        let bell = self.bell();
+        self.add(crate::spawn_fn(move || {
+            let _bell = bell;
+            closure()
+        }))
+    }
+
+    /// Waits until a task of the set ends, and gives its result. `None`: there is none.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future loses no result.
+    pub async fn join_next(&mut self) -> Option<Result<T, JoinError>> {
+        poll_fn(|cx| self.poll_join_next(cx)).await
+    }
+
+    /// The form for hand-written futures: [`join_next`](Self::join_next) as a poll.
+    pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        loop {
+            if let Some(handle) = &mut self.ending {
+                let result = ready!(poll_result(handle, cx));
+                self.ending = None;
+                return Poll::Ready(Some(result));
+            }
+            if self.tasks.is_empty() {
+                return Poll::Ready(None);
+            }
+            let number = ready!(self.ended.poll_recv(cx)).expect("the set has a sender");
+            self.ending = self.tasks.remove(&number);
+        }
+    }
+
+    /// The result of a task that has ended, if there is one.
+    pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        loop {
+            if let Some(handle) = self.ending.as_mut() {
+                if !handle.is_finished() {
+                    return None;
+                }
+                let mut unwoken = Context::from_waker(Waker::noop());
+                let Poll::Ready(result) = poll_result(handle, &mut unwoken) else {
+                    unreachable!("it is finished");
+                };
+                self.ending = None;
+                return Some(result);
+            }
+            let number = self.ended.try_recv().ok()?;
+            self.ending = self.tasks.remove(&number);
+        }
+    }
+
+    /// Waits for all tasks, and gives their results in the order in which they ended.
+    ///
+    /// # Panics
+    ///
+    /// With the panic of a task that panicked, and if a task was cancelled. The other tasks are cancelled then.
+    pub async fn join_all(mut self) -> Vec<T> {
+        let mut results = Vec::with_capacity(self.len());
+        while let Some(result) = self.join_next().await {
+            match result {
+                Ok(result) => results.push(result),
+                Err(error) => match error.try_into_panic() {
+                    Ok(payload) => std::panic::resume_unwind(payload),
+                    Err(error) => panic!("{error}"),
+                },
+            }
+        }
+        results
+    }
+
+    /// Cancels all tasks, and waits until they have ended.
+    pub async fn shutdown(&mut self) {
+        self.abort_all();
+        while self.join_next().await.is_some() {}
+    }
+
+    fn bell(&mut self) -> Bell {
+        let number = self.next;
+        self.next += 1;
+        Bell {
+            number,
+            ended: self.bell.clone(),
+        }
+    }
+
+    /// The task whose bell was made last.
+    fn add(&mut self, handle: Handle<T>) -> AbortHandle {
+        let task = handle.task().clone();
+        self.tasks.insert(self.next - 1, handle);
+        AbortHandle { task }
+    }
+}
+
+impl<T: 'static> JoinSet<T> {
+    /// How many tasks there are whose results were not taken.
+    pub fn len(&self) -> usize {
+        self.tasks.len() + usize::from(self.ending.is_some())
+    }
+
+    /// Whether there is no task whose result was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Cancels all tasks. Their results are still to be taken.
+    pub fn abort_all(&self) {
+        self.tasks.values().for_each(Handle::cancel);
+    }
+
+    /// Takes all tasks out of the set. They go on, and their results are dropped.
+    pub fn detach_all(&mut self) {
+        self.tasks.clear();
+        self.ending = None;
+        let (bell, ended) = mpsc::unbounded_channel();
+        (self.bell, self.ended) = (bell, ended);
+    }
+}
+
+/// The result of a task whose future is gone: it is there, or about to be, whatever the levels are.
+fn poll_result<T>(handle: &mut Handle<T>, cx: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
+    match catch_unwind(AssertUnwindSafe(|| handle.poll_device(cx))) {
+        Ok(polled) => polled.map_err(JoinError::cancelled),
+        Err(payload) => Poll::Ready(Err(JoinError::panicked(payload))),
+    }
+}
+
+impl<T: Send + 'static> Default for JoinSet<T> {
+    fn default() -> Self {
+        JoinSet::new()
+    }
+}
+
+impl<T: 'static> Drop for JoinSet<T> {
+    fn drop(&mut self) {
+        self.abort_all();
+    }
+}
+
+impl<T: 'static> fmt::Debug for JoinSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinSet").field("len", &self.len()).finish()
+    }
+}
+
+/// The right to cancel a task, without its result.
+#[derive(Clone)]
+pub struct AbortHandle {
+    task: TaskRef,
+}
+
+impl AbortHandle {
+    /// Asks the task to end, as [`Handle::cancel`] does.
+    pub fn abort(&self) {
+        self.task.cancel();
+    }
+
+    /// Whether the task has ended.
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+impl fmt::Debug for AbortHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AbortHandle")
+            .field("finished", &self.is_finished())
+            .finish()
+    }
+}

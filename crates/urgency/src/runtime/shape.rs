@@ -1,0 +1,50 @@
+//! The builder's methods that Tokio's has under other names, for programs that come over.
+
+use super::{Builder, Runtime};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+/// A panic in a program leaves nothing of the runtime half changed: what runs in it is caught at the task.
+impl UnwindSafe for Runtime {}
+impl RefUnwindSafe for Runtime {}
+
+impl Builder {
+    /// A builder for a runtime with one worker. It has threads of its own, unlike Tokio's.
+    pub fn new_current_thread() -> Builder {
+        Builder::new().workers(1)
+    }
+
+    /// A builder for a runtime with a worker for each CPU that the process may use.
+    pub fn new_multi_thread() -> Builder {
+        Builder::new()
+    }
+
+    /// As [`Builder::workers`].
+    pub fn worker_threads(self, workers: usize) -> Builder {
+        self.workers(workers)
+    }
+
+    /// Changes nothing: a runtime always has I/O and timers, and pays for them when they are used.
+    pub fn enable_all(self) -> Builder {
+        self
+    }
+
+    /// As [`enable_all`](Self::enable_all).
+    pub fn enable_io(self) -> Builder {
+        self
+    }
+
+    /// As [`enable_all`](Self::enable_all).
+    pub fn enable_time(self) -> Builder {
+        self
+    }
+
+    /// A runtime whose clock stands still from the start, for tests: see [`time::pause`](crate::time::pause).
+    ///
+    /// # Panics
+    ///
+    /// [`Builder::build`] does then, if the process is out of descriptors.
+    pub fn start_paused(mut self, start_paused: bool) -> Builder {
+        self.start_paused = start_paused;
+        self
+    }
+}

@@ -1,0 +1,189 @@
+//! Guards that give a part of what a lock guards, and the read and write guards of [`RwLock`](super::RwLock).
+//!
+//! A guard is what it *holds* (a lock that is released when the guard is dropped) and the address of the data.
+//! Mapping a guard changes the address and keeps the lock. There are two kinds, whatever is held: [`Read`] gives
+//! `&T`, [`Write`] gives `&mut T`. The names that programs use are aliases of them.
+
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+    ptr::NonNull,
+};
+
+/// Data that may be read while `H` is held.
+///
+/// The functions of a guard are called as `RwLockReadGuard::map(guard, ..)`, so that they hide none of the data's.
+#[must_use = "the lock is released when its guard is dropped"]
+pub struct Read<H, T: ?Sized> {
+    data: NonNull<T>,
+    held: H,
+}
+
+/// Data that may be changed while `H` is held.
+///
+/// The functions of a guard are called as `MappedMutexGuard::map(guard, ..)`, so that they hide none of the data's.
+#[must_use = "the lock is released when its guard is dropped"]
+pub struct Write<H, T: ?Sized> {
+    data: NonNull<T>,
+    held: H,
+}
+
+// SAFETY: the guard gives `&T`, and what it holds goes where it may.
+unsafe impl<H: Send, T: ?Sized + Sync> Send for Read<H, T> {}
+// SAFETY: as above.
+unsafe impl<H: Sync, T: ?Sized + Sync> Sync for Read<H, T> {}
+// SAFETY: the guard gives `&mut T`, as a `&mut T` does, and what it holds goes where it may.
+unsafe impl<H: Send, T: ?Sized + Send> Send for Write<H, T> {}
+// SAFETY: a shared guard gives `&T`.
+unsafe impl<H: Sync, T: ?Sized + Sync> Sync for Write<H, T> {}
+
+impl<H, T: ?Sized> Read<H, T> {
+    /// # Safety
+    /// While `held` is held, `data` is valid, and nobody has it by `&mut`.
+    pub(super) unsafe fn new(held: H, data: NonNull<T>) -> Self {
+        Read { data, held }
+    }
+
+    pub(super) fn held(&self) -> &H {
+        &self.held
+    }
+
+    /// A guard of a part of the data.
+    ///
+    /// ```
+    /// use urgency::sync::{RwLock, RwLockReadGuard};
+    ///
+    /// let pair = RwLock::new((1, "one"));
+    /// let name = RwLockReadGuard::map(pair.blocking_read(), |pair| &pair.1);
+    /// assert_eq!(*name, "one");
+    /// ```
+    pub fn map<U: ?Sized>(guard: Self, part: impl FnOnce(&T) -> &U) -> Read<H, U> {
+        let data = NonNull::from(part(&guard));
+        Read {
+            data,
+            held: guard.held,
+        }
+    }
+
+    /// A guard of a part of the data, if there is that part.
+    ///
+    /// # Errors
+    ///
+    /// With the guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        guard: Self,
+        part: impl FnOnce(&T) -> Option<&U>,
+    ) -> Result<Read<H, U>, Self> {
+        match part(&guard).map(NonNull::from) {
+            Some(data) => Ok(Read {
+                data,
+                held: guard.held,
+            }),
+            None => Err(guard),
+        }
+    }
+}
+
+impl<H, T: ?Sized> Write<H, T> {
+    /// # Safety
+    /// While `held` is held, `data` is valid, and nobody else has it.
+    pub(super) unsafe fn new(held: H, data: NonNull<T>) -> Self {
+        Write { data, held }
+    }
+
+    pub(super) fn held(&self) -> &H {
+        &self.held
+    }
+
+    /// What is held, and the address of the data.
+    pub(super) fn into_parts(self) -> (H, NonNull<T>) {
+        (self.held, self.data)
+    }
+
+    /// A guard of a part of the data.
+    ///
+    /// ```
+    /// use urgency::sync::{RwLock, RwLockWriteGuard};
+    ///
+    /// let pair = RwLock::new((1, "one"));
+    /// *RwLockWriteGuard::map(pair.blocking_write(), |pair| &mut pair.0) += 1;
+    /// assert_eq!(pair.blocking_read().0, 2);
+    /// ```
+    pub fn map<U: ?Sized>(mut guard: Self, part: impl FnOnce(&mut T) -> &mut U) -> Write<H, U> {
+        let data = NonNull::from(part(&mut guard));
+        Write {
+            data,
+            held: guard.held,
+        }
+    }
+
+    /// A guard of a part of the data, if there is that part.
+    ///
+    /// # Errors
+    ///
+    /// With the guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        mut guard: Self,
+        part: impl FnOnce(&mut T) -> Option<&mut U>,
+    ) -> Result<Write<H, U>, Self> {
+        match part(&mut guard).map(NonNull::from) {
+            Some(data) => Ok(Write {
+                data,
+                held: guard.held,
+            }),
+            None => Err(guard),
+        }
+    }
+}
+
+impl<H, T: ?Sized> Deref for Read<H, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the promise of `new`; a part of the data lives as long as the data.
+        unsafe { self.data.as_ref() }
+    }
+}
+
+impl<H, T: ?Sized> Deref for Write<H, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: as above.
+        unsafe { self.data.as_ref() }
+    }
+}
+
+impl<H, T: ?Sized> DerefMut for Write<H, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and the guard is borrowed exclusively.
+        unsafe { self.data.as_mut() }
+    }
+}
+
+impl<H, T: ?Sized + fmt::Debug> fmt::Debug for Read<H, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<H, T: ?Sized + fmt::Display> fmt::Display for Read<H, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<H, T: ?Sized + fmt::Debug> fmt::Debug for Write<H, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<H, T: ?Sized + fmt::Display> fmt::Display for Write<H, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,58 @@
+//! `Ref`: a look at the value of a watch channel.
+
+use super::Place;
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{Ordering, fence},
+    },
+};
+
+/// A snapshot of the value: it stays as it is while others are sent.
+///
+/// While it exists, [`send_modify`](super::Sender::send_modify) and its relatives wait; [`send`](super::Sender::send) does not.
+pub struct Ref<'a, T> {
+    /// Until it is dropped.
+    pub(super) value: Option<Arc<T>>,
+    /// The value's, without `ENDED`.
+    pub(super) version: u64,
+    pub(super) changed: bool,
+    pub(super) place: &'a Place<T>,
+}
+
+impl<T> Ref<'_, T> {
+    /// Whether the receiver that gave it had not seen this value before. Of a sender's it is false.
+    pub fn has_changed(&self) -> bool {
+        self.changed
+    }
+}
+
+impl<T> Deref for Ref<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("there until it is dropped")
+    }
+}
+
+impl<T> Drop for Ref<'_, T> {
+    /// Rule 2.
+    fn drop(&mut self) {
+        drop(self.value.take());
+        fence(Ordering::SeqCst);
+        if self.place.modifying.load(Ordering::Relaxed) != 0 {
+            self.place.returned.notify_waiters();
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Ref<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ref")
+            .field("value", &**self)
+            .field("changed", &self.changed)
+            .finish()
+    }
+}
