@@ -26,7 +26,7 @@ type Tell = Box<dyn FnOnce() + Send>;
 /// A wait, and what ends it; of each kind.
 fn waits() -> Vec<(Wait, Tell)> {
     let (once, told_once) = oneshot::channel();
-    let (many, mut told_many) = mpsc::unbounded();
+    let (many, mut told_many) = mpsc::unbounded_channel();
     let (watched, mut watching) = watch::channel(0);
     let (all, mut told_all) = broadcast::channel(4);
     let notify = Arc::new(Notify::new());
@@ -45,10 +45,13 @@ fn waits() -> Vec<(Wait, Tell)> {
         ),
         (
             Box::pin(async move { told_many.recv().await.unwrap() }),
-            Box::new(move || many.try_send(()).unwrap()),
+            Box::new(move || many.send(()).unwrap()),
         ),
         (
-            Box::pin(async move { assert_eq!(*watching.changed().await.unwrap(), 1) }),
+            Box::pin(async move {
+                watching.changed().await.unwrap();
+                assert_eq!(*watching.borrow(), 1);
+            }),
             Box::new(move || watched.send(1).unwrap()),
         ),
         (
@@ -68,7 +71,7 @@ fn waits() -> Vec<(Wait, Tell)> {
                 let _leads = arrives.wait().await;
             }),
             Box::new(move || {
-                let _leads = barrier.wait_blocking();
+                let _leads = barrier.blocking_wait();
             }),
         ),
         (

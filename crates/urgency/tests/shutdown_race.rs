@@ -7,7 +7,7 @@ use common::{Count, Random, ends, in_child, is_child};
 use std::{
     future::pending,
     sync::atomic::{AtomicU64, Ordering::SeqCst},
-    time::{Duration, Instant},
+    time::Duration,
 };
 use urgency::{
     Runtime, Shutdown, block_on, future, join, life::PanicPolicy, life::task_scope,

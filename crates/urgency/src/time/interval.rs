@@ -115,8 +115,7 @@ impl Interval {
         ready!(Pin::new(&mut self.next).poll(cx));
         let (due, now) = (self.next.deadline(), Instant::now());
         self.missed = missed(now.saturating_duration_since(due), self.period);
-        self.next
-            .reset(self.behavior.next(due, now, self.period));
+        self.next.reset(self.behavior.next(due, now, self.period));
         Poll::Ready(due)
     }
 
