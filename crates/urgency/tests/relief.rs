@@ -88,7 +88,7 @@ fn a_loop_taken_by_a_searching_worker_delays_nobody_for_ever() {
     ends(|| {
         for workers in [1, 2] {
             let runtime = runtime(workers);
-            for _ in 0..150 {
+            for _ in 0..30 {
                 // The worker searches for a moment after this.
                 runtime.spawn(async {}).get().unwrap();
                 let stop = Arc::new(AtomicBool::new(false));

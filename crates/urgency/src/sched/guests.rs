@@ -12,6 +12,9 @@
 //!    first guest of its level on that list, and queues in turn. The guest asks when it enters, and each expiry of the
 //!    relief timer asks again.
 //!
+//! 4. A guest that is inside gives way to more urgent work, but not to other guests. When it has lost its worker, it is
+//!    on the list again: the equals that left for it come before it in the pool.
+//!
 //! A thread outside is not the runtime's to keep: it has other work than waiting. An entry in the list is a hint like
 //! each entry in a pool: the claim of the stack's suspension decides which of the two brings the worker.
 //!
@@ -127,8 +130,25 @@ impl Shared {
 
     /// Rule 3, on the side of the stack that leaves.
     pub(crate) fn let_in(&self, me: &Stack) {
-        if let Some(guest) = self.guests.claim_at(me.level()) {
+        if !self.is_visited_here()
+            && let Some(guest) = self.guests.claim_at(me.level())
+        {
             self.abandon(me, Work::Resume(guest));
+        }
+    }
+
+    /// Rule 4: the calling stack, `me`, lost its worker. If it is a guest, it is on the list again.
+    pub(crate) fn wait_as_guest(&self, me: &Stack) {
+        if self.is_visited_here() {
+            self.guests.enters(me.arc());
+            self.ask_equals(me.level());
+        }
+    }
+
+    /// It has a worker again.
+    pub(crate) fn came_back(&self, me: &Stack) {
+        if self.is_visited_here() {
+            self.guests.has_entered(me);
         }
     }
 }

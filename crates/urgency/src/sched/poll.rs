@@ -172,7 +172,7 @@ impl Shared {
             }
             chaos::delay();
             let worker = self
-                .take_worker_for_ready(me)
+                .take_worker_for_ready(me, entries > 0)
                 .or_else(|| self.claim_unstarted())
                 .or_else(|| if relief { self.relieve() } else { None });
             self.batch_inserted(entries, worker.is_some());
@@ -245,8 +245,9 @@ impl Shared {
         }
     }
 
-    /// A worker for the work that is ready: an idle one, or that of a less urgent stack.
-    fn take_worker_for_ready(&self, me: &Stack) -> Option<&Worker> {
+    /// A worker for the work that is ready: an idle one, or that of a less urgent stack. `by_event`: some of the work is
+    /// what the calling thread came out of the poller with; otherwise it has waited, and this is relief.
+    fn take_worker_for_ready(&self, me: &Stack, by_event: bool) -> Option<&Worker> {
         if let Some(worker) = self.claim_for_personal(me) {
             return Some(worker);
         }
@@ -263,12 +264,17 @@ impl Shared {
         let here = os::thread::current_cpu();
         let is_here = |w: &Worker| self.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
-        let revoked = victim.and_then(|victim| self.revoke(victim, 0, Cause::Urgency));
-        let Some(worker) = revoked else {
+        let revoked = victim.and_then(|victim| {
+            if !by_event {
+                return self.revoke_counted(victim, 0, Cause::Urgency);
+            }
+            let worker = self.revoke(victim, 0, Cause::Urgency)?;
+            worker.at(level).promotions.add(1);
+            Some(worker)
+        });
+        if revoked.is_none() {
             self.arm_for(level);
-            return None;
-        };
-        worker.at(level).promotions.add(1);
-        Some(worker)
+        }
+        revoked
     }
 }

@@ -24,7 +24,7 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{chaos, fork::fence, os::clock};
+use crate::{account::overruns::Name, chaos, fork::fence, os::clock};
 use std::{
     hint,
     sync::{Arc, atomic::Ordering},
@@ -131,11 +131,13 @@ impl Shared {
         self.revoke_counted(worker, 0, Cause::Urgency)
     }
 
-    /// The stack, the caller's, comes to a scheduling point.
+    /// The stack, the caller's, comes to a scheduling point in the middle of `what`, or at its end. If it has lost its
+    /// worker to relief since the last one, that is noted, whether the worker has come back or not.
     #[inline]
-    pub(crate) fn no_longer_overruns(&self, me: &Stack) {
+    pub(crate) fn no_longer_overruns(&self, me: &Stack, what: impl FnOnce() -> Name) {
         if me.overruns.load(Ordering::Relaxed) {
             me.overruns.store(false, Ordering::Relaxed);
+            self.note_overrun(me, what());
         }
     }
 

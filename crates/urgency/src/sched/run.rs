@@ -248,13 +248,12 @@ impl Shared {
     pub(crate) fn come_in(&self, me: &Stack) -> u32 {
         match me.attention.enter() {
             Entered::Holding(requests) => {
-                self.no_longer_overruns(me);
+                self.no_longer_overruns(me, || me.what());
                 self.account_running(me, requests);
                 requests
             }
             Entered::Taken => {
-                self.no_longer_overruns(me);
-                self.note_overrun(me, me.what());
+                self.no_longer_overruns(me, || me.what());
                 self.regain(me);
                 0
             }
@@ -267,7 +266,7 @@ impl Shared {
     pub(crate) fn finish(&self, me: &Stack, what: Name) -> bool {
         match me.attention.enter() {
             Entered::Holding(requests) => {
-                self.no_longer_overruns(me);
+                self.no_longer_overruns(me, || what);
                 self.account_running(me, requests);
                 true
             }
@@ -280,8 +279,7 @@ impl Shared {
 
     #[cold]
     fn finish_overrun(&self, me: &Stack, what: Name) {
-        self.no_longer_overruns(me);
-        self.note_overrun(me, what);
+        self.no_longer_overruns(me, || what);
         self.flush_ring(me);
     }
 

@@ -163,6 +163,7 @@ impl Shared {
                     worker.at(level).abandonments.add(1);
                     self.start(worker);
                     self.await_worker(me);
+                    self.came_back(me);
                     return true;
                 };
                 self.leave_resumable(me);
@@ -173,6 +174,7 @@ impl Shared {
             }
         }
         self.await_worker(me);
+        self.came_back(me);
         true
     }
 
@@ -185,12 +187,14 @@ impl Shared {
         }
         self.leave_resumable(me);
         self.await_worker(me);
+        self.came_back(me);
     }
 
     fn leave_resumable(&self, me: &Stack) {
         self.share_all(me);
         me.suspension.abandon();
         self.insert_abandoned(me.arc());
+        self.wait_as_guest(me);
     }
 
     /// Parks until somebody delivers a worker.
