@@ -101,4 +101,5 @@ if [ "$part" != iter ]; then
 fi
 if [ "$part" != core ]; then
     test -p rayon --no-fail-fast -- "$@"
+    cargo test --manifest-path "$root/examples-external/rayon-beside-service/Cargo.toml" --test iterators -- "$@"
 fi

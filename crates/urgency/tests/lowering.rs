@@ -3,7 +3,10 @@
 
 mod common;
 
-use common::{IDLE, USUAL, class_of, ends, in_child, is_child, my_folder, runtime, with_levels};
+use common::{
+    IDLE, REAL_TIME, USUAL, class_of, ends, in_child, is_child, may_enter, my_folder, runtime,
+    with_levels,
+};
 use std::{
     hint,
     path::{Path, PathBuf},
@@ -228,5 +231,34 @@ fn nothing_is_lost_where_threads_cannot_come_back() {
         closures.into_iter().for_each(|c| c.get().unwrap());
         ticks.get().unwrap();
         assert_eq!(ran.load(Relaxed), 300);
+    });
+}
+
+/// An audio thread, for instance, that spawns: what the runtime starts for it is not in its class.
+#[test]
+fn threads_that_a_real_time_thread_has_made_are_in_the_usual_class() {
+    ends(|| {
+        if !may_enter(REAL_TIME) {
+            println!("skipped: this system does not permit the real-time class");
+            return;
+        }
+        let runtime = with_levels::<App>(2);
+        let spawner = thread::spawn(move || {
+            let parameters = libc::sched_param { sched_priority: 1 };
+            // SAFETY: `parameters` outlives the call.
+            let entered = unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &parameters) };
+            assert_eq!(entered, 0);
+            let classes: Vec<_> = (0..8)
+                .map(|_| {
+                    runtime.spawn_fn_at(Urgent, || {
+                        urgency::blocking(|| thread::sleep(Duration::from_millis(5)));
+                        class_of(&my_folder())
+                    })
+                })
+                .collect();
+            classes.into_iter().map(|c| c.get().unwrap()).collect()
+        });
+        let classes: Vec<Option<u32>> = spawner.join().unwrap();
+        assert_eq!(classes, [USUAL; 8]);
     });
 }
