@@ -10,9 +10,9 @@
 //!
 //! Contenders: `ours` has three levels and is otherwise as shipped; `ours-privileged` also asks for
 //! `real_time_polling`; in `ours-checking` the decoders come to a scheduling point after
-//! each grain; `ours-user` is `ours` as a user without privileges. `two-pools` is what an expert would do today: a rayon
-//! pool for frames, one at niceness 19 for the decoders, and a thread for audio; `two-pools-fifo` has that thread in
-//! the class SCHED_FIFO.
+//! each grain; `ours-user` is `ours` as a user without privileges. `two-pools` is what an expert would do today: a
+//! rayon pool for frames, one at niceness 19 for the decoders, and a thread for audio; `two-pools-fifo` has that thread
+//! in the class SCHED_FIFO.
 //!
 //! `unit_ns` is what a unit of work took before the load (about 1000): it tells a slow machine from a slow scheduler.
 

@@ -10,8 +10,9 @@
 //! Files in reading order: `experiment.rs` (the words as types), `options.rs` (the command line), `sample.rs`
 //! (what a child prints), `timing.rs` (how contenders measure), `gate.rs` and `events.rs` (when there is load, and what
 //! came of each tick or request), `child.rs` (one sample in a fresh process),
-//! `rounds.rs` (interleaving), `loaded.rs` and `slices/` (contenders that alternate within one run), `summary.rs` (medians, ratios, verdicts), `table.rs` (print), `record.rs` (the
-//! JSON file), `machine.rs` (clocks, memory, limits, the real-time class).
+//! `rounds.rs` (interleaving), `loaded.rs` and `slices/` (contenders that alternate within one run), `summary.rs`
+//! (medians, ratios, verdicts), `table.rs` (print), `record.rs` (the JSON file), `machine.rs` (clocks, memory, limits,
+//! the real-time class).
 
 mod child;
 pub mod events;

@@ -107,8 +107,8 @@ impl Summary {
     }
 }
 
-/// Median over the rounds of `of` divided by `by`, where both have a sample of the round. Equal values have the ratio 1,
-/// be they 0 (late frames) or not.
+/// Median over the rounds of `of` divided by `by`, where both have a sample of the round. Equal values have the ratio
+/// 1, be they 0 (late frames) or not.
 fn paired_ratio(rows: &[Row], metric: &str, of: &str, by: &str) -> Option<f64> {
     let by: BTreeMap<u32, f64> = values(rows, by, metric).into_iter().collect();
     let mut ratios: Vec<f64> = values(rows, of, metric)

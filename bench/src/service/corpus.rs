@@ -54,8 +54,9 @@ pub fn halves(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (leaves > 1).then(|| text.split_at(leaves / 2 * LEAF))
 }
 
-/// Hits in a leaf: places where a rolling hash of all before them ends in twelve zeros. Eight bytes at a time, each step
-/// waits for the one before, so a scan of 200 MB takes some 35 ms of a processor and not all of the memory's bandwidth.
+/// Hits in a leaf: places where a rolling hash of all before them ends in twelve zeros. Eight bytes at a time, each
+/// step waits for the one before, so a scan of 200 MB takes some 35 ms of a processor and not all of the memory's
+/// bandwidth.
 pub fn count(text: &[u8]) -> u64 {
     let (mut hash, mut hits) = (0, 0);
     for word in text.chunks_exact(8) {

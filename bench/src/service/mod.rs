@@ -6,9 +6,9 @@
 //! `load_share` is what the searches alone need of both processors, by the processor time of one scan on one
 //! thread (`scan_cpu_ns`, measured before the load): the rates are fixed, so all contenders have the same load.
 //!
-//! Contenders: `ours` has three levels, served strictly; `ours-shares` gives the reindex a tenth. `tokio-rayon` is the usual pair, with
-//! one rayon pool for searches and the reindex; in `tokio-rayon-nice` that pool has niceness 19. `two-pools` is what an expert would
-//! do today: a second pool at niceness 19 for the reindex.
+//! Contenders: `ours` has three levels, served strictly; `ours-shares` gives the reindex a tenth. `tokio-rayon` is the
+//! usual pair, with one rayon pool for searches and the reindex; in `tokio-rayon-nice` that pool has niceness 19.
+//! `two-pools` is what an expert would do today: a second pool at niceness 19 for the reindex.
 
 mod corpus;
 mod index;

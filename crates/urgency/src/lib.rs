@@ -155,8 +155,8 @@
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime
 //!     waits for nothing: `dropping_a_runtime_with_endless_loops_does_not_hang`. No task panics for it:
-//!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`. A shutdown by one handle leaves no
-//!     waiter of another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
+//!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`. A shutdown by one handle leaves
+//!     no waiter of another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
 //!     `a_plain_thread_inside_is_not_left_behind_by_a_shutdown`.
 //!
 //! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it

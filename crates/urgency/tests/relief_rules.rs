@@ -211,7 +211,7 @@ fn a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_releas
         },
         |goes_on| {
             while goes_on() {
-                join(|| hint::spin_loop(), || hint::spin_loop());
+                join(hint::spin_loop, hint::spin_loop);
             }
         },
         |goes_on| {

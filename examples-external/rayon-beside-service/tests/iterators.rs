@@ -1,5 +1,5 @@
-//! rayon's own iterators on the drop-in, by count: urgent ones get all workers, and few leaves of less urgent ones are in
-//! progress, however long they are. `ci/rayon.sh` runs this.
+//! rayon's own iterators on the drop-in, by count: urgent ones get all workers, and few leaves of less urgent ones are
+//! in progress, however long they are. `ci/rayon.sh` runs this.
 
 use rayon::prelude::*;
 use std::{

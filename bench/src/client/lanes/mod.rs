@@ -1,8 +1,9 @@
 //! The open loop that others drive: several kinds of requests at once, in stretches of load.
 //!
-//! A *lane* is one kind of request with its rate and its connections. The process reads lines `<start> <end>` (nanoseconds of the
-//! monotonic clock) from standard input; for each it sends requests at times drawn beforehand (Poisson, the same for
-//! every server), waits for the replies, and prints `drained`. When its input ends it prints every latency as JSON.
+//! A *lane* is one kind of request with its rate and its connections. The process reads lines `<start> <end>`
+//! (nanoseconds of the monotonic clock) from standard input; for each it sends requests at times drawn beforehand
+//! (Poisson, the same for every server), waits for the replies, and prints `drained`. When its input ends it prints
+//! every latency as JSON.
 //!
 //! Latency counts from the *intended* time. A request goes on a connection of its lane that has none under way; if
 //! all have, it waits in the client, and that counts. A request without a reply [`GRACE`] after the stretch is

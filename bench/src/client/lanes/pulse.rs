@@ -252,7 +252,8 @@ impl Client {
     }
 }
 
-/// A request without a reply counts with the time that it has waited, so a server that never answers does not look fast.
+/// A request without a reply counts with the time that it has waited, so a server that never answers does not look
+/// fast.
 fn log_unanswered(events: &mut Events, lane: &Lane, now: u64, due: u64) {
     let latency = now - due;
     events.add(&lane.name, [Event { due, latency }]);

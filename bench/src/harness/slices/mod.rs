@@ -5,13 +5,14 @@
 //! processes that is stopped (SIGSTOP), and one at a time goes on for a *slice* of 50 to 200 ms:
 //!
 //! 1. It goes on (SIGCONT), and settles for 15 ms.
-//! 2. It has load for the length of the slice. All contenders have the same: ticks, or requests at the same drawn times.
+//! 2. It has load for the length of the slice. All contenders have the same: ticks, or requests at the same drawn
+//!    times.
 //! 3. It says when the last request is answered, and is stopped. So no request is open while its server is stopped.
 //!
 //! The order of contenders is rotated by one each time and reversed each second time, as that of rounds. Canaries
 //! (`canary.rs`) mark intervals in which the host had a processor, and `filter.rs` leaves out, for all contenders
-//! by the same rule, what was due near them; `left_out_share` says how much that was. Percentiles are of what is left, with
-//! a bootstrap interval in the raw sample.
+//! by the same rule, what was due near them; `left_out_share` says how much that was. Percentiles are of what is left,
+//! with a bootstrap interval in the raw sample.
 //!
 //! What this does not show: queues that take longer than a slice to build up, and memory under pressure of
 //! one contender alone. `--whole` measures whole runs, one contender after the other.

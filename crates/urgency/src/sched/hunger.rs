@@ -17,18 +17,18 @@
 //! 2. What is public is enough until it is gone. If the owner has taken the last public job back, it has no room again
 //!    ([`Stack::popped_public`]); if a thief has, it asks the owner to share ([`Shared::ask_if_last`]).
 //! 3. A worker that goes down to a less urgent level asks the stacks above to share, and sees to it that their public
-//!    jobs are in the pool ([`Shared::miss_above`]). It has shown its level before it looks, as the stack of 1 has: one of the two sees the
-//!    other.
-//! 4. The stack above that has a public job has no room until the workers below have come, so it looks again at its next
-//!    scheduling point. A worker below that has left the request unanswered for [`ANSWER`] by then is revoked
+//!    jobs are in the pool ([`Shared::miss_above`]). It has shown its level before it looks, as the stack of 1 has: one
+//!    of the two sees the other.
+//! 4. The stack above that has a public job has no room until the workers below have come, so it looks again at its
+//!    next scheduling point. A worker below that has left the request unanswered for [`ANSWER`] by then is revoked
 //!    ([`Shared::press_below`]).
-//! 5. A stack in a long leaf answers nothing. So both that ask arm the relief timer if the stack has jobs, and an expiry
-//!    makes them public ([`Shared::show_hidden_from_below`]).
+//! 5. A stack in a long leaf answers nothing. So both that ask arm the relief timer if the stack has jobs, and an
+//!    expiry makes them public ([`Shared::show_hidden_from_below`]).
 //!
 //! # Rejected
 //!
-//! To revoke a worker below as soon as there is a job for it: a stack that comes to a scheduling point soon hands its worker
-//! over in 3 to 5 µs, and to wake a thread on the other processor takes 30.
+//! To revoke a worker below as soon as there is a job for it: a stack that comes to a scheduling point soon hands its
+//! worker over in 3 to 5 µs, and to wake a thread on the other processor takes 30.
 //!
 //! A fork that nobody steals pays for this only while a worker serves something less urgent and no job is public.
 
@@ -42,8 +42,8 @@ use super::{
 use crate::os::clock;
 use std::sync::atomic::{Ordering, fence};
 
-/// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its worker,
-/// in nanoseconds: what it costs to wake a thread.
+/// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its
+/// worker, in nanoseconds: what it costs to wake a thread.
 const ANSWER: f64 = 50_000.0;
 
 impl Shared {
@@ -135,7 +135,8 @@ impl Shared {
         }
     }
 
-    /// The calling stack `me` has public jobs that workers below may come for. Whether it is to look again soon: rule 4.
+    /// The calling stack `me` has public jobs that workers below may come for. Whether it is to look again soon: rule
+    /// 4.
     #[cold]
     pub(crate) fn press_below(&self, me: &Stack, level: u8) -> bool {
         self.insert_deque(me);

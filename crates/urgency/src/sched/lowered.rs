@@ -23,8 +23,8 @@
 //! (`os::thread::can_raise`), a thread is raised before it begins more urgent work, and when it has kept its worker for
 //! sixteen milliseconds and nothing more urgent runs. Where it has not, the thread stays lowered for good, and
 //! runs work of its class only: a lowered thread passes more urgent work on to one that is not, and a usual
-//! thread passes closures and jobs of less urgent levels on to a lowered one (`hand_off.rs`). So after a while there are
-//! two kinds of threads, and nobody has to come back.
+//! thread passes closures and jobs of less urgent levels on to a lowered one (`hand_off.rs`). So after a while there
+//! are two kinds of threads, and nobody has to come back.
 //!
 //! # Inversions
 //!
@@ -212,8 +212,8 @@ mod of_stacks {
             }
         }
 
-        /// Relief expired, or the runtime closes (`all`). A lowered thread that has kept its worker for long, and beside
-        /// which nothing more urgent runs, goes back to its usual class.
+        /// Relief expired, or the runtime closes (`all`). A lowered thread that has kept its worker for long, and
+        /// beside which nothing more urgent runs, goes back to its usual class.
         pub(crate) fn raise_rested(&self, all: bool) {
             if !self.lowered_stacks.any() {
                 return;
@@ -254,8 +254,8 @@ mod of_stacks {
             stack.lowered.class() > self.class_of(level)
         }
 
-        /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of the
-        /// program's in a real-time class, which is not for what the runtime runs.
+        /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of
+        /// the program's in a real-time class, which is not for what the runtime runs.
         pub(crate) fn leave_inherited_class(&self, stack: &Stack) {
             os::thread::leave_real_time();
             stack.lowered.begin_as(USUAL);

@@ -11,10 +11,10 @@
 //!
 //! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still
 //! there while the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has
-//! computed since it was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its turn
-//! when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
-//! workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What
-//! becomes of work that waits for long is in `relief.rs`.
+//! computed since it was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its
+//! turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
+//! workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What becomes of work
+//! that waits for long is in `relief.rs`.
 
 use super::{
     here,
@@ -245,8 +245,8 @@ impl Shared {
         }
     }
 
-    /// A worker for the work that is ready: an idle one, or that of a less urgent stack. `by_event`: some of the work is
-    /// what the calling thread came out of the poller with; otherwise it has waited, and this is relief.
+    /// A worker for the work that is ready: an idle one, or that of a less urgent stack. `by_event`: some of the work
+    /// is what the calling thread came out of the poller with; otherwise it has waited, and this is relief.
     fn take_worker_for_ready(&self, me: &Stack, by_event: bool) -> Option<&Worker> {
         if let Some(worker) = self.claim_for_personal(me) {
             return Some(worker);

@@ -9,14 +9,14 @@
 //! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
 //!    (`lowered.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
-//! 3. **A running thread does not lose its worker to its equals because they wait.** An endless loop among equals loses it
-//!    after [`LONG`] of its own time, and never are more than P such threads ahead of their workers: the kernel's time
-//!    sharing gains nothing from more.
-//! 4. **A stack that waits to go on after relief is no reason for relief** among its equals: by rule 3. It is first in its
-//!    level's pool, and its worker comes back to it before that begins anything new.
+//! 3. **A running thread does not lose its worker to its equals because they wait.** An endless loop among equals loses
+//!    it after [`LONG`] of its own time, and never are more than P such threads ahead of their workers: the kernel's
+//!    time sharing gains nothing from more.
+//! 4. **A stack that waits to go on after relief is no reason for relief** among its equals: by rule 3. It is first in
+//!    its level's pool, and its worker comes back to it before that begins anything new.
 //!
-//! So at most P leaves of a computation are begun for each time that it is overtaken as a whole: with two levels, at most
-//! 2 P threads compute, and at most 2 P leaves are in progress, however often events come.
+//! So at most P leaves of a computation are begun for each time that it is overtaken as a whole: with two levels, at
+//! most 2 P threads compute, and at most 2 P leaves are in progress, however often events come.
 //!
 //! A stack whose worker was revoked and that still has not checked in at an expiry has its jobs made public.
 //!

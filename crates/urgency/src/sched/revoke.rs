@@ -199,8 +199,8 @@ impl Shared {
         Restored::Not
     }
 
-    /// Jobs that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came up
-    /// again for them would cost two wake-ups, so it waits for about as long.
+    /// Jobs that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came
+    /// up again for them would cost two wake-ups, so it waits for about as long.
     fn more_above(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
         let least = level.checked_sub(1)?;
         let above = |worker: &Worker| worker.level() <= least && worker.hides_jobs();

@@ -12,7 +12,8 @@ use std::{
 
 /// A snapshot of the value: it stays as it is while others are sent.
 ///
-/// While it exists, [`send_modify`](super::Sender::send_modify) and its relatives wait; [`send`](super::Sender::send) does not.
+/// While it exists, [`send_modify`](super::Sender::send_modify) and its relatives wait; [`send`](super::Sender::send)
+/// does not.
 pub struct Ref<'a, T> {
     /// Until it is dropped.
     pub(super) value: Option<Arc<T>>,
