@@ -1,8 +1,9 @@
 //! The open loop that others drive: several kinds of requests at once, in stretches of load.
 //!
-//! A *lane* is one kind of request with its rate and its connections. The process reads lines `<start> <end>` (nanoseconds of the
-//! monotonic clock) from standard input; for each it sends requests at times drawn beforehand (Poisson, the same for
-//! every server), waits for the replies, and prints `drained`. When its input ends it prints every latency as JSON.
+//! A *lane* is one kind of request with its rate and its connections. The process reads lines `<start> <end>`
+//! (nanoseconds of the monotonic clock) from standard input; for each it sends requests at times drawn beforehand
+//! (Poisson, the same for every server), waits for the replies, and prints `drained`. When its input ends it prints
+//! every latency as JSON.
 //!
 //! Latency counts from the *intended* time. A request goes on a connection of its lane that has none under way; if
 //! all have, it waits in the client, and that counts. A request without a reply [`GRACE`] after the stretch is
@@ -15,6 +16,7 @@ mod pulse;
 pub use driver::Client;
 pub use pulse::main;
 
+use crate::harness::events::UNANSWERED;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -60,5 +62,5 @@ pub struct Lanes {
 
 /// The series of a lane's requests that had no reply.
 pub fn unanswered(lane: &str) -> String {
-    format!("{lane}_unanswered")
+    format!("{lane}{UNANSWERED}")
 }
