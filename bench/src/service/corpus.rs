@@ -2,6 +2,7 @@
 
 use crate::harness::{Scale, machine};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 /// Bytes that one leaf of the scan reads.
 const LEAF: usize = 256 * 1024;
@@ -35,6 +36,18 @@ impl Corpus {
         self.count.to_string()
     }
 
+    /// How long a contender's own `scan` takes while nothing else runs, in nanoseconds: the best of five. It is about
+    /// half of [`scan_cpu_ns`](Self::scan_cpu_ns) on two processors, or the contender does not fork.
+    pub fn parallel_scan_ns(&self, scan: impl Fn() -> u64) -> f64 {
+        let scan = |_| {
+            let start = Instant::now();
+            assert_eq!(scan(), self.count, "wrong result");
+            start.elapsed()
+        };
+        let best = (0..5).map(scan).min();
+        best.expect("five were measured").as_nanos() as f64
+    }
+
     /// Processor time of one scan on one thread, in nanoseconds: the best of three.
     pub fn scan_cpu_ns(&self) -> f64 {
         let scan = |_| {
@@ -54,8 +67,9 @@ pub fn halves(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (leaves > 1).then(|| text.split_at(leaves / 2 * LEAF))
 }
 
-/// Hits in a leaf: places where a rolling hash of all before them ends in twelve zeros. Eight bytes at a time, each step
-/// waits for the one before, so a scan of 200 MB takes some 35 ms of a processor and not all of the memory's bandwidth.
+/// Hits in a leaf: places where a rolling hash of all before them ends in twelve zeros. Eight bytes at a time, each
+/// step waits for the one before, so a scan of 200 MB takes some 35 ms of a processor and not all of the memory's
+/// bandwidth.
 pub fn count(text: &[u8]) -> u64 {
     let (mut hash, mut hits) = (0, 0);
     for word in text.chunks_exact(8) {
