@@ -343,6 +343,6 @@ mod imp {
 
 pub(crate) use imp::{
     Processors, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, raise, send_home, set_real_time,
-    set_short_slice,
+    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, raise, send_home,
+    set_real_time, set_short_slice,
 };
