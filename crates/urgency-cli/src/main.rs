@@ -38,7 +38,7 @@ struct Cli {
 enum Command {
     /// A cache server that speaks memcached's protocols and takes its options.
     Cache(Box<cache::Options>),
-    /// Requests beside endless compute, and frames beside decoders: Urgency and the usual alternatives, live.
+    // Described at its options: a comment here would hide all but its own words from `--help`.
     Demo(demo::Options),
     /// Load generators.
     #[command(subcommand)]
@@ -46,13 +46,21 @@ enum Command {
     /// Simulate a scheduler on up to 1,024 workers, and check the papers' bounds.
     Sim(Box<urgency_sim::command::Options>),
     #[command(hide = true)]
-    DemoServer { spec: String },
+    DemoServer {
+        spec: String,
+    },
     #[command(hide = true)]
-    DemoClient { spec: String },
+    DemoClient {
+        spec: String,
+    },
     #[command(hide = true)]
-    DemoFrames { spec: String },
+    DemoFrames {
+        spec: String,
+    },
     #[command(hide = true)]
-    CompareChild { spec: String },
+    CompareChild {
+        spec: String,
+    },
 }
 
 #[derive(Subcommand)]

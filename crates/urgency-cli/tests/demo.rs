@@ -111,13 +111,16 @@ fn a_bad_value_is_refused_with_the_option_the_value_and_what_is_allowed() {
 }
 
 #[test]
-fn help_names_every_option() {
+fn help_names_every_option_and_both_scenes() {
     let help = text(&demo(&["--help"]).stdout);
     for option in [
         "level", "rate", "duration", "workers", "kind", "arrivals", "only", "port", "picture",
         "json",
     ] {
         assert!(help.contains(&format!("--{option} ")), "{option}: {help}");
+    }
+    for scene in ["Requests: a load client", "Frames: 60 a second"] {
+        assert!(help.contains(scene), "{scene}: {help}");
     }
     assert!(!help.contains("demo-server"), "{help}");
 }

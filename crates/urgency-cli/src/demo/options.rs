@@ -12,8 +12,9 @@ const RATES: RangeInclusive<f64> = 1.0..=100_000.0;
 const SECONDS: RangeInclusive<f64> = 1.0..=3600.0;
 const WORKERS: RangeInclusive<usize> = 1..=urgency::MAX_WORKERS;
 
-/// Shows what urgent-work-first means in two scenes: requests beside compute that never ends, and a 60 Hz frame loop
-/// beside decoders, each under Urgency and under what one would use today.
+/// Urgent work goes first: requests beside endless compute, and frames beside decoders, live.
+///
+/// Two scenes, each under Urgency and under what one would use today.
 ///
 /// Requests: a load client, a process of its own, sends small requests over loopback TCP at a fixed rate and measures
 /// how long each answer takes, from the moment at which the request was due. The process that answers them
