@@ -27,6 +27,8 @@ pub enum Arrangement {
     NicePool,
     /// One for urgent compute, and one at niceness 19 for the rest.
     TwoPools,
+    /// The same with one thread of each bound to each processor.
+    BoundPools,
 }
 
 /// The arrangements with the contenders' names.
@@ -61,6 +63,10 @@ impl Pair {
                 (pool.clone(), pool)
             }
             Arrangement::TwoPools => (usual(), nice()),
+            Arrangement::BoundPools => {
+                let bound = |nice| Arc::new(engines::rayon::bound_pool(workers, nice));
+                (bound(false), bound(true))
+            }
         };
         Pair {
             tokio: engines::tokio::runtime(workers),

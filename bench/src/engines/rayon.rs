@@ -5,18 +5,31 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// A pool of so many threads.
 pub fn pool(workers: usize) -> ThreadPool {
-    ThreadPoolBuilder::new()
-        .num_threads(workers)
-        .build()
-        .expect("threads can be started")
+    start(workers, |_| ())
 }
 
 /// The same with threads that are as nice as the kernel knows, for compute beside something that is urgent:
 /// one line, and no privilege.
 pub fn nice_pool(workers: usize) -> ThreadPool {
+    start(workers, |_| machine::become_nice())
+}
+
+/// The same with one thread bound to each processor in turn.
+pub fn bound_pool(workers: usize, nice: bool) -> ThreadPool {
+    let processors = machine::allowed_processors();
+    start(workers, move |index| {
+        machine::bind_to_processor(processors[index % processors.len()]);
+        if nice {
+            machine::become_nice();
+        }
+    })
+}
+
+/// A pool each of whose threads begins with `begin` of its index.
+fn start(workers: usize, begin: impl Fn(usize) + Send + Sync + 'static) -> ThreadPool {
     ThreadPoolBuilder::new()
         .num_threads(workers)
-        .start_handler(|_| machine::become_nice())
+        .start_handler(begin)
         .build()
         .expect("threads can be started")
 }

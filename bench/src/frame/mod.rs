@@ -9,30 +9,24 @@
 //!   the next. `units_per_s` counts grains of 100 us of their work.
 //!
 //! Contenders: `ours` has three levels and is otherwise as shipped; `ours-privileged` also asks for
-//! `real_time_polling`; in `ours-checking` the decoders come to a scheduling point after
-//! each grain; `ours-user` is `ours` as a user without privileges. `two-pools` is what an expert would do today: a
-//! rayon pool for frames, one at niceness 19 for the decoders, and a thread for audio; `two-pools-fifo` has that thread
-//! in the class SCHED_FIFO.
+//! `real_time_polling`; in `ours-checking` the decoders come to a scheduling point after each grain; `ours-user` is
+//! `ours` as a user without privileges. `two-pools` is what an expert would do today: a rayon pool for frames, one at
+//! niceness 19 for the decoders, and a thread for audio; `two-pools-fifo` has that thread in the class SCHED_FIFO.
 //!
 //! `unit_ns` is what a unit of work took before the load (about 1000): it tells a slow machine from a slow scheduler.
 
 #[cfg(feature = "ours")]
 mod ours;
 mod two_pools;
-mod work;
 
 use crate::harness::events::{Event, Events, Log};
 use crate::harness::gate::Gate;
 use crate::harness::loaded::{self, Lengths, Loaded};
 use crate::harness::slices::Slices;
 use crate::harness::{Bar, Experiment, Sample, Scale, machine, work as units};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
+use urgency_load::frame::{self, AUDIO, FRAME};
 
-/// From one frame to the next.
-const FRAME: Duration = Duration::from_nanos(16_666_667);
-/// From one buffer of audio to the next.
-const AUDIO: Duration = Duration::from_millis(5);
 /// The frames' pulse.
 const FRAMES: usize = 0;
 /// The audio's pulse.
@@ -83,7 +77,7 @@ impl Scene {
 
     /// Fills the buffer of `tick`.
     fn fill_buffer(&self, tick: u64) {
-        work::callback();
+        frame::fill_buffer();
         self.audio.done(tick);
     }
 }
@@ -98,7 +92,7 @@ impl Loaded for &'static Scene {
     }
 
     fn units(&self) -> u64 {
-        work::DECODED.load(Ordering::Relaxed)
+        frame::decoded()
     }
 
     fn events(self) -> Events {

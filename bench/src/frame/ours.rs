@@ -1,6 +1,5 @@
 //! One runtime of two workers with three levels.
 
-use super::work::{self, DECODERS, ITEMS, STAGES, Stage};
 use super::{Scene, measure};
 use crate::engines::ours::with_stats;
 use crate::harness::gate::{NAP, until};
@@ -8,6 +7,7 @@ use crate::harness::loaded::Lengths;
 use crate::harness::{Sample, machine};
 use urgency::Runtime;
 use urgency::time::sleep;
+use urgency_load::frame::{self, DECODERS, ITEMS, STAGES, Stage};
 
 urgency::levels! {
     /// The scene's levels.
@@ -96,7 +96,7 @@ async fn frames(scene: &Scene) {
 }
 
 fn decode(decoder: u64, piece: u64, checks_in: bool) {
-    work::decode(decoder, piece, || {
+    frame::decode(decoder, piece, || {
         if checks_in {
             urgency::scheduling_point();
         }

@@ -1,6 +1,5 @@
 //! A rayon pool for frames, one at niceness 19 for decoders, and a thread for audio.
 
-use super::work::{self, DECODERS, ITEMS, STAGES, Stage};
 use super::{Scene, measure};
 use crate::engines;
 use crate::harness::gate::{NAP, until};
@@ -8,6 +7,7 @@ use crate::harness::loaded::Lengths;
 use crate::harness::{Sample, machine};
 use rayon::ThreadPool;
 use std::thread;
+use urgency_load::frame::{self, DECODERS, ITEMS, STAGES, Stage};
 
 /// One sample; with `fifo`, the audio's thread is in the class SCHED_FIFO where that is permitted.
 pub fn run(lengths: Lengths, fifo: bool) -> Sample {
@@ -71,6 +71,6 @@ fn draw() {
 }
 
 fn decode(decoder: u64, piece: u64) {
-    work::decode(decoder, piece, || ());
+    frame::decode(decoder, piece, || ());
     rayon::spawn_fifo(move || decode(decoder, piece + 1));
 }

@@ -119,8 +119,27 @@ pub fn read_all(pipe: &mut impl std::io::Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The last three lines of what a child complained about.
+/// The last three lines of what a child complained about, without a backtrace.
 pub fn last_lines(text: &str) -> String {
-    let lines: Vec<_> = text.lines().filter(|l| !l.starts_with("note:")).collect();
+    let (before, _) = text.split_once("stack backtrace:").unwrap_or((text, ""));
+    let lines: Vec<_> = before
+        .lines()
+        .filter(|line| !line.starts_with("note:"))
+        .collect();
     lines[lines.len().saturating_sub(3)..].join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_lines;
+
+    #[test]
+    fn the_reason_of_a_panic_is_told_also_with_a_backtrace() {
+        let text = "a\nb\nthread 'main' panicked at x.rs:1:\nwrong result\nstack backtrace:\n 0: f\n 1: g\n 2: h\n";
+        assert_eq!(
+            last_lines(text),
+            "b | thread 'main' panicked at x.rs:1: | wrong result"
+        );
+        assert_eq!(last_lines("a\nnote: b\n"), "a");
+    }
 }

@@ -14,6 +14,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// How the name of a series of requests ends that had no reply. They are in the series without this ending as well.
+pub const UNANSWERED: &str = "_unanswered";
+
 /// One request, frame or callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -33,6 +36,13 @@ impl Events {
     pub fn add(&mut self, series: &str, events: impl IntoIterator<Item = Event>) {
         let all = self.0.entry(series.to_owned()).or_default();
         all.extend(events);
+    }
+
+    /// Adds all series of `other`.
+    pub fn append(&mut self, other: Events) {
+        for (series, events) in other.0 {
+            self.add(&series, events);
+        }
     }
 
     /// The events of a series; none if there is no such series.

@@ -7,12 +7,11 @@
 //!
 //! The last part of a metric's name is its unit: `_ns`, `_bytes`, `_per_s`, `_share` (of 1); anything else is a count.
 //!
-//! Files in reading order: `experiment.rs` (the words as types), `options.rs` (the command line), `sample.rs`
-//! (what a child prints), `timing.rs` (how contenders measure), `gate.rs` and `events.rs` (when there is load, and what
-//! came of each tick or request), `child.rs` (one sample in a fresh process),
-//! `rounds.rs` (interleaving), `loaded.rs` and `slices/` (contenders that alternate within one run), `summary.rs`
-//! (medians, ratios, verdicts), `table.rs` (print), `record.rs` (the JSON file), `machine.rs` (clocks, memory, limits,
-//! the real-time class).
+//! Files in reading order: `experiment.rs` (the words as types), `options.rs` (the command line), `sample.rs` (what a
+//! child prints), `timing.rs` (how contenders measure), `gate.rs` and `events.rs` (when there is load, and what came
+//! of each tick or request), `child.rs` (one sample in a fresh process), `rounds.rs` (interleaving), `loaded.rs` and
+//! `slices/` (contenders that alternate within one run), `summary.rs` (medians, ratios, verdicts), `table.rs`
+//! (print), `record.rs` (the JSON file), `machine.rs` (clocks, memory, limits, the real-time class).
 
 mod child;
 pub mod events;
@@ -102,11 +101,11 @@ fn run(options: &options::Options, chosen: &[Experiment]) -> ExitCode {
         return ExitCode::FAILURE;
     }
     for experiment in chosen {
-        let rounds = rounds::run(experiment, options);
-        let summary = summary::Summary::of(experiment, &rounds);
+        let measured = rounds::run(experiment, options);
+        let summary = summary::Summary::of(experiment, &measured);
         table::print(experiment, &summary, options);
         failures += summary.failures(options.judges_bars());
-        record.add(experiment, &rounds, &summary);
+        record.add(experiment, &measured, &summary);
         if let Err(error) = record.write() {
             eprintln!("urgency-bench: the samples could not be kept: {error}");
             failures += 1;

@@ -2,7 +2,7 @@
 //! after each experiment so that an interrupted run keeps what it has.
 
 use super::options::Options;
-use super::rounds::Row;
+use super::rounds::Measured;
 use super::summary::Summary;
 use super::{Experiment, machine};
 use serde_json::{Value, json};
@@ -43,8 +43,9 @@ impl Record {
     }
 
     /// Adds one experiment.
-    pub fn add(&mut self, experiment: &Experiment, rows: &[Row], summary: &Summary) {
-        let samples: Vec<Value> = rows
+    pub fn add(&mut self, experiment: &Experiment, measured: &Measured, summary: &Summary) {
+        let samples: Vec<Value> = measured
+            .rows
             .iter()
             .map(|row| {
                 json!({
@@ -62,6 +63,8 @@ impl Record {
             "medians": summary.spreads,
             "paired_ratios": { "to": experiment.reference(), "of": summary.ratios },
             "bars": summary.judged,
+            "pooled": measured.pooled,
+            "certainty": summary.certainty,
             "samples": samples,
         }));
     }

@@ -10,6 +10,7 @@
 use super::child::{self, Taken};
 use super::options::Options;
 use super::{Experiment, Sample, slices};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -26,8 +27,17 @@ pub struct Row {
     pub foreign: f64,
 }
 
+/// All that was measured of an experiment.
+#[derive(Default)]
+pub struct Measured {
+    /// Its samples.
+    pub rows: Vec<Row>,
+    /// For contenders in slices: what their unspoilt events of all rounds say together.
+    pub pooled: BTreeMap<&'static str, Sample>,
+}
+
 /// Runs all rounds of an experiment.
-pub fn run(experiment: &Experiment, options: &Options) -> Vec<Row> {
+pub fn run(experiment: &Experiment, options: &Options) -> Measured {
     let mut order: Vec<&'static str> = experiment
         .contenders()
         .iter()
@@ -38,11 +48,14 @@ pub fn run(experiment: &Experiment, options: &Options) -> Vec<Row> {
     (options.seed, experiment.name()).hash(&mut seed);
     fastrand::Rng::with_seed(seed.finish()).shuffle(&mut order);
     let mut rows = Vec::new();
+    let mut pool = slices::Pool::default();
     let slices = experiment.slices().filter(|_| !options.whole);
     for round in 0..options.rounds {
         let order = in_round(round, &order);
         if let Some(slices) = slices {
-            rows.extend(slices::round(experiment, slices, options, round, &order));
+            rows.extend(slices::round(
+                experiment, slices, options, round, &order, &mut pool,
+            ));
             continue;
         }
         for contender in order {
@@ -57,7 +70,10 @@ pub fn run(experiment: &Experiment, options: &Options) -> Vec<Row> {
         }
     }
     clear_progress();
-    rows
+    let pooled = slices
+        .map(|slices| pool.samples(slices))
+        .unwrap_or_default();
+    Measured { rows, pooled }
 }
 
 /// The contenders in the order of a round.

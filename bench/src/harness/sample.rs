@@ -30,6 +30,12 @@ impl Sample {
         self
     }
 
+    /// All metrics.
+    pub fn metrics(&self) -> impl Iterator<Item = (&str, f64)> {
+        let all = self.metrics.iter();
+        all.map(|(name, value)| (name.as_str(), *value))
+    }
+
     /// The value of a metric, if this sample has it.
     pub fn get(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric).copied()

@@ -1,10 +1,11 @@
 //! From samples to statements: medians per contender and metric, and a verdict per bar.
 //!
 //! Ratios are paired: ours over the peer of the same round, then the median. A drift of the machine between
-//! rounds cancels; the ratio of two medians would keep it.
+//! rounds cancels; the ratio of two medians would keep it. Not so what events in slices say: their contenders
+//! alternate within a round, so the events of all rounds are pooled, and a figure or a ratio is of these.
 
 use super::experiment::{Bar, Contender, Limit};
-use super::rounds::Row;
+use super::rounds::{Measured, Row};
 use super::{Experiment, timing};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 /// Median, extremes and count of one metric of one contender.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spread {
-    /// Median over the rounds.
+    /// Median over the rounds, or what pooled events say.
     pub median: f64,
     /// Lowest.
     pub low: f64,
@@ -54,15 +55,54 @@ pub struct Summary {
     pub failed: Vec<(&'static str, String)>,
     /// Median share of the machine that others used.
     pub foreign: f64,
+    /// How sure each p99 is that pooled events give.
+    pub certainty: Vec<Certainty>,
+}
+
+/// How sure p99 of one series is, for the contender that is least sure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Certainty {
+    /// The series.
+    pub series: String,
+    /// The fewest events of a contender.
+    pub events: f64,
+    /// So many make two runs of the same contender agree within 5 %.
+    pub needed: f64,
+}
+
+/// The certainty of each series that has events.
+fn certainty(measured: &Measured) -> Vec<Certainty> {
+    let mut all: Vec<Certainty> = Vec::new();
+    for sample in measured.pooled.values() {
+        for (metric, needed) in sample.metrics() {
+            let Some(series) = metric.strip_suffix("_needed_events") else {
+                continue;
+            };
+            let events = sample.get(&format!("{series}_events")).unwrap_or_default();
+            match all.iter_mut().find(|one| one.series == series) {
+                Some(one) => {
+                    one.events = one.events.min(events);
+                    one.needed = one.needed.max(needed);
+                }
+                None => all.push(Certainty {
+                    series: series.to_owned(),
+                    events,
+                    needed,
+                }),
+            }
+        }
+    }
+    all
 }
 
 impl Summary {
     /// Sums up.
-    pub fn of(experiment: &Experiment, rows: &[Row]) -> Self {
+    pub fn of(experiment: &Experiment, measured: &Measured) -> Self {
+        let rows = &measured.rows;
         let mut spreads = BTreeMap::new();
         for contender in experiment.contenders() {
             let metrics = experiment.columns().iter().filter_map(|&metric| {
-                let spread = spread(&values(rows, contender.name, metric))?;
+                let spread = spread(measured, contender.name, metric)?;
                 Some((metric, spread))
             });
             let metrics: BTreeMap<_, _> = metrics.collect();
@@ -72,7 +112,7 @@ impl Summary {
         }
         let headline = experiment.columns().first();
         let ratio = |contender: &Contender| {
-            let ratio = paired_ratio(rows, headline?, contender.name, experiment.reference())?;
+            let ratio = ratio(measured, headline?, contender.name, experiment.reference())?;
             Some((contender.name, ratio))
         };
         let ratios = experiment.contenders().iter().filter_map(ratio).collect();
@@ -84,7 +124,7 @@ impl Summary {
         let judged = experiment
             .bars()
             .iter()
-            .map(|bar| judge(bar, rows))
+            .map(|bar| judge(bar, measured))
             .collect();
         Summary {
             spreads,
@@ -96,6 +136,7 @@ impl Summary {
             } else {
                 timing::median(&mut foreign)
             },
+            certainty: certainty(measured),
         }
     }
 
@@ -107,15 +148,32 @@ impl Summary {
     }
 }
 
-/// Median over the rounds of `of` divided by `by`, where both have a sample of the round. Equal values have the ratio
-/// 1, be they 0 (late frames) or not.
+/// `of` divided by `by`: of what their pooled events say, or else the median over the rounds.
+fn ratio(measured: &Measured, metric: &str, of: &str, by: &str) -> Option<f64> {
+    let pooled = pooled(measured, of, metric).zip(pooled(measured, by, metric));
+    pooled.map_or_else(
+        || paired_ratio(&measured.rows, metric, of, by),
+        |(of, by)| Some(quotient(of, by)),
+    )
+}
+
+fn pooled(measured: &Measured, contender: &str, metric: &str) -> Option<f64> {
+    measured.pooled.get(contender)?.get(metric)
+}
+
+/// Equal values have the quotient 1, be they 0 (late frames) or not.
+fn quotient(of: f64, by: f64) -> f64 {
+    if of == by { 1.0 } else { of / by }
+}
+
+/// Median over the rounds of `of` divided by `by`, where both have a sample of the round.
 fn paired_ratio(rows: &[Row], metric: &str, of: &str, by: &str) -> Option<f64> {
     let by: BTreeMap<u32, f64> = values(rows, by, metric).into_iter().collect();
     let mut ratios: Vec<f64> = values(rows, of, metric)
         .into_iter()
         .filter_map(|(round, value)| {
             let by = *by.get(&round)?;
-            Some(if value == by { 1.0 } else { value / by })
+            Some(quotient(value, by))
         })
         .collect();
     (!ratios.is_empty()).then(|| timing::median(&mut ratios))
@@ -128,27 +186,28 @@ fn values(rows: &[Row], contender: &str, metric: &str) -> Vec<(u32, f64)> {
         .collect()
 }
 
-fn spread(values: &[(u32, f64)]) -> Option<Spread> {
-    let mut values: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+fn spread(measured: &Measured, contender: &str, metric: &str) -> Option<Spread> {
+    let values = values(&measured.rows, contender, metric);
+    let mut values: Vec<f64> = values.into_iter().map(|(_, value)| value).collect();
     if values.is_empty() {
         return None;
     }
     let median = timing::median(&mut values);
     Some(Spread {
-        median,
+        median: pooled(measured, contender, metric).unwrap_or(median),
         low: values[0],
         high: values[values.len() - 1],
         samples: values.len(),
     })
 }
 
-fn judge(bar: &Bar, rows: &[Row]) -> Judged {
-    let own = || spread(&values(rows, bar.contender, bar.metric)).map(|own| own.median);
+fn judge(bar: &Bar, measured: &Measured) -> Judged {
+    let own = || spread(measured, bar.contender, bar.metric).map(|own| own.median);
     let (value, kept) = match bar.limit {
         Limit::AtMost(limit) => (own(), limit),
         Limit::AtLeast(limit) => (own(), limit),
-        Limit::TimesAtMost(limit, peers) => (against_best(bar, rows, peers, f64::lt), limit),
-        Limit::TimesAtLeast(limit, peers) => (against_best(bar, rows, peers, f64::gt), limit),
+        Limit::TimesAtMost(limit, peers) => (against_best(bar, measured, peers, f64::lt), limit),
+        Limit::TimesAtLeast(limit, peers) => (against_best(bar, measured, peers, f64::gt), limit),
     };
     let at_least = matches!(bar.limit, Limit::AtLeast(_) | Limit::TimesAtLeast(..));
     let verdict = match value {
@@ -166,18 +225,18 @@ fn judge(bar: &Bar, rows: &[Row]) -> Judged {
 
 fn against_best(
     bar: &Bar,
-    rows: &[Row],
+    measured: &Measured,
     peers: &[&str],
     better: fn(&f64, &f64) -> bool,
 ) -> Option<f64> {
     let mut best: Option<(f64, &str)> = None;
     for peer in peers {
-        let median = spread(&values(rows, peer, bar.metric))?.median;
+        let median = spread(measured, peer, bar.metric)?.median;
         if best.is_none_or(|(than, _)| better(&median, &than)) {
             best = Some((median, peer));
         }
     }
-    paired_ratio(rows, bar.metric, bar.contender, best?.1)
+    ratio(measured, bar.metric, bar.contender, best?.1)
 }
 
 /// A bar as a sentence.
@@ -211,8 +270,37 @@ mod tests {
         }
     }
 
-    fn verdict(bar: Bar, rows: &[Row]) -> Verdict {
-        judge(&bar, rows).verdict
+    fn measured(rows: impl Into<Vec<Row>>) -> Measured {
+        Measured {
+            rows: rows.into(),
+            ..Measured::default()
+        }
+    }
+
+    fn verdict(bar: Bar, rows: impl Into<Vec<Row>>) -> Verdict {
+        judge(&bar, &measured(rows)).verdict
+    }
+
+    #[test]
+    fn what_pooled_events_say_counts_and_not_the_median_over_rounds() {
+        let rows = [row(0, "ours", 1.0), row(0, "rayon", 1.0)];
+        let mut measured = measured(rows);
+        for (contender, time) in [("ours", 30.0), ("rayon", 20.0)] {
+            let sample = Sample::new()
+                .with("time_ns", time)
+                .with("search_events", time)
+                .with("search_needed_events", 100.0 * time);
+            measured.pooled.insert(contender, sample);
+        }
+        let spread = spread(&measured, "ours", "time_ns").unwrap();
+        assert_eq!((spread.median, spread.low), (30.0, 1.0));
+        assert_eq!(ratio(&measured, "time_ns", "ours", "rayon"), Some(1.5));
+        let least_sure = Certainty {
+            series: "search".to_owned(),
+            events: 20.0,
+            needed: 3000.0,
+        };
+        assert_eq!(certainty(&measured), [least_sure]);
     }
 
     #[test]
@@ -229,28 +317,28 @@ mod tests {
 
     #[test]
     fn a_bar_against_several_peers_counts_the_best_of_them() {
-        let rows = [row(0, "ours", 10.0), row(0, "a", 40.0), row(0, "b", 12.0)];
+        let rows = || [row(0, "ours", 10.0), row(0, "a", 40.0), row(0, "b", 12.0)];
         let bar = |times| Bar::times_at_most("ours", "time_ns", times, &["a", "b"]);
-        assert!(matches!(verdict(bar(0.5), &rows), Verdict::Missed(_)));
-        assert!(matches!(verdict(bar(0.9), &rows), Verdict::Kept(_)));
+        assert!(matches!(verdict(bar(0.5), rows()), Verdict::Missed(_)));
+        assert!(matches!(verdict(bar(0.9), rows()), Verdict::Kept(_)));
     }
 
     #[test]
     fn a_bar_without_samples_is_not_kept() {
         let rows = [row(0, "ours", 10.0)];
         let bar = Bar::times_at_most("ours", "time_ns", 2.0, &["rayon"]);
-        assert!(matches!(verdict(bar, &rows), Verdict::NotMeasured));
+        assert!(matches!(verdict(bar, rows), Verdict::NotMeasured));
     }
 
     #[test]
     fn at_least_is_missed_below_and_kept_at_the_limit() {
-        let rows = [row(0, "ours", 10.0)];
+        let rows = || [row(0, "ours", 10.0)];
         assert!(matches!(
-            verdict(Bar::at_least("ours", "time_ns", 10.0), &rows),
+            verdict(Bar::at_least("ours", "time_ns", 10.0), rows()),
             Verdict::Kept(_)
         ));
         assert!(matches!(
-            verdict(Bar::at_least("ours", "time_ns", 10.5), &rows),
+            verdict(Bar::at_least("ours", "time_ns", 10.5), rows()),
             Verdict::Missed(_)
         ));
     }

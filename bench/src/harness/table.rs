@@ -2,7 +2,7 @@
 
 use super::Experiment;
 use super::options::Options;
-use super::summary::{Summary, Verdict, in_words};
+use super::summary::{Certainty, Summary, Verdict, in_words};
 
 /// Prints the experiments with their contenders and bars.
 pub fn list(experiments: &[Experiment]) {
@@ -31,6 +31,16 @@ pub fn print(experiment: &Experiment, summary: &Summary, options: &Options) {
         "  medians of {} rounds; others used {foreign:.1} % of the machine",
         options.rounds
     );
+    for Certainty {
+        series,
+        events,
+        needed,
+    } in &summary.certainty
+    {
+        println!(
+            "  p99 of {series}: {events:.0} events or more; with {needed:.0} two runs of the same agree within 5 %"
+        );
+    }
     for judged in &summary.judged {
         let verdict = match &judged.verdict {
             Verdict::NotMeasured => "not measured".to_owned(),
@@ -164,7 +174,7 @@ fn scaled(value: f64, units: &[(f64, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rounds::Row;
+    use super::super::rounds::{Measured, Row};
     use super::super::{Experiment, Sample};
     use super::{Summary, line, quantity};
 
@@ -187,7 +197,11 @@ mod tests {
             outcome: Ok(Sample::new().with("time_ns", time)),
             foreign: 0.0,
         });
-        let summary = Summary::of(&experiment, &rows);
+        let measured = Measured {
+            rows: rows.into(),
+            ..Measured::default()
+        };
+        let summary = Summary::of(&experiment, &measured);
         let printed = line(&experiment, &summary, "ours").unwrap();
         assert_eq!(printed.last().unwrap(), "0.50");
     }

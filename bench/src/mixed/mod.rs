@@ -13,8 +13,8 @@
 //! `tokio-rayon` is the usual pair, and `tokio-rayon-nice` the same with the pool's threads at niceness 19,
 //! which takes no privilege.
 //!
-//! `compute_share` is the rate of computing under load over the rate without (before and after it, or after each slice,
-//! in the same process).
+//! `compute_share` is the rate of computing under load over the rate without (before and after it, or after each
+//! slice, in the same process).
 
 mod compute;
 #[cfg(feature = "ours")]

@@ -2,6 +2,7 @@
 
 use crate::harness::{Scale, machine};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 /// Bytes that one leaf of the scan reads.
 const LEAF: usize = 256 * 1024;
@@ -33,6 +34,18 @@ impl Corpus {
     /// What a search answers.
     pub fn answer(&self) -> String {
         self.count.to_string()
+    }
+
+    /// How long a contender's own `scan` takes while nothing else runs, in nanoseconds: the best of five. It is about
+    /// half of [`scan_cpu_ns`](Self::scan_cpu_ns) on two processors, or the contender does not fork.
+    pub fn parallel_scan_ns(&self, scan: impl Fn() -> u64) -> f64 {
+        let scan = |_| {
+            let start = Instant::now();
+            assert_eq!(scan(), self.count, "wrong result");
+            start.elapsed()
+        };
+        let best = (0..5).map(scan).min();
+        best.expect("five were measured").as_nanos() as f64
     }
 
     /// Processor time of one scan on one thread, in nanoseconds: the best of three.

@@ -6,15 +6,23 @@
 use crate::harness::work::units;
 use std::collections::HashMap;
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Units of work of a document.
 const DOCUMENT: u64 = 20;
 /// Documents in the index.
-pub const DOCUMENTS: u64 = 16_384;
+pub const DOCUMENTS: u64 = 16_000;
 /// Entries that a search reads.
 const HITS: u64 = 16;
+
+/// Both halves, in whole leaves of `leaf` documents, of what is more than one leaf.
+pub fn halves(documents: &Range<u64>, leaf: u64) -> Option<(Range<u64>, Range<u64>)> {
+    let leaves = (documents.end - documents.start).div_ceil(leaf);
+    let middle = documents.start + leaves / 2 * leaf;
+    (leaves > 1).then_some((documents.start..middle, middle..documents.end))
+}
 
 /// The index.
 pub struct Index {
@@ -33,7 +41,7 @@ impl Index {
     }
 
     /// One leaf of the reindex.
-    pub fn write(&self, documents: std::ops::Range<u64>) {
+    pub fn write(&self, documents: Range<u64>) {
         let computed: Vec<_> = documents.map(|at| (at, units(DOCUMENT))).collect();
         self.written
             .fetch_add(computed.len() as u64, Ordering::Relaxed);
@@ -58,5 +66,26 @@ impl Index {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, u64>> {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(documents: Range<u64>, leaf: u64) -> Vec<u64> {
+        match halves(&documents, leaf) {
+            None => vec![documents.end - documents.start],
+            Some((left, right)) => [lengths(left, leaf), lengths(right, leaf)].concat(),
+        }
+    }
+
+    #[test]
+    fn leaves_have_the_length_that_the_experiment_names() {
+        for leaf in [5, 50, 500, 2000] {
+            let all = lengths(0..DOCUMENTS, leaf);
+            assert_eq!(all, vec![leaf; (DOCUMENTS / leaf) as usize]);
+        }
+        assert_eq!(lengths(0..7, 3), [3, 3, 1]);
     }
 }

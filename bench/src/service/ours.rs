@@ -2,7 +2,7 @@
 //! requests levels.
 
 use super::corpus::{self, Corpus};
-use super::index::{DOCUMENTS, Index};
+use super::index::{self, DOCUMENTS, Index};
 use super::{Config, measure};
 use crate::echo;
 use crate::engines::ours::with_stats;
@@ -60,7 +60,13 @@ pub fn run(config: Config, shares: bool) -> Sample {
         };
         runtime.spawn_fn_at(Reindex, reindex).detach();
     };
-    let sample = with_stats(measure(config, corpus, index, address, start), &runtime);
+    let alone = || {
+        let handle = runtime.spawn_fn_at(Search, || scan(corpus.text()));
+        handle.get().expect("a scan ends")
+    };
+    let alone = corpus.parallel_scan_ns(alone);
+    let sample = measure(config, corpus, index, address, start).with("scan_ns", alone);
+    let sample = with_stats(sample, &runtime);
     // The reindex never ends; the runtime ends with the process.
     std::mem::forget(runtime);
     sample
@@ -75,13 +81,8 @@ fn scan(text: &[u8]) -> u64 {
 }
 
 fn write(index: &Index, documents: std::ops::Range<u64>, leaf: u64) {
-    let length = documents.end - documents.start;
-    if length <= leaf {
+    let Some((left, right)) = index::halves(&documents, leaf) else {
         return index.write(documents);
-    }
-    let middle = documents.start + length / 2;
-    join(
-        || write(index, documents.start..middle, leaf),
-        || write(index, middle..documents.end, leaf),
-    );
+    };
+    join(|| write(index, left, leaf), || write(index, right, leaf));
 }

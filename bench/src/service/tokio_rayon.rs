@@ -1,70 +1,51 @@
-//! Tokio with two workers serves; rayon computes, in one pool for searches and the reindex, or in two.
+//! Tokio with two workers serves; rayon computes, in one of the arrangements of `engines/pair.rs`.
 
 use super::corpus::{self, Corpus};
-use super::index::{DOCUMENTS, Index};
+use super::index::{self, DOCUMENTS, Index};
 use super::{Config, measure};
+use crate::echo;
+use crate::engines::pair::{Arrangement, Pair, run_in};
 use crate::harness::Sample;
-use crate::{echo, engines};
 use axum::{Router, routing::get};
 use rayon::ThreadPool;
 use std::sync::Arc;
 
-/// Where searches and the reindex run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Pools {
-    /// In one pool.
-    One,
-    /// In one pool, at niceness 19.
-    Nice,
-    /// Searches in one, the reindex in another at niceness 19.
-    Two,
-}
-
 /// One sample.
-pub fn run(config: Config, pools: Pools) -> Sample {
-    let searching = Arc::new(match pools {
-        Pools::One | Pools::Two => engines::rayon::pool(2),
-        Pools::Nice => engines::rayon::nice_pool(2),
-    });
-    let indexing = match pools {
-        Pools::One | Pools::Nice => searching.clone(),
-        Pools::Two => Arc::new(engines::rayon::nice_pool(2)),
-    };
+pub fn run(config: Config, arrangement: Arrangement) -> Sample {
+    let pair = Pair::new(2, arrangement);
     let (corpus, index) = (Corpus::new(config.scale), Index::new());
-    let search = move || search(searching.clone(), corpus, index);
+    let urgent = pair.urgent.clone();
+    let search = move || search(urgent.clone(), corpus, index);
     let router = Router::new()
         .route("/health", get(|| async { "ok" }))
         .route("/search", get(search));
-    let runtime = engines::tokio::runtime(2);
-    let listener = runtime.block_on(echo::tokio::listen());
+    let listener = pair.tokio.block_on(echo::tokio::listen());
     let address = listener.local_addr().expect("a listener has an address");
-    runtime.spawn(async move {
+    pair.tokio.spawn(async move {
         axum::serve(listener, router)
             .await
             .expect("nobody ended the server");
     });
     let start = || {
-        indexing.spawn(move || {
+        pair.batch.spawn(move || {
             loop {
                 write(index, 0..DOCUMENTS, config.leaf());
             }
         });
     };
-    let sample = measure(config, corpus, index, address, start);
+    let alone = corpus.parallel_scan_ns(|| pair.urgent.install(|| scan(corpus.text())));
+    let sample = measure(config, corpus, index, address, start).with("scan_ns", alone);
     // The reindex never ends; its pool ends with the process.
-    std::mem::forget((indexing, runtime));
+    std::mem::forget(pair);
     sample
 }
 
 async fn search(pool: Arc<ThreadPool>, corpus: &'static Corpus, index: &'static Index) -> String {
-    let (send, found) = tokio::sync::oneshot::channel();
-    pool.spawn(move || {
+    let found = move || {
         index.look_up();
-        // The client may have gone away.
-        let _ = send.send(scan(corpus.text()));
-    });
-    let found = found.await.expect("the pool answers");
-    found.to_string()
+        scan(corpus.text())
+    };
+    run_in(&pool, found).await.to_string()
 }
 
 fn scan(text: &[u8]) -> u64 {
@@ -76,13 +57,8 @@ fn scan(text: &[u8]) -> u64 {
 }
 
 fn write(index: &Index, documents: std::ops::Range<u64>, leaf: u64) {
-    let length = documents.end - documents.start;
-    if length <= leaf {
+    let Some((left, right)) = index::halves(&documents, leaf) else {
         return index.write(documents);
-    }
-    let middle = documents.start + length / 2;
-    rayon::join(
-        || write(index, documents.start..middle, leaf),
-        || write(index, middle..documents.end, leaf),
-    );
+    };
+    rayon::join(|| write(index, left, leaf), || write(index, right, leaf));
 }

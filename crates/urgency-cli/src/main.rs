@@ -1,8 +1,8 @@
 //! The command `urgency`.
 //!
 //! `urgency demo` runs the project's main job: interactive requests beside endless parallel compute on the same
-//! processors, under Urgency and under the usual alternatives, live and in about 20 seconds.
-//! `urgency cache` is a cache server in the place of memcached.
+//! processors, and a frame loop beside decoders, under Urgency and under the usual alternatives, live and in about 20
+//! seconds. `urgency cache` is a cache server in the place of memcached.
 //!
 //! `urgency load cache` loads a server that speaks memcached's protocol ([`urgency_load`]).
 //! `urgency sim` simulates schedulers ([`urgency_sim`]).
@@ -12,9 +12,9 @@
 //!
 //! `urgency load compare` measures `urgency cache` beside memcached.
 //!
-//! Hidden subcommands are child processes: `demo-server` (one contender) and `demo-client` (the load) of the
-//! demo, `compare-child` of the comparison. Each gets its task as one argument of JSON and talks JSON lines
-//! on its standard streams.
+//! Hidden subcommands are child processes: `demo-server` (one contender), `demo-client` (the load) and `demo-frames`
+//! (one contender of the frame loop) of the demo, `compare-child` of the comparison. Each gets its task as one
+//! argument of JSON and talks JSON lines on its standard streams.
 
 #![deny(unsafe_code)]
 
@@ -38,7 +38,7 @@ struct Cli {
 enum Command {
     /// A cache server that speaks memcached's protocols and takes its options.
     Cache(Box<cache::Options>),
-    /// Interactive requests beside endless compute: Urgency, Tokio + Rayon and plain threads, live.
+    // Described at its options: a comment here would hide all but its own words from `--help`.
     Demo(demo::Options),
     /// Load generators.
     #[command(subcommand)]
@@ -46,11 +46,21 @@ enum Command {
     /// Simulate a scheduler on up to 1,024 workers, and check the papers' bounds.
     Sim(Box<urgency_sim::command::Options>),
     #[command(hide = true)]
-    DemoServer { spec: String },
+    DemoServer {
+        spec: String,
+    },
     #[command(hide = true)]
-    DemoClient { spec: String },
+    DemoClient {
+        spec: String,
+    },
     #[command(hide = true)]
-    CompareChild { spec: String },
+    DemoFrames {
+        spec: String,
+    },
+    #[command(hide = true)]
+    CompareChild {
+        spec: String,
+    },
 }
 
 #[derive(Subcommand)]
@@ -69,6 +79,7 @@ fn main() -> ExitCode {
         Command::Load(Load::Compare(options)) => compare::run(&options),
         Command::Sim(options) => urgency_sim::command::run(&options),
         Command::DemoServer { spec } => with_spec(&spec, demo::server::main),
+        Command::DemoFrames { spec } => with_spec(&spec, demo::frames::stage::main),
         Command::DemoClient { spec } => with_spec(&spec, demo::client::main),
         Command::CompareChild { spec } => with_spec(&spec, compare::embedded),
     }

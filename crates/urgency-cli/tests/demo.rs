@@ -84,7 +84,11 @@ fn a_bad_value_is_refused_with_the_option_the_value_and_what_is_allowed() {
         ),
         (
             &["--only", "idle,go"],
-            &["--only", "'go'", "idle, urgency, tokio-rayon, threads"],
+            &[
+                "--only",
+                "'go'",
+                "idle, urgency, tokio-rayon, threads, two-pools",
+            ],
         ),
         (&["--port", "0"], &["--port", "'0'"]),
         (&["--port", "70000"], &["--port", "'70000'"]),
@@ -107,13 +111,16 @@ fn a_bad_value_is_refused_with_the_option_the_value_and_what_is_allowed() {
 }
 
 #[test]
-fn help_names_every_option() {
+fn help_names_every_option_and_both_scenes() {
     let help = text(&demo(&["--help"]).stdout);
     for option in [
         "level", "rate", "duration", "workers", "kind", "arrivals", "only", "port", "picture",
         "json",
     ] {
         assert!(help.contains(&format!("--{option} ")), "{option}: {help}");
+    }
+    for scene in ["Requests: a load client", "Frames: 60 a second"] {
+        assert!(help.contains(scene), "{scene}: {help}");
     }
     assert!(!help.contains("demo-server"), "{help}");
 }
@@ -150,7 +157,7 @@ fn a_port_in_use_is_told_before_anything_runs() {
 
 #[test]
 fn a_hidden_subcommand_with_nonsense_says_that_it_is_not_for_people() {
-    for subcommand in ["demo-server", "demo-client"] {
+    for subcommand in ["demo-server", "demo-client", "demo-frames"] {
         let output = Command::new(env!("CARGO_BIN_EXE_urgency"))
             .args([subcommand, "{}"])
             .output()
@@ -231,6 +238,69 @@ fn every_request_is_answered_beside_sequential_loops() {
 #[test]
 fn every_request_is_answered_by_the_peers() {
     short_run("peers", &["--workers", "2"], &["tokio-rayon", "threads"]);
+}
+
+#[test]
+fn a_scene_without_any_of_the_contenders_does_not_run() {
+    let directory = directory("frames");
+    let (picture, json) = (directory.join("a.svg"), directory.join("a.json"));
+    let output = demo(&[
+        "--duration",
+        "1",
+        "--only",
+        "two-pools",
+        "--workers",
+        "2",
+        "--picture",
+        picture.to_str().expect("a readable path"),
+        "--json",
+        json.to_str().expect("a readable path"),
+    ]);
+    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{said}\n{complained}");
+    assert!(
+        said.contains("late or skipped") && !said.contains("requests"),
+        "{said}"
+    );
+    let raw = fs::read_to_string(&json).expect("the raw results are there");
+    let raw: serde_json::Value = serde_json::from_str(&raw).expect("they are JSON");
+    assert_eq!(raw["contenders"].as_array().map(Vec::len), Some(0));
+    let frames = &raw["frames"][0];
+    assert_eq!(frames["name"], "two-pools");
+    assert!(frames["due"].as_u64() > Some(0), "{frames}");
+    assert!(frames["decoded_per_s"].as_f64() > Some(0.0), "{frames}");
+    let svg = fs::read_to_string(&picture).expect("the picture is there");
+    assert!(svg.contains("two Rayon pools, audio"), "{svg}");
+}
+
+#[test]
+fn both_scenes_are_in_the_table_and_in_the_picture() {
+    let directory = directory("both");
+    let picture = directory.join("a.svg");
+    let path = picture.to_str().expect("a readable path");
+    let output = demo(&[
+        "--duration",
+        "2",
+        "--only",
+        "urgency",
+        "--workers",
+        "2",
+        "--picture",
+        path,
+    ]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("compute keeps") && said.contains("late or skipped"),
+        "{said}"
+    );
+    let svg = fs::read_to_string(&picture).expect("the picture is there");
+    for title in [
+        "interactive requests take beside",
+        "frames and audio take beside",
+    ] {
+        assert!(svg.contains(title), "{title} is missing");
+    }
 }
 
 /// The process id of the server process that `demo` runs, once there is one.

@@ -17,13 +17,14 @@
 //!
 //! Floors: `workload`, `value`, `arrivals`, `protocol`, `search` decide, without a socket or a clock of their
 //! own; `connection` and `lane` (one thread) do; [`Client`] runs the lanes together; [`command`] is the
-//! command line.
+//! command line. [`frame`] stands beside them: the work of a frame loop, for the demo and the benchmarks.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod class;
 pub mod command;
+pub mod frame;
 pub mod protocol;
 pub mod search;
 pub mod value;

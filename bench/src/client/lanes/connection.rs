@@ -1,9 +1,23 @@
 //! One connection of a lane: at most one request under way.
+//!
+//! A server may close a connection that is idle (`urgency_web` does after 30 s), and may do so while a
+//! request is on its way to it. As in any pooled client, the connection is then replaced and the request sent again;
+//! its latency still counts from its intended time. A connection that closes in the middle of a reply is a failure.
 
 use super::super::MESSAGE;
 use super::Protocol;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+
+/// What reading gave.
+pub enum Received {
+    /// The reply is not there, or not whole.
+    Nothing,
+    /// The reply to the request that was due then.
+    Reply(u64),
+    /// The server has closed the connection, not in the middle of a reply.
+    Closed,
+}
 
 /// A connection.
 pub struct Connection {
@@ -45,28 +59,40 @@ impl Connection {
             }
         }
         let sent = self.stream.write(&self.request);
+        let is_closed = sent.as_ref().is_err_and(is_closed);
         assert!(
-            matches!(sent, Ok(count) if count == self.request.len()),
+            is_closed || matches!(sent, Ok(count) if count == self.request.len()),
             "a request was not taken whole ({sent:?}): the server has stopped reading"
         );
+        // If it is closed, reading says so, and the request is sent again.
         self.received.clear();
         self.under_way = Some(due);
     }
 
-    /// Reads what has come; when the reply is whole and right, when its request was due.
-    pub fn receive(&mut self, protocol: &Protocol) -> Option<u64> {
+    /// Reads what has come, and verifies a whole reply.
+    pub fn receive(&mut self, protocol: &Protocol) -> Received {
         let mut buffer = [0; 4096];
         loop {
             match self.stream.read(&mut buffer) {
-                Ok(0) => panic!("the server closed a connection"),
+                Ok(0) => return self.closed(),
+                Err(error) if is_closed(&error) => return self.closed(),
                 Ok(count) => self.received.extend_from_slice(&buffer[..count]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Received::Nothing,
                 Err(error) => panic!("a connection failed: {error}"),
             }
             if self.is_whole(protocol) {
-                return self.under_way.take();
+                let due = self.under_way.take();
+                return due.map_or(Received::Nothing, Received::Reply);
             }
         }
+    }
+
+    fn closed(&self) -> Received {
+        assert!(
+            self.under_way.is_none() || self.received.is_empty(),
+            "the server closed a connection in the middle of a reply"
+        );
+        Received::Closed
     }
 
     /// Whether the reply has come, which is then verified.
@@ -88,5 +114,42 @@ impl Connection {
                 whole
             }
         }
+    }
+}
+
+fn is_closed(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    #[test]
+    fn a_connection_that_closes_before_a_reply_is_closed_and_its_request_still_under_way() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut connection = Connection::open(listener.local_addr().unwrap());
+        drop(listener.accept().unwrap());
+        let protocol = Protocol::Get {
+            path: "/".to_owned(),
+            expects: "ok".to_owned(),
+        };
+        connection.send(&protocol, 7, 0);
+        for _ in 0..20_000 {
+            match connection.receive(&protocol) {
+                Received::Closed => {
+                    assert_eq!(connection.under_way, Some(7));
+                    return;
+                }
+                Received::Nothing => std::thread::sleep(Duration::from_millis(1)),
+                Received::Reply(_) => panic!("nobody replied"),
+            }
+        }
+        panic!("a closed connection was not noticed");
     }
 }

@@ -16,6 +16,7 @@ mod pulse;
 pub use driver::Client;
 pub use pulse::main;
 
+use crate::harness::events::UNANSWERED;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -61,5 +62,5 @@ pub struct Lanes {
 
 /// The series of a lane's requests that had no reply.
 pub fn unanswered(lane: &str) -> String {
-    format!("{lane}_unanswered")
+    format!("{lane}{UNANSWERED}")
 }

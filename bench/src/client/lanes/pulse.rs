@@ -1,6 +1,6 @@
 //! The client's own process: sends at drawn times, receives, and logs.
 
-use super::connection::Connection;
+use super::connection::{Connection, Received};
 use super::{GRACE, Lane, Lanes, unanswered};
 use crate::harness::events::{Event, Events};
 use crate::harness::machine::{self, now_ns};
@@ -192,11 +192,20 @@ impl Client {
     fn receive(&mut self, index: usize) {
         let (lane, connection) = &mut self.connections[index];
         let Lane { name, protocol, .. } = &self.lanes.lanes[*lane];
-        let Some(due) = connection.receive(protocol) else {
-            return;
-        };
-        let latency = now_ns() - due;
-        self.events.add(name, [Event { due, latency }]);
+        match connection.receive(protocol) {
+            Received::Nothing => return,
+            Received::Reply(due) => {
+                let latency = now_ns() - due;
+                self.events.add(name, [Event { due, latency }]);
+            }
+            Received::Closed => {
+                let lane = *lane;
+                if let Some(due) = connection.under_way {
+                    self.waiting[lane].push_front(due);
+                }
+                self.replace(index);
+            }
+        }
         self.send_on(index);
     }
 
@@ -219,22 +228,28 @@ impl Client {
     }
 
     fn give_up(&mut self, now: u64) {
-        for (index, (lane, connection)) in self.connections.iter_mut().enumerate() {
-            let Some(due) = connection.under_way else {
-                continue;
-            };
-            log_unanswered(&mut self.events, &self.lanes.lanes[*lane], now, due);
-            *connection = Connection::open(self.lanes.server);
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
-            self.epoll
-                .add(&connection.stream, event)
-                .expect("a socket can be polled");
+        for index in 0..self.connections.len() {
+            let (lane, connection) = &self.connections[index];
+            if let Some(due) = connection.under_way {
+                log_unanswered(&mut self.events, &self.lanes.lanes[*lane], now, due);
+                self.replace(index);
+            }
         }
         for (lane, waiting) in self.lanes.lanes.iter().zip(&mut self.waiting) {
             for due in waiting.drain(..) {
                 log_unanswered(&mut self.events, lane, now, due);
             }
         }
+    }
+
+    /// Opens a connection in the place of another, which is closed.
+    fn replace(&mut self, index: usize) {
+        let connection = &mut self.connections[index].1;
+        *connection = Connection::open(self.lanes.server);
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, index as u64);
+        self.epoll
+            .add(&connection.stream, event)
+            .expect("a socket can be polled");
     }
 
     /// Wakes this thread when the next request is due, or the stretch is over.

@@ -11,13 +11,14 @@
 //!
 //! The order of contenders is rotated by one each time and reversed each second time, as that of rounds. Canaries
 //! (`canary.rs`) mark intervals in which the host had a processor, and `filter.rs` leaves out, for all contenders
-//! by the same rule, what was due near them; `left_out_share` says how much that was. Percentiles are of what is left,
-//! with a bootstrap interval in the raw sample.
+//! by the same rule, what was due near them; `left_out_share` says how much that was. Percentiles are of what is left
+//! in all rounds together, and `certainty.rs` says how sure they are.
 //!
 //! What this does not show: queues that take longer than a slice to build up, and memory under pressure of
 //! one contender alone. `--whole` measures whole runs, one contender after the other.
 
 mod canary;
+pub mod certainty;
 mod filter;
 mod member;
 
@@ -25,8 +26,9 @@ use super::events::Events;
 use super::options::Options;
 use super::rounds::{self, Row};
 use super::{Experiment, Sample, child, machine};
-use canary::{Canaries, Spoilt};
+use canary::Canaries;
 use member::Member;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How an experiment is sliced.
@@ -49,6 +51,7 @@ pub fn round(
     options: &Options,
     round: u32,
     order: &[&'static str],
+    pool: &mut Pool,
 ) -> Vec<Row> {
     let canaries = Canaries::start();
     let before = (Instant::now(), machine::machine_busy(), child::own_cpu());
@@ -83,23 +86,48 @@ pub fn round(
     let busy = (machine::machine_busy() - before.1).as_secs_f64();
     let own = (child::own_cpu() - before.2).as_secs_f64();
     let spoilt = canaries.spoilt();
-    let row = |(contender, ended): (_, Result<(Sample, Events), String>)| Row {
+    let mut row = |(contender, ended): (_, Result<(Sample, Events), String>)| Row {
         round,
         contender,
-        outcome: ended.map(|(sample, events)| said(&sample, &events, &spoilt, slices)),
+        outcome: ended.map(|(sample, events)| {
+            let (kept, left_out) = filter::unspoilt(&events, &spoilt, slices.reach);
+            let sample = said(&sample, &kept, left_out, slices).with("thefts", spoilt.len() as f64);
+            pool.add(contender, kept);
+            sample
+        }),
         foreign: ((busy - own) / elapsed).max(0.0),
     };
-    ended.into_iter().map(row).collect()
+    ended.into_iter().map(&mut row).collect()
 }
 
-/// The contender's own sample, with what its unspoilt events say.
-fn said(sample: &Sample, events: &Events, spoilt: &[Spoilt], slices: &Slices) -> Sample {
-    let (kept, left_out) = filter::unspoilt(events, spoilt, slices.reach);
-    let all = (events.len() as f64).max(1.0);
+/// The unspoilt events of all rounds, by contender.
+///
+/// A percentile is taken of all of them, not of each round with the median of these: of 300 events p99 is the third
+/// largest, and a median over rounds of such a number is not the p99 of anything.
+#[derive(Default)]
+pub struct Pool(BTreeMap<&'static str, Events>);
+
+impl Pool {
+    fn add(&mut self, contender: &'static str, events: Events) {
+        self.0.entry(contender).or_default().append(events);
+    }
+
+    /// What they say, with how sure that is.
+    pub fn samples(&self, slices: &Slices) -> BTreeMap<&'static str, Sample> {
+        let say = |(contender, events): (&&'static str, &Events)| {
+            let sample = (slices.summarize)(events);
+            let sample = sample.with_all("", &certainty::of(events, slices.length));
+            (*contender, sample)
+        };
+        self.0.iter().map(say).collect()
+    }
+}
+
+/// The contender's own sample, with what its unspoilt events of a round say.
+fn said(sample: &Sample, kept: &Events, left_out: usize, slices: &Slices) -> Sample {
+    let all = ((kept.len() + left_out) as f64).max(1.0);
     sample
         .clone()
-        .with_all("", &(slices.summarize)(&kept))
-        .with_all("", &filter::intervals(&kept))
+        .with_all("", &(slices.summarize)(kept))
         .with("left_out_share", left_out as f64 / all)
-        .with("thefts", spoilt.len() as f64)
 }

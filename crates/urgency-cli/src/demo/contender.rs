@@ -1,9 +1,9 @@
-//! The contenders: what runs in a server process, and how it is called.
+//! The contenders: what runs in a process of its own, and how it is called.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// One way of sharing the machine between requests and compute.
+/// One way of sharing the machine between urgent work and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contender {
@@ -15,16 +15,20 @@ pub enum Contender {
     TokioRayon,
     /// A thread per connection and computing threads, scheduled by the kernel alone.
     Threads,
+    /// Frames in one Rayon pool, decoders in another at niceness 19, a thread for audio: the expert's arrangement.
+    TwoPools,
 }
 
 impl Contender {
-    /// All of them, in the order of the table.
-    pub const ALL: [Contender; 4] = [
+    /// Those that answer requests, in the order of the table.
+    pub const REQUESTS: [Contender; 4] = [
         Contender::Idle,
         Contender::Urgency,
         Contender::TokioRayon,
         Contender::Threads,
     ];
+    /// Those that draw frames, in the order of the table.
+    pub const FRAMES: [Contender; 2] = [Contender::Urgency, Contender::TwoPools];
 
     /// Its name for people.
     pub const fn title(self) -> &'static str {
@@ -33,6 +37,7 @@ impl Contender {
             Contender::Urgency => "Urgency",
             Contender::TokioRayon => "Tokio + Rayon",
             Contender::Threads => "plain threads",
+            Contender::TwoPools => "two Rayon pools",
         }
     }
 

@@ -4,6 +4,7 @@
 //!   end of its input ends it, so no server outlives its parent.
 //! - The client prints [`ClientSays`]: `Begun` when the warm-up is over, `Progress` four times a second,
 //!   `Sent` after the last request, `Done` with everything, and ends.
+//! - A process that draws frames prints [`FramesSaid`] and ends.
 //!
 //! Whatever a child prints to standard error are its last words, shown if it fails.
 
@@ -63,6 +64,43 @@ pub struct Metering {
 
 /// Counts by name; empty for what counts nothing.
 pub type Account = BTreeMap<String, u64>;
+
+/// The task of a process that draws frames.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FramesSpec {
+    /// What draws.
+    pub contender: Contender,
+    /// Workers, or threads of each pool.
+    pub workers: usize,
+    /// Milliseconds that are not recorded.
+    pub warm_up_ms: u64,
+    /// Milliseconds that are.
+    pub run_ms: u64,
+}
+
+/// What a process that drew frames says at its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FramesSaid {
+    /// Frames that were due.
+    pub due: u64,
+    /// Frames that were drawn before the next one was due.
+    pub on_time: u64,
+    /// All frames that were drawn.
+    pub frames: Latencies,
+    /// All buffers of audio.
+    pub audio: Latencies,
+    /// Grains of decoding.
+    pub grains: u64,
+    /// The time they took, in nanoseconds.
+    pub ns: u64,
+}
+
+impl FramesSaid {
+    /// Frames that were late, skipped, or never drawn.
+    pub fn missed(&self) -> u64 {
+        self.due - self.on_time.min(self.due)
+    }
+}
 
 /// The task of a load client.
 #[derive(Clone, Debug, Serialize, Deserialize)]

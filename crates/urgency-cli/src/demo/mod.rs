@@ -1,6 +1,7 @@
-//! The demo: interactive requests beside endless compute, under each contender in turn.
+//! The demo, in two scenes: interactive requests beside endless compute, and a frame loop beside decoders, each under
+//! its contenders in turn. The second is in `frames/`.
 //!
-//! Three kinds of processes, all of this program:
+//! The requests take three kinds of processes, all of this program:
 //!
 //!     parent ──tells──> server (one contender: answers and computes)
 //!        │                 ^
@@ -23,6 +24,7 @@ pub mod compute;
 mod contender;
 mod error;
 pub mod files;
+pub mod frames;
 mod latencies;
 mod messages;
 mod options;
@@ -41,6 +43,7 @@ mod words;
 pub use error::Error;
 pub use options::Options;
 
+use contender::Contender;
 use files::{Wanted, are_one};
 use options::{Kind, ServeAt};
 use others::Moment;
@@ -54,6 +57,9 @@ use std::{
 };
 use turn::Gained;
 
+/// The second scene, in a sentence.
+const FRAMES: &str =
+    "60 frames per second of 600 forked items beside four decoders, with audio each 5 ms.";
 /// The share of the machine that other programs may use without a word about it.
 const QUIET: f64 = 0.05;
 
@@ -92,16 +98,22 @@ fn try_run(options: &Options) -> Result<(), Vec<String>> {
 
     let measured = measure(options);
     let outcomes = &measured.outcomes;
-    print(&format!("\n{}", table::table(outcomes, options.kind)));
-    let meaning = words::meaning(outcomes, options.level, options.kind);
-    print(&format!("\n{meaning}\n\n{}", measured.caveats()));
+    let frames = &measured.frames;
+    if !outcomes.is_empty() {
+        print(&format!("\n{}", table::table(outcomes, options.kind)));
+        let meaning = words::meaning(outcomes, options.level, options.kind);
+        print(&format!("\n{meaning}\n"));
+    }
+    if !frames.is_empty() {
+        print(&format!("\n{}", frames::words::table(frames)));
+        print(&format!("\n{}\n", frames::words::meaning(frames)));
+    }
+    print(&format!("\n{}", measured.caveats()));
 
-    let mut errors: Vec<_> = outcomes
-        .iter()
-        .filter_map(|outcome| outcome.failure.clone())
-        .collect();
-    let subtitle = scenario(options).replace('\n', " ");
-    let drawn = picture::draw(outcomes, &subtitle).and_then(|svg| picture.write(&svg));
+    let failures = outcomes.iter().map(|outcome| &outcome.failure);
+    let failures = failures.chain(frames.iter().map(|outcome| &outcome.failure));
+    let mut errors: Vec<_> = failures.flatten().cloned().collect();
+    let drawn = draw(options, &measured).and_then(|svg| picture.write(&svg));
     match drawn {
         Ok(()) => print(&format!("Picture: {}\n", options.picture.display())),
         Err(error) => errors.push(error.to_string()),
@@ -111,7 +123,7 @@ fn try_run(options: &Options) -> Result<(), Vec<String>> {
             client_in_real_time_class: measured.real_time.as_ref().map(Result::is_ok),
             share_used_by_others: measured.others,
         };
-        match json.write(&raw::json(options, conditions, outcomes)) {
+        match json.write(&raw::json(options, conditions, outcomes, frames)) {
             Ok(()) => print(&format!("Raw results: {}\n", json.path.display())),
             Err(error) => errors.push(error.to_string()),
         }
@@ -121,6 +133,35 @@ fn try_run(options: &Options) -> Result<(), Vec<String>> {
     } else {
         Err(errors)
     }
+}
+
+/// The picture: a panel for each scene that ran.
+fn draw(options: &Options, measured: &Measured) -> Result<String, Error> {
+    let scenario = scenario(options).replace('\n', " ");
+    let mut panels = Vec::new();
+    if !measured.outcomes.is_empty() {
+        panels.push(picture::Panel {
+            title: "How long interactive requests take beside endless compute",
+            subtitle: &scenario,
+            shares_of: "share of the requests",
+            times: "answered within, milliseconds",
+            curves: measured.outcomes.iter().map(Outcome::curve).collect(),
+        });
+    }
+    if !measured.frames.is_empty() {
+        panels.push(picture::Panel {
+            title: "How long frames and audio take beside decoders",
+            subtitle: FRAMES,
+            shares_of: "share of the frames, and of the buffers of audio",
+            times: "done within, milliseconds",
+            curves: measured
+                .frames
+                .iter()
+                .flat_map(frames::Outcome::curves)
+                .collect(),
+        });
+    }
+    picture::draw(&panels)
 }
 
 /// Fails now with what would fail later.
@@ -138,6 +179,7 @@ fn probe(options: &Options, picture: Wanted<'_>, json: Option<Wanted<'_>>) -> Re
 /// All that was measured.
 struct Measured {
     outcomes: Vec<Outcome>,
+    frames: Vec<frames::Outcome>,
     /// Whether the client was in the real-time class in all turns, or why not; unknown if no turn succeeded.
     real_time: Option<Result<(), String>>,
     /// The share of the machine that other programs used.
@@ -145,17 +187,25 @@ struct Measured {
 }
 
 fn measure(options: &Options) -> Measured {
-    let contenders = options.contenders();
-    let plan = Plan::new(&contenders, options.duration);
+    let contenders = options.among(&Contender::REQUESTS);
+    let for_frames = match options.among(&Contender::FRAMES).is_empty() {
+        true => 0.0,
+        false if contenders.is_empty() => options.duration,
+        false => options.duration * frames::SHARE,
+    };
+    let plan = Plan::new(&contenders, options.duration - for_frames);
     let progress = Progress::new(options.duration);
     let begin = Moment::now();
-    progress.line(&format!(
-        "{} This takes about {:.0} s.\n",
-        scenario(options),
-        options.duration
-    ));
+    let scenes = [
+        (!contenders.is_empty()).then(|| scenario(options)),
+        (for_frames > 0.0).then(|| FRAMES.to_owned()),
+    ];
+    let scenes: Vec<_> = scenes.into_iter().flatten().collect();
+    let (scenes, seconds) = (scenes.join("\n"), options.duration);
+    progress.line(&format!("{scenes}\nThis takes about {seconds:.0} s.\n"));
     let mut measured = Measured {
         outcomes: contenders.into_iter().map(Outcome::new).collect(),
+        frames: Vec::new(),
         real_time: None,
         others: None,
     };
@@ -186,6 +236,7 @@ fn measure(options: &Options) -> Measured {
             }
         }
     }
+    measured.frames = frames::measure(options, for_frames, &progress);
     let end = Moment::now();
     measured.others = begin.zip(end).map(|(begin, end)| begin.share_until(end));
     measured
@@ -213,7 +264,7 @@ impl Measured {
             .outcomes
             .iter()
             .map(|outcome| outcome.latencies.asked());
-        if asked.min().unwrap_or(0) < 1000 {
+        if asked.min().is_some_and(|fewest| fewest < 1000) {
             text.push_str(
                 "Some had less than 1000 requests, so their p99.9 is their slowest one: give it more time with --duration.\n",
             );
@@ -270,7 +321,8 @@ mod tests {
     #[test]
     fn nothing_is_said_about_the_class_of_a_client_that_never_ran() {
         let measured = |real_time| Measured {
-            outcomes: vec![Outcome::new(contender::Contender::Urgency)],
+            outcomes: vec![Outcome::new(Contender::Urgency)],
+            frames: Vec::new(),
             real_time,
             others: None,
         };

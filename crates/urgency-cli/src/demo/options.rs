@@ -12,13 +12,19 @@ const RATES: RangeInclusive<f64> = 1.0..=100_000.0;
 const SECONDS: RangeInclusive<f64> = 1.0..=3600.0;
 const WORKERS: RangeInclusive<usize> = 1..=urgency::MAX_WORKERS;
 
-/// Shows what urgent-work-first means: the same interactive requests, beside compute that never ends, under
-/// three ways of sharing the machine.
+/// Urgent work goes first: requests beside endless compute, and frames beside decoders, live.
 ///
-/// A load client, a process of its own, sends small requests over loopback TCP at a fixed rate and measures
+/// Two scenes, each under Urgency and under what one would use today.
+///
+/// Requests: a load client, a process of its own, sends small requests over loopback TCP at a fixed rate and measures
 /// how long each answer takes, from the moment at which the request was due. The process that answers them
-/// computes endlessly on all processors at the same time. At the end: a table, what it means in words, and a
-/// picture.
+/// computes endlessly on all processors at the same time.
+///
+/// Frames: 60 a second, forked into 600 items of 16 to 100 us (12 ms of processor time), audio each 5 ms above them,
+/// and four decoders of 5 to 80 ms without scheduling points below; under Urgency, and in two Rayon pools, the
+/// decoders' at niceness 19.
+///
+/// At the end: a table for each scene, what it means in words, and a picture of both.
 #[derive(Args, Clone, Debug, Serialize)]
 pub struct Options {
     /// The level at which Urgency serves the requests; the compute is always at `batch`.
@@ -29,11 +35,12 @@ pub struct Options {
     #[arg(long, value_name = "PER_SECOND", default_value_t = 500.0, value_parser = rate)]
     pub rate: f64,
 
-    /// Seconds for everything together, 1 to 3600: all contenders share them equally.
+    /// Seconds for everything together, 1 to 3600: a quarter for the frames, the rest for the requests.
     #[arg(long, value_name = "SECONDS", default_value_t = 20.0, value_parser = duration)]
     pub duration: f64,
 
-    /// Workers of Urgency, of Tokio and of Rayon, and computing threads [default: the CPUs that this process may use].
+    /// Workers of Urgency, of Tokio and of each Rayon pool, and computing threads [default: the CPUs that this
+    /// process may use].
     #[arg(long, value_name = "N", value_parser = workers)]
     pub workers: Option<usize>,
 
@@ -45,7 +52,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Arrivals::Poisson)]
     pub arrivals: Arrivals,
 
-    /// Run these contenders only.
+    /// Run these contenders only; a scene that has none of them does not run.
     #[arg(long, value_enum, value_name = "CONTENDER", value_delimiter = ',')]
     pub only: Vec<Contender>,
 
@@ -97,10 +104,10 @@ pub enum Arrivals {
 }
 
 impl Options {
-    /// The contenders to run, each once, in the order of [`Contender::ALL`].
-    pub fn contenders(&self) -> Vec<Contender> {
-        let wanted = |c: &Contender| self.only.is_empty() || self.only.contains(c);
-        Contender::ALL.into_iter().filter(wanted).collect()
+    /// Those of a scene's contenders that run, in the scene's order.
+    pub fn among(&self, scene: &[Contender]) -> Vec<Contender> {
+        let wanted = |c: &&Contender| self.only.is_empty() || self.only.contains(c);
+        scene.iter().filter(wanted).copied().collect()
     }
 
     /// The number of workers, chosen or found.

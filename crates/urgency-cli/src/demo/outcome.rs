@@ -11,6 +11,19 @@ use super::{
 pub const QUANTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
+/// A distribution as it is drawn.
+#[derive(Clone, Debug)]
+pub struct Curve<'a> {
+    /// Decides the colour.
+    pub contender: Contender,
+    /// For the legend.
+    pub name: String,
+    /// Whether it is less important than the contender's other one.
+    pub is_thin: bool,
+    /// What is drawn.
+    pub latencies: &'a Latencies,
+}
+
 /// One contender's results.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -56,6 +69,16 @@ impl Outcome {
     /// The latency that this share of the requests did not exceed.
     pub fn quantile(&self, q: f64) -> Option<Quantile> {
         self.latencies.quantile(q)
+    }
+
+    /// The distribution that is drawn.
+    pub fn curve(&self) -> Curve<'_> {
+        Curve {
+            contender: self.contender,
+            name: self.contender.title().to_owned(),
+            is_thin: false,
+            latencies: &self.latencies,
+        }
     }
 
     /// The compute's rate beside the requests over its rate alone.

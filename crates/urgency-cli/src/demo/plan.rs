@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn twenty_seconds_give_four_contenders_two_turns_each_in_another_order() {
-        let plan = Plan::new(&Contender::ALL, 20.0);
+        let plan = Plan::new(&Contender::REQUESTS, 20.0);
         let order: Vec<_> = plan.turns.iter().map(|turn| turn.contender).collect();
         use Contender::{Idle, Threads, TokioRayon, Urgency};
         assert_eq!(
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn turns_take_the_time_that_was_given_and_no_more() {
         for seconds in [1.0, 3.0, 20.0, 100.0] {
-            for contenders in [&Contender::ALL[..1], &Contender::ALL] {
+            for contenders in [&Contender::REQUESTS[..1], &Contender::REQUESTS] {
                 let plan = Plan::new(contenders, seconds);
                 let planned: Duration = plan
                     .turns

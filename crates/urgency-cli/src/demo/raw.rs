@@ -2,6 +2,7 @@
 //! options, and what the runtime counted.
 
 use super::{
+    frames,
     latencies::{Latencies, Quantile},
     messages::Account,
     options::Options,
@@ -18,6 +19,7 @@ struct Run<'a> {
     workers: usize,
     conditions: Conditions,
     contenders: Vec<Entry<'a>>,
+    frames: Vec<FramesEntry<'a>>,
 }
 
 /// What one must know to trust the numbers.
@@ -42,6 +44,17 @@ struct Entry<'a> {
 }
 
 #[derive(Serialize)]
+struct FramesEntry<'a> {
+    name: super::contender::Contender,
+    due: u64,
+    late_or_skipped: u64,
+    decoded_per_s: f64,
+    failure: Option<&'a str>,
+    frames: &'a Latencies,
+    audio: &'a Latencies,
+}
+
+#[derive(Serialize)]
 struct Compute {
     units_per_s_alone: f64,
     units_per_s_beside_requests: f64,
@@ -49,15 +62,33 @@ struct Compute {
 }
 
 /// The results as JSON.
-pub fn json(options: &Options, conditions: Conditions, outcomes: &[Outcome]) -> String {
+pub fn json(
+    options: &Options,
+    conditions: Conditions,
+    outcomes: &[Outcome],
+    frames: &[frames::Outcome],
+) -> String {
     let run = Run {
         version: env!("CARGO_PKG_VERSION"),
         options,
         workers: options.worker_count(),
         conditions,
         contenders: outcomes.iter().map(entry).collect(),
+        frames: frames.iter().map(frames_entry).collect(),
     };
     serde_json::to_string(&run).expect("the results can be written as JSON") + "\n"
+}
+
+fn frames_entry(outcome: &frames::Outcome) -> FramesEntry<'_> {
+    FramesEntry {
+        name: outcome.contender,
+        due: outcome.due,
+        late_or_skipped: outcome.missed,
+        decoded_per_s: outcome.decoding.per_s(),
+        failure: outcome.failure.as_deref(),
+        frames: &outcome.frames,
+        audio: &outcome.audio,
+    }
 }
 
 fn entry(outcome: &Outcome) -> Entry<'_> {

@@ -84,7 +84,7 @@ fn quantile(quantile: Quantile) -> String {
 }
 
 /// The first column to the left, the others to the right, a rule under the first row.
-fn aligned(rows: &[Vec<String>]) -> String {
+pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].chars().count());

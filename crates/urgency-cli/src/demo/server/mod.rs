@@ -42,6 +42,12 @@ pub fn main(spec: &ServerSpec) -> Result<(), Error> {
         Contender::Idle | Contender::Urgency => Box::new(urgency::serve(spec)?),
         Contender::TokioRayon => Box::new(tokio_rayon::serve(spec)?),
         Contender::Threads => Box::new(threads::serve(spec)?),
+        Contender::TwoPools => {
+            return Err(Error::Unexpected {
+                who: "the parent process".to_owned(),
+                line: format!("{} answers no requests", spec.contender.title()),
+            });
+        }
     };
     say(&ServerSays::Ready(serving.address()));
     for line in io::stdin().lock().lines().map_while(Result::ok) {
@@ -78,7 +84,7 @@ fn cannot_listen(spec: &ServerSpec) -> impl Fn(io::Error) -> Error {
 }
 
 /// The error of a runtime that could not be built.
-fn cannot_build<E>(contender: Contender) -> impl Fn(E) -> Error
+pub fn cannot_build<E>(contender: Contender) -> impl Fn(E) -> Error
 where
     E: std::error::Error + Send + 'static,
 {
