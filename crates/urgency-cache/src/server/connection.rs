@@ -2,7 +2,7 @@
 //!
 //! The code is generic over the `futures-io` traits, so it runs on any runtime; it knows no levels, sockets
 //! or timers. It waits in four places only: for bytes from the client, for the client to take answers, and for memory
-//! for a large value of either kind ([`super::allowance`]).
+//! for a large value of either kind (`allowance.rs`).
 //!
 //! Requests that were received together have one time. What comes after a wait, even if it was received
 //! before, has the time after the wait: nothing is served that expired while the client did not read.

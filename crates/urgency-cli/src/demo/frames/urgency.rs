@@ -26,7 +26,7 @@ pub fn start(spec: &FramesSpec, stage: &'static Stage) -> Result<impl Send + use
 async fn audio(stage: &Stage) {
     let mut tick = 0;
     while let Some(due) = stage.buffer_due(tick) {
-        sleep_until(due).await;
+        sleep_until(due.into()).await;
         tick = stage.fill_buffer(tick);
     }
 }
@@ -34,7 +34,7 @@ async fn audio(stage: &Stage) {
 async fn frames(stage: &Stage) {
     let mut tick = 0;
     while let Some(due) = stage.frame_due(tick) {
-        sleep_until(due).await;
+        sleep_until(due.into()).await;
         for _ in 0..STAGES {
             let drawn = frame::Stage::default();
             urgency::scope(|scope| {
