@@ -39,6 +39,8 @@
 //!    whether the worker is still revoked. If it is not, the stack may have begun something more urgent
 //!    meanwhile, and the lowerer raises it again, by step 2.
 //! 2. To raise: swap `class` for `USUAL`; the thread whose swap found another class changes it in the kernel.
+//! 3. The stack looks at `class` before it begins more urgent work. Between its finding that its worker was revoked and
+//!    that look is a barrier, as between the writing and the look of 1: one of the two sees the other.
 //!
 //! Invariant: a thread of the class `USUAL` in `class` is in its usual class in the kernel, or somebody is between the
 //! two steps of 1, and looks at the stack afterwards.
@@ -53,7 +55,7 @@
 
 use crate::{
     chaos,
-    facade::atomic::{AtomicU8, Ordering},
+    facade::atomic::{AtomicU8, Ordering, fence},
 };
 
 /// The class of the program's other threads.
@@ -82,8 +84,12 @@ impl Lowered {
     /// The thread's class, as far as the runtime has changed it.
     #[inline]
     pub(crate) fn class(&self) -> u8 {
-        // In the order of the attention word: see step 1.
-        self.0.load(Ordering::SeqCst)
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The stack has found its worker revoked, and looks at its class from now on: step 3.
+    pub(crate) fn found_revoked(&self) {
+        fence(Ordering::SeqCst);
     }
 
     /// The thread began in this class, and cannot leave it.
@@ -101,6 +107,7 @@ impl Lowered {
     ) -> bool {
         chaos::delay();
         self.0.swap(class, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         let stays = is_revoked();
         if !stays {
             self.raise(raise);
@@ -342,6 +349,7 @@ mod loom_models {
             });
             let entered = model.attention.enter();
             if entered == Entered::Taken {
+                model.lowered.found_revoked();
                 model.begin_urgent();
             }
             assert_eq!(taker.join().unwrap(), entered == Entered::Taken);
@@ -362,6 +370,7 @@ mod loom_models {
             let taker = thread::spawn(move || taker.lower());
             let expiry = thread::spawn(move || expiry.lower());
             assert_eq!(model.attention.enter(), Entered::Taken);
+            model.lowered.found_revoked();
             model.begin_urgent();
             taker.join().unwrap();
             expiry.join().unwrap();

@@ -253,6 +253,7 @@ impl Shared {
                 requests
             }
             Entered::Taken => {
+                me.lowered.found_revoked();
                 self.no_longer_overruns(me, || me.what());
                 self.regain(me);
                 0
@@ -279,6 +280,7 @@ impl Shared {
 
     #[cold]
     fn finish_overrun(&self, me: &Stack, what: Name) {
+        me.lowered.found_revoked();
         self.no_longer_overruns(me, || what);
         self.flush_ring(me);
     }

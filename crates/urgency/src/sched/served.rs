@@ -88,6 +88,11 @@ mod loom_models {
 
     const NONE: u8 = u8::MAX;
 
+    /// loom takes sequentially consistent accesses for acquiring and releasing ones: a fence stands in for their order.
+    fn in_order() {
+        fence(SeqCst);
+    }
+
     /// A worker goes down to level 1 while a stack at level 0 forks, and a third clears a stale bit: the fork sees the
     /// worker, or the worker sees the stack.
     #[test]
@@ -100,12 +105,14 @@ mod loom_models {
             let (s, l, f) = (served.clone(), levels.clone(), forked.clone());
             let worker = thread::spawn(move || {
                 l[1].store(1, SeqCst);
+                in_order();
                 s.show(1);
                 // It asks the stack above for jobs: the next scheduling point of that stack answers.
                 s.above(1) != 0 && l[0].load(SeqCst) == 0 || f.load(SeqCst)
             });
             levels[0].store(0, SeqCst);
             served.show(0);
+            in_order();
             let shown = |l: &[AtomicU8; 2]| u64::from(l[1].load(SeqCst) == 1) << 1;
             let mut sees = false;
             if served.below(0) != 0 {
@@ -116,6 +123,7 @@ mod loom_models {
                 }
             }
             forked.store(true, SeqCst);
+            in_order();
             let asked = worker.join().unwrap();
             assert!(sees || asked, "the job stays hidden from a worker below");
         });
