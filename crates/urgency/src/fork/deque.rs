@@ -203,22 +203,20 @@ impl Deque {
         self.bottom.load(Ordering::Relaxed)
     }
 
-    /// Takes the youngest job back: the one at `index`, which must be `bottom() - 1`. `popped_public` is called if that
-    /// was in the public part.
+    /// Takes the youngest job back: the one at `index`, which must be `bottom() - 1`. `pop_public` is called, and calls
+    /// [`Deque::pop_public`], if that was in the public part.
     ///
     /// # Safety
     /// Only the owner calls this.
     #[inline(always)]
-    pub(crate) unsafe fn pop(&self, index: usize, popped_public: impl FnOnce()) -> Popped {
+    pub(crate) unsafe fn pop(&self, index: usize, pop_public: impl FnOnce() -> Popped) -> Popped {
         debug_assert_eq!(index + 1, self.bottom());
         self.bottom.store(index, Ordering::Release);
         fence::light();
         if self.split.load(Ordering::Relaxed) <= index {
             Popped::Mine
         } else {
-            let popped = self.pop_public_cold(index);
-            popped_public();
-            popped
+            pop_public()
         }
     }
 
@@ -233,9 +231,9 @@ impl Deque {
         of_slot(unsafe { &*slots.add(index) })
     }
 
+    /// The rest of a pop in the public part, for its caller.
     #[cold]
-    #[inline(never)]
-    fn pop_public_cold(&self, index: usize) -> Popped {
+    pub(crate) fn pop_public(&self, index: usize) -> Popped {
         let _buffer = lock(&self.public.buffer);
         let top = self.public.top.load(Ordering::Relaxed);
         let stolen = top > index;

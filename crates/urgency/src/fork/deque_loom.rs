@@ -41,7 +41,7 @@ impl Model {
     /// What `join` does: pop, and remember whether it was stolen.
     fn pop(&self, index: usize, tag: usize) {
         // SAFETY: only the owner calls this.
-        if unsafe { self.deque.pop(index, || ()) } == Popped::Mine {
+        if unsafe { self.deque.pop(index, || self.deque.pop_public(index)) } == Popped::Mine {
             // SAFETY: as above, behind the successful pop.
             let popped = unsafe { self.deque.popped_job(index) };
             assert_eq!(popped, job(tag));

@@ -162,7 +162,7 @@ fn take_back(me: &Stack, index: usize) -> Popped {
         run_spawned_above(me, index);
     }
     // SAFETY: `me` is the calling thread's stack, and the job is the youngest.
-    unsafe { me.deque.pop(index, || me.popped_public()) }
+    unsafe { me.deque.pop(index, || me.pop_public(index)) }
 }
 
 #[cold]

@@ -185,7 +185,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let base = if counted { 0 } else { self.base };
         if me.deque.bottom() - base >= MOST_PENDING {
             check(me);
-            self.run_at_once(child);
+            me.on_top(|| self.run_child(child));
             return;
         }
         if counted {
@@ -309,18 +309,23 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     /// Does not unwind.
+    #[inline(always)]
     fn run_child<T>(&self, child: impl FnOnce() -> T) {
-        let result = catch_unwind(AssertUnwindSafe(|| drop(child())));
-        if let Err(panic) = result {
-            let mut first = self.panic.lock().expect("nothing panics under this lock");
-            if first.is_none() {
-                *first = Some(panic);
-                self.panicked.store(true, Ordering::Release);
-            } else {
-                drop(first);
-                // A child ends without unwinding, whatever its payload does.
-                discard_payload(panic);
-            }
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(child()))) {
+            self.child_panicked(panic);
+        }
+    }
+
+    #[cold]
+    fn child_panicked(&self, panic: Payload) {
+        let mut first = self.panic.lock().expect("nothing panics under this lock");
+        if first.is_none() {
+            *first = Some(panic);
+            self.panicked.store(true, Ordering::Release);
+        } else {
+            drop(first);
+            // A child ends without unwinding, whatever its payload does.
+            discard_payload(panic);
         }
     }
 

@@ -15,7 +15,7 @@
 //! 1. A stack that begins while a worker may serve something below has no room: its first fork looks closer, and
 //!    publishes if there is one.
 //! 2. What is public is enough until it is gone. If the owner has taken the last public job back, it has no room again
-//!    ([`Stack::popped_public`]); if a thief has, it asks the owner to share ([`Shared::ask_if_last`]).
+//!    ([`Stack::pop_public`]); if a thief has, it asks the owner to share ([`Shared::ask_if_last`]).
 //! 3. A worker that goes down to a less urgent level asks the stacks above to share, and sees to it that their public
 //!    jobs are in the pool ([`Shared::miss_above`]). It has shown its level before it looks, as the stack of 1 has: one
 //!    of the two sees the other.
@@ -39,7 +39,7 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::os::clock;
+use crate::{fork::deque::Popped, os::clock};
 use std::sync::atomic::{Ordering, fence};
 
 /// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its
@@ -194,12 +194,14 @@ impl Shared {
 }
 
 impl Stack {
-    /// The stack, the caller's, has taken a public job of its own back: rule 2.
+    /// The stack, the caller's, takes a public job of its own back: rule 2.
     #[cold]
     #[inline(never)]
-    pub(crate) fn popped_public(&self) {
+    pub(crate) fn pop_public(&self, index: usize) -> Popped {
+        let popped = self.deque.pop_public(index);
         if self.runtime().served.below(self.level()) != 0 && !self.deque.seems_public() {
             self.attention.look_at_next_fork();
         }
+        popped
     }
 }

@@ -476,7 +476,7 @@ fn run_each_above(me: &Stack, base: usize) {
         check(me);
         let index = me.deque.bottom() - 1;
         // SAFETY: this is the owner, and the index is the youngest.
-        if unsafe { me.deque.pop(index, || me.popped_public()) } == Popped::Stolen {
+        if unsafe { me.deque.pop(index, || me.pop_public(index)) } == Popped::Stolen {
             // Everything older was stolen before it.
             // SAFETY: this is the owner, and the pop has just shown it.
             unsafe { me.deque.start_over(base) };
