@@ -103,7 +103,7 @@
 //! | --- | --- |
 //! | below 1 µs | the fork (some 3 ns) begins to show |
 //! | 10 to 500 µs | nothing: forks are under 0.1 %, urgent work waits no longer than the leaf |
-//! | 1 ms and more | *relief* gives its worker to more urgent work that waits; the two threads share a processor |
+//! | 1 ms and more | *relief* gives its worker to more urgent work that waits; its thread goes on, lowered ([`Builder::lower_threads`]) |
 //! | tens of ms | as well, often; jobs that it forked before are late; [`Stats::overruns`] names the code |
 //!
 //! So split until a leaf takes some 100 µs. [`par`] does so by itself. Where a long loop cannot be split, call
@@ -125,7 +125,11 @@
 //!
 //! 1. *Prompt.* Once work at a higher level is ready, a worker below it moves up at its next scheduling
 //!    point: `a_worker_below_moves_up_at_its_next_scheduling_point`. The time that it ran below meanwhile is
-//!    accounted as [`WorkerLevelStats::behind`].
+//!    accounted as [`WorkerLevelStats::behind`]. That holds for forked work as well: every worker below comes for
+//!    urgent jobs, by a scheduling point or by relief:
+//!    `the_children_of_an_urgent_scope_run_on_all_workers_at_once`,
+//!    `the_branches_of_urgent_joins_run_on_all_workers_at_once`,
+//!    `the_items_of_an_urgent_parallel_loop_run_on_all_workers`.
 //! 2. *Greedy.* No worker sleeps while anything is ready: `no_worker_sleeps_while_an_entry_is_ready` (a model),
 //!    `a_private_job_is_stolen_from_a_stack_in_a_long_leaf`, and the rest of `tests/greedy.rs`.
 //! 3. *Aging.* Within a level, contexts run in the order in which they became ready, but for counted
@@ -138,9 +142,14 @@
 //!    `a_scope_waits_for_all_its_children_and_theirs`,
 //!    `a_panic_of_either_side_reaches_the_caller_after_both_ended`,
 //!    `random_programs_that_use_every_method_of_a_scope_run_each_part_once_and_end`.
-//! 6. *Relief.* A loop that never checks in, or a blocking call that nobody declared, delays others by a
-//!    millisecond or two and what the kernel adds: `a_loop_that_never_checks_in_delays_nobody_for_ever`,
-//!    `undeclared_blocking_calls_on_all_workers_are_survived`. It is counted as [`WorkerLevelStats::reliefs`].
+//! 6. *Relief.* A loop that never checks in delays more urgent work by a millisecond or two and what the kernel adds,
+//!    and so does a blocking call that nobody declared, at any level:
+//!    `blocked_urgent_threads_keep_no_worker_from_less_urgent_work`,
+//!    `a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_released`,
+//!    `undeclared_blocking_calls_on_all_workers_are_survived`. A loop delays its equals by 100 ms, and as many loops
+//!    as there are workers go on without one: `a_loop_that_never_checks_in_delays_nobody_for_ever`. With two levels, at
+//!    most twice as many leaves as workers are in progress:
+//!    `few_leaves_of_joins_are_in_progress_however_long_they_are`. It is counted as [`WorkerLevelStats::reliefs`].
 //! 7. *No inversion.* A wait for less urgent work is refused, by the compiler
 //!    (`priority_inversions_and_bad_orders_do_not_compile_and_say_why`) or at run time
 //!    (`waiting_for_less_urgent_work_is_an_error_that_names_both_levels`). An operation of [`fs`] is no such
@@ -203,8 +212,8 @@
 //!
 //! - Linux: epoll, eventfd and timerfd. `membarrier` (4.14) and short time slices (6.12) are used where they
 //!   are. It has run on x86-64, and on aarch64 in emulation. The processor's counters must agree between cores.
-//! - No permission. With one, threads give way sooner: [`Builder::lower_threads`],
-//!   [`Builder::real_time_polling`]; [`Stats::can_raise`] and [`Stats::real_time`] tell.
+//! - No permission. With one, events are served sooner ([`Builder::real_time_polling`]; [`Stats::real_time`] tells),
+//!   and threads that were lowered come back ([`Builder::lower_threads`]; [`Stats::can_raise`] tells).
 //! - At most 64 levels, [`MAX_WORKERS`] workers, and 67 million live tasks for each worker. A runtime with I/O
 //!   has three descriptors.
 //! - If the process has no descriptors left when a runtime is built, its timers are served by a thread of their own,

@@ -25,8 +25,7 @@
 //!    scheduling point. For a relief period nobody takes it from there (`is_settled` in `rounds.rs`): a taken
 //!    stack is in no pool until it checks in, and the next round may be its level's. If it comes to none by
 //!    the next expiry, relief takes the worker from its stack, as from any that does not check in; the worker
-//!    serves by its seat. Only a thread that has *run* since, and still has not checked in, is demoted: the
-//!    others come to their scheduling point when the kernel lets them, and until then their level lacks them.
+//!    serves by its seat, and goes back to the stack when what drew it elsewhere has no work left.
 //! 4. What a level used in a quantum is what its workers' own counters say, and the time since each busy worker's
 //!    current span began. After a silence it is scaled to one quantum.
 //!

@@ -3,7 +3,7 @@
 //! - `level()`: the rank of the calling code, by which it queues. A plain thread queues as the most urgent
 //!   level: nothing says how urgent it is, and it must not starve behind those of which something does.
 //! - `check()`: a scheduling point. Each operation begins with one, so that a task whose channel never runs
-//!   empty is prompt; and so that no thread that relief has demoted takes one of the short locks in here.
+//!   empty is prompt; and so that no lowered thread takes one of the short locks in here.
 //! - `may_go_on()`: whether the poll that runs on this thread may do one more operation. After
 //!   [`BUDGET`](crate::sched::here::BUDGET) operations that never waited it is to suspend once, for the sake
 //!   of those of its own level.
