@@ -331,7 +331,7 @@ impl Shared {
             let cause = match self.idleness(stack) {
                 Idleness::Blocked => Cause::Blocked,
                 // What waits is more urgent, or its equal.
-                Idleness::Long if level <= serves || worker.seat().primary().is_some() => {
+                Idleness::Long if level == serves || worker.seat().is_drawn_by(level, serves) => {
                     Cause::Length
                 }
                 Idleness::Waits => {
