@@ -4,7 +4,7 @@ mod common;
 
 use common::{Client, Running};
 use std::{
-    io::{ErrorKind, Read, Write},
+    io::{Read, Write},
     net::{Shutdown, TcpStream},
     thread,
     time::Duration,
@@ -166,24 +166,18 @@ fn silent_clients_lose_their_places(request: &[u8], refusal: &[u8]) {
         other.ask(format!("set k 0 0 900000\r\n{value}\r\n"), "STORED\r\n");
         others_are_served(&running);
     }
-    // Those that have lost their places are told, unless the end of the connection overtakes the answer: the server has
-    // not read all that they sent.
-    let lost = silent.iter_mut().filter_map(|client| {
-        let timeout = Some(Duration::from_millis(50));
+    let told = silent.iter_mut().filter_map(|client| {
+        let timeout = Some(Duration::from_millis(5));
         client.stream.set_read_timeout(timeout).unwrap();
         let mut answer = [0; 100];
-        match client.stream.read(&mut answer) {
-            Ok(length) => Some(answer[..length].escape_ascii().to_string()),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => None,
-            Err(_) => Some(String::new()),
-        }
+        let length = client.stream.read(&mut answer).ok()?;
+        Some(answer[..length].escape_ascii().to_string())
     });
-    let lost: Vec<_> = lost.collect();
-    // None, if the others came before the last of the silent ones had a place.
-    assert!(lost.len() < 20, "{} lost theirs", lost.len());
-    let refusal = refusal.escape_ascii().to_string();
-    for answer in lost.iter().filter(|answer| !answer.is_empty()) {
-        assert_eq!(*answer, refusal);
+    let told: Vec<_> = told.collect();
+    // In one run of twelve nobody is told, though the others were served; why is not known.
+    assert!(told.len() < 20, "{} are told", told.len());
+    for answer in told {
+        assert_eq!(answer, refusal.escape_ascii().to_string());
     }
 }
 
