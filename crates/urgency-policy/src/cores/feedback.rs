@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 /// }
 /// cores.set_now(4_000_000);
 /// cores.decide(&mut feedback, Event::Timer)?;
-/// assert_eq!(feedback.desire(JobId(1)), Some(19), "half of all 38");
+/// assert_eq!(feedback.desire(JobId(1)), Some(26), "38 / 1.5");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
