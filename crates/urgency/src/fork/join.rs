@@ -264,7 +264,7 @@ where
     match thief.steal(raise, admit) {
         (Stolen::Job(job, _), origin) => {
             let worker = me.worker();
-            worker.at(me.level()).leaps.add(1);
+            me.runtime().at(worker, me.level()).leaps.add(1);
             Some(StolenJob {
                 job,
                 level: me.level(),

@@ -129,7 +129,7 @@ mod of_stacks {
     use super::{Lowered, USUAL};
     use crate::{
         os::{self, clock},
-        sched::{shared::Shared, stack::Stack},
+        sched::{core::Core, job::Job, stack::Stack, worker::NO_LEVEL},
     };
     use std::sync::{
         Arc, Mutex,
@@ -139,7 +139,7 @@ mod of_stacks {
     /// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
     const REST: f64 = 16e6;
 
-    /// The lowered threads of a runtime.
+    /// The lowered threads of a core set.
     #[derive(Debug)]
     pub(crate) struct LoweredStacks {
         on: bool,
@@ -189,7 +189,7 @@ mod of_stacks {
         }
     }
 
-    impl Shared {
+    impl Job {
         /// The class of a level's threads.
         #[inline]
         pub(crate) fn class_of(&self, level: u8) -> u8 {
@@ -200,7 +200,7 @@ mod of_stacks {
         #[cold]
         pub(crate) fn lower(&self, stack: &Arc<Stack>) {
             let class = self.class_of(stack.level());
-            let lowered = &self.lowered_stacks;
+            let lowered = &self.core.lowered_stacks;
             if !lowered.on || stack.lowered.class() >= class {
                 return;
             }
@@ -219,6 +219,25 @@ mod of_stacks {
             }
         }
 
+        /// Whether the class of this stack's thread is too low for work of `level`. It is raised if it may be.
+        #[inline]
+        pub(crate) fn is_too_low(&self, stack: &Stack, level: u8) -> bool {
+            stack.lowered.class() != USUAL && stack.is_too_low_for(self.class_of(level))
+        }
+    }
+
+    impl Stack {
+        /// Whether the class of the thread is too low for work of this class. It is raised if it may be.
+        pub(crate) fn is_too_low_for(&self, class: u8) -> bool {
+            if self.lowered.class() <= class {
+                return false;
+            }
+            self.raise_thread();
+            self.lowered.class() > class
+        }
+    }
+
+    impl Core {
         /// Relief expired, or the runtime closes (`all`). A lowered thread that has kept its worker for long, and
         /// beside which nothing more urgent runs, goes back to its usual class.
         pub(crate) fn raise_rested(&self, all: bool) {
@@ -226,13 +245,19 @@ mod of_stacks {
                 return;
             }
             let mut stacks = self.lowered_stacks.locked();
-            // No worker shows a level beyond the last: then it is none.
-            let most_urgent = self.workers.iter().map(|worker| worker.level()).min();
+            let is_above = |other: &Stack, stack: &Stack| {
+                other.is_beside(stack) && other.level() < stack.level()
+            };
+            let busy = self
+                .workers
+                .iter()
+                .filter(|worker| worker.level() != NO_LEVEL);
+            let busy: Vec<_> = busy.filter_map(|worker| self.holder(worker)).collect();
             let rested = clock::now().saturating_sub(clock::ticks(REST));
             stacks.retain(|stack| {
                 let is_needed = stack.attention.is_taken()
                     || stack.lost_worker_at.load(Ordering::Relaxed) > rested
-                    || most_urgent.is_some_and(|level| level < stack.level());
+                    || busy.iter().any(|other| is_above(other, stack));
                 let stays = is_needed && !all && stack.lowered.class() != USUAL;
                 if !stays {
                     stack.raise_thread();
@@ -244,21 +269,6 @@ mod of_stacks {
             if are_left {
                 self.arm_late();
             }
-        }
-
-        /// Whether the class of this stack's thread is too low for work of `level`. It is raised if it may be.
-        #[inline]
-        pub(crate) fn is_too_low(&self, stack: &Stack, level: u8) -> bool {
-            stack.lowered.class() != USUAL && self.is_too_low_cold(stack, level)
-        }
-
-        #[cold]
-        fn is_too_low_cold(&self, stack: &Stack, level: u8) -> bool {
-            if stack.lowered.class() <= self.class_of(level) {
-                return false;
-            }
-            stack.raise_thread();
-            stack.lowered.class() > self.class_of(level)
         }
 
         /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of

@@ -3,8 +3,8 @@
 //! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
 //! context:
 //!
-//! - [`shared`]: what all workers share;
-//! - [`insert`]: how ready work gets in (announce, alert, wake);
+//! - [`mod@core`]: what a machine has, and [`job`]: what a program has;
+//! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
 //! - [`find`] and [`search`]: how a worker finds its next work, asks for jobs, and goes idle;
 //! - [`run`]: how work is run, and the scheduling point; [`here`]: what a thread knows of its poll;
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
@@ -42,7 +42,7 @@ mod waiting_loom;
 
 #[cfg(not(urgency_loom))]
 mod loop_modules {
-    use crate::{fork::job::Job, life::Inherited, sched::stack::Stack, task::TaskRef};
+    use crate::{fork::job::Job as Forked, life::Inherited, sched::stack::Stack, task::TaskRef};
     use std::sync::Arc;
 
     /// A piece of work that a worker found.
@@ -70,7 +70,7 @@ mod loop_modules {
     /// A job that was taken out of a deque, and the level of its computation.
     #[derive(Debug)]
     pub(crate) struct StolenJob {
-        pub(crate) job: *const Job,
+        pub(crate) job: *const Forked,
         pub(crate) level: u8,
         /// Whether it is for one certain worker, whose inbox it comes from.
         pub(crate) personal: bool,
@@ -97,6 +97,8 @@ pub(crate) mod arrival;
 #[cfg(not(urgency_loom))]
 pub(crate) mod centre;
 #[cfg(not(urgency_loom))]
+pub(crate) mod core;
+#[cfg(not(urgency_loom))]
 pub(crate) mod fetch;
 #[cfg(not(urgency_loom))]
 pub(crate) mod find;
@@ -110,6 +112,8 @@ pub(crate) mod here;
 mod hunger;
 #[cfg(not(urgency_loom))]
 mod insert;
+#[cfg(not(urgency_loom))]
+pub(crate) mod job;
 #[cfg(not(urgency_loom))]
 mod overflow;
 #[cfg(not(urgency_loom))]
@@ -131,9 +135,9 @@ pub(crate) mod rounds;
 #[cfg(not(urgency_loom))]
 pub(crate) mod run;
 #[cfg(not(urgency_loom))]
-mod search;
+mod schedule;
 #[cfg(not(urgency_loom))]
-pub(crate) mod shared;
+mod search;
 #[cfg(not(urgency_loom))]
 pub(crate) mod shutdown;
 #[cfg(not(urgency_loom))]

@@ -21,7 +21,7 @@
 //!
 //! Within an inbox the oldest job of the most urgent level is next.
 
-use super::{StolenJob, Work, shared::Shared, stack::Stack, worker::Worker};
+use super::{StolenJob, Work, job::Job, stack::Stack, worker::Worker};
 use std::{
     collections::VecDeque,
     sync::{
@@ -81,12 +81,12 @@ impl Personal {
     }
 }
 
-impl Shared {
+impl Job {
     /// Leaves a job for the worker, or the brought thread, with this number.
     pub(crate) fn insert_personal(&self, number: usize, job: StolenJob) {
         debug_assert!(job.personal);
         self.personal.push(number, job);
-        if self.threads.are_brought() {
+        if self.core.threads.are_brought() {
             self.nudge(number);
         } else if let Some(worker) = self.claim_exactly(number) {
             self.start(worker);
@@ -96,7 +96,7 @@ impl Shared {
     /// The inbox that a stack looks into; a guest of a runtime to which threads were brought has none.
     #[inline]
     pub(crate) fn inbox_of(&self, me: &Stack, worker: &Worker) -> Option<usize> {
-        if self.threads.are_brought() {
+        if self.core.threads.are_brought() {
             me.number()
         } else {
             Some(worker.id)
@@ -153,14 +153,14 @@ impl Shared {
     pub(crate) fn nudge_for_personal(&self) {
         if self.personal.any() {
             let waits = |number: &usize| self.personal.has(*number);
-            let numbers = 0..self.workers.len();
+            let numbers = 0..self.core.workers.len();
             numbers.filter(waits).for_each(|number| self.nudge(number));
         }
     }
 
     /// The look after a release of `worker`.
     pub(crate) fn look_for_personal(&self, worker: &Worker) {
-        if !self.threads.are_brought()
+        if !self.core.threads.are_brought()
             && self.personal.has(worker.id)
             && let Some(worker) = self.claim_exactly(worker.id)
         {
@@ -172,7 +172,7 @@ impl Shared {
     pub(crate) fn has_personal_for_spare(&self, me: &Stack) -> bool {
         match me.number() {
             Some(number) => self.personal.has(number),
-            None => self.personal.any() && !self.threads.are_brought(),
+            None => self.personal.any() && !self.core.threads.are_brought(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Shared {
         if me.number().is_some() {
             return self.claim_idle();
         }
-        let mut workers = 0..self.workers.len();
+        let mut workers = 0..self.core.workers.len();
         workers.find_map(|id| {
             let waits = self.personal.has(id);
             waits.then(|| self.claim_exactly(id)).flatten()

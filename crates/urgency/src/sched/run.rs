@@ -1,7 +1,7 @@
 //! The loop of a thread that holds a worker, and the scheduling point.
 //!
-//! [`Shared::serve`] is the loop: find work, run it, until the worker goes elsewhere. User code runs
-//! between [`Shared::go`] and `Attention::enter`; everything else is "inside the scheduler".
+//! [`Job::serve`] is the loop: find work, run it, until the worker goes elsewhere. User code runs
+//! between [`Job::go`] and `Attention::enter`; everything else is "inside the scheduler".
 //!
 //! [`check`] is the scheduling point: one load and one branch on the hot path of every fork, sync,
 //! spawn and get. Its cold side answers what others asked for, in this order:
@@ -14,8 +14,8 @@ use super::{
     StolenJob, Work,
     attention::{Entered, FULL, PREEMPT, SHARE},
     here,
+    job::Job,
     revoke::Restored,
-    shared::Shared,
     stack::Stack,
     worker::Worker,
 };
@@ -101,7 +101,7 @@ pub(crate) fn lowered(task: &TaskRef) {
     });
 }
 
-impl Shared {
+impl Job {
     /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack.
     pub(crate) fn serve(&self, me: &Stack, worker: &Worker) {
         me.hold(worker);
@@ -141,7 +141,7 @@ impl Shared {
             let holding = match work {
                 Work::Resume(stack) => {
                     self.flush_ring(me);
-                    worker.at(stack.level()).hand_offs.add(1);
+                    self.at(worker, stack.level()).hand_offs.add(1);
                     self.deliver(worker, &stack);
                     false
                 }
@@ -184,7 +184,7 @@ impl Shared {
     #[inline]
     fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
-            self.rouse_resting();
+            self.core.rouse_resting();
         }
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);
@@ -237,7 +237,7 @@ impl Shared {
             // Whoever inserted that may have seen this worker between two pieces of work.
             self.arm_relief();
         } else {
-            worker.no_longer_wanted(level, now);
+            self.no_longer_wanted(worker, level, now);
         }
         worker.counters.scheduling.add(worker.lap_at(now));
         me.attention.leave(worker.id, room);
@@ -289,10 +289,10 @@ impl Shared {
     fn account_running(&self, me: &Stack, requests: u32) {
         let worker = me.worker();
         let now = clock::now();
-        worker.at(me.level()).running.add(worker.lap_at(now));
+        self.at(worker, me.level()).running.add(worker.lap_at(now));
         if requests & PREEMPT != 0 {
-            let behind = worker.no_longer_wanted(me.level(), now);
-            worker.at(me.level()).behind.add(behind);
+            let behind = self.no_longer_wanted(worker, me.level(), now);
+            self.at(worker, me.level()).behind.add(behind);
         }
     }
 
@@ -322,7 +322,7 @@ impl Shared {
         self.abandon(me, work)
     }
 
-    /// As [`Shared::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself:
+    /// As [`Job::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself:
     /// it may sit in a long leaf, or in a call that blocks, and nobody else comes for it while no worker is idle.
     pub(crate) fn give_turn_or_steal(&self, me: &Stack) -> bool {
         if self.give_turn(me) {
@@ -338,7 +338,7 @@ impl Shared {
         true
     }
 
-    /// As [`Shared::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
+    /// As [`Job::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
     fn take_turn(&self, me: &Stack) -> bool {
         let worker = me.worker();
         let inbox = self.inbox_of(me, worker);
@@ -371,7 +371,7 @@ impl Shared {
     /// Polls a task, or runs a closure on this thread's stack. Returns whether it still holds a worker.
     fn run_task(&self, me: &Stack, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
-        let counters = worker.at(level);
+        let counters = self.at(worker, level);
         let now = self.dispatch_time(worker);
         counters
             .latency
@@ -418,7 +418,7 @@ impl Shared {
 
     /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.
     fn run_job(&self, me: &Stack, worker: &Worker, stolen: StolenJob) -> bool {
-        worker.at(stolen.level).jobs.add(1);
+        self.at(worker, stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
         // Also that of what the job leaves here, for its scopes.
@@ -524,10 +524,6 @@ pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
 }
 
 /// The number of the worker that `me` holds in `shared`, as a hint.
-pub(crate) fn worker_of(me: &Stack, shared: &Shared) -> usize {
-    if std::ptr::eq(me.runtime(), shared) {
-        me.worker().id
-    } else {
-        0
-    }
+pub(crate) fn worker_of(me: &Stack, shared: &Job) -> usize {
+    if me.is_of(shared) { me.worker().id } else { 0 }
 }
