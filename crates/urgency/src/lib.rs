@@ -250,7 +250,6 @@ compile_error!("urgency runs on Linux only: its poller is made of epoll, eventfd
 mod account;
 #[cfg(not(urgency_loom))]
 mod block;
-mod chaos;
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
 pub mod coop;
@@ -259,7 +258,6 @@ pub mod embed;
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
 pub mod entry;
-mod facade;
 mod fork;
 #[cfg(not(urgency_loom))]
 pub mod fs;
@@ -284,8 +282,6 @@ pub mod life;
 #[cfg(not(urgency_loom))]
 pub mod net;
 #[cfg(not(urgency_loom))]
-mod os;
-#[cfg(not(urgency_loom))]
 pub mod par;
 #[cfg(not(urgency_loom))]
 pub mod policy;
@@ -299,6 +295,7 @@ pub mod signal;
 #[cfg(not(urgency_loom))]
 mod spawn;
 pub mod sync;
+mod sys;
 pub mod task;
 #[cfg(not(urgency_loom))]
 pub mod time;

@@ -10,8 +10,8 @@
 use super::{Countdown, Host};
 use crate::{
     fork::job::{Job, Kind, Payload},
-    os::clock,
     sched::here::{self, Departure},
+    sys::clock,
 };
 use std::{
     cell::UnsafeCell,

@@ -40,9 +40,9 @@
 //! publication be simple).
 
 use super::{fence, job::Job};
-use crate::{
+use crate::sys::{
     chaos,
-    facade::{
+    primitives::{
         Mutex,
         atomic::{AtomicPtr, AtomicUsize, Ordering},
     },
@@ -383,7 +383,7 @@ fn empty_slots(length: usize) -> Box<[Slot]> {
 }
 
 /// Nothing panics while the lock is held.
-fn lock(buffer: &Mutex<Box<[Slot]>>) -> crate::facade::MutexGuard<'_, Box<[Slot]>> {
+fn lock(buffer: &Mutex<Box<[Slot]>>) -> crate::sys::primitives::MutexGuard<'_, Box<[Slot]>> {
     buffer.lock().expect("nothing panics under a deque's lock")
 }
 

@@ -11,7 +11,7 @@
 //! owner's path needs no run-time switch. Under loom and miri both sides use a real fence.
 
 #[cfg(any(urgency_loom, miri))]
-use crate::facade::atomic::{Ordering, fence};
+use crate::sys::primitives::atomic::{Ordering, fence};
 
 /// The owner's side.
 #[inline(always)]
@@ -27,7 +27,7 @@ pub(crate) fn light() {
 #[inline(always)]
 pub(crate) fn behind_locked() {
     #[cfg(any(urgency_loom, miri, not(target_arch = "x86_64")))]
-    crate::facade::atomic::fence(crate::facade::atomic::Ordering::SeqCst);
+    crate::sys::primitives::atomic::fence(crate::sys::primitives::atomic::Ordering::SeqCst);
     #[cfg(not(any(urgency_loom, miri, not(target_arch = "x86_64"))))]
     light();
 }

@@ -9,9 +9,9 @@
 //!    value is used afterwards.
 //! 3. The joiner reads the result only after [`Latch::is_done`] or a refused `wait`.
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::atomic::{AtomicPtr, Ordering},
+    primitives::atomic::{AtomicPtr, Ordering},
 };
 use std::ptr;
 

@@ -7,7 +7,7 @@
 //! that was caused by the first one is still to come. That poll takes the mark away by a read-modify-write, too,
 //! and so sees what all those who found it wrote before (as in the rules of a task's state, 4).
 
-use crate::facade::{
+use crate::sys::primitives::{
     Mutex, MutexGuard,
     atomic::{AtomicBool, Ordering},
 };

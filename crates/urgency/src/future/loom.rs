@@ -1,7 +1,7 @@
 //! A model of the wake-ups of one among many futures, run by loom over all interleavings (two preemptions).
 
 use super::all::join_all;
-use crate::facade::{
+use crate::sys::primitives::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
     thread,

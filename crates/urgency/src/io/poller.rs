@@ -27,7 +27,7 @@
 //! `epoll_wait` (only the thread that computed it would honour it, and it rounds to milliseconds), and a
 //! pipe for the notification (must be drained).
 
-use crate::facade::atomic::{AtomicU32, Ordering};
+use crate::sys::primitives::atomic::{AtomicU32, Ordering};
 use rustix::{
     event::{
         EventfdFlags, PollFd, PollFlags,

@@ -52,7 +52,7 @@
 
 use super::watchers::Watchers;
 use crate::{
-    facade::{
+    sys::primitives::{
         Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },

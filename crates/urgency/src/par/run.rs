@@ -14,12 +14,12 @@
 
 use super::items::Items;
 use crate::{
-    os::clock,
     runtime::as_stack,
     sched::{
         run::{check, is_asked_for_jobs},
         stack::Stack,
     },
+    sys::clock,
 };
 
 /// A block that takes less time than this, in nanoseconds, is followed by one twice as long; if it takes less than a

@@ -1,6 +1,6 @@
 //! What was recorded so far, and how it is written.
 
-use crate::{os::clock, sched::shared::Shared, task::TaskId};
+use crate::{sched::shared::Shared, sys::clock, task::TaskId};
 use std::{
     collections::HashMap,
     fmt::Write,

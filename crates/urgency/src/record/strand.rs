@@ -11,7 +11,7 @@
 //! A closure is polled once, and waits in the middle: [`waits`] ends and begins its steps there.
 
 use super::log::{Place, Recorder};
-use crate::{life, os, os::clock, sched::run, task::TaskId};
+use crate::{life, sched::run, sys, sys::clock, task::TaskId};
 use std::{
     cell::{Cell, RefCell},
     sync::{Arc, Mutex, MutexGuard},
@@ -27,14 +27,14 @@ thread_local! {
 
 fn tid() -> i32 {
     if TID.get() == 0 {
-        TID.set(os::thread::current_id());
+        TID.set(sys::thread::current_id());
     }
     TID.get()
 }
 
 /// The processor's time of the calling OS thread, in nanoseconds.
 fn cpu_time() -> u64 {
-    os::thread::cpu_time(tid()).unwrap_or_else(|| {
+    sys::thread::cpu_time(tid()).unwrap_or_else(|| {
         let nanos = clock::to_duration(clock::now()).as_nanos();
         u64::try_from(nanos).unwrap_or(u64::MAX)
     })

@@ -12,7 +12,7 @@
 //!
 //! An insertion without a barrier (`insert.rs`) relies on SOON, and only an expiry of SOON owes it the barrier.
 
-use crate::facade::atomic::{AtomicU8, Ordering};
+use crate::sys::primitives::atomic::{AtomicU8, Ordering};
 
 const OFF: u8 = 0;
 const LATE: u8 = 1;
@@ -81,7 +81,7 @@ mod tests {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
-    use crate::facade::atomic::{AtomicBool, fence};
+    use crate::sys::primitives::atomic::{AtomicBool, fence};
     use loom::{model, sync::Arc, thread};
 
     /// The two fences stand for the asymmetric pair of `fork/fence.rs`.

@@ -39,9 +39,9 @@
 //!    barrier between the two on both sides. If `room` is as it should be it is not written, so that no
 //!    clearing is overwritten. A late clearing costs a look into the scheduler.
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::atomic::{AtomicU32, AtomicUsize, Ordering, fence},
+    primitives::atomic::{AtomicU32, AtomicUsize, Ordering, fence},
 };
 
 const BUSY: u32 = 1;

@@ -36,7 +36,7 @@ use super::{
     shared::{RELIEF_PERIOD, Shared},
     worker::{NO_LEVEL, Worker},
 };
-use crate::os::clock;
+use crate::sys::clock;
 use std::{
     sync::{
         Mutex, MutexGuard,

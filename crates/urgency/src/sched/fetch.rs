@@ -27,7 +27,7 @@ use super::{
     shared::Shared,
     worker::{NO_LEVEL, Worker},
 };
-use crate::os::{self, clock};
+use crate::sys::{self, clock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A poll that began so long ago may be stuck, in nanoseconds: ten times a usual one, and a thirtieth of a time slice.
@@ -81,8 +81,8 @@ impl Shared {
             return;
         };
         let tid = stack.tid.load(Ordering::Relaxed);
-        let is_stuck = os::thread::cpu_time(tid).is_some_and(|ran| other.stuck.look(since, ran));
-        if !is_stuck || level == NO_LEVEL || !os::thread::bring_here(tid) {
+        let is_stuck = sys::thread::cpu_time(tid).is_some_and(|ran| other.stuck.look(since, ran));
+        if !is_stuck || level == NO_LEVEL || !sys::thread::bring_here(tid) {
             return;
         }
         worker.at(level).fetches.add(1);

@@ -9,9 +9,8 @@ use super::{
     worker::Worker,
 };
 use crate::{
-    chaos,
     fork::{deque::Stolen, job::Job},
-    os::clock,
+    sys::{chaos, clock},
     task::TaskRef,
 };
 use std::{

@@ -35,7 +35,7 @@ use super::{
     thread_options::ThreadOptions,
     worker::Worker,
 };
-use crate::{chaos, os, task::TaskRef};
+use crate::{sys, sys::chaos, task::TaskRef};
 use std::{
     io,
     sync::{
@@ -185,7 +185,7 @@ impl Shared {
             spare <= class && (own > class || spare > own)
         };
         let passes =
-            self.is_too_low(me, level) || is_long && own < class && !os::thread::can_raise();
+            self.is_too_low(me, level) || is_long && own < class && !sys::thread::can_raise();
         if !passes || me.number().is_some() {
             return Some(work);
         }
@@ -336,7 +336,7 @@ impl Shared {
     fn pop_rested(&self) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
         let fits = |spare: &Arc<Stack>| {
-            spare.lowered.class() <= self.class_of(0) || os::thread::can_raise()
+            spare.lowered.class() <= self.class_of(0) || sys::thread::can_raise()
         };
         let place = spares.iter().position(fits)?;
         Some(spares.remove(place))
@@ -351,7 +351,7 @@ impl Shared {
         wanted: impl Fn(i32) -> bool,
         second: impl Fn(i32) -> bool,
     ) -> Option<Arc<Stack>> {
-        if !self.lowered_stacks.any() || os::thread::can_raise() {
+        if !self.lowered_stacks.any() || sys::thread::can_raise() {
             return self.pop_spare_that(|_| true, wanted, second);
         }
         let class = self.class_of(level);
@@ -383,7 +383,7 @@ impl Shared {
     /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
     /// processor of a caller that goes on.
     fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
-        let (left, here) = (worker.cpu(), os::thread::current_cpu());
+        let (left, here) = (worker.cpu(), sys::thread::current_cpu());
         let level = self.most_urgent_queued().unwrap_or(0);
         match here::departure() {
             Departure::None => {
@@ -397,7 +397,7 @@ impl Shared {
     /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
     /// there is none and the caller's thread is not lowered.
     pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
-        let here = os::thread::current_cpu();
+        let here = sys::thread::current_cpu();
         let found = self.pop_spare_seen(level, |cpu| cpu == here, |_| true);
         if found.is_some() || self.leaves_to_poller(me) {
             return found;

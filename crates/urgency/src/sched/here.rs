@@ -8,7 +8,10 @@
 //! - It is about to wait for what it makes ready, and leaves its processor.
 
 use super::{shared::Shared, stack::Stack};
-use crate::{chaos, os::clock, task::TaskRef};
+use crate::{
+    sys::{chaos, clock},
+    task::TaskRef,
+};
 use std::cell::Cell;
 
 /// Whether the calling thread polls a task, and may defer a wake-up.

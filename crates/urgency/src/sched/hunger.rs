@@ -39,7 +39,7 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{fork::deque::Popped, os::clock};
+use crate::{fork::deque::Popped, sys::clock};
 use std::sync::atomic::{Ordering, fence};
 
 /// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its

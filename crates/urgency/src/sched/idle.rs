@@ -29,9 +29,9 @@
 //! worker looks at the levels before the announcement is there. The two barriers exclude that both
 //! happen.
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+    primitives::atomic::{AtomicU64, AtomicUsize, Ordering, fence},
 };
 
 /// See the module's text.

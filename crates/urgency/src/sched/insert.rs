@@ -27,7 +27,11 @@
 use super::{
     attention::PREEMPT, here, pool::Entry, shared::Shared, stack::Stack, worker::NO_LEVEL,
 };
-use crate::{chaos, fork::fence, os::clock, task::TaskRef};
+use crate::{
+    fork::fence,
+    sys::{chaos, clock},
+    task::TaskRef,
+};
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
 

@@ -27,7 +27,7 @@
 //! 3. So an event that arrives while all workers run long finds a thread in the poller, but for what becomes long
 //!    without a scheduling point: a poll that computes. That is found when the relief period ends.
 
-use crate::facade::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use crate::sys::primitives::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
 /// Busy workers look for events once in this time, in nanoseconds, since one may be for more urgent work: about what it
 /// takes until a thread in the poller runs, and thirty times what a look costs.

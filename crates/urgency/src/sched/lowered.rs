@@ -20,7 +20,7 @@
 //! # The way back
 //!
 //! Any thread may be lowered, but the kernel asks for a permission to raise one. Where the process has it
-//! (`os::thread::can_raise`), a thread is raised before it begins more urgent work, and when it has kept its worker for
+//! (`sys::thread::can_raise`), a thread is raised before it begins more urgent work, and when it has kept its worker for
 //! sixteen milliseconds and nothing more urgent runs. Where it has not, the thread stays lowered for good, and
 //! runs work of its class only: a lowered thread passes more urgent work on to one that is not, and a usual
 //! thread passes closures and jobs of less urgent levels on to a lowered one (`hand_off.rs`). So after a while there
@@ -53,9 +53,9 @@
 //! - The idle class for every level: with three levels, compute of the middle one, preempted once by the first,
 //!   would share its processors with the last level's threads for good.
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::atomic::{AtomicU8, Ordering, fence},
+    primitives::atomic::{AtomicU8, Ordering, fence},
 };
 
 /// The class of the program's other threads.
@@ -128,8 +128,8 @@ impl Lowered {
 mod of_stacks {
     use super::{Lowered, USUAL};
     use crate::{
-        os::{self, clock},
         sched::{shared::Shared, stack::Stack},
+        sys::{self, clock},
     };
     use std::sync::{
         Arc, Mutex,
@@ -151,7 +151,7 @@ mod of_stacks {
 
     impl LoweredStacks {
         pub(crate) fn new(on: bool) -> Self {
-            os::thread::note_usual_niceness();
+            sys::thread::note_usual_niceness();
             LoweredStacks {
                 on,
                 stacks: Mutex::default(),
@@ -172,7 +172,7 @@ mod of_stacks {
 
     impl Lowered {
         fn raise_thread(&self, tid: i32) {
-            self.raise(|| os::thread::raise(tid));
+            self.raise(|| sys::thread::raise(tid));
         }
     }
 
@@ -183,7 +183,7 @@ mod of_stacks {
 
         /// The thread goes back to its usual class if it was lowered and may.
         pub(crate) fn raise_thread(&self) {
-            if self.lowered.class() != USUAL && os::thread::can_raise() {
+            if self.lowered.class() != USUAL && sys::thread::can_raise() {
                 self.lowered.raise_thread(self.kernel_id());
             }
         }
@@ -205,13 +205,13 @@ mod of_stacks {
                 return;
             }
             let tid = stack.kernel_id();
-            if tid == 0 || !os::thread::lower(tid, class) {
+            if tid == 0 || !sys::thread::lower(tid, class) {
                 return;
             }
             lowered.count.fetch_add(1, Ordering::Relaxed);
-            let is_revoked = || stack.attention.is_taken() || !os::thread::can_raise();
-            let raise = || os::thread::raise(tid);
-            if stack.lowered.lower(class, is_revoked, raise) && os::thread::can_raise() {
+            let is_revoked = || stack.attention.is_taken() || !sys::thread::can_raise();
+            let raise = || sys::thread::raise(tid);
+            if stack.lowered.lower(class, is_revoked, raise) && sys::thread::can_raise() {
                 let mut stacks = lowered.locked();
                 if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
                     stacks.push(stack.clone());
@@ -264,10 +264,10 @@ mod of_stacks {
         /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of
         /// the program's in a real-time class, which is not for what the runtime runs.
         pub(crate) fn leave_inherited_class(&self, stack: &Stack) {
-            os::thread::leave_real_time();
+            sys::thread::leave_real_time();
             stack.lowered.begin_as(USUAL);
             if self.lowered_stacks.any() {
-                stack.lowered.begin_as(os::thread::own_class());
+                stack.lowered.begin_as(sys::thread::own_class());
                 stack.raise_thread();
             }
         }
@@ -294,8 +294,8 @@ mod tests {
 mod loom_models {
     use super::*;
     use crate::{
-        facade::{Arc, atomic::AtomicBool, thread},
         sched::attention::{Attention, Entered},
+        sys::primitives::{Arc, atomic::AtomicBool, thread},
     };
 
     /// A stack and the class of its thread in the kernel, which changes it under a lock.

@@ -11,9 +11,9 @@
 //!    away. The token of `park`/`unpark` keeps it.
 //! 3. What the giver wrote before `deliver` is visible after `receive`.
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::{
+    primitives::{
         atomic::{AtomicPtr, Ordering},
         thread,
     },

@@ -8,7 +8,7 @@
 //! request. A searcher that was preempted knows that, and then nobody spins for the next
 //! [`Patience::LOST`] short spans.
 
-use crate::os::clock;
+use crate::sys::clock;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// See the module's text.

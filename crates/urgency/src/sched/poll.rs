@@ -24,9 +24,8 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    chaos,
     io::driver::{Driver, WaitOutcome, wake_all},
-    os::{self, clock},
+    sys::{self, chaos, clock},
 };
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -261,7 +260,7 @@ impl Shared {
         });
         // Of the least urgent ones that whose thread this one has just preempted: it does not run, so it
         // need not even notice.
-        let here = os::thread::current_cpu();
+        let here = sys::thread::current_cpu();
         let is_here = |w: &Worker| self.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
         let revoked = victim.and_then(|victim| {

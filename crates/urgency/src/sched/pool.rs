@@ -17,7 +17,10 @@
 //! (`TaskRef::run`, `Suspension::claim`, `Deque::steal`) and looks further.
 
 use super::{StolenJob, queues::Queues, stack::Stack};
-use crate::{chaos, os::clock, task::TaskRef};
+use crate::{
+    sys::{chaos, clock},
+    task::TaskRef,
+};
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::sync::{

@@ -15,9 +15,9 @@
 //! own write and their look at the other's: either the inserter sees the bit cleared and sets it, or
 //! the thief's second look sees the entry. (The OCaml port of the paper left the second look out.)
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::atomic::{AtomicU64, Ordering, fence},
+    primitives::atomic::{AtomicU64, Ordering, fence},
 };
 
 /// See the module's text.

@@ -51,9 +51,8 @@ use super::{
 };
 use crate::{
     account::overruns::{Name, Overruns},
-    chaos,
     fork::fence,
-    os::{self, clock},
+    sys::{self, chaos, clock},
 };
 use std::{
     sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
@@ -93,7 +92,7 @@ impl Overrunning {
         let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
             *for_length
                 && stack.attention.is_taken()
-                && !os::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+                && !sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
         };
         locked(&self.stacks).iter().filter(is_ahead).count()
     }
@@ -354,12 +353,12 @@ impl Shared {
     /// What a stack has done since it was asked to check in.
     fn idleness(&self, stack: &Stack) -> Idleness {
         let tid = stack.tid.load(Ordering::Relaxed);
-        let Some(now) = os::thread::cpu_time(tid) else {
+        let Some(now) = sys::thread::cpu_time(tid) else {
             return Idleness::Blocked;
         };
         let since_seen = now.saturating_sub(stack.seen_at.swap(now, Ordering::Relaxed));
         let since_asked = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-        if since_seen < HARDLY && os::thread::is_blocked(tid) {
+        if since_seen < HARDLY && sys::thread::is_blocked(tid) {
             Idleness::Blocked
         } else if since_seen < HARDLY {
             Idleness::Waits
@@ -428,7 +427,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How long a stack's thread has run, to compare with.
 pub(super) fn note_run_time(stack: &Stack) {
-    let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
+    let ran = sys::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
     stack.asked_at.store(ran, Ordering::Relaxed);
     stack.seen_at.store(ran, Ordering::Relaxed);
 }

@@ -24,7 +24,11 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{account::overruns::Name, chaos, fork::fence, os::clock};
+use crate::{
+    account::overruns::Name,
+    fork::fence,
+    sys::{chaos, clock},
+};
 use std::{
     hint,
     sync::{Arc, atomic::Ordering},

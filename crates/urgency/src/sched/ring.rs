@@ -30,9 +30,9 @@
 //! the word, and there is a full barrier between the two steps of each (in a runtime of one level the
 //! pusher's is the taker's `fence::heavy`): one of them sees the entry.
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+    primitives::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 use crossbeam_utils::CachePadded;
 use std::{fmt, ptr};

@@ -30,7 +30,7 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::os::clock;
+use crate::sys::clock;
 use std::sync::atomic::Ordering;
 
 impl Shared {

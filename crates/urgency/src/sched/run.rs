@@ -21,10 +21,9 @@ use super::{
 };
 use crate::{
     account::overruns::Name,
-    chaos,
     fork::deque::{Popped, Stolen},
     life::run_as,
-    os::clock,
+    sys::{chaos, clock},
     task::{Ran, TaskRef, caught, discard_payload},
 };
 use std::{

@@ -16,9 +16,8 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    chaos,
     fork::{deque::Stolen, fence},
-    os::clock,
+    sys::{chaos, clock},
 };
 use std::{hint, ptr, sync::atomic::Ordering};
 

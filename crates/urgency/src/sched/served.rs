@@ -14,9 +14,9 @@
 //! *Named race, "show under clear"*: a worker shows its level, sees the bit still set, and leaves it alone, while
 //! somebody is about to clear it. The second look comes after the clearing and finds the worker's level.
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::atomic::{AtomicU64, Ordering, fence},
+    primitives::atomic::{AtomicU64, Ordering, fence},
 };
 
 /// See the module's text.
@@ -80,7 +80,7 @@ mod tests {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
-    use crate::facade::{
+    use crate::sys::primitives::{
         Arc,
         atomic::{AtomicBool, AtomicU8, Ordering::SeqCst},
         thread,

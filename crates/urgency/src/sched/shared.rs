@@ -18,7 +18,7 @@ use crate::{
     io::driver::Driver,
     level::table::LevelTable,
     life::{Capacities, PanicPolicy},
-    os::{clock, fork::Process},
+    sys::{clock, fork::Process},
 };
 use crossbeam_utils::CachePadded;
 use std::{

@@ -29,8 +29,8 @@
 use super::{attention::PREEMPT, shared::Shared};
 use crate::{
     LevelId,
-    os::clock,
     sched::{here, run, stack::Stack},
+    sys::clock,
     task::{LiveTasks, Schedule, TaskRef},
 };
 use std::{

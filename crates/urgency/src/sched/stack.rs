@@ -19,7 +19,7 @@ use crate::{
         job::{Job, Kind},
     },
     life::Frames,
-    os::{self, clock, thread::Processors},
+    sys::{self, clock, thread::Processors},
     task::{Header, TaskRef},
 };
 use std::{
@@ -184,7 +184,7 @@ impl Stack {
     pub(crate) fn bind(&self) {
         self.set_thread(thread::current());
         self.tid
-            .store(crate::os::thread::current_id(), Ordering::Relaxed);
+            .store(crate::sys::thread::current_id(), Ordering::Relaxed);
         CURRENT.set(self);
     }
 
@@ -387,7 +387,7 @@ impl Stack {
     /// Notes the processor that the calling thread, this stack's, runs on.
     #[inline]
     pub(crate) fn note_cpu(&self) {
-        let cpu = crate::os::thread::current_cpu();
+        let cpu = crate::sys::thread::current_cpu();
         self.cpu.store(cpu, Ordering::Relaxed);
     }
 
@@ -407,8 +407,8 @@ impl Stack {
     pub(crate) fn set_urgent(&self, urgent: bool) {
         if self.urgent.load(Ordering::Relaxed) != urgent {
             self.urgent.store(urgent, Ordering::Relaxed);
-            if !(self.runtime().real_time && crate::os::thread::set_real_time(urgent)) {
-                crate::os::thread::set_short_slice(urgent);
+            if !(self.runtime().real_time && crate::sys::thread::set_real_time(urgent)) {
+                crate::sys::thread::set_short_slice(urgent);
             }
         }
     }
@@ -514,7 +514,7 @@ impl Stack {
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
     pub(crate) fn deliver_here(&self, delivery: Delivery) {
-        *self.lock_home() = os::thread::call_here(self.tid.load(Ordering::Relaxed));
+        *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
         self.deliver(delivery);
     }
 
@@ -535,7 +535,7 @@ impl Stack {
 
     fn received(&self, item: *const Worker) -> Delivery {
         if let Some(home) = self.lock_home().take() {
-            os::thread::send_home(&home);
+            sys::thread::send_home(&home);
         }
         if ptr::eq(item, look_token()) {
             Delivery::Look

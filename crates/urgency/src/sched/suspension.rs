@@ -24,9 +24,9 @@
 //!    afterwards, for the entry; who raises it looks afterwards whether it is resumable, and if so makes a
 //!    second entry, at the new level. Both behind a full barrier: one sees the other.
 
-use crate::{
+use crate::sys::{
     chaos,
-    facade::atomic::{AtomicU8, Ordering, fence},
+    primitives::atomic::{AtomicU8, Ordering, fence},
 };
 
 const RUNNING: u8 = 0;

@@ -121,7 +121,7 @@ impl Worker {
             revoked_from: Cell::new(None),
             turn: Cell::new(0),
             looked_around: Cell::new(0),
-            since: AtomicU64::new(crate::os::clock::now()),
+            since: AtomicU64::new(crate::sys::clock::now()),
             stuck: Stuck::default(),
             counters: WorkerCounters::default(),
             by_level: (0..levels).map(|_| LevelCounters::default()).collect(),
@@ -216,7 +216,7 @@ impl Worker {
 
     /// The worker becomes idle, on the calling thread's processor.
     pub(crate) fn note_cpu(&self) {
-        self.left_on(crate::os::thread::current_cpu());
+        self.left_on(crate::sys::thread::current_cpu());
     }
 
     /// The worker is to be started where it was left: on this processor.
@@ -355,7 +355,7 @@ impl Worker {
     /// Ends the current span and returns its length in ticks.
     #[inline]
     pub(crate) fn lap(&self) -> u64 {
-        self.lap_at(crate::os::clock::now())
+        self.lap_at(crate::sys::clock::now())
     }
 
     /// As [`Worker::lap`], with a reading of the clock in hand.

@@ -8,7 +8,7 @@ use super::{
     above,
     notify::{Notified, Notify},
 };
-use crate::facade::{Mutex, MutexGuard};
+use crate::sys::primitives::{Mutex, MutexGuard};
 use std::{
     fmt,
     future::Future,

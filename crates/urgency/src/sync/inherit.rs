@@ -49,7 +49,7 @@
 
 use super::above;
 use crate::{
-    facade::{
+    sys::primitives::{
         Mutex, MutexGuard,
         atomic::{
             AtomicU8,

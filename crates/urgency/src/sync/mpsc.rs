@@ -43,7 +43,7 @@ use super::{
     lists::{Key, Left, Lists, Wakers},
     notify::Notify,
 };
-use crate::facade::{Arc, Mutex, MutexGuard};
+use crate::sys::primitives::{Arc, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     fmt,

@@ -31,7 +31,7 @@ use super::above;
 use error::{RecvError, TryRecvError};
 
 use crate::{
-    facade::atomic::{
+    sys::primitives::atomic::{
         AtomicU8,
         Ordering::{AcqRel, Acquire},
     },
@@ -66,7 +66,7 @@ struct Channel<T> {
     sender_waker: Guarded<MaybeUninit<Waker>>,
     /// So that models notice a channel that was not freed.
     #[cfg(urgency_loom)]
-    _alive: crate::facade::Arc<()>,
+    _alive: crate::sys::primitives::Arc<()>,
 }
 
 /// One side's share of the channel: valid until it leaves.
@@ -96,7 +96,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
         waker: Guarded::new(MaybeUninit::uninit()),
         sender_waker: Guarded::new(MaybeUninit::uninit()),
         #[cfg(urgency_loom)]
-        _alive: crate::facade::Arc::new(()),
+        _alive: crate::sys::primitives::Arc::new(()),
     });
     let channel = NonNull::from(Box::leak(channel));
     let sender = Sender {

@@ -14,7 +14,7 @@
 //! another processor frees pays more for that than for the rest (10 of the 42 % of the samples that are a
 //! sender's were in `malloc`).
 
-use crate::facade::atomic::{
+use crate::sys::primitives::atomic::{
     AtomicUsize,
     Ordering::{Acquire, Release},
 };

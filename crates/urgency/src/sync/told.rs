@@ -19,7 +19,7 @@
 //!    for, and if it is dropped then, it gives that back. If it looks and is undecided, it looks again under
 //!    the lock before it relies on rule 1.
 
-use crate::facade::{
+use crate::sys::primitives::{
     Arc,
     atomic::{
         AtomicU8,

@@ -63,7 +63,7 @@ pub(crate) use guarded::Guarded;
 pub(crate) use live::LiveTasks;
 pub(crate) use run::{Ran, TaskRef};
 
-use crate::facade::Arc;
+use crate::sys::primitives::Arc;
 use std::{
     future::Future,
     pin::Pin,

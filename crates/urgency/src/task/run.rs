@@ -31,7 +31,7 @@ use super::{
     state::{Claim, Complete, Dropped, Suspend},
     waker,
 };
-use crate::facade::atomic::Ordering::Relaxed;
+use crate::sys::primitives::atomic::Ordering::Relaxed;
 use std::{
     fmt,
     mem::{self, ManuallyDrop},

@@ -33,7 +33,7 @@ use super::{
     cell::{Outcome, caught, discard_payload},
     error::{WaitError, WaitErrorKind},
 };
-use crate::facade::{Mutex, MutexGuard};
+use crate::sys::primitives::{Mutex, MutexGuard};
 use std::{
     any::Any,
     collections::BTreeMap,

@@ -5,8 +5,8 @@
 
 use super::{Channel, State};
 use crate::{
-    facade::Arc,
     sync::{above, error::mpsc::TryRecvError, lists::Wakers},
+    sys::primitives::Arc,
 };
 use std::{
     collections::VecDeque,

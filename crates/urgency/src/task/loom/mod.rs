@@ -9,7 +9,7 @@
 mod raise;
 
 use super::*;
-use crate::facade::{
+use crate::sys::primitives::{
     Arc, Mutex,
     atomic::{
         AtomicBool, AtomicUsize,
