@@ -193,7 +193,7 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     ) -> Builder {
         let mut builder = Runtime::builder().workers(workers);
         if brought {
-            builder = builder.brought_threads();
+            builder = builder.provided_threads();
         }
         if self.thread_name.is_some() {
             builder = builder.thread_name(move |number| name_of(&names, number));

@@ -75,7 +75,7 @@ fn a_sync_that_runs_on_top_of_the_owners_wait_does_not_wait_for_its_own_child() 
         join(|| spin_until(synced), sync);
     }
     ends(|| {
-        let runtime = Runtime::builder().workers(2).brought_threads();
+        let runtime = Runtime::builder().workers(2).provided_threads();
         let runtime = runtime.build().unwrap();
         let host = Host::of(&runtime);
         let threads = [0, 1].map(|number| {

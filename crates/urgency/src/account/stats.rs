@@ -155,7 +155,7 @@ impl Stats {
             threads_peak: shared.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.threads.refused.load(Ordering::Relaxed),
             overruns: shared.overrunning.overruns.list(shared.levels.names()),
-            lowerings: shared.lowered_stacks.count.load(Ordering::Relaxed),
+            lowerings: shared.demoted_stacks.count.load(Ordering::Relaxed),
             real_time: shared.real_time && crate::sys::thread::can_real_time(),
             can_raise: crate::sys::thread::can_raise(),
         }

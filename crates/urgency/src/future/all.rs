@@ -18,7 +18,7 @@ use std::{
     mem,
     ops::ControlFlow,
     pin::{Pin, pin},
-    // Not the facade's: `Wake` knows only this one.
+    // Not the one of `primitives`: `Wake` knows only this one.
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };

@@ -9,7 +9,7 @@ use crate::sys::primitives::{
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    // Not the facade's: `Wake` knows only this one, and the model's own notes need no order.
+    // Not the one of `primitives`: `Wake` knows only this one, and the model's own notes need no order.
     sync::{self, Mutex, atomic::Ordering::SeqCst},
     task::{Context, Poll, Wake, Waker},
 };

@@ -88,7 +88,7 @@ impl Recorder {
             origin: self.origin,
             ticks: clock::ticks_per_nanosecond(),
             workers: shared.workers.len(),
-            prompt: !shared.centre.is_on(),
+            prompt: !shared.seats.is_on(),
             scheduling: scheduling.sum(),
             searching: searching.sum(),
         }

@@ -16,7 +16,7 @@
 //! stack claimed by somebody else, a deque that is empty by now. Whoever pops it finds out by a claim
 //! (`TaskRef::run`, `Suspension::claim`, `Deque::steal`) and looks further.
 
-use super::{StolenJob, queues::Queues, stack::Stack};
+use super::{StolenFork, queues::Queues, stack::Stack};
 use crate::{
     sys::{chaos, clock},
     task::TaskRef,
@@ -39,7 +39,7 @@ pub(crate) enum Entry {
     /// A deque that had public jobs when this was queued.
     Deque(Arc<Stack>),
     /// A stolen job for which no thread could be had.
-    Job(StolenJob),
+    Fork(StolenFork),
 }
 
 /// See the module's text.

@@ -7,7 +7,7 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
-use super::{fetch::Stuck, stack::Stack};
+use super::{migrate::StalledPoll, stack::Stack};
 use crate::account::counters::{LevelCounters, WorkerCounters};
 use crossbeam_utils::CachePadded;
 use std::{
@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
     /// What others saw of its poll.
-    pub(crate) stuck: Stuck,
+    pub(crate) stalled_poll: StalledPoll,
     pub(crate) counters: WorkerCounters,
     pub(crate) by_level: Box<[LevelCounters]>,
 }
@@ -122,7 +122,7 @@ impl Worker {
             turn: Cell::new(0),
             looked_around: Cell::new(0),
             since: AtomicU64::new(crate::sys::clock::now()),
-            stuck: Stuck::default(),
+            stalled_poll: StalledPoll::default(),
             counters: WorkerCounters::default(),
             by_level: (0..levels).map(|_| LevelCounters::default()).collect(),
         }
@@ -225,13 +225,13 @@ impl Worker {
     }
 
     /// Whether its stack may have jobs that it has not made public. `false`: it polls a task that has not forked.
-    pub(crate) fn hides_jobs(&self) -> bool {
+    pub(crate) fn hides_forks(&self) -> bool {
         self.shown.hides.load(Ordering::SeqCst)
     }
 
     /// The holder announces whether it may keep jobs to itself. Whether this is news.
     #[inline]
-    pub(crate) fn set_hides_jobs(&self, hides: bool) -> bool {
+    pub(crate) fn set_hides_forks(&self, hides: bool) -> bool {
         announce(&self.shown.hides, hides)
     }
 

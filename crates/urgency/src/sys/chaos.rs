@@ -79,7 +79,7 @@ mod imp {
         }
     }
 
-    pub(crate) fn patience(ticks: u64) -> u64 {
+    pub(crate) fn idle_spin(ticks: u64) -> u64 {
         match draw() % 4 {
             0 => 0,
             1 => ticks * 16,
@@ -99,15 +99,15 @@ mod imp {
     pub(crate) fn delay() {}
 
     #[inline(always)]
-    pub(crate) fn patience(ticks: u64) -> u64 {
+    pub(crate) fn idle_spin(ticks: u64) -> u64 {
         ticks
     }
 }
 
 /// Lets other threads go first, now and then: at a step that a protocol orders.
 pub(crate) use imp::delay;
-/// True once in `n` draws; never without the cfg.
-pub(crate) use imp::one_in;
 /// For how long a worker without work searches: `ticks`, or not at all, or for longer.
 #[cfg(not(urgency_loom))]
-pub(crate) use imp::patience;
+pub(crate) use imp::idle_spin;
+/// True once in `n` draws; never without the cfg.
+pub(crate) use imp::one_in;

@@ -6,7 +6,7 @@
 //!
 //! - *Lowering*: a thread whose worker was revoked for more urgent work gets a higher niceness, or goes to the idle
 //!   class, so that the thread that got its worker runs first. Any process may do that. To come back the kernel
-//!   wants a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give (`sched/lowered.rs`). Threads and
+//!   wants a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give (`sched/demotion.rs`). Threads and
 //!   processes inherit the class, with `SCHED_RESET_ON_FORK`, too: the flag is for the real-time classes and
 //!   negative niceness (tried on Linux 6.18).
 //! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
@@ -17,7 +17,7 @@
 //!   work is about to sleep; so the thread for that work is called to this processor, and may run everywhere
 //!   again as soon as it runs.
 //! - *A stuck poll*: a thread that lost its processor in the middle of a poll is called to that of a worker
-//!   that looks (`sched/fetch.rs`).
+//!   that looks (`sched/migrate.rs`).
 //! - *The real-time class* for that thread instead, if the program asks for it and the system permits it.
 
 #[cfg(target_os = "linux")]
@@ -64,7 +64,7 @@ mod imp {
     }
 
     /// A number of this that is not a niceness: the idle class.
-    const IDLE: u8 = crate::sched::lowered::IDLE;
+    const IDLE: u8 = crate::protocol::demotion::IDLE;
 
     /// The niceness of the program's usual threads: of the thread that built the first runtime.
     fn usual_niceness() -> i32 {

@@ -26,8 +26,8 @@
 
 use super::{
     Header, TaskId,
-    above::LevelId,
     cell::{CLOSURE, caught, discard_payload},
+    hooks::LevelId,
     state::{Claim, Complete, Dropped, Suspend},
     waker,
 };

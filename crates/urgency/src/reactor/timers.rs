@@ -9,7 +9,7 @@
 //! searched for the next occupied slot, and it rounds), a B-tree (allocates, three times slower for the
 //! timeout that is added and cancelled).
 
-use crate::io::slab::Slab;
+use crate::reactor::slab::Slab;
 use std::task::Waker;
 
 /// Four children to a node: half the levels of a binary heap, and siblings share cache lines.

@@ -20,7 +20,7 @@
 //!
 //! # The end of the runtime
 //!
-//! A shutdown *refuses* guests from then on ([`Guests::refuse`]), and those that are inside leave in their own time.
+//! A shutdown *refuses* guests from then on ([`ExternalThreads::refuse`]), and those that are inside leave in their own time.
 //! They may wait there for workers that stacks without scheduling points hold, so relief and the driver must go on: the
 //! last guest that leaves closes the runtime instead of the shutdown.
 //!
@@ -28,7 +28,8 @@
 //!   sequentially consistent: a guest that was let in is seen, or sees that it is refused.
 //! - Both may find that they are the last. Closing twice does nothing.
 
-use super::{Work, attention::PREEMPT, shared::Shared, stack::Stack};
+use super::{Work, shared::Shared, stack::Stack};
+use crate::protocol::attention::PREEMPT;
 use std::{
     cell::Cell,
     ptr,
@@ -43,7 +44,7 @@ use std::{
 
 /// See the module's text.
 #[derive(Debug, Default)]
-pub(crate) struct Guests {
+pub(crate) struct ExternalThreads {
     /// In the order in which they came; each removes itself.
     entering: Mutex<Vec<Arc<Stack>>>,
     /// The length of that list.
@@ -52,23 +53,23 @@ pub(crate) struct Guests {
     refuses: AtomicBool,
 }
 
-impl Guests {
+impl ExternalThreads {
     fn entering(&self) -> MutexGuard<'_, Vec<Arc<Stack>>> {
         self.entering
             .lock()
             .expect("nothing panics under this lock")
     }
 
-    /// A guest queues for a worker; it calls [`Guests::has_entered`] when it has one.
-    pub(crate) fn enters(&self, guest: Arc<Stack>) {
+    /// A guest queues for a worker; it calls [`ExternalThreads::has_entered`] when it has one.
+    pub(crate) fn enters(&self, external: Arc<Stack>) {
         let mut entering = self.entering();
-        entering.push(guest);
+        entering.push(external);
         self.count.store(entering.len(), Relaxed);
     }
 
-    pub(crate) fn has_entered(&self, guest: &Stack) {
+    pub(crate) fn has_entered(&self, external: &Stack) {
         let mut entering = self.entering();
-        entering.retain(|other| !ptr::eq(&**other, guest));
+        entering.retain(|other| !ptr::eq(&**other, external));
         self.count.store(entering.len(), Relaxed);
     }
 
@@ -78,8 +79,10 @@ impl Guests {
             return None;
         }
         let entering = self.entering();
-        let mut of_level = entering.iter().filter(|guest| guest.level() == level);
-        of_level.find(|guest| guest.suspension.claim()).cloned()
+        let mut of_level = entering.iter().filter(|external| external.level() == level);
+        of_level
+            .find(|external| external.suspension.claim())
+            .cloned()
     }
 
     /// No guest comes in from now on.
@@ -107,13 +110,13 @@ pub(crate) struct Visit<'a> {
 impl Shared {
     /// Lets a plain thread in, unless the runtime was shut down.
     pub(crate) fn visit(&self) -> Option<Visit<'_>> {
-        self.guests.inside.fetch_add(1, SeqCst);
+        self.externals.inside.fetch_add(1, SeqCst);
         let outer = VISITED.replace(self);
         let visit = Visit {
             shared: self,
             outer,
         };
-        (!self.guests.refuses.load(SeqCst)).then_some(visit)
+        (!self.externals.refuses.load(SeqCst)).then_some(visit)
     }
 
     /// Whether the calling thread is a guest of this runtime, and no thread of the runtime's own.
@@ -131,16 +134,16 @@ impl Shared {
     /// Rule 3, on the side of the stack that leaves.
     pub(crate) fn let_in(&self, me: &Stack) {
         if !self.is_visited_here()
-            && let Some(guest) = self.guests.claim_at(me.level())
+            && let Some(external) = self.externals.claim_at(me.level())
         {
-            self.abandon(me, Work::Resume(guest));
+            self.abandon(me, Work::Resume(external));
         }
     }
 
     /// Rule 4: the calling stack, `me`, lost its worker. If it is a guest, it is on the list again.
-    pub(crate) fn wait_as_guest(&self, me: &Stack) {
+    pub(crate) fn wait_as_external(&self, me: &Stack) {
         if self.is_visited_here() {
-            self.guests.enters(me.arc());
+            self.externals.enters(me.arc());
             self.ask_equals(me.level());
         }
     }
@@ -148,7 +151,7 @@ impl Shared {
     /// It has a worker again.
     pub(crate) fn came_back(&self, me: &Stack) {
         if self.is_visited_here() {
-            self.guests.has_entered(me);
+            self.externals.has_entered(me);
         }
     }
 }
@@ -156,8 +159,8 @@ impl Shared {
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         VISITED.set(self.outer);
-        let guests = &self.shared.guests;
-        if guests.inside.fetch_sub(1, SeqCst) == 1 && guests.refuses.load(SeqCst) {
+        let externals = &self.shared.externals;
+        if externals.inside.fetch_sub(1, SeqCst) == 1 && externals.refuses.load(SeqCst) {
             self.shared.close();
         }
     }

@@ -43,9 +43,9 @@ use super::{
     slab::Slab,
     source::Directions,
 };
-use crate::time::{
-    clock::Clock,
-    timers::{TimerKey, Timers},
+use crate::{
+    reactor::timers::{TimerKey, Timers},
+    time::clock::Clock,
 };
 use rustix::fd::BorrowedFd;
 use std::{

@@ -1,4 +1,4 @@
-//! Model of the invariant of `waiting.rs`: an inserter, the centre and a worker that goes idle.
+//! Model of the invariant of `reserved_seats.rs`: an inserter, the centre and a worker that goes idle.
 
 use super::{idle::Idle, ready::Ready};
 use loom::{
@@ -45,7 +45,7 @@ fn a_worker_that_is_moved_to_a_level_while_work_arrives_there_does_not_sleep() {
             its.ready.announce(LEVEL);
             its.claim()
         });
-        let centre = thread::spawn(move || {
+        let assigner = thread::spawn(move || {
             theirs.seat.store(LEVEL, Relaxed);
             fence(SeqCst);
             theirs.is_offered() && theirs.claim()
@@ -53,7 +53,7 @@ fn a_worker_that_is_moved_to_a_level_while_work_arrives_there_does_not_sleep() {
         model.idle.release(0);
         let found =
             model.seat.load(Relaxed) == LEVEL && model.is_offered() && model.idle.claim_exactly(0);
-        let (inserted, moved) = (inserter.join().unwrap(), centre.join().unwrap());
+        let (inserted, moved) = (inserter.join().unwrap(), assigner.join().unwrap());
         assert_eq!(
             u32::from(found) + u32::from(inserted) + u32::from(moved),
             1,

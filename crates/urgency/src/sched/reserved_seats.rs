@@ -29,13 +29,13 @@
 //!
 //! A forked job is private until somebody is hungry. Here only those are hungry whose seat serves the level
 //! ([`Shared::is_anybody_hungry`]): otherwise each fork would go the long way for a worker that will not take
-//! it. So what a worker that goes idle may not take it *shows* ([`Shared::show_jobs`]): it makes it public
+//! it. So what a worker that goes idle may not take it *shows* ([`Shared::show_forks`]): it makes it public
 //! and puts the deque into the pool, where the centre sees it as work that waits. After a quantum the centre
 //! does the same for idle workers with new seats.
 //!
 //! # Not covered by seats
 //!
-//! A job for one certain worker (`personal.rs`), what came with a hand-off, and jobs stolen back from a thief:
+//! A job for one certain worker (`pinned.rs`), what came with a hand-off, and jobs stolen back from a thief:
 //! they are the worker's, or the stack's, whatever the seat.
 
 use super::{
@@ -43,7 +43,7 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::fork::fence;
+use crate::protocol::fence;
 use urgency_policy::level::LevelPolicy;
 
 impl Shared {
@@ -51,7 +51,7 @@ impl Shared {
     /// waits, that is any idle one, whatever the levels.
     #[inline]
     pub(crate) fn claim_for(&self, levels: u64) -> Option<&Worker> {
-        if self.centre.waits() {
+        if self.seats.waits() {
             self.claim_serving(levels)
         } else {
             self.claim_idle()
@@ -72,13 +72,13 @@ impl Shared {
 
     /// Takes an idle worker out of the idle set for what is offered, if it serves that.
     pub(crate) fn claim_offered(&self) -> Option<&Worker> {
-        let is_offered = self.centre.waits() || self.most_urgent_offered().is_some();
+        let is_offered = self.seats.waits() || self.most_urgent_offered().is_some();
         is_offered.then(|| self.claim_if_offered()).flatten()
     }
 
     /// The same, if the caller knows that something is offered.
     pub(crate) fn claim_if_offered(&self) -> Option<&Worker> {
-        if self.centre.waits() {
+        if self.seats.waits() {
             return self.claim_serving(self.levels_offered());
         }
         self.claim_idle()
@@ -86,7 +86,7 @@ impl Shared {
 
     /// Whether something is offered that an idle worker would serve, if there is one.
     pub(crate) fn is_offered_to_idle(&self) -> bool {
-        if self.centre.waits() {
+        if self.seats.waits() {
             return self.idle_serving(self.levels_offered()).next().is_some();
         }
         self.most_urgent_offered().is_some()
@@ -104,14 +104,14 @@ impl Shared {
             self.start(other);
         }
         self.watch_queued();
-        self.ask_for_jobs(me, worker);
+        self.ask_for_forks(me, worker);
         fence::heavy();
         let mut left = false;
         for stack in self.running_besides(me) {
             if seat.serves_any(1 << stack.level()) {
                 left |= !stack.deque.seems_empty();
             } else {
-                self.show_jobs(stack);
+                self.show_forks(stack);
             }
         }
         if self.running_besides(me).next().is_some() {
@@ -121,29 +121,29 @@ impl Shared {
     }
 
     /// Puts all jobs of a running stack where others see them.
-    fn show_jobs(&self, stack: &Stack) {
+    fn show_forks(&self, stack: &Stack) {
         if !stack.deque.seems_empty() && (stack.deque.raise_all() || stack.deque.seems_public()) {
             self.insert_deque(stack);
         }
     }
 
     /// After a quantum: what runs at the levels of idle workers shares its jobs, or has them shown.
-    pub(crate) fn show_jobs_to_idle(&self) {
+    pub(crate) fn show_forks_to_idle(&self) {
         for worker in &self.workers {
             let level = worker.level();
             if level != NO_LEVEL
                 && self.idle_serving(1 << level).next().is_some()
                 && let Some(stack) = self.holder(worker)
             {
-                stack.attention.request(super::attention::SHARE);
-                self.show_jobs(stack);
+                stack.attention.request(crate::protocol::attention::SHARE);
+                self.show_forks(stack);
             }
         }
     }
 
     /// The relief timer expired. An idle worker whose new seat serves what is offered.
     pub(crate) fn claim_reseated(&self) -> Option<&Worker> {
-        if !self.centre.waits() {
+        if !self.seats.waits() {
             return None;
         }
         self.arm_for_quantum();
@@ -152,7 +152,7 @@ impl Shared {
 
     /// Under quanta: while one worker runs and another is idle, the quantum ends though nothing is queued.
     pub(crate) fn arm_for_quantum(&self) {
-        if self.centre.has_quanta()
+        if self.seats.has_quanta()
             && self.idle.any()
             && self.workers.iter().any(|worker| worker.level() != NO_LEVEL)
         {

@@ -33,15 +33,15 @@ const REFUSED: u8 = 2;
 
 /// See the module's text. Its clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Told(Arc<AtomicU8>);
+pub(super) struct Grant(Arc<AtomicU8>);
 
 /// Why there will be nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused;
 
-impl Told {
+impl Grant {
     pub(super) fn new() -> Self {
-        Told(Arc::new(AtomicU8::new(UNDECIDED)))
+        Grant(Arc::new(AtomicU8::new(UNDECIDED)))
     }
 
     /// Rule 2. What the sayer did before is seen by the waiter that finds it.

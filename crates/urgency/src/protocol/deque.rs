@@ -39,18 +39,18 @@
 //! lock-free steal (a thief's cost is dominated by cache misses anyway, and the lock lets growth and
 //! publication be simple).
 
-use super::{fence, job::Job};
+use super::fence;
 use crate::sys::{
     chaos,
     primitives::{
-        Mutex,
+        Mutex, MutexGuard,
         atomic::{AtomicPtr, AtomicUsize, Ordering},
     },
 };
 use crossbeam_utils::CachePadded;
 use std::{cell::Cell, ptr};
 
-type Slot = AtomicPtr<Job>;
+type Slot<T> = AtomicPtr<T>;
 
 /// The first array: enough for any recursion that halves its work.
 #[cfg(not(urgency_loom))]
@@ -61,7 +61,7 @@ const INITIAL_SLOTS: usize = 4;
 /// In a slot: the job is a box of its own.
 const BOXED: usize = 1;
 
-fn of_slot(slot: &Slot) -> *const Job {
+fn of_slot<T>(slot: &Slot<T>) -> *const T {
     slot.load(Ordering::Relaxed)
         .map_addr(|address| address & !BOXED)
 }
@@ -77,9 +77,9 @@ pub(crate) enum Popped {
 
 /// How a thief's attempt ended.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Stolen {
+pub(crate) enum Stolen<T> {
     /// A job, and whether more public jobs are left.
-    Job(*const Job, bool),
+    Forked(*const T, bool),
     /// There are jobs, but none is public.
     OnlyPrivate,
     /// No job at all.
@@ -88,39 +88,39 @@ pub(crate) enum Stolen {
     Contended,
 }
 
-/// See the module's text.
+/// See the module's text. `T` is what was forked; the deque never dereferences it.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Deque {
+pub(crate) struct Deque<T> {
     bottom: AtomicUsize,
     split: AtomicUsize,
     /// The array, for the owner; the same as in `buffer`.
-    slots: AtomicPtr<Slot>,
+    slots: AtomicPtr<Slot<T>>,
     /// The index of the array's last slot, for the owner.
     room: Cell<usize>,
     /// On lines of its own, so that the owner's fields and its stack's attention share one: a searcher
     /// looks at this all the time, and must not take the owner's line away.
-    public: Box<CachePadded<Public>>,
+    public: Box<CachePadded<Public<T>>>,
 }
 
 /// What thieves look at.
 #[derive(Debug)]
-struct Public {
+struct Public<T> {
     top: AtomicUsize,
     /// The same as the owner's `split`.
     split: AtomicUsize,
-    buffer: Mutex<Box<[Slot]>>,
+    buffer: Mutex<Box<[Slot<T>]>>,
 }
 
 // SAFETY: `room` is touched by the owner only (the contract of `push`); all else is atomic or
 // locked. Jobs are sent to the thief that steals them: `join` and `scope` require `Send` of them.
-unsafe impl Send for Deque {}
+unsafe impl<T> Send for Deque<T> {}
 // SAFETY: as above.
-unsafe impl Sync for Deque {}
+unsafe impl<T> Sync for Deque<T> {}
 
-impl Deque {
+impl<T> Deque<T> {
     pub(crate) fn new() -> Self {
-        let buffer: Box<[Slot]> = empty_slots(INITIAL_SLOTS);
+        let buffer: Box<[Slot<T>]> = empty_slots(INITIAL_SLOTS);
         Deque {
             bottom: AtomicUsize::new(0),
             split: AtomicUsize::new(0),
@@ -146,14 +146,14 @@ impl Deque {
     /// Only the owner calls this. The job stays valid until it was popped as [`Popped::Mine`] or
     /// until whoever stole it is done with it.
     #[inline(always)]
-    pub(crate) unsafe fn push(&self, job: *const Job) -> usize {
+    pub(crate) unsafe fn push(&self, forked: *const T) -> usize {
         let index = self.bottom();
         debug_assert!(index <= self.room.get());
         let slots = self.slots.load(Ordering::Relaxed);
         // SAFETY: `index` is at most `room`, the last slot's index, and `slots` is the current array: only
         // the owner, this thread, replaces it.
         let slot = unsafe { &*slots.add(index) };
-        slot.store(job.cast_mut(), Ordering::Relaxed);
+        slot.store(forked.cast_mut(), Ordering::Relaxed);
         self.bottom.store(index + 1, Ordering::Release);
         fence::light();
         index
@@ -164,9 +164,9 @@ impl Deque {
     /// # Safety
     /// As [`Deque::push`].
     #[inline(always)]
-    pub(crate) unsafe fn push_boxed(&self, job: *const Job) {
+    pub(crate) unsafe fn push_boxed(&self, forked: *const T) {
         // SAFETY: by the caller's promise. Who reads the slot removes the bit.
-        unsafe { self.push(job.map_addr(|address| address | BOXED)) };
+        unsafe { self.push(forked.map_addr(|address| address | BOXED)) };
     }
 
     /// Whether all jobs from `base` on are boxes of their own: no `join` that was called since then is
@@ -225,7 +225,7 @@ impl Deque {
     /// # Safety
     /// Only the owner calls this, with the index of a successful pop, before it pushes again.
     #[inline]
-    pub(crate) unsafe fn popped_job(&self, index: usize) -> *const Job {
+    pub(crate) unsafe fn popped(&self, index: usize) -> *const T {
         let slots = self.slots.load(Ordering::Relaxed);
         // SAFETY: the index was pushed, so it is in the array.
         of_slot(unsafe { &*slots.add(index) })
@@ -290,8 +290,8 @@ impl Deque {
         &self,
         raise: bool,
         admit: impl FnOnce() -> bool,
-        on_steal: impl FnOnce(*const Job, usize),
-    ) -> Stolen {
+        on_steal: impl FnOnce(*const T, usize),
+    ) -> Stolen<T> {
         if !raise && chaos::one_in(4) {
             return Stolen::Contended;
         }
@@ -316,10 +316,10 @@ impl Deque {
         if !admit() {
             return Stolen::Empty;
         }
-        let job = of_slot(&buffer[top]);
+        let forked = of_slot(&buffer[top]);
         self.public.top.store(top + 1, Ordering::Relaxed);
-        on_steal(job, top);
-        Stolen::Job(job, top + 1 < split)
+        on_steal(forked, top);
+        Stolen::Forked(forked, top + 1 < split)
     }
 
     /// Makes all jobs public, for an owner that is not asked. Returns whether there are any.
@@ -363,7 +363,7 @@ impl Deque {
     }
 
     /// A guess: how many public jobs there are.
-    pub(crate) fn public_jobs(&self) -> usize {
+    pub(crate) fn public_forks(&self) -> usize {
         let top = self.public.top.load(Ordering::Relaxed);
         self.public
             .split
@@ -378,12 +378,12 @@ impl Deque {
     }
 }
 
-fn empty_slots(length: usize) -> Box<[Slot]> {
+fn empty_slots<T>(length: usize) -> Box<[Slot<T>]> {
     (0..length).map(|_| Slot::new(ptr::null_mut())).collect()
 }
 
 /// Nothing panics while the lock is held.
-fn lock(buffer: &Mutex<Box<[Slot]>>) -> crate::sys::primitives::MutexGuard<'_, Box<[Slot]>> {
+fn lock<T>(buffer: &Mutex<Box<[Slot<T>]>>) -> MutexGuard<'_, Box<[Slot<T>]>> {
     buffer.lock().expect("nothing panics under a deque's lock")
 }
 

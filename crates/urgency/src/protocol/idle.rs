@@ -20,7 +20,7 @@
 //!
 //! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the job to itself, while a
 //! worker goes idle that would have asked for it. A stack without jobs that knows of somebody hungry says
-//! that it hides none (`Worker::hides_jobs`): when its poll begins, or when it answers a request. It has no
+//! that it hides none (`Worker::hides_forks`): when its poll begins, or when it answers a request. It has no
 //! room then, so its next fork comes in (`Attention::is_for_forks`), first says otherwise, and then looks
 //! whether anybody is hungry. The worker that goes idle is hungry first, then looks: one of them sees the
 //! other. Of a stack that may hide jobs it sees them behind a barrier on all processors.
@@ -130,7 +130,7 @@ impl Idle {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
-    use crate::sched::ready::Ready;
+    use crate::protocol::ready::Ready;
     use loom::{
         sync::{
             Arc,
@@ -174,9 +174,9 @@ mod loom_models {
         loom::model(|| {
             let idle = Arc::new(Idle::new(2));
             let hides = Arc::new(AtomicBool::new(false));
-            let job = Arc::new(AtomicBool::new(false));
+            let forked = Arc::new(AtomicBool::new(false));
             idle.start_search();
-            let (i, h, j) = (idle.clone(), hides.clone(), job.clone());
+            let (i, h, j) = (idle.clone(), hides.clone(), forked.clone());
             let polls = thread::spawn(move || {
                 j.store(true, Relaxed);
                 h.store(true, SeqCst);
@@ -185,7 +185,7 @@ mod loom_models {
             idle.release(0);
             idle.stop_search();
             // If it may hide jobs the barrier on all processors follows, after which the job is seen.
-            let seen = hides.load(SeqCst) && job.load(Relaxed);
+            let seen = hides.load(SeqCst) && forked.load(Relaxed);
             let published = polls.join().unwrap();
             assert!(seen || published, "the job is hidden while a worker sleeps");
         });
@@ -198,11 +198,11 @@ mod loom_models {
         loom::model(|| {
             let idle = Arc::new(Idle::new(2));
             let hides = Arc::new(AtomicBool::new(true));
-            let (job, asked) = (
+            let (forked, asked) = (
                 Arc::new(AtomicBool::new(false)),
                 Arc::new(AtomicBool::new(false)),
             );
-            let (i, h, j, a) = (idle.clone(), hides.clone(), job.clone(), asked.clone());
+            let (i, h, j, a) = (idle.clone(), hides.clone(), forked.clone(), asked.clone());
             let polls = thread::spawn(move || {
                 let is_hungry = || i.searchers() != 0 || i.any();
                 // The scheduling point.
@@ -212,7 +212,7 @@ mod loom_models {
                 }
                 // The fork.
                 j.store(true, Relaxed);
-                crate::fork::fence::light();
+                crate::protocol::fence::light();
                 if has_room {
                     return a.load(Relaxed);
                 }
@@ -223,10 +223,10 @@ mod loom_models {
             idle.release(0);
             idle.stop_search();
             asked.store(true, Relaxed);
-            let mut seen = job.load(Relaxed);
+            let mut seen = forked.load(Relaxed);
             if !seen && hides.load(SeqCst) {
-                crate::fork::fence::heavy();
-                seen = job.load(Relaxed);
+                crate::protocol::fence::heavy();
+                seen = forked.load(Relaxed);
             }
             let published = polls.join().unwrap();
             assert!(seen || published, "the job is hidden while a worker sleeps");

@@ -8,7 +8,7 @@
 //! - **in quanta** (adaptive): for all workers at once, with what each level used;
 //! - **once** (fixed shares).
 //!
-//! Seats that *wait* for their level instead of donating have rules of their own: `waiting.rs`. So have
+//! Seats that *wait* for their level instead of donating have rules of their own: `reserved_seats.rs`. So have
 //! rounds: `rounds.rs`.
 //!
 //! # Protocol
@@ -32,10 +32,10 @@
 //! A seat is a hint for those who alert: whoever decides for a worker reads it again.
 
 use super::{
-    attention::PREEMPT,
     shared::{RELIEF_PERIOD, Shared},
     worker::{NO_LEVEL, Worker},
 };
+use crate::protocol::attention::PREEMPT;
 use crate::sys::clock;
 use std::{
     sync::{
@@ -48,7 +48,7 @@ use urgency_policy::level::{Criterion, LevelPolicy, Period, Schedule, Seat, Use}
 
 /// See the module's text.
 #[derive(Debug, Default)]
-pub(crate) struct Centre {
+pub(crate) struct SeatAssigner {
     state: Mutex<State>,
     /// Seats are not all prompt.
     is_on: AtomicBool,
@@ -77,7 +77,7 @@ pub(super) struct State {
     pub(super) round_ran: Vec<u64>,
 }
 
-impl Centre {
+impl SeatAssigner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("nothing panics under this lock")
     }
@@ -125,7 +125,7 @@ impl Centre {
 impl Shared {
     /// From now on this schedule holds, which fits the runtime.
     pub(crate) fn set_schedule(&self, schedule: Schedule) {
-        let mut state = self.centre.lock();
+        let mut state = self.seats.lock();
         let now = clock::now();
         let period = schedule.period();
         let quantum = match period {
@@ -140,15 +140,15 @@ impl Shared {
             ran_by: Vec::new(),
             round_ran: Vec::new(),
         };
-        let centre = &self.centre;
+        let seats = &self.seats;
         let has_rounds = matches!(period, Period::EachWorker(_));
-        centre.has_rounds.store(has_rounds, Ordering::Relaxed);
-        centre.quantum.store(quantum, Ordering::Relaxed);
-        centre.quantum_end.store(now + quantum, Ordering::Relaxed);
+        seats.has_rounds.store(has_rounds, Ordering::Relaxed);
+        seats.quantum.store(quantum, Ordering::Relaxed);
+        seats.quantum_end.store(now + quantum, Ordering::Relaxed);
         let waits = !state.schedule.is_work_conserving();
-        centre.waits.store(waits, Ordering::Relaxed);
+        seats.waits.store(waits, Ordering::Relaxed);
         let is_on = !matches!(state.schedule, Schedule::Prompt);
-        centre.is_on.store(is_on, Ordering::Relaxed);
+        seats.is_on.store(is_on, Ordering::Relaxed);
         let (count, levels) = (self.workers.len(), self.ready.levels());
         for worker in &self.workers {
             // Rounds begin at an expiry.
@@ -166,7 +166,7 @@ impl Shared {
 
     /// From the next round on, this criterion holds.
     pub(crate) fn set_criterion(&self, criterion: Criterion) {
-        if let Schedule::FairlyPrompt(rounds) = &mut self.centre.lock().schedule {
+        if let Schedule::FairlyPrompt(rounds) = &mut self.seats.lock().schedule {
             return rounds.change(criterion);
         }
         self.set_schedule(criterion.into());
@@ -178,7 +178,7 @@ impl Shared {
         if self.alert_drawn() != 0 {
             self.start_idle();
         }
-        self.show_jobs_to_idle();
+        self.show_forks_to_idle();
     }
 
     /// Alerts whoever is busy where its new seat does not keep it. Returns the levels with work, ordered after the
@@ -204,10 +204,10 @@ impl Shared {
 
     /// The relief timer expired: steps 2 and 3 of the module's text. Comes before anybody can arm it again.
     pub(crate) fn end_periods(&self) {
-        if !self.centre.is_on() {
+        if !self.seats.is_on() {
             return;
         }
-        let mut state = self.centre.lock();
+        let mut state = self.seats.lock();
         match state.schedule.period() {
             Period::Never => {}
             Period::EachWorker(length) => self.end_rounds(&mut state, length),
@@ -217,14 +217,14 @@ impl Shared {
 
     fn end_quantum(&self, state: &mut State, length: u64) {
         let now = clock::now();
-        let quantum = self.centre.quantum.load(Ordering::Relaxed);
-        let end = self.centre.quantum_end.load(Ordering::Relaxed);
+        let quantum = self.seats.quantum.load(Ordering::Relaxed);
+        let end = self.seats.quantum_end.load(Ordering::Relaxed);
         // As in `end_rounds`.
         if now + quantum / 8 < end {
             return;
         }
         let next = end + quantum * (now.saturating_sub(end) / quantum + 1);
-        self.centre.quantum_end.store(next, Ordering::Relaxed);
+        self.seats.quantum_end.store(next, Ordering::Relaxed);
         let lasted = now.saturating_sub(state.began).max(1);
         state.began = now;
         let used: Vec<Use> = (0..self.pools.len())
@@ -248,7 +248,7 @@ impl Shared {
             }
         }
         self.alert_drawn();
-        self.show_jobs_to_idle();
+        self.show_forks_to_idle();
     }
 
     /// How long a level has run on all workers together, in ticks.

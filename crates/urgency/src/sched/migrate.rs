@@ -7,9 +7,9 @@
 //! without work, but there is none: the other workers have more to do. They know what it does not: that what
 //! they do next is no older.
 //!
-//! So a worker that looks for events between two polls (`lookout.rs`) looks at the other workers, too:
+//! So a worker that looks for events between two polls (`poll_mode.rs`) looks at the other workers, too:
 //!
-//! 1. A poll that began [`STUCK`] ago is looked at: how long has its thread run?
+//! 1. A poll that began [`STALLED`] ago is looked at: how long has its thread run?
 //! 2. If it has not run since the look before, the thread is called to this processor, where it competes with
 //!    the looking one only, and
 //! 3. the looking thread yields to it, once. It holds no task then, only a place in the queue.
@@ -18,7 +18,7 @@
 //! again, or sleeps in the kernel, another call would not help. Nor is a thread called if it may not run
 //! here, or only on one processor.
 //!
-//! All of it is a hint: [`Stuck`] is written by whoever looks, two may look at once, and the poll may end at
+//! All of it is a hint: [`StalledPoll`] is written by whoever looks, two may look at once, and the poll may end at
 //! any time; then a thread that is about to do something else changes its processor. The thread may run
 //! everywhere again right after the call; code that sets its own thread's processors within those two system
 //! calls would lose that, but it does not run then.
@@ -31,58 +31,59 @@ use crate::sys::{self, clock};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A poll that began so long ago may be stuck, in nanoseconds: ten times a usual one, and a thirtieth of a time slice.
-const STUCK: f64 = 100_000.0;
+const STALLED: f64 = 100_000.0;
 
 /// What was seen of a worker's poll. See the module's text.
 #[derive(Debug, Default)]
-pub(crate) struct Stuck {
+pub(crate) struct StalledPoll {
     /// When the poll that was looked at began, in ticks.
     since: AtomicU64,
-    /// How long its thread had run, in nanoseconds, or [`FETCHED`].
+    /// How long its thread had run, in nanoseconds, or [`MIGRATED`].
     ran: AtomicU64,
 }
 
-const FETCHED: u64 = u64::MAX;
+const MIGRATED: u64 = u64::MAX;
 
-impl Stuck {
+impl StalledPoll {
     /// A look at a poll that began at `since`, and whose thread has run for `ran`. `true`, once: it has not
     /// run since the last look.
     fn look(&self, since: u64, ran: u64) -> bool {
         let before = self.ran.load(Ordering::Relaxed);
         let is_known = self.since.swap(since, Ordering::Relaxed) == since;
-        let is_stuck = is_known && before == ran;
-        if !is_known || before != FETCHED {
-            let seen = if is_stuck { FETCHED } else { ran };
+        let is_stalled = is_known && before == ran;
+        if !is_known || before != MIGRATED {
+            let seen = if is_stalled { MIGRATED } else { ran };
             self.ran.store(seen, Ordering::Relaxed);
         }
-        is_stuck
+        is_stalled
     }
 }
 
 impl Shared {
     /// The look of `worker`, between two polls, at those of the others.
-    pub(crate) fn fetch_stuck(&self, worker: &Worker) {
-        let begun = clock::now().saturating_sub(clock::ticks(STUCK));
+    pub(crate) fn migrate_stalled(&self, worker: &Worker) {
+        let begun = clock::now().saturating_sub(clock::ticks(STALLED));
         for other in &self.workers {
             if other.id != worker.id
                 && other.level() != NO_LEVEL
                 && other.is_brief()
                 && other.since() < begun
             {
-                self.fetch_if_stuck(worker, other);
+                self.migrate_if_stalled(worker, other);
             }
         }
     }
 
     #[cold]
-    fn fetch_if_stuck(&self, worker: &Worker, other: &Worker) {
+    fn migrate_if_stalled(&self, worker: &Worker, other: &Worker) {
         let (since, level) = (other.since(), other.level());
         let Some(stack) = self.holder(other) else {
             return;
         };
         let tid = stack.tid.load(Ordering::Relaxed);
-        let is_stuck = sys::thread::cpu_time(tid).is_some_and(|ran| other.stuck.look(since, ran));
-        if !is_stuck || level == NO_LEVEL || !sys::thread::bring_here(tid) {
+        let is_stalled =
+            sys::thread::cpu_time(tid).is_some_and(|ran| other.stalled_poll.look(since, ran));
+        if !is_stalled || level == NO_LEVEL || !sys::thread::bring_here(tid) {
             return;
         }
         worker.at(level).fetches.add(1);
@@ -98,8 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_poll_is_stuck_once_when_its_thread_has_not_run_between_two_looks() {
-        let stuck = Stuck::default();
+    fn a_poll_is_stalled_once_when_its_thread_has_not_run_between_two_looks() {
+        let stalled_poll = StalledPoll::default();
         let looks = [
             (1, 10, false), // a poll
             (1, 11, false), // it runs
@@ -112,7 +113,7 @@ mod tests {
             (3, 13, false),
         ];
         for (since, ran, expected) in looks {
-            assert_eq!(stuck.look(since, ran), expected, "{since} {ran}");
+            assert_eq!(stalled_poll.look(since, ran), expected, "{since} {ran}");
         }
     }
 }

@@ -5,7 +5,7 @@
 //! - `check()`: a scheduling point. Each operation begins with one, so that a task whose channel never runs
 //!   empty is prompt; and so that no lowered thread takes one of the short locks in here.
 //! - `may_go_on()`: whether the poll that runs on this thread may do one more operation. After
-//!   [`BUDGET`](crate::sched::here::BUDGET) operations that never waited it is to suspend once, for the sake
+//!   [`BUDGET`](crate::sched::poll_context::BUDGET) operations that never waited it is to suspend once, for the sake
 //!   of those of its own level.
 //! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds it while it
 //!   lives; 0 if it is no task. `own_task()`: that task, if its runtime has several levels, which
@@ -18,7 +18,7 @@
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     runtime::{is_leveled, others_run, own_name, own_task, task_named, waiting_level as level},
-    sched::{here::may_go_on, run::lowered},
+    sched::{poll_context::may_go_on, run::lowered},
     spawn::scheduling_point as check,
 };
 

@@ -6,7 +6,7 @@
 //!
 //! # Rules
 //!
-//! 1. `left` is the sum of the portions that exist, those in [`Portions`] included.
+//! 1. `left` is the sum of the portions that exist, those in [`Message`] included.
 //! 2. Whoever gives portions back makes `left` smaller by their number; who makes it zero frees the value.
 //! 3. Who has the only portion may move the value out: nobody is left who could make another.
 //!
@@ -29,25 +29,25 @@ struct Shared<T> {
 }
 
 /// Some portions of a value.
-pub(super) struct Portions<T> {
+pub(super) struct Message<T> {
     of: NonNull<Shared<T>>,
     count: usize,
 }
 
 /// One portion of a value.
-pub(super) struct Portion<T>(NonNull<Shared<T>>);
+pub(super) struct MessageRef<T>(NonNull<Shared<T>>);
 
 /// An allocation without a value.
 pub(super) struct Spare<T>(Box<MaybeUninit<Shared<T>>>);
 
 // SAFETY: as for an `Arc`: the value is read by several threads, and moved to or dropped by any of them.
-unsafe impl<T: Send + Sync> Send for Portions<T> {}
+unsafe impl<T: Send + Sync> Send for Message<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Portions<T> {}
+unsafe impl<T: Send + Sync> Sync for Message<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Send for Portion<T> {}
+unsafe impl<T: Send + Sync> Send for MessageRef<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Portion<T> {}
+unsafe impl<T: Send + Sync> Sync for MessageRef<T> {}
 
 /// Gives `count` portions back.
 ///
@@ -77,7 +77,7 @@ unsafe fn emptied<T>(of: NonNull<Shared<T>>) -> Spare<T> {
     Spare(unsafe { Box::from_raw(of.as_ptr().cast()) })
 }
 
-impl<T> Portions<T> {
+impl<T> Message<T> {
     /// `value` in `count` portions, of which there must be one at least.
     pub(super) fn new(spare: Option<Spare<T>>, value: T, count: usize) -> Self {
         assert!(count > 0, "nobody would free it");
@@ -89,7 +89,7 @@ impl<T> Portions<T> {
                 value,
             },
         );
-        Portions {
+        Message {
             of: NonNull::from(Box::leak(shared)),
             count,
         }
@@ -101,13 +101,13 @@ impl<T> Portions<T> {
     }
 
     /// Takes one.
-    pub(super) fn take(&mut self) -> Portion<T> {
+    pub(super) fn take(&mut self) -> MessageRef<T> {
         self.count = self.count.checked_sub(1).expect("a portion is left");
-        Portion(self.of)
+        MessageRef(self.of)
     }
 }
 
-impl<T> Drop for Portions<T> {
+impl<T> Drop for Message<T> {
     fn drop(&mut self) {
         if self.count > 0 {
             // SAFETY: they are here.
@@ -116,7 +116,7 @@ impl<T> Drop for Portions<T> {
     }
 }
 
-impl<T: Clone> Portion<T> {
+impl<T: Clone> MessageRef<T> {
     /// The value, or a clone if others have portions of it; with what is left of it, if this was the last.
     pub(super) fn into_value(self) -> (T, Option<Spare<T>>) {
         // SAFETY: the portion keeps it alive.
@@ -135,7 +135,7 @@ impl<T: Clone> Portion<T> {
     }
 }
 
-impl<T> Drop for Portion<T> {
+impl<T> Drop for MessageRef<T> {
     fn drop(&mut self) {
         // SAFETY: it is the one that this is.
         drop(unsafe { give_back(self.0, 1) });
@@ -148,39 +148,39 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn the_value_is_freed_with_its_last_portion_wherever_that_is() {
+    fn the_value_is_freed_with_its_last_reference_wherever_that_is() {
         for order in 0..3 {
             let value = Arc::new(());
-            let mut portions = Portions::new(None, value.clone(), 3);
-            let mut parts = vec![Some(portions.take()), Some(portions.take())];
-            assert_eq!(portions.count(), 1);
+            let mut message = Message::new(None, value.clone(), 3);
+            let mut parts = vec![Some(message.take()), Some(message.take())];
+            assert_eq!(message.count(), 1);
             parts.rotate_left(order % 2);
             if order == 2 {
-                drop(portions);
+                drop(message);
                 assert_eq!(Arc::strong_count(&value), 2);
                 parts.clear();
             } else {
                 let cloned = parts[0].take().unwrap().into_value().0;
                 drop(parts);
                 assert_eq!(Arc::strong_count(&value), 3);
-                drop((cloned, portions));
+                drop((cloned, message));
             }
             assert_eq!(Arc::strong_count(&value), 1);
         }
     }
 
     #[test]
-    fn who_has_the_only_portion_gets_the_value_itself() {
+    fn the_only_reference_to_a_message_gets_the_value_itself() {
         let value = Arc::new(());
-        let mut portions = Portions::new(None, value.clone(), 2);
-        let (first, last) = (portions.take(), portions.take());
+        let mut message = Message::new(None, value.clone(), 2);
+        let (first, last) = (message.take(), message.take());
         let (cloned, spare) = first.into_value();
         assert!(spare.is_none(), "somebody has the value still");
         assert_eq!(Arc::strong_count(&value), 3);
         let (moved, spare) = last.into_value();
         assert_eq!(Arc::strong_count(&value), 3);
         drop((cloned, moved));
-        let again = Portions::new(spare, value.clone(), 1);
+        let again = Message::new(spare, value.clone(), 1);
         assert_eq!(Arc::strong_count(&value), 2);
         drop(again);
         assert_eq!(Arc::strong_count(&value), 1);

@@ -1,89 +1,27 @@
-//! A job: a closure forked by `join` or `scope`, as its deque and its thief see it.
-//!
-//! A [`Job`] is the header of a larger structure ([`StackJob`] in the frame of `join`, a boxed child
-//! in `scope`): a function to call with the header's address, and a place where a thief leaves its
-//! name. The rule is *exactly once*: a job that was pushed is run by whoever took it out of the deque
-//! (its owner's pop or one steal), and by nobody else.
-//!
-//! What only a thief needs, its name and the latch, is initialised when the job is stolen
-//! ([`Kind::stolen`], under the deque's lock): a fork is bound by its stores, and nearly no job is stolen.
-//!
-//! Panics are data: they are caught where a job is run by a thief and resumed at the join.
+//! The right-hand closure of a `join`: a [`Forked`] in the frame of that `join`.
 
-use super::latch::Latch;
-use crate::sched::stack::Stack;
+use crate::{
+    protocol::{forked::Payload, latch::Latch},
+    sched::{Forked, Kind, stack::Stack},
+};
 use std::{
-    any::Any,
     cell::UnsafeCell,
     mem::{ManuallyDrop, MaybeUninit},
     panic::{AssertUnwindSafe, catch_unwind},
-    ptr,
-    sync::atomic::{AtomicPtr, Ordering},
+    sync::atomic::Ordering,
 };
-
-/// What a panic carries.
-pub(crate) type Payload = Box<dyn Any + Send>;
-
-/// See the module's text.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Job {
-    pub(crate) kind: &'static Kind,
-    /// The stack that runs the stolen job, once it does: whom the joiner steals back from.
-    /// Initialised by [`Kind::stolen`].
-    thief: UnsafeCell<MaybeUninit<AtomicPtr<Stack>>>,
-}
-
-impl Job {
-    #[inline(always)]
-    pub(crate) const fn new(kind: &'static Kind) -> Self {
-        Job {
-            kind,
-            thief: UnsafeCell::new(MaybeUninit::uninit()),
-        }
-    }
-
-    /// Nobody runs the job yet.
-    ///
-    /// # Safety
-    /// Called by [`Kind::stolen`], once, with a valid job that nobody else looks at.
-    pub(crate) unsafe fn init_thief(this: *const Job) {
-        // SAFETY: by the caller's promise.
-        unsafe { (*(*this).thief.get()).write(AtomicPtr::new(ptr::null_mut())) };
-    }
-
-    /// Who runs the job.
-    ///
-    /// # Safety
-    /// The job was stolen, and that is known through the deque's lock, or by being its thief.
-    pub(crate) unsafe fn thief(&self) -> &AtomicPtr<Stack> {
-        // SAFETY: initialised when it was stolen, and the lock orders that before this.
-        unsafe { (*self.thief.get()).assume_init_ref() }
-    }
-}
-
-/// What can be done with a job, by the structure that it heads.
-#[derive(Debug)]
-pub(crate) struct Kind {
-    /// Runs the job on a thief's stack. Consumes it: the memory may be gone when it returns.
-    pub(crate) execute: unsafe fn(*const Job),
-    /// Called under the deque's lock when the job is stolen.
-    pub(crate) stolen: unsafe fn(*const Job),
-    /// The name of its closure's type.
-    pub(crate) name: fn() -> &'static str,
-}
 
 /// The right-hand closure of a `join`, in the frame of that `join`. It is told whether it was stolen.
 #[repr(C)]
-pub(crate) struct StackJob<F, R> {
-    job: Job,
+pub(crate) struct RightBranch<F, R> {
+    header: Forked,
     /// Initialised by [`Kind::stolen`].
     latch: UnsafeCell<MaybeUninit<Latch<Stack>>>,
     closure: UnsafeCell<ManuallyDrop<F>>,
     result: UnsafeCell<MaybeUninit<Result<R, Payload>>>,
 }
 
-impl<F, R> StackJob<F, R>
+impl<F, R> RightBranch<F, R>
 where
     F: FnOnce(bool) -> R + Send,
     R: Send,
@@ -96,8 +34,8 @@ where
 
     #[inline(always)]
     pub(crate) fn new(closure: F) -> Self {
-        StackJob {
-            job: Job::new(&Self::KIND),
+        RightBranch {
+            header: Forked::new(&Self::KIND),
             latch: UnsafeCell::new(MaybeUninit::uninit()),
             closure: UnsafeCell::new(ManuallyDrop::new(closure)),
             result: UnsafeCell::new(MaybeUninit::uninit()),
@@ -105,23 +43,23 @@ where
     }
 
     #[inline(always)]
-    pub(crate) fn as_job(&self) -> *const Job {
+    pub(crate) fn as_forked(&self) -> *const Forked {
         (&raw const *self).cast()
     }
 
     /// The stack that runs the stolen job; null before it does.
     ///
     /// # Safety
-    /// As [`Job::thief`].
+    /// As [`Forked::thief`].
     pub(crate) unsafe fn thief(&self) -> *const Stack {
         // SAFETY: by the caller's promise.
-        unsafe { self.job.thief() }.load(Ordering::Acquire)
+        unsafe { self.header.thief() }.load(Ordering::Acquire)
     }
 
     /// The latch that the thief sets.
     ///
     /// # Safety
-    /// As [`Job::thief`].
+    /// As [`Forked::thief`].
     pub(crate) unsafe fn latch(&self) -> &Latch<Stack> {
         // SAFETY: initialised when the job was stolen, and the lock orders that before this.
         unsafe { (*self.latch.get()).assume_init_ref() }
@@ -129,10 +67,10 @@ where
 
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Job) {
+    unsafe fn stolen(this: *const Forked) {
         // SAFETY: under the deque's lock nobody else looks at what only a thief needs.
         unsafe {
-            Job::init_thief(this);
+            Forked::init_thief(this);
             (*(*this.cast::<Self>()).latch.get()).write(Latch::new());
         }
     }
@@ -157,8 +95,8 @@ where
     }
 
     /// # Safety
-    /// As [`Kind::execute`]: once, by the thief; `this` is the header of a `StackJob<F, R>`.
-    unsafe fn execute(this: *const Job) {
+    /// As [`Kind::execute`]: once, by the thief; `this` is the header of a `RightBranch<F, R>`.
+    unsafe fn execute(this: *const Forked) {
         let this = this.cast::<Self>();
         // SAFETY: the joiner keeps the job alive until the latch is set; the closure is taken once.
         let closure = unsafe { ManuallyDrop::take(&mut *(*this).closure.get()) };

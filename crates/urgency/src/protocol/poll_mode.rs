@@ -52,7 +52,7 @@ pub(crate) fn look_period(levels: usize) -> f64 {
 
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Lookout {
+pub(crate) struct PollMode {
     state: AtomicU8,
     /// When somebody looked last, in ticks.
     looked_at: AtomicU64,
@@ -60,10 +60,10 @@ pub(crate) struct Lookout {
     period: u64,
 }
 
-impl Lookout {
+impl PollMode {
     /// `period`: of [`look_period`], in ticks.
     pub(crate) fn new(period: u64) -> Self {
-        Lookout {
+        PollMode {
             state: AtomicU8::new(AWAKE),
             looked_at: AtomicU64::new(0),
             period,
@@ -128,17 +128,17 @@ mod loom_models {
     #[test]
     fn a_worker_that_runs_long_rouses_the_resting_thread_or_is_seen_by_it() {
         loom::model(|| {
-            let lookout = Arc::new(Lookout::new(2));
+            let poll_mode = Arc::new(PollMode::new(2));
             let brief = Arc::new(AtomicBool::new(true));
-            let (theirs, mine) = (lookout.clone(), brief.clone());
+            let (theirs, mine) = (poll_mode.clone(), brief.clone());
             let worker = thread::spawn(move || {
                 mine.store(false, SeqCst);
                 theirs.rouse()
             });
-            assert!(lookout.start_rest());
+            assert!(poll_mode.start_rest());
             let rests = brief.load(SeqCst);
             if !rests {
-                lookout.end_rest();
+                poll_mode.end_rest();
             }
             let roused = worker.join().unwrap();
             assert!(!rests || roused, "it sleeps while a worker runs long");

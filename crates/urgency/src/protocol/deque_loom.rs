@@ -9,13 +9,16 @@ use loom::{
     thread,
 };
 
-/// A job is a tag here: nothing dereferences it.
-fn job(tag: usize) -> *const Job {
+/// What was forked is a tag here: nothing dereferences it.
+#[derive(Debug)]
+struct Tag;
+
+fn tagged(tag: usize) -> *const Tag {
     ptr::without_provenance(tag * 16)
 }
 
 struct Model {
-    deque: Deque,
+    deque: Deque<Tag>,
     taken: [AtomicUsize; 3],
 }
 
@@ -27,13 +30,13 @@ impl Model {
         })
     }
 
-    fn take(&self, job: *const Job) {
-        self.taken[job.addr() / 16].fetch_add(1, Relaxed);
+    fn take(&self, forked: *const Tag) {
+        self.taken[forked.addr() / 16].fetch_add(1, Relaxed);
     }
 
     fn push(&self, tag: usize) -> usize {
         // SAFETY: only the model's main thread, the owner, calls this; the tag is never dereferenced.
-        let index = unsafe { self.deque.push(job(tag)) };
+        let index = unsafe { self.deque.push(tagged(tag)) };
         self.deque.make_room();
         index
     }
@@ -43,15 +46,15 @@ impl Model {
         // SAFETY: only the owner calls this.
         if unsafe { self.deque.pop(index, || self.deque.pop_public(index)) } == Popped::Mine {
             // SAFETY: as above, behind the successful pop.
-            let popped = unsafe { self.deque.popped_job(index) };
-            assert_eq!(popped, job(tag));
-            self.take(job(tag));
+            let popped = unsafe { self.deque.popped(index) };
+            assert_eq!(popped, tagged(tag));
+            self.take(tagged(tag));
         }
     }
 
     fn steal(&self, raise: bool) {
-        if let Stolen::Job(job, _) = self.deque.steal(raise, || true, |_, _| ()) {
-            self.take(job);
+        if let Stolen::Forked(forked, _) = self.deque.steal(raise, || true, |_, _| ()) {
+            self.take(forked);
         }
     }
 
@@ -61,7 +64,7 @@ impl Model {
 }
 
 #[test]
-fn a_job_popped_under_a_raise_runs_once() {
+fn a_fork_popped_under_a_raise_runs_once() {
     loom::model(|| {
         let model = Model::new();
         let first = model.push(0);
@@ -79,7 +82,7 @@ fn a_job_popped_under_a_raise_runs_once() {
 }
 
 #[test]
-fn a_job_pushed_after_a_pop_under_a_raise_runs_once() {
+fn a_fork_pushed_after_a_pop_under_a_raise_runs_once() {
     loom::model(|| {
         let model = Model::new();
         let first = model.push(0);
@@ -94,7 +97,7 @@ fn a_job_pushed_after_a_pop_under_a_raise_runs_once() {
 }
 
 #[test]
-fn published_jobs_are_taken_once_by_two_thieves_or_the_owner() {
+fn published_forks_are_taken_once_by_two_thieves_or_the_owner() {
     loom::model(|| {
         let model = Model::new();
         let first = model.push(0);
@@ -116,7 +119,7 @@ fn published_jobs_are_taken_once_by_two_thieves_or_the_owner() {
 }
 
 #[test]
-fn jobs_survive_the_growth_of_the_array_under_a_thief() {
+fn forks_survive_the_growth_of_the_array_under_a_thief() {
     loom::model(|| {
         let model = Model::new();
         for tag in [0, 1, 2] {

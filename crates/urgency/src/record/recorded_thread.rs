@@ -41,13 +41,13 @@ fn cpu_time() -> u64 {
 }
 
 /// The strand of the code that calls.
-pub(super) fn here() -> Option<Arc<Strand>> {
-    life::inherited().and_then(|here| here.strand.clone())
+pub(super) fn here() -> Option<Arc<RecordedThread>> {
+    life::inherited().and_then(|here| here.recorded.clone())
 }
 
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Strand {
+pub(crate) struct RecordedThread {
     recorder: Recorder,
     number: u32,
     state: Mutex<State>,
@@ -73,18 +73,18 @@ struct Woken {
     by: Option<Place>,
 }
 
-impl Strand {
+impl RecordedThread {
     /// A thread of a task that is spawned at `level`, by `spawner` if that is of the same runtime. `None`:
     /// the limit is reached.
     pub(super) fn new(
         recorder: &Recorder,
-        spawner: Option<&Strand>,
+        spawner: Option<&RecordedThread>,
         level: u8,
     ) -> Option<Arc<Self>> {
         let spawner = spawner.filter(|spawner| spawner.recorder.is_same(recorder));
-        let by = spawner.and_then(Strand::cut);
+        let by = spawner.and_then(RecordedThread::cut);
         let number = recorder.lock().begin(level, by)?;
-        Some(Arc::new(Strand {
+        Some(Arc::new(RecordedThread {
             recorder: recorder.clone(),
             number,
             state: Mutex::default(),
@@ -240,7 +240,7 @@ impl Strand {
 
     fn tells(self: &Arc<Self>, waker: Waker) -> Waker {
         Waker::from(Arc::new(Tells {
-            strand: self.clone(),
+            recorded: self.clone(),
             waker,
         }))
     }
@@ -248,7 +248,7 @@ impl Strand {
 
 /// A waker that tells who woke.
 struct Tells {
-    strand: Arc<Strand>,
+    recorded: Arc<RecordedThread>,
     waker: Waker,
 }
 
@@ -258,21 +258,21 @@ impl Wake for Tells {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.strand.wake();
+        self.recorded.wake();
         self.waker.wake_by_ref();
     }
 }
 
 /// The waits of a stack in the middle of its code.
-pub(crate) struct Waits(Option<Arc<Strand>>);
+pub(crate) struct Waits(Option<Arc<RecordedThread>>);
 
 /// The calling stack, whose waker this is, may have to wait: the waker that it is to wait with instead, and by what.
 #[cold]
 pub(crate) fn waits(waker: Waker) -> (Waits, Waker) {
-    match here().filter(|strand| strand.runs_here()) {
-        Some(strand) => {
-            let waker = strand.tells(waker);
-            (Waits(Some(strand)), waker)
+    match here().filter(|recorded| recorded.runs_here()) {
+        Some(recorded) => {
+            let waker = recorded.tells(waker);
+            (Waits(Some(recorded)), waker)
         }
         None => (Waits(None), waker),
     }
@@ -284,12 +284,12 @@ impl Waits {
 
     /// Waits, by this call.
     pub(crate) fn during(&self, wait: impl FnOnce()) {
-        if let Some(strand) = &self.0 {
-            strand.suspend();
+        if let Some(recorded) = &self.0 {
+            recorded.suspend();
         }
         wait();
-        if let Some(strand) = &self.0 {
-            strand.begin();
+        if let Some(recorded) = &self.0 {
+            recorded.begin();
         }
     }
 }

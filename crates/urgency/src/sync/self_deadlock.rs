@@ -13,10 +13,10 @@ static SUSPECTED: AtomicU64 = AtomicU64::new(0);
 static LAST: Mutex<Option<&'static Location<'static>>> = Mutex::new(None);
 
 /// How often, in this process, a task waited for a mutex that it held itself in another of its futures; see
-/// [`futures_locks`].
+/// [`self_deadlocks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FuturesLocks {
+pub struct SelfDeadlocks {
     /// The lock had been handed to another future of the task that was not polled; the one that was polled
     /// took it over.
     pub averted: u64,
@@ -33,7 +33,7 @@ pub struct FuturesLocks {
 ///
 /// ```
 /// use std::pin::pin;
-/// use urgency::{select, sync::{Mutex, futures_locks}, yield_now};
+/// use urgency::{select, sync::{Mutex, self_deadlocks}, yield_now};
 ///
 /// static LOG: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 ///
@@ -49,11 +49,11 @@ pub struct FuturesLocks {
 /// });
 /// drop(holder);
 /// task.get()?; // the second took over what was handed to the first
-/// # let _ = futures_locks();
+/// # let _ = self_deadlocks();
 /// # Ok::<(), urgency::WaitError>(())
 /// ```
-pub fn futures_locks() -> FuturesLocks {
-    FuturesLocks {
+pub fn self_deadlocks() -> SelfDeadlocks {
+    SelfDeadlocks {
         averted: AVERTED.load(Relaxed),
         suspected: SUSPECTED.load(Relaxed),
         last: *LAST.lock().unwrap_or_else(PoisonError::into_inner),

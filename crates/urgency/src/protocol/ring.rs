@@ -8,7 +8,7 @@
 //! Ring and pool are merged by age: each slot keeps the time at which its task became ready, the pool that of
 //! the entry it gave last. A ring's head that is older than that goes first, otherwise the pool does; so the
 //! merged order is off by an entry at most. Between the rings of different workers it is looser: a worker takes a
-//! head that is older than its own by [`super::find::AGE_GAP`], and one without work
+//! head that is older than its own by [`crate::sched::find::AGE_GAP`], and one without work
 //! takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
 //! goes elsewhere, what is left goes into the pool (`Shared::flush_ring`).
 //!
@@ -143,7 +143,7 @@ impl<T> Ring<T> {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
-    use crate::sched::attention::Attention;
+    use crate::protocol::attention::Attention;
     use loom::{
         sync::{
             Arc,

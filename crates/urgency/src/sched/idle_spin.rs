@@ -6,16 +6,16 @@
 //!
 //! It also takes a processor that another thread may want, for instance the client that is to send the next
 //! request. A searcher that was preempted knows that, and then nobody spins for the next
-//! [`Patience::LOST`] short spans.
+//! [`IdleSpin::LOST`] short spans.
 
 use crate::sys::clock;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// See the module's text.
 #[derive(Debug, Default)]
-pub(crate) struct Patience(AtomicIsize);
+pub(crate) struct IdleSpin(AtomicIsize);
 
-impl Patience {
+impl IdleSpin {
     /// An idle span shorter than this was worth waiting for, in nanoseconds.
     const WORTH: f64 = 60_000.0;
     /// How long to search if recent spans were short, in nanoseconds.

@@ -20,11 +20,11 @@ const SOON: u8 = 2;
 
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Alarm(AtomicU8);
+pub(crate) struct ReliefTimer(AtomicU8);
 
-impl Alarm {
+impl ReliefTimer {
     pub(crate) fn new() -> Self {
-        Alarm(AtomicU8::new(OFF))
+        ReliefTimer(AtomicU8::new(OFF))
     }
 
     /// Whether the timer expires within a period.
@@ -49,7 +49,7 @@ impl Alarm {
         self.0.swap(SOON, Ordering::AcqRel) != SOON
     }
 
-    /// As [`Alarm::arm`], for after some periods.
+    /// As [`ReliefTimer::arm`], for after some periods.
     pub(crate) fn arm_late(&self) -> bool {
         self.0
             .compare_exchange(OFF, LATE, Ordering::AcqRel, Ordering::Relaxed)
@@ -67,14 +67,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_late_alarm_can_be_brought_forward_and_not_put_off() {
-        let alarm = Alarm::new();
-        assert!(alarm.arm_late() && alarm.is_late() && alarm.is_set());
-        assert!(!alarm.arm_late(), "the timer is set");
-        assert!(alarm.arm() && alarm.is_soon());
-        assert!(!alarm.arm() && !alarm.arm_late() && alarm.is_soon());
-        assert!(alarm.expire() && !alarm.is_set());
-        assert!(alarm.arm_late() && !alarm.expire());
+    fn a_late_timer_can_be_brought_forward_and_not_put_off() {
+        let relief_timer = ReliefTimer::new();
+        assert!(relief_timer.arm_late() && relief_timer.is_late() && relief_timer.is_set());
+        assert!(!relief_timer.arm_late(), "the timer is set");
+        assert!(relief_timer.arm() && relief_timer.is_soon());
+        assert!(!relief_timer.arm() && !relief_timer.arm_late() && relief_timer.is_soon());
+        assert!(relief_timer.expire() && !relief_timer.is_set());
+        assert!(relief_timer.arm_late() && !relief_timer.expire());
     }
 }
 
@@ -84,33 +84,33 @@ mod loom_models {
     use crate::sys::primitives::atomic::{AtomicBool, fence};
     use loom::{model, sync::Arc, thread};
 
-    /// The two fences stand for the asymmetric pair of `fork/fence.rs`.
+    /// The two fences stand for the asymmetric pair of `protocol/fence.rs`.
     #[test]
     fn an_entry_that_relies_on_an_expiry_is_seen_by_one() {
         model(|| {
-            let alarm = Arc::new(Alarm::new());
+            let relief_timer = Arc::new(ReliefTimer::new());
             let entry = Arc::new(AtomicBool::new(false));
-            alarm.arm();
+            relief_timer.arm();
             let inserter = {
-                let (alarm, entry) = (alarm.clone(), entry.clone());
+                let (relief_timer, entry) = (relief_timer.clone(), entry.clone());
                 thread::spawn(move || {
                     entry.store(true, Ordering::Relaxed);
                     fence(Ordering::SeqCst);
-                    if !alarm.is_soon() {
-                        alarm.arm();
+                    if !relief_timer.is_soon() {
+                        relief_timer.arm();
                     }
                 })
             };
             let other = {
-                let alarm = alarm.clone();
-                thread::spawn(move || alarm.arm_late())
+                let relief_timer = relief_timer.clone();
+                thread::spawn(move || relief_timer.arm_late())
             };
-            assert!(alarm.expire());
+            assert!(relief_timer.expire());
             fence(Ordering::SeqCst);
             let seen = entry.load(Ordering::Relaxed);
             inserter.join().unwrap();
             other.join().unwrap();
-            assert!(seen || alarm.is_soon(), "nobody looks");
+            assert!(seen || relief_timer.is_soon(), "nobody looks");
         });
     }
 }

@@ -64,7 +64,7 @@ impl<S> Latch<S> {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
-    use crate::sched::suspension::Suspension;
+    use crate::protocol::suspension::Suspension;
     use loom::{cell::UnsafeCell, sync::Arc, thread};
 
     struct Model {

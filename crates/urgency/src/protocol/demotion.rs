@@ -74,11 +74,11 @@ pub(crate) fn of_level(rank: usize, levels: usize) -> u8 {
 
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Lowered(AtomicU8);
+pub(crate) struct Demotion(AtomicU8);
 
-impl Lowered {
+impl Demotion {
     pub(crate) fn new() -> Self {
-        Lowered(AtomicU8::new(USUAL))
+        Demotion(AtomicU8::new(USUAL))
     }
 
     /// The thread's class, as far as the runtime has changed it.
@@ -124,158 +124,6 @@ impl Lowered {
     }
 }
 
-#[cfg(not(urgency_loom))]
-mod of_stacks {
-    use super::{Lowered, USUAL};
-    use crate::{
-        sched::{shared::Shared, stack::Stack},
-        sys::{self, clock},
-    };
-    use std::sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    };
-
-    /// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
-    const REST: f64 = 16e6;
-
-    /// The lowered threads of a runtime.
-    #[derive(Debug)]
-    pub(crate) struct LoweredStacks {
-        on: bool,
-        /// Those that may come back.
-        stacks: Mutex<Vec<Arc<Stack>>>,
-        /// How often a thread was lowered.
-        pub(crate) count: AtomicU64,
-    }
-
-    impl LoweredStacks {
-        pub(crate) fn new(on: bool) -> Self {
-            sys::thread::note_usual_niceness();
-            LoweredStacks {
-                on,
-                stacks: Mutex::default(),
-                count: AtomicU64::new(0),
-            }
-        }
-
-        /// Whether any thread was ever lowered.
-        #[inline]
-        pub(crate) fn any(&self) -> bool {
-            self.count.load(Ordering::Relaxed) != 0
-        }
-
-        fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Stack>>> {
-            self.stacks.lock().expect("nothing panics under this lock")
-        }
-    }
-
-    impl Lowered {
-        fn raise_thread(&self, tid: i32) {
-            self.raise(|| sys::thread::raise(tid));
-        }
-    }
-
-    impl Stack {
-        fn kernel_id(&self) -> i32 {
-            self.tid.load(Ordering::Relaxed)
-        }
-
-        /// The thread goes back to its usual class if it was lowered and may.
-        pub(crate) fn raise_thread(&self) {
-            if self.lowered.class() != USUAL && sys::thread::can_raise() {
-                self.lowered.raise_thread(self.kernel_id());
-            }
-        }
-    }
-
-    impl Shared {
-        /// The class of a level's threads.
-        #[inline]
-        pub(crate) fn class_of(&self, level: u8) -> u8 {
-            super::of_level(usize::from(level), self.pools.len())
-        }
-
-        /// The worker of `stack` was revoked for more urgent work that is not brief.
-        #[cold]
-        pub(crate) fn lower(&self, stack: &Arc<Stack>) {
-            let class = self.class_of(stack.level());
-            let lowered = &self.lowered_stacks;
-            if !lowered.on || stack.lowered.class() >= class {
-                return;
-            }
-            let tid = stack.kernel_id();
-            if tid == 0 || !sys::thread::lower(tid, class) {
-                return;
-            }
-            lowered.count.fetch_add(1, Ordering::Relaxed);
-            let is_revoked = || stack.attention.is_taken() || !sys::thread::can_raise();
-            let raise = || sys::thread::raise(tid);
-            if stack.lowered.lower(class, is_revoked, raise) && sys::thread::can_raise() {
-                let mut stacks = lowered.locked();
-                if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
-                    stacks.push(stack.clone());
-                }
-            }
-        }
-
-        /// Relief expired, or the runtime closes (`all`). A lowered thread that has kept its worker for long, and
-        /// beside which nothing more urgent runs, goes back to its usual class.
-        pub(crate) fn raise_rested(&self, all: bool) {
-            if !self.lowered_stacks.any() {
-                return;
-            }
-            let mut stacks = self.lowered_stacks.locked();
-            // No worker shows a level beyond the last: then it is none.
-            let most_urgent = self.workers.iter().map(|worker| worker.level()).min();
-            let rested = clock::now().saturating_sub(clock::ticks(REST));
-            stacks.retain(|stack| {
-                let is_needed = stack.attention.is_taken()
-                    || stack.lost_worker_at.load(Ordering::Relaxed) > rested
-                    || most_urgent.is_some_and(|level| level < stack.level());
-                let stays = is_needed && !all && stack.lowered.class() != USUAL;
-                if !stays {
-                    stack.raise_thread();
-                }
-                stays
-            });
-            let are_left = !stacks.is_empty();
-            drop(stacks);
-            if are_left {
-                self.arm_late();
-            }
-        }
-
-        /// Whether the class of this stack's thread is too low for work of `level`. It is raised if it may be.
-        #[inline]
-        pub(crate) fn is_too_low(&self, stack: &Stack, level: u8) -> bool {
-            stack.lowered.class() != USUAL && self.is_too_low_cold(stack, level)
-        }
-
-        #[cold]
-        fn is_too_low_cold(&self, stack: &Stack, level: u8) -> bool {
-            if stack.lowered.class() <= self.class_of(level) {
-                return false;
-            }
-            stack.raise_thread();
-            stack.lowered.class() > self.class_of(level)
-        }
-
-        /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of
-        /// the program's in a real-time class, which is not for what the runtime runs.
-        pub(crate) fn leave_inherited_class(&self, stack: &Stack) {
-            sys::thread::leave_real_time();
-            stack.lowered.begin_as(USUAL);
-            if self.lowered_stacks.any() {
-                stack.lowered.begin_as(sys::thread::own_class());
-                stack.raise_thread();
-            }
-        }
-    }
-}
-#[cfg(not(urgency_loom))]
-pub(crate) use of_stacks::LoweredStacks;
-
 #[cfg(all(test, not(urgency_loom)))]
 mod tests {
     use super::*;
@@ -294,14 +142,14 @@ mod tests {
 mod loom_models {
     use super::*;
     use crate::{
-        sched::attention::{Attention, Entered},
+        protocol::attention::{Attention, Entered},
         sys::primitives::{Arc, atomic::AtomicBool, thread},
     };
 
     /// A stack and the class of its thread in the kernel, which changes it under a lock.
     struct Model {
         attention: Attention,
-        lowered: Lowered,
+        demotion: Demotion,
         in_idle_class: AtomicBool,
     }
 
@@ -311,7 +159,7 @@ mod loom_models {
             attention.leave(0, 8);
             Arc::new(Model {
                 attention,
-                lowered: Lowered::new(),
+                demotion: Demotion::new(),
                 in_idle_class: AtomicBool::new(false),
             })
         }
@@ -323,14 +171,14 @@ mod loom_models {
         fn lower(&self) {
             self.set_class(true);
             let is_revoked = || self.attention.is_taken();
-            self.lowered
+            self.demotion
                 .lower(IDLE, is_revoked, || self.set_class(false));
         }
 
         /// The stack comes to a scheduling point and begins more urgent work.
         fn begin_urgent(&self) {
-            if self.lowered.class() != USUAL {
-                self.lowered.raise(|| self.set_class(false));
+            if self.demotion.class() != USUAL {
+                self.demotion.raise(|| self.set_class(false));
             }
         }
     }
@@ -349,7 +197,7 @@ mod loom_models {
             });
             let entered = model.attention.enter();
             if entered == Entered::Taken {
-                model.lowered.found_revoked();
+                model.demotion.found_revoked();
                 model.begin_urgent();
             }
             assert_eq!(taker.join().unwrap(), entered == Entered::Taken);
@@ -370,7 +218,7 @@ mod loom_models {
             let taker = thread::spawn(move || taker.lower());
             let expiry = thread::spawn(move || expiry.lower());
             assert_eq!(model.attention.enter(), Entered::Taken);
-            model.lowered.found_revoked();
+            model.demotion.found_revoked();
             model.begin_urgent();
             taker.join().unwrap();
             expiry.join().unwrap();
