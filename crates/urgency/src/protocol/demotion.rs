@@ -20,11 +20,11 @@
 //! # The way back
 //!
 //! Any thread may be lowered, but the kernel asks for a permission to raise one. Where the process has it
-//! (`sys::thread::can_raise`), a thread is raised before it begins more urgent work, and when it has kept its worker for
-//! sixteen milliseconds and nothing more urgent runs. Where it has not, the thread stays lowered for good, and
-//! runs work of its class only: a lowered thread passes more urgent work on to one that is not, and a usual
-//! thread passes closures and jobs of less urgent levels on to a lowered one (`hand_off.rs`). So after a while there
-//! are two kinds of threads, and nobody has to come back.
+//! (`sys::thread::can_raise`), a thread is raised before it begins more urgent work, and when it has kept its worker
+//! for sixteen milliseconds and nothing more urgent runs. Where it has not, the thread stays lowered for good, and runs
+//! work of its class only: a lowered thread passes more urgent work on to one that is not, and a usual thread passes
+//! closures and jobs of less urgent levels on to a lowered one (`hand_off.rs`). So after a while there are two kinds of
+//! threads, and nobody has to come back.
 //!
 //! # Inversions
 //!

@@ -20,9 +20,9 @@
 //!
 //! # The end of the runtime
 //!
-//! A shutdown *refuses* guests from then on ([`ExternalThreads::refuse`]), and those that are inside leave in their own time.
-//! They may wait there for workers that stacks without scheduling points hold, so relief and the driver must go on: the
-//! last guest that leaves closes the runtime instead of the shutdown.
+//! A shutdown *refuses* guests from then on ([`ExternalThreads::refuse`]), and those that are inside leave in their own
+//! time. They may wait there for workers that stacks without scheduling points hold, so relief and the driver must go
+//! on: the last guest that leaves closes the runtime instead of the shutdown.
 //!
 //! - The shutdown writes `refuses`, then reads `inside`. A guest writes `inside`, then reads `refuses`. Both are
 //!   sequentially consistent: a guest that was let in is seen, or sees that it is refused.

@@ -12,10 +12,10 @@
 //!   processor that is wanted (`pop_spare_for`).
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A spare beyond
 //!   [`KEPT_SPARES`] ends at once, one that has not been needed for [`KEPT_FOR`] then, but for a few.
-//! - Where lowered threads cannot be raised (`demotion.rs`), a thread runs work of its own class: a spare is chosen that
-//!   fits the work, and a thread that finds work of another class hands its worker on ([`Shared::pass_on`]). A
-//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to
-//!   the thread in the poller, which is not lowered.
+//! - Where lowered threads cannot be raised (`demotion.rs`), a thread runs work of its own class: a spare is chosen
+//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Shared::pass_on`]). A
+//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to the
+//!   thread in the poller, which is not lowered.
 //! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before
 //!   its maker goes on. So the maker touches the stack only if the thread waits for a delivery of his, and
 //!   names it then, since the delivery may come before it has named itself. (It always did: a worker was

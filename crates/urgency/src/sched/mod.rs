@@ -19,9 +19,9 @@
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
 //! - [`relief`]: workers that are revoked from what does not give way, by the timer of
-//!   [`relief_timer`](crate::protocol::relief_timer), and [`revoke`]: how; [`hunger`]: how forks reach workers that serve
-//!   something less urgent; [`migrate`]: polls whose thread lost its processor; [`demotion`]: threads whose worker was
-//!   revoked;
+//!   [`relief_timer`](crate::protocol::relief_timer), and [`revoke`]: how; [`hunger`]: how forks reach workers that
+//!   serve something less urgent; [`migrate`]: polls whose thread lost its processor; [`demotion`]: threads whose
+//!   worker was revoked;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.

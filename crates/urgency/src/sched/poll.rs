@@ -9,12 +9,12 @@
 //!    kernel has preempted a core for this thread already, so nothing is gained by passing the work on; or
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
-//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still
-//! there while the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has
-//! computed since it was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its
-//! turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
-//! workers are brief, one *rests* there and the workers look for events themselves (`poll_mode.rs`). What becomes of work
-//! that waits for long is in `relief.rs`.
+//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while
+//! the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has computed since it
+//! was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its turn when an event
+//! comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all workers are brief, one
+//! *rests* there and the workers look for events themselves (`poll_mode.rs`). What becomes of work that waits for long
+//! is in `relief.rs`.
 
 use super::{
     poll_context,

@@ -22,10 +22,10 @@
 //!
 //! # Jobs of stacks that run
 //!
-//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker
-//! serves anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to
-//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`relief_timer.rs`); and so it does after a look
-//! that found nothing but equals waiting for threads that run.
+//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker serves
+//! anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to their jobs
+//! themselves. Then the timer expires after [`LATE_PERIODS`] only (`relief_timer.rs`); and so it does after a look that
+//! found nothing but equals waiting for threads that run.
 //!
 //! # Whose fault it was
 //!

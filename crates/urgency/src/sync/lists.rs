@@ -233,7 +233,8 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// Takes out the waiter whose turn it is, who is to be woken and told (grant.rs): its key names nothing from now on.
+    /// Takes out the waiter whose turn it is, who is to be woken and told (grant.rs): its key names nothing from now
+    /// on.
     pub(super) fn take_first(&mut self) -> Option<(N, Waker)> {
         let (_, place) = self.levels.turn()?;
         self.unlink(place);
