@@ -1,7 +1,7 @@
 //! A snapshot of a runtime's accounting.
 
 use super::{counters::LevelCounters, latency::LatencyHistogram, overruns::Overrun};
-use crate::{os::clock, sched::job::Job};
+use crate::{sched::job::Job, sys::clock};
 use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
 
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
@@ -158,9 +158,9 @@ impl Stats {
             threads_peak: shared.core.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.core.threads.refused.load(Ordering::Relaxed),
             overruns: shared.overrunning.overruns.list(shared.levels.names()),
-            lowerings: shared.core.lowered_stacks.count.load(Ordering::Relaxed),
-            real_time: shared.core.real_time && crate::os::thread::can_real_time(),
-            can_raise: crate::os::thread::can_raise(),
+            lowerings: shared.core.demoted_stacks.count.load(Ordering::Relaxed),
+            real_time: shared.core.real_time && crate::sys::thread::can_real_time(),
+            can_raise: crate::sys::thread::can_raise(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What was recorded so far, and how it is written.
 
-use crate::{os::clock, sched::job::Job, task::TaskId};
+use crate::{sched::job::Job, sys::clock, task::TaskId};
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -96,7 +96,7 @@ impl Recorder {
             origin: self.origin,
             ticks: clock::ticks_per_nanosecond(),
             workers: shared.core.workers.len(),
-            prompt: !shared.centre.is_on(),
+            prompt: !shared.seats.is_on(),
             scheduling: scheduling.sum(),
             searching: searching.sum(),
         }

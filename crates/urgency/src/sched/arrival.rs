@@ -7,7 +7,8 @@
 //!   from the poller counts as the worker that it held last; a thread from outside as none.
 //! - A task that is inserted by its own poll *yields*.
 
-use super::{attention::FULL, job::Job, pool::Entry, queues::Queues, stack::Stack};
+use super::{job::Job, pool::Entry, queues::Queues, stack::Stack};
+use crate::protocol::attention::FULL;
 use crate::task::TaskRef;
 use std::cell::Cell;
 use urgency_policy::pool::Arrival;

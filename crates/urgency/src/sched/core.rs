@@ -26,12 +26,13 @@
 //! afterwards.
 
 use super::{
-    alarm::Alarm, hand_off::Threads, idle::Idle, job::Job, lookout::Lookout,
-    lowered::LoweredStacks, stack::Stack, thread_options::ThreadOptions, worker::Worker,
+    demotion::DemotedStacks, hand_off::Threads, job::Job, stack::Stack,
+    thread_options::ThreadOptions, worker::Worker,
 };
 use crate::{
-    io::driver::Driver,
-    os::{clock, fork::Process},
+    protocol::{idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
+    reactor::driver::Driver,
+    sys::{clock, fork::Process},
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -52,9 +53,9 @@ pub(crate) struct Core {
     pub(crate) workers: Box<[CachePadded<Worker>]>,
     pub(crate) idle: Idle,
     pub(crate) threads: Threads,
-    pub(crate) lowered_stacks: LoweredStacks,
-    pub(crate) lookout: Lookout,
-    pub(crate) alarm: Alarm,
+    pub(crate) demoted_stacks: DemotedStacks,
+    pub(crate) poll_mode: PollMode,
+    pub(crate) relief_timer: ReliefTimer,
     driver: OnceLock<Arc<Driver>>,
     /// How many threads are in the poller.
     pub(crate) pollers: AtomicUsize,
@@ -108,9 +109,9 @@ impl Core {
                 .collect(),
             idle: Idle::new(workers),
             threads: Threads::new(threads),
-            lowered_stacks: LoweredStacks::new(lowers_threads),
-            lookout: Lookout::new(),
-            alarm: Alarm::new(),
+            demoted_stacks: DemotedStacks::new(lowers_threads),
+            poll_mode: PollMode::new(),
+            relief_timer: ReliefTimer::new(),
             driver: OnceLock::new(),
             pollers: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
@@ -221,7 +222,7 @@ impl Core {
     }
 }
 
-#[cfg(all(test, not(urgency_loom)))]
+#[cfg(test)]
 mod tests {
     use crate::Runtime;
     use std::{

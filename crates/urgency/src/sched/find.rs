@@ -5,13 +5,13 @@
 //! worker searches (`search.rs`).
 
 use super::{
-    StolenJob, Work, attention::SHARE, job::Job, pool::Entry, queues::Queues, stack::Stack,
-    worker::Worker,
+    StolenFork, Work, job::Job, pool::Entry, queues::Queues, stack::Stack, worker::Worker,
 };
+use crate::protocol::attention::SHARE;
 use crate::{
-    chaos,
-    fork::{deque::Stolen, job::Job as Forked},
-    os::clock,
+    protocol::deque::Stolen,
+    sched::Forked,
+    sys::{chaos, clock},
     task::TaskRef,
 };
 use std::{
@@ -91,7 +91,7 @@ impl Job {
         let level = self.seat(worker).serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_personal(self.inbox_of(me, worker))
+            || self.has_pinned(self.inbox_of(me, worker))
             || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
         {
             return None;
@@ -223,7 +223,7 @@ impl Job {
                 Some(Work::Resume(stack))
             }
             Entry::Deque(stack) => self.steal_from_pool(worker, level, &stack),
-            Entry::Job(job) => Some(Work::Job(job)),
+            Entry::Fork(forked) => Some(Work::Fork(forked)),
         }
     }
 
@@ -236,17 +236,17 @@ impl Job {
         let admit = || stack.level() == level && stack.is_of(self);
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
-            Stolen::Job(job, more) => {
+            Stolen::Forked(forked, more) => {
                 if more {
                     self.insert_deque(stack);
                 } else {
                     self.ask_if_last(worker, stack, level);
                 }
                 self.at(worker, level).steals.add(1);
-                Some(Work::Job(StolenJob {
-                    job,
+                Some(Work::Fork(StolenFork {
+                    forked,
                     level,
-                    personal: false,
+                    pinned: false,
                     origin,
                 }))
             }
@@ -265,8 +265,8 @@ impl Job {
     /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
     /// released.
     pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
-        if let Some(job) = self.personal_job(worker, inbox) {
-            return Some(Work::Job(job));
+        if let Some(forked) = self.pinned_fork(worker, inbox) {
+            return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
             self.wake_next();
@@ -279,7 +279,7 @@ impl Job {
     #[inline]
     pub(crate) fn wake_next(&self) {
         if self.core.idle.any()
-            && (self.searchers.count() == 0 || self.centre.waits())
+            && (self.searchers.count() == 0 || self.seats.waits())
             && self.is_offered_to_idle()
         {
             self.start_idle();
@@ -358,7 +358,7 @@ impl Job {
         if me.deque.publish(true) {
             self.insert_deque_as(me, Arrival::Suspended);
         }
-        if self.core.alarm.is_late() {
+        if self.core.relief_timer.is_late() {
             // This stack will not come to them soon.
             self.arm_relief();
         }
@@ -373,9 +373,9 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
 }
 
 /// What happens under the deque's lock when a job is stolen.
-pub(crate) fn on_steal(job: *const Forked) {
+pub(crate) fn on_steal(forked: *const Forked) {
     // SAFETY: the job is in the deque, so it is alive, until whoever steals it has run it.
-    let kind = unsafe { (*job).kind };
+    let kind = unsafe { (*forked).kind };
     // SAFETY: as above; `stolen` is called once, by the one steal.
-    unsafe { (kind.stolen)(job) };
+    unsafe { (kind.stolen)(forked) };
 }

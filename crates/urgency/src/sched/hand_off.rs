@@ -12,10 +12,10 @@
 //!   processor that is wanted (`pop_spare_for`).
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A spare beyond
 //!   [`KEPT_SPARES`] ends at once, one that has not been needed for [`KEPT_FOR`] then, but for a few.
-//! - Where lowered threads cannot be raised (`lowered.rs`), a thread runs work of its own class: a spare is chosen that
-//!   fits the work, and a thread that finds work of another class hands its worker on ([`Job::pass_on`]). A
-//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to
-//!   the thread in the poller, which is not lowered.
+//! - Where lowered threads cannot be raised (`demotion.rs`), a thread runs work of its own class: a spare is chosen
+//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Job::pass_on`]). A
+//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to the
+//!   thread in the poller, which is not lowered.
 //! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before
 //!   its maker goes on. So the maker touches the stack only if the thread waits for a delivery of his, and
 //!   names it then, since the delivery may come before it has named itself. (It always did: a worker was
@@ -27,16 +27,16 @@
 use super::{
     Work,
     core::Core,
-    here::{self, Departure},
+    idle_spin::IdleSpin,
     job::Job,
-    lowered::USUAL,
-    patience::Patience,
     poll::Polled,
+    poll_context::{self, Departure},
     stack::{Delivery, Stack},
     thread_options::ThreadOptions,
     worker::Worker,
 };
-use crate::{chaos, os, task::TaskRef};
+use crate::protocol::demotion::USUAL;
+use crate::{sys, sys::chaos, task::TaskRef};
 use std::{
     io,
     sync::{
@@ -63,7 +63,7 @@ pub(crate) struct Threads {
     /// Every stack ever made, so that a worker's holder pointer stays valid.
     stacks: Mutex<Vec<Arc<Stack>>>,
     /// Stacks that plain threads can borrow.
-    guests: Mutex<Vec<Arc<Stack>>>,
+    externals: Mutex<Vec<Arc<Stack>>>,
     /// Stacks whose threads ended, for the next thread.
     retired: Mutex<Vec<Arc<Stack>>>,
     options: ThreadOptions,
@@ -72,9 +72,9 @@ pub(crate) struct Threads {
     alive: AtomicUsize,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
-    pub(crate) patience: Patience,
+    pub(crate) idle_spin: IdleSpin,
     /// How long visits last.
-    pub(crate) visits: Patience,
+    pub(crate) visits: IdleSpin,
 }
 
 impl Threads {
@@ -82,16 +82,16 @@ impl Threads {
         Threads {
             spares: Mutex::default(),
             stacks: Mutex::default(),
-            guests: Mutex::default(),
+            externals: Mutex::default(),
             retired: Mutex::default(),
             // Those to be brought count from the beginning: there is no room for others.
-            alive: AtomicUsize::new(if options.brought { options.limit } else { 0 }),
+            alive: AtomicUsize::new(if options.provided { options.limit } else { 0 }),
             options,
             made: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
-            patience: Patience::default(),
-            visits: Patience::default(),
+            idle_spin: IdleSpin::default(),
+            visits: IdleSpin::default(),
         }
     }
 
@@ -103,8 +103,8 @@ impl Threads {
     }
 
     /// Whether the embedder brings all threads.
-    pub(crate) fn are_brought(&self) -> bool {
-        self.options.brought
+    pub(crate) fn are_provided(&self) -> bool {
+        self.options.provided
     }
 
     /// How many threads the runtime has now.
@@ -164,7 +164,7 @@ impl Job {
     /// thread is of another and cannot change that. Returns the work if it is to be run here.
     #[inline]
     pub(crate) fn pass_on(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
-        if !self.core.lowered_stacks.any() {
+        if !self.core.demoted_stacks.any() {
             return Some(work);
         }
         self.pass_on_cold(me, worker, work)
@@ -172,19 +172,19 @@ impl Job {
 
     #[cold]
     fn pass_on_cold(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
-        let (level, own) = (work.level(), me.lowered.class());
+        let (level, own) = (work.level(), me.demotion.class());
         let class = self.class_of(level);
         let is_long = match &work {
             Work::Task(task) => task.is_closure(),
-            Work::Job(job) => !job.personal,
+            Work::Fork(forked) => !forked.pinned,
             Work::Resume(_) => return Some(work),
         };
         let fits = |spare: &Stack| {
-            let spare = spare.lowered.class();
+            let spare = spare.demotion.class();
             spare <= class && (own > class || spare > own)
         };
         let passes =
-            self.is_too_low(me, level) || is_long && own < class && !os::thread::can_raise();
+            self.is_too_low(me, level) || is_long && own < class && !sys::thread::can_raise();
         if !passes || me.number().is_some() {
             return Some(work);
         }
@@ -239,7 +239,7 @@ impl Job {
                     spare.deliver(Delivery::Look);
                 } else if self.core.threads.alive() == 0 {
                     self.refuse_queued();
-                    self.pass_to_guest();
+                    self.pass_to_external();
                 } else {
                     self.rouse_suspended();
                 }
@@ -299,7 +299,7 @@ impl Job {
 
     /// The runtime has no thread: a plain thread that waits for a worker gets the one that nobody else will use.
     #[cold]
-    fn pass_to_guest(&self) {
+    fn pass_to_external(&self) {
         while let Some(worker) = self.claim_idle() {
             let seat = self.seat(worker);
             let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
@@ -308,8 +308,8 @@ impl Job {
                 let mut served = stacks.iter().filter(|stack| serves(stack));
                 served.find(|stack| stack.suspension.claim()).cloned()
             };
-            if let Some(guest) = claimed {
-                return self.deliver(worker, &guest);
+            if let Some(external) = claimed {
+                return self.deliver(worker, &external);
             }
             self.release(worker);
             // One that came while the worker was in hand found none.
@@ -324,12 +324,12 @@ impl Job {
     /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
     /// processor of a caller that goes on.
     fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
-        let (left, here) = (worker.cpu(), os::thread::current_cpu());
+        let (left, here) = (worker.cpu(), sys::thread::current_cpu());
         let (class, core) = (
             self.class_of(self.most_urgent_queued().unwrap_or(0)),
             &self.core,
         );
-        match here::departure() {
+        match poll_context::departure() {
             Departure::None => {
                 core.pop_spare_seen(class, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
             }
@@ -341,7 +341,7 @@ impl Job {
     /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
     /// there is none and the caller's thread is not lowered.
     pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
-        let here = os::thread::current_cpu();
+        let here = sys::thread::current_cpu();
         let class = self.class_of(level);
         let found = self.core.pop_spare_seen(class, |cpu| cpu == here, |_| true);
         if found.is_some() || self.leaves_to_poller(me) {
@@ -352,12 +352,12 @@ impl Job {
 
     /// Whether work waits that an idle worker would take.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.is_offered_to_idle() || self.has_personal_for_spare(me)
+        self.is_offered_to_idle() || self.has_pinned_for_spare(me)
     }
 
     /// An idle worker, if work waits for one.
     fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
-        self.claim_for_personal(me).or_else(|| self.claim_offered())
+        self.claim_for_pinned(me).or_else(|| self.claim_offered())
     }
 }
 
@@ -370,7 +370,7 @@ impl Core {
     /// The spare thread that has waited for longest, of those that may be in the poller.
     fn pop_rested(&self) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
-        let fits = |spare: &Arc<Stack>| spare.lowered.class() == USUAL || os::thread::can_raise();
+        let fits = |spare: &Arc<Stack>| spare.demotion.class() == USUAL || sys::thread::can_raise();
         let place = spares.iter().position(fits)?;
         Some(spares.remove(place))
     }
@@ -384,10 +384,10 @@ impl Core {
         wanted: impl Fn(i32) -> bool,
         second: impl Fn(i32) -> bool,
     ) -> Option<Arc<Stack>> {
-        if !self.lowered_stacks.any() || os::thread::can_raise() {
+        if !self.demoted_stacks.any() || sys::thread::can_raise() {
             return self.pop_spare_that(|_| true, wanted, second);
         }
-        self.pop_spare_that(|spare| spare.lowered.class() <= class, wanted, second)
+        self.pop_spare_that(|spare| spare.demotion.class() <= class, wanted, second)
     }
 
     /// Of the spares that fit, the most lowered, and of those the newest that is `wanted`, or else `second`.
@@ -399,8 +399,8 @@ impl Core {
     ) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
         let fitting = spares.iter().filter(|spare| fits(spare));
-        let class = fitting.map(|spare| spare.lowered.class()).max()?;
-        let fits = |spare: &Stack| fits(spare) && spare.lowered.class() == class;
+        let class = fitting.map(|spare| spare.demotion.class()).max()?;
+        let fits = |spare: &Stack| fits(spare) && spare.demotion.class() == class;
         let place = spares
             .iter()
             .rposition(|spare| fits(spare) && wanted(spare.cpu()))
@@ -548,7 +548,7 @@ impl Core {
         {
             let mut spares = locked(&self.threads.spares);
             let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
-            if too_many && !self.threads.are_brought() {
+            if too_many && !self.threads.are_provided() {
                 return Spare::End;
             }
             me.note_cpu();
@@ -568,7 +568,7 @@ impl Core {
                 None => Spare::Look,
             };
         }
-        if !self.threads.are_brought()
+        if !self.threads.are_provided()
             && locked(&self.threads.spares).len() > self.workers.len() + FEW_SPARES
         {
             if let Some(delivery) = me.receive_within(KEPT_FOR) {
@@ -611,8 +611,8 @@ impl Core {
         Some(&self.workers[claimed.id])
     }
 
-    /// The whole life of a thread that the embedder brought.
-    pub(crate) fn run_brought(self: &Arc<Self>, number: usize) {
+    /// The whole life of a thread that the embedder provided.
+    pub(crate) fn run_provided(self: &Arc<Self>, number: usize) {
         let stack = self.new_stack();
         stack.set_number(number);
         self.run_thread(&stack, number, First::Look);
@@ -627,13 +627,13 @@ impl Core {
     }
 
     /// A stack for a plain thread.
-    pub(crate) fn borrow_guest(&self) -> Arc<Stack> {
-        let guest = locked(&self.threads.guests).pop();
-        guest.unwrap_or_else(|| self.new_stack())
+    pub(crate) fn borrow_external(&self) -> Arc<Stack> {
+        let external = locked(&self.threads.externals).pop();
+        external.unwrap_or_else(|| self.new_stack())
     }
 
-    pub(crate) fn return_guest(&self, stack: Arc<Stack>) {
-        locked(&self.threads.guests).push(stack);
+    pub(crate) fn return_external(&self, stack: Arc<Stack>) {
+        locked(&self.threads.externals).push(stack);
     }
 }
 

@@ -8,22 +8,21 @@
 //! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
 
 use super::{
-    attention::SHARE,
-    centre::Seating,
     core::Core,
-    idle::Searchers,
-    lookout::look_period,
     pool::Pool,
-    ready::Ready,
+    seats::Seating,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
     account::counters::LevelCounters,
-    fork::fence,
     level::table::LevelTable,
     life::{Capacities, PanicPolicy},
-    os::clock,
+    protocol::{
+        attention::SHARE, fence, idle::Searchers, poll_mode::look_period, ready::Ready,
+        served::Served,
+    },
+    sys::clock,
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -45,15 +44,15 @@ pub(crate) struct Job {
     pub(crate) pools: Box<[Pool]>,
     pub(crate) levels: LevelTable,
     pub(crate) tasks: super::shutdown::Tasks,
-    pub(crate) personal: super::personal::Personal,
-    pub(crate) guests: super::guests::Guests,
+    pub(crate) pinned: super::pinned::Pinned,
+    pub(crate) externals: super::external::ExternalThreads,
     /// How many `Runtime`s there are; the last one that goes ends everything.
     pub(crate) handles: AtomicUsize,
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::relief::Overrunning,
-    pub(crate) served: super::served::Served,
-    pub(crate) centre: super::centre::Centre,
+    pub(crate) served: Served,
+    pub(crate) seats: super::seats::SeatAssigner,
     /// What each worker is to serve here.
     pub(super) seatings: Box<[CachePadded<Seating>]>,
     /// What each worker did at each level here; all levels of one worker follow each other.
@@ -93,13 +92,13 @@ impl Job {
                 .collect(),
             levels,
             tasks: super::shutdown::Tasks::new(workers),
-            personal: super::personal::Personal::new(workers),
-            guests: super::guests::Guests::default(),
+            pinned: super::pinned::Pinned::new(workers),
+            externals: super::external::ExternalThreads::default(),
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             overrunning: super::relief::Overrunning::default(),
-            served: super::served::Served::new(),
-            centre: super::centre::Centre::default(),
+            served: Served::new(),
+            seats: super::seats::SeatAssigner::default(),
             seatings: (0..workers).map(|_| CachePadded::default()).collect(),
             accounts: (0..workers * count)
                 .map(|_| CachePadded::default())
@@ -211,7 +210,7 @@ impl Job {
 
     /// Starts an idle worker for what is ready if there is one, else sees to it that the busy ones check in.
     pub(crate) fn start_idle(&self) {
-        let claimed = if self.centre.waits() {
+        let claimed = if self.seats.waits() {
             self.claim_for(self.ready.levels())
         } else {
             self.claim_idle()
@@ -245,7 +244,7 @@ impl Job {
         let worker = &*self.core.workers[id];
         let slept = worker.lap();
         worker.counters.asleep.add(slept);
-        self.core.threads.patience.learn(slept);
+        self.core.threads.idle_spin.learn(slept);
         worker.serve(self);
         worker
     }
@@ -257,23 +256,23 @@ impl Job {
         worker.lap();
         worker.serve_none();
         self.core.idle.release(worker.id);
-        if self.core.threads.are_brought() {
-            self.nudge_for_personal();
+        if self.core.threads.are_provided() {
+            self.nudge_for_pinned();
         }
     }
 
     /// As [`Job::release`], and looks once more: no worker is idle while anything is ready.
     pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
         self.release(worker);
-        self.look_for_personal(worker);
-        if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.centre.waits())
+        self.look_for_pinned(worker);
+        if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.seats.waits())
         {
             self.start_idle();
         }
     }
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.
-    pub(crate) fn ask_for_jobs(&self, me: &Stack, worker: &Worker) {
+    pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
         let seat = self.seat(worker);
         for other in self.workers() {
             let serves = other.level();

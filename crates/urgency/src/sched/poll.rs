@@ -9,25 +9,24 @@
 //!    kernel has preempted a core for this thread already, so nothing is gained by passing the work on; or
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
-//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still
-//! there while the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has
-//! computed since it was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its
-//! turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
-//! workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What becomes of work
-//! that waits for long is in `relief.rs`.
+//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while
+//! the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has computed since it
+//! was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its turn when an event
+//! comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all workers are brief, one
+//! *rests* there and the workers look for events themselves (`poll_mode.rs`). What becomes of work that waits for long
+//! is in `relief.rs`.
 
 use super::{
     core::{Core, JobList, RELIEF_PERIOD},
-    here,
     job::Job,
+    poll_context,
     revoke::Cause,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    chaos,
-    io::driver::{Driver, WaitOutcome, wake_all},
-    os::{self, clock},
+    reactor::driver::{Driver, WaitOutcome, wake_all},
+    sys::{self, chaos, clock},
 };
 use std::{
     ptr,
@@ -55,7 +54,7 @@ pub(crate) enum Polled<'a> {
 impl Core {
     /// Whether somebody should be in the poller.
     fn needs_poller(&self) -> bool {
-        self.alarm.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
+        self.relief_timer.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
     }
 
     /// Whether somebody should be in the poller, and nobody is.
@@ -76,7 +75,7 @@ impl Core {
     /// A worker is no longer brief, or idle: if none looks for events now, the resting thread does.
     #[inline]
     pub(crate) fn rouse_resting(&self) {
-        if self.lookout.is_resting() {
+        if self.poll_mode.is_resting() {
             self.rouse_resting_cold();
         }
     }
@@ -84,7 +83,7 @@ impl Core {
     #[cold]
     fn rouse_resting_cold(&self) {
         if !self.does_a_worker_look()
-            && self.lookout.rouse()
+            && self.poll_mode.rouse()
             && let Some(driver) = self.driver_if_made()
         {
             driver.notify();
@@ -114,15 +113,15 @@ impl Core {
 
     /// One wait of a thread in the poller, for everything or at rest. `None`: one thread at rest is enough.
     fn wait_in_poller(&self, driver: &Driver, ready: &mut Vec<Waker>) -> Option<WaitOutcome> {
-        let rests = self.lookout.start_rest();
+        let rests = self.poll_mode.start_rest();
         let waited = if !self.does_a_worker_look() {
             if rests {
-                self.lookout.end_rest();
+                self.poll_mode.end_rest();
             }
             driver.wait(true, ready)
         } else if rests {
             let outcome = driver.rest(RELIEF_PERIOD, ready);
-            self.lookout.end_rest();
+            self.poll_mode.end_rest();
             outcome
         } else {
             return None;
@@ -146,12 +145,12 @@ impl Core {
         };
         // A notification wakes any one that is there. Where the embedder brought the threads, it may be meant for a
         // certain one.
-        let most = if self.threads.are_brought() { 1 } else { most };
+        let most = if self.threads.are_provided() { 1 } else { most };
         if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
             return self.leave_poller(Polled::NotNeeded);
         }
         chaos::delay();
-        if self.idle.any() && self.jobs().iter().any(|job| job.has_personal_for_spare(me)) {
+        if self.idle.any() && self.jobs().iter().any(|job| job.has_pinned_for_spare(me)) {
             // Whoever left the job before this thread was counted here has notified nobody.
             return self.leave_poller(Polled::Look);
         }
@@ -191,9 +190,9 @@ impl Core {
     }
 
     /// Wakes what became ready. A waker may be any code of the program's, which is then that of a job.
-    fn wake_batch(&self, me: &Stack, ready: &mut Vec<Waker>) -> here::Woken {
+    fn wake_batch(&self, me: &Stack, ready: &mut Vec<Waker>) -> poll_context::Woken {
         if ready.is_empty() {
-            return here::Woken::default();
+            return poll_context::Woken::default();
         }
         if me.has_no_open_job() {
             let jobs = self.jobs();
@@ -202,7 +201,7 @@ impl Core {
                 me.take_up(open.clone());
             }
         }
-        here::in_batch(ptr::null(), || wake_all(ready))
+        poll_context::in_batch(ptr::null(), || wake_all(ready))
     }
 
     /// The worker with which the calling thread comes out of the poller, if there is one for it.
@@ -210,7 +209,7 @@ impl Core {
         &self,
         me: &Stack,
         jobs: &JobList,
-        batch: here::Woken,
+        batch: poll_context::Woken,
         relief: bool,
     ) -> Option<&Worker> {
         let mut mine: Option<&Worker> = None;
@@ -264,7 +263,7 @@ impl Job {
     pub(crate) fn look(&self) {
         let core = &self.core;
         let waiting = core.pollers.load(Ordering::Relaxed);
-        if waiting > usize::from(core.lookout.is_resting()) {
+        if waiting > usize::from(core.poll_mode.is_resting()) {
             return;
         }
         let Some(driver) = core.driver_if_made().filter(|d| d.has_interest()) else {
@@ -274,7 +273,7 @@ impl Job {
         let relief = driver
             .wait(false, &mut ready)
             .is_ok_and(|outcome| outcome.relief);
-        let batch = here::in_batch(self, || wake_all(&mut ready));
+        let batch = poll_context::in_batch(self, || wake_all(&mut ready));
         self.batch_inserted(batch.of(self), true);
         if relief {
             let jobs = core.jobs();
@@ -291,18 +290,18 @@ impl Job {
     /// nobody has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
-        if self.core.lookout.is_resting()
-            && self.core.lookout.is_due(worker.since(), self.look_period)
+        if self.core.poll_mode.is_resting()
+            && self.core.poll_mode.is_due(worker.since(), self.look_period)
         {
             self.look();
-            self.fetch_stuck(worker);
+            self.migrate_stalled(worker);
         }
     }
 
     /// A worker for the work that is ready: an idle one, or that of a less urgent stack. `by_event`: some of the work
     /// is what the calling thread came out of the poller with; otherwise it has waited, and this is relief.
     fn take_worker_for_ready(&self, me: &Stack, by_event: bool) -> Option<&Worker> {
-        if let Some(worker) = self.claim_for_personal(me) {
+        if let Some(worker) = self.claim_for_pinned(me) {
             return Some(worker);
         }
         let level = self.most_urgent_offered()?;
@@ -315,7 +314,7 @@ impl Job {
         });
         // Of the least urgent ones that whose thread this one has just preempted: it does not run, so it
         // need not even notice.
-        let here = os::thread::current_cpu();
+        let here = sys::thread::current_cpu();
         let is_here = |w: &Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
         let revoked = victim.and_then(|victim| {

@@ -8,7 +8,7 @@
 //!    any level that the worker serves. All such workers go at one look.
 //! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
-//!    (`lowered.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
+//!    (`demotion.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
 //! 3. **A running thread does not lose its worker to its equals because they wait.** An endless loop among equals loses
 //!    it after [`LONG`] of its own time, and never are more than P such threads ahead of their workers: the kernel's
 //!    time sharing gains nothing from more.
@@ -22,10 +22,10 @@
 //!
 //! # Jobs of stacks that run
 //!
-//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker
-//! serves anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to
-//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`alarm.rs`); and so it does after a look
-//! that found nothing but equals waiting for threads that run.
+//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker serves
+//! anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to their jobs
+//! themselves. Then the timer expires after [`LATE_PERIODS`] only (`relief_timer.rs`); and so it does after a look that
+//! found nothing but equals waiting for threads that run.
 //!
 //! # Whose fault it was
 //!
@@ -43,18 +43,17 @@
 //!   another process: the more urgent work should have what there is.
 
 use super::{
-    attention::{CHECK_IN, PREEMPT},
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     revoke::Cause,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
+use crate::protocol::attention::{CHECK_IN, PREEMPT};
 use crate::{
     account::overruns::{Name, Overruns},
-    chaos,
-    fork::fence,
-    os::{self, clock},
+    protocol::fence,
+    sys::{self, chaos, clock},
 };
 use std::{
     sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
@@ -94,7 +93,7 @@ impl Overrunning {
         let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
             *for_length
                 && stack.attention.is_taken()
-                && !os::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+                && !sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
         };
         locked(&self.stacks).iter().filter(is_ahead).count()
     }
@@ -122,8 +121,8 @@ impl Job {
     #[inline]
     pub(crate) fn arm_relief(&self) {
         let core = &self.core;
-        if !core.closing.load(Ordering::Relaxed) && !core.alarm.is_soon() {
-            core.arm_relief(self.centre.until_expiry());
+        if !core.closing.load(Ordering::Relaxed) && !core.relief_timer.is_soon() {
+            core.arm_relief(self.seats.until_expiry());
         }
     }
 
@@ -134,7 +133,7 @@ impl Job {
 
     /// Something was inserted, and no worker is idle.
     pub(crate) fn arm_for_queued(&self) {
-        if self.core.alarm.is_soon() {
+        if self.core.relief_timer.is_soon() {
             return;
         }
         match self.most_urgent_queued() {
@@ -146,7 +145,7 @@ impl Job {
 
     /// The most urgent that waits is at `level`.
     pub(crate) fn arm_for(&self, level: u8) {
-        if self.are_jobs_of_running(level) {
+        if self.are_forks_of_running(level) {
             self.arm_late();
         } else {
             self.arm_relief();
@@ -155,9 +154,9 @@ impl Job {
 
     /// All that waits at `level`, the most urgent with work, is jobs of stacks that run there, and no worker serves
     /// anything less urgent.
-    fn are_jobs_of_running(&self, level: u8) -> bool {
+    fn are_forks_of_running(&self, level: u8) -> bool {
         let is_below = |worker: &Worker| worker.level() != NO_LEVEL && worker.level() > level;
-        if self.centre.is_on() || self.workers().any(is_below) {
+        if self.seats.is_on() || self.workers().any(is_below) {
             return false;
         }
         let deques = self
@@ -188,7 +187,7 @@ impl Job {
     /// Whether something waits that a stack will not come to by itself.
     fn needs_relief(&self) -> bool {
         self.most_urgent_queued()
-            .is_some_and(|level| !self.are_jobs_of_running(level))
+            .is_some_and(|level| !self.are_forks_of_running(level))
     }
 
     /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
@@ -226,7 +225,9 @@ impl Job {
         let mut counts = [0; 64];
         for (level, count) in (0u8..64).zip(&mut counts) {
             if levels >> level & 1 == 1 {
-                let jobs = self.stacks_at(level).map(|stack| stack.deque.public_jobs());
+                let jobs = self
+                    .stacks_at(level)
+                    .map(|stack| stack.deque.public_forks());
                 let more = jobs.map(|jobs| jobs.saturating_sub(1)).sum::<usize>();
                 *count = self.queued(usize::from(level)) + more;
             }
@@ -324,12 +325,12 @@ impl Job {
     /// What a stack has done since it was asked to check in.
     fn idleness(&self, stack: &Stack) -> Idleness {
         let tid = stack.tid.load(Ordering::Relaxed);
-        let Some(now) = os::thread::cpu_time(tid) else {
+        let Some(now) = sys::thread::cpu_time(tid) else {
             return Idleness::Blocked;
         };
         let since_seen = now.saturating_sub(stack.seen_at.swap(now, Ordering::Relaxed));
         let since_asked = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-        if since_seen < HARDLY && os::thread::is_blocked(tid) {
+        if since_seen < HARDLY && sys::thread::is_blocked(tid) {
             Idleness::Blocked
         } else if since_seen < HARDLY {
             Idleness::Waits
@@ -384,14 +385,14 @@ impl Core {
     /// As [`Job::arm_relief`], after this time.
     #[cold]
     fn arm_relief(&self, after: Duration) {
-        if self.alarm.arm() {
+        if self.relief_timer.arm() {
             self.set_timer(after);
         }
     }
 
     /// As [`Job::arm_late`].
     pub(crate) fn arm_late(&self) {
-        if !self.closing.load(Ordering::Relaxed) && self.alarm.arm_late() {
+        if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_late() {
             self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
         }
     }
@@ -404,7 +405,7 @@ impl Core {
             }
             // The process is out of descriptors: no relief until it has some again.
             Err(_) => {
-                self.alarm.expire();
+                self.relief_timer.expire();
             }
         }
     }
@@ -414,10 +415,10 @@ impl Core {
         jobs.iter().for_each(|job| job.end_periods());
         let light = || jobs.iter().filter(|job| job.rings_are_light);
         let is_light = light().next().is_some();
-        if is_light && self.alarm.is_soon() && self.rearm_for_short_polls(jobs) {
+        if is_light && self.relief_timer.is_soon() && self.rearm_for_short_polls(jobs) {
             return;
         }
-        let was_soon = self.alarm.expire();
+        let was_soon = self.relief_timer.expire();
         self.raise_rested(false);
         if is_light && was_soon && fence::heavy() {
             light().for_each(|job| job.announce_light());
@@ -438,7 +439,7 @@ impl Core {
             return false;
         }
         if let Some(driver) = self.driver_if_made() {
-            driver.arm_relief(needs.centre.until_expiry());
+            driver.arm_relief(needs.seats.until_expiry());
         }
         self.want_poller();
         true
@@ -463,7 +464,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How long a stack's thread has run, to compare with.
 pub(super) fn note_run_time(stack: &Stack) {
-    let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
+    let ran = sys::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
     stack.asked_at.store(ran, Ordering::Relaxed);
     stack.seen_at.store(ran, Ordering::Relaxed);
 }

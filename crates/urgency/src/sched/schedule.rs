@@ -4,9 +4,10 @@
 //! become ready, [`Job::admit`] for a new one and [`Schedule::schedule`] for one that was woken, stamp it with the time
 //! and go to `insert.rs`.
 
-use super::{attention::PREEMPT, here, job::Job, run, stack::Stack};
+use super::{job::Job, poll_context, run, stack::Stack};
 use crate::{
-    os::clock,
+    protocol::attention::PREEMPT,
+    sys::clock,
     task::{Schedule, TaskRef},
 };
 use std::sync::atomic::Ordering;
@@ -17,7 +18,7 @@ impl Schedule for Job {
             self.seize(task);
             return;
         }
-        task.set_ready_since(here::ready_stamp());
+        task.set_ready_since(poll_context::ready_stamp());
         self.insert_task(task);
     }
 

@@ -1,7 +1,7 @@
 //! What a worker does when nothing is ready: it searches, then it becomes idle.
 //!
 //! 1. The worker becomes a *searcher*. It asks every running stack to share jobs, looks at
-//!    the poller without waiting, and keeps looking for a while (see `Patience`). At most one searcher
+//!    the poller without waiting, and keeps looking for a while (see `IdleSpin`). At most one searcher
 //!    spins: a second one would only take the caches from the first.
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
 //!    for the deques. A stack that did not answer sits in a long leaf: the worker comes back and takes
@@ -9,16 +9,15 @@
 //!    and every running stack keeps its SHARE request, or has no room: the next job that is forked wakes a worker.
 
 use super::{
-    StolenJob, Work,
+    StolenFork, Work,
     find::pop_ring,
     job::Job,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    chaos,
-    fork::{deque::Stolen, fence},
-    os::clock,
+    protocol::{deque::Stolen, fence},
+    sys::{chaos, clock},
 };
 use std::{hint, ptr, sync::atomic::Ordering};
 
@@ -40,7 +39,7 @@ impl Job {
         worker.set_level(NO_LEVEL);
         let mut raise = false;
         loop {
-            if self.centre.waits() {
+            if self.seats.waits() {
                 // Tasks of a level that the seat does not serve.
                 self.flush_ring(me);
             }
@@ -50,7 +49,7 @@ impl Job {
             worker.counters.searching.add(ticks);
             if found.is_some() {
                 self.searchers.stop();
-                self.core.threads.patience.learn(ticks);
+                self.core.threads.idle_spin.learn(ticks);
                 self.wake_next();
                 self.watch_the_rest();
                 return found;
@@ -58,11 +57,11 @@ impl Job {
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
             self.searchers.stop();
-            if !self.is_anything_left(me, worker) && !self.has_personal(inbox) {
+            if !self.is_anything_left(me, worker) && !self.has_pinned(inbox) {
                 return None;
             }
             raise = true;
-            let claimed = if self.centre.waits() {
+            let claimed = if self.seats.waits() {
                 // Another one may have another seat.
                 self.core.idle.claim_exactly(worker.id).then_some(worker.id)
             } else {
@@ -91,7 +90,7 @@ impl Job {
     /// entry. A worker that was started took one, too: it is the next in a chain of wake-ups that such a
     /// searcher began, and if no worker is idle, the last.
     pub(crate) fn watch_the_rest(&self) {
-        if self.centre.waits() {
+        if self.seats.waits() {
             self.watch_queued();
             self.arm_for_quantum();
         } else if !self.core.idle.any() {
@@ -102,7 +101,7 @@ impl Job {
 
     /// Arms the relief timer if anything is queued.
     pub(crate) fn watch_queued(&self) {
-        if !self.core.alarm.is_soon()
+        if !self.core.relief_timer.is_soon()
             && let Some(level) = self.most_urgent_queued()
         {
             self.arm_for(level);
@@ -113,7 +112,7 @@ impl Job {
     /// jobs as well, behind a barrier: an owner that forked before it could see our request shows its job
     /// to this look, one that forks later sees the request.
     pub(crate) fn is_anything_left(&self, me: &Stack, worker: &Worker) -> bool {
-        if self.centre.waits() {
+        if self.seats.waits() {
             return self.is_anything_left_to(me, worker);
         }
         if self.ready.levels_after_writes() != 0 {
@@ -126,7 +125,7 @@ impl Job {
         if self.running_besides(me).next().is_none() {
             return false;
         }
-        self.ask_for_jobs(me, worker);
+        self.ask_for_forks(me, worker);
         // What is seen without the barrier is there.
         if self
             .running_besides(me)
@@ -138,7 +137,7 @@ impl Job {
         // is idle: it says that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
         if !self
             .workers()
-            .any(|w| w.level() != NO_LEVEL && w.hides_jobs())
+            .any(|w| w.level() != NO_LEVEL && w.hides_forks())
         {
             return false;
         }
@@ -158,12 +157,12 @@ impl Job {
         if raise && let Some(work) = self.steal_hidden(me, worker, NO_LEVEL) {
             return Some(work);
         }
-        self.ask_for_jobs(me, worker);
+        self.ask_for_forks(me, worker);
         self.look();
         let spins = self.searchers.count() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
-                chaos::patience(self.core.threads.patience.ticks())
+                chaos::idle_spin(self.core.threads.idle_spin.ticks())
             } else {
                 0
             };
@@ -175,8 +174,8 @@ impl Job {
             {
                 return Some(work);
             }
-            if let Some(job) = self.personal_job(worker, inbox) {
-                return Some(Work::Job(job));
+            if let Some(forked) = self.pinned_fork(worker, inbox) {
+                return Some(Work::Fork(forked));
             }
             if let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
                 return Some(work);
@@ -188,13 +187,13 @@ impl Job {
             }
             turn += 1;
             if turn.is_multiple_of(TURNS_PER_ROUND) {
-                self.ask_for_jobs(me, worker);
+                self.ask_for_forks(me, worker);
                 self.look();
                 now = clock::now();
             }
             let before = std::mem::replace(&mut now, clock::now());
             if now.saturating_sub(before) > clock::ticks(PREEMPTED) {
-                self.core.threads.patience.lose();
+                self.core.threads.idle_spin.lose();
                 return None;
             }
             if now >= end {
@@ -238,7 +237,7 @@ impl Job {
             level = stack.level();
             level <= least && stack.is_of(self)
         };
-        let (Stolen::Job(job, more), origin) = stack.steal(raise, admit) else {
+        let (Stolen::Forked(forked, more), origin) = stack.steal(raise, admit) else {
             return None;
         };
         if more {
@@ -254,10 +253,10 @@ impl Job {
             }
         }
         self.at(worker, level).steals.add(1);
-        Some(Work::Job(StolenJob {
-            job,
+        Some(Work::Fork(StolenFork {
+            forked,
             level,
-            personal: false,
+            pinned: false,
             origin,
         }))
     }

@@ -14,7 +14,7 @@
 //! 5. Set `closing`, wake everybody, shut the driver down. From now on a thread ends when it finds
 //!    nothing ready. Ready work is still run: a stack that resumes must be able to unwind. Plain threads that are
 //!    inside may still need the driver and relief: if there are any, the last one does this when it leaves
-//!    (`guests.rs`).
+//!    (`external.rs`).
 //! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
 //!    and reported.
 //!
@@ -164,12 +164,12 @@ impl Job {
             self.tasks.wait_until(deadline, is_empty);
         }
         let tasks = self.tasks.live.close();
-        self.guests.refuse();
+        self.externals.refuse();
         tasks.iter().for_each(TaskRef::cancel);
         drop(tasks);
         let deadline = deadline.map(|deadline| deadline.max(Instant::now() + CANCEL_GRACE));
         self.tasks.wait_until(deadline, is_empty);
-        if self.guests.is_empty() {
+        if self.externals.is_empty() {
             self.close();
         }
         for task in self.tasks.live.tasks() {
@@ -180,7 +180,9 @@ impl Job {
         let soon = Instant::now() + Duration::from_secs(1);
         let until = deadline.map_or(soon, |deadline| deadline.min(soon));
         self.tasks.wait_until(Some(until), || {
-            !self.guests.is_empty() || self.core.goes_on() || self.core.threads.alive() <= ending()
+            !self.externals.is_empty()
+                || self.core.goes_on()
+                || self.core.threads.alive() <= ending()
         });
         self.report()
     }
@@ -213,7 +215,7 @@ impl Job {
         if self.closing.swap(true, Ordering::SeqCst) {
             return;
         }
-        if self.centre.is_on() {
+        if self.seats.is_on() {
             // No timer may expire any more that would move a worker to a stack that has to unwind.
             self.set_schedule(level::Schedule::Prompt);
         }

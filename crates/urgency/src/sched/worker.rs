@@ -14,7 +14,7 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
-use super::{fetch::Stuck, job::Job, stack::Stack};
+use super::{job::Job, migrate::StalledPoll, stack::Stack};
 use crate::account::counters::WorkerCounters;
 use crossbeam_utils::CachePadded;
 use std::{
@@ -51,7 +51,7 @@ pub(crate) struct Worker {
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
     /// What others saw of its poll.
-    pub(crate) stuck: Stuck,
+    pub(crate) stalled_poll: StalledPoll,
     pub(crate) counters: WorkerCounters,
 }
 
@@ -118,8 +118,8 @@ impl Worker {
             revoked_from: Cell::new(None),
             turn: Cell::new(0),
             looked_around: Cell::new(0),
-            since: AtomicU64::new(crate::os::clock::now()),
-            stuck: Stuck::default(),
+            since: AtomicU64::new(crate::sys::clock::now()),
+            stalled_poll: StalledPoll::default(),
             counters: WorkerCounters::default(),
         }
     }
@@ -241,7 +241,7 @@ impl Worker {
 
     /// The worker becomes idle, on the calling thread's processor.
     pub(crate) fn note_cpu(&self) {
-        self.left_on(crate::os::thread::current_cpu());
+        self.left_on(crate::sys::thread::current_cpu());
     }
 
     /// The worker is to be started where it was left: on this processor.
@@ -250,13 +250,13 @@ impl Worker {
     }
 
     /// Whether its stack may have jobs that it has not made public. `false`: it polls a task that has not forked.
-    pub(crate) fn hides_jobs(&self) -> bool {
+    pub(crate) fn hides_forks(&self) -> bool {
         self.shown.hides.load(Ordering::SeqCst)
     }
 
     /// The holder announces whether it may keep jobs to itself. Whether this is news.
     #[inline]
-    pub(crate) fn set_hides_jobs(&self, hides: bool) -> bool {
+    pub(crate) fn set_hides_forks(&self, hides: bool) -> bool {
         announce(&self.shown.hides, hides)
     }
 
@@ -359,7 +359,7 @@ impl Worker {
     /// Ends the current span and returns its length in ticks.
     #[inline]
     pub(crate) fn lap(&self) -> u64 {
-        self.lap_at(crate::os::clock::now())
+        self.lap_at(crate::sys::clock::now())
     }
 
     /// As [`Worker::lap`], with a reading of the clock in hand.
