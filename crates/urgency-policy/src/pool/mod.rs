@@ -56,7 +56,7 @@ pub enum Arrival {
     /// A closure that has no stack yet: the first job of a new computation.
     Root,
     /// A deque that got public jobs while it stood in no queue; its stack is running or suspended.
-    PublicJobs,
+    PublicForks,
     /// A context that gives way to others of its level once.
     Yielded,
     /// A context that gives way until something else has happened: it spins for an event that another
@@ -139,7 +139,7 @@ pub enum Source {
     Nowhere,
 }
 
-/// Whom a deque is chosen for.
+/// The worker for which a deque is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chooser {
     /// Its own worker, to go on with it.
@@ -166,8 +166,8 @@ pub enum Shed {
     Ask(usize),
     /// It advertises that it is overloaded.
     Advertise,
-    /// It sends its oldest entries, those that [`deal`] counts, to the worker with this number, if that
-    /// one has none.
+    /// It sends its oldest entries, as many as [`deal`] counts, to the worker with this number, if that worker has
+    /// none.
     Deal(usize),
 }
 

@@ -21,7 +21,7 @@ use crate::{
     account::Stats,
     record::Recording,
     sched::{
-        shared::Shared,
+        job::Job,
         shutdown::{Report, Shutdown},
     },
     scheduling_point,
@@ -87,7 +87,7 @@ use urgency_policy::level::{Criterion, Schedule};
 /// ```
 #[derive(Debug)]
 pub struct Runtime {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
 }
 
 static GLOBAL: OnceLock<Runtime> = OnceLock::new();
@@ -100,7 +100,7 @@ impl Clone for Runtime {
 
 impl Runtime {
     /// One more handle.
-    fn of(shared: Arc<Shared>) -> Self {
+    fn of(shared: Arc<Job>) -> Self {
         shared.handles.fetch_add(1, Ordering::Relaxed);
         Runtime { shared }
     }
@@ -140,7 +140,7 @@ impl Runtime {
         Runtime::of(current())
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Job> {
         &self.shared
     }
 
@@ -206,7 +206,7 @@ impl Runtime {
     ///
     /// If `closure` panics, and if the runtime was shut down.
     pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
-        context::as_guest_of(&self.shared, None, |_| closure())
+        context::as_external_of(&self.shared, None, |_| closure())
     }
 
     /// As [`Runtime::run`], at a level.
@@ -217,7 +217,7 @@ impl Runtime {
     #[track_caller]
     pub fn run_at<R>(&self, level: impl Into<LevelId>, closure: impl FnOnce() -> R) -> R {
         let level = rank_on(&self.shared, level.into());
-        context::as_guest_of(&self.shared, Some(level), |_| closure())
+        context::as_external_of(&self.shared, Some(level), |_| closure())
     }
 
     /// Polls `future` on the calling thread, as a stack of this runtime, until it is ready.
@@ -233,7 +233,7 @@ impl Runtime {
     /// If the criterion has not one share for each level of the runtime.
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
         let schedule = Schedule::from(criterion.clone());
-        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
         self.shared.set_criterion(criterion);
         Ok(())
     }
@@ -246,7 +246,7 @@ impl Runtime {
     /// If the schedule does not fit the levels and workers of the runtime.
     pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
         let schedule = schedule.into();
-        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
         self.shared.set_schedule(schedule);
         Ok(())
     }

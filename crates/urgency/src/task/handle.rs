@@ -9,7 +9,7 @@
 //! 1. Finished? Take the result; a panic is resumed here.
 //! 2. The slot holds this very waker? Nothing to do.
 //! 3. Otherwise this is the first poll by this waiter: `may_wait` may refuse (inversion, a
-//!    task that waits for itself; above.rs).
+//!    task that waits for itself; hooks.rs).
 //! 4. Take the slot back, put a clone of the waker in, set `WAITER`. If the task finished
 //!    meanwhile, either step fails and the result is taken.
 //! 5. `waiting_for` notes who waits for what (boost.rs).
@@ -27,9 +27,9 @@
 use super::shared::Shared;
 use super::{
     Header, TaskRef,
-    above::{self, LevelId},
     cell::Outcome,
     error::WaitError,
+    hooks::{self, LevelId},
     state::Detach,
 };
 use std::{
@@ -159,7 +159,7 @@ impl<T: 'static> Handle<T> {
     /// Levels of two runtimes cannot be compared, and a plain thread has none: called from outside of the task's
     /// runtime it changes nothing, and such a caller may wait for any task.
     pub fn boost(&self) {
-        above::boost(&self.task);
+        hooks::boost(&self.task);
     }
 
     /// The level at which the task runs now.
@@ -195,7 +195,7 @@ impl<T: 'static> Handle<T> {
         if !is_registered && self.register(cx.waker()) {
             return self.finish_poll(seen.has_waiter());
         }
-        above::waiting_for(&self.task, 0);
+        hooks::waiting_for(&self.task, 0);
         Poll::Pending
     }
 
@@ -258,9 +258,9 @@ impl<T: 'static> Handle<T> {
     /// The task is finished: ends the wait, if there was one, and takes the result.
     fn finish_wait(&mut self, waited: bool) -> Result<T, WaitError> {
         if waited {
-            above::waited_for(&self.task, 0);
+            hooks::waited_for(&self.task, 0);
         }
-        above::took(&self.task);
+        hooks::took(&self.task);
         match self.take_outcome() {
             Some(Outcome::Finished(result)) => Ok(result),
             Some(Outcome::Panicked(payload)) => resume_unwind(payload.0),
@@ -274,7 +274,7 @@ impl<T> Handle<T> {
     /// As [`Handle::finish_wait`], in a poll. A task that ends with its runtime is not told that the awaited one did.
     fn finish_poll(&mut self, waited: bool) -> Poll<Result<T, WaitError>> {
         let result = self.finish_wait(waited);
-        if result.is_err() && above::ends_with_runtime() {
+        if result.is_err() && hooks::ends_with_runtime() {
             return Poll::Pending;
         }
         Poll::Ready(result)
@@ -294,11 +294,11 @@ impl<T> Future for Handle<T> {
         if seen.has_waiter() && self.is_registered(cx.waker()) {
             return Poll::Pending;
         }
-        above::may_wait(&self.task)?;
+        hooks::may_wait(&self.task)?;
         if self.register(cx.waker()) {
             return self.finish_poll(seen.has_waiter());
         }
-        above::waiting_for(&self.task, 0);
+        hooks::waiting_for(&self.task, 0);
         Poll::Pending
     }
 }
@@ -310,7 +310,7 @@ impl<T: 'static> Drop for Handle<T> {
         let state = &task.header().state;
         let waited = state.look().has_waiter();
         if waited {
-            above::waited_for(&task, 0);
+            hooks::waited_for(&task, 0);
         }
         match state.drop_handle() {
             Detach::Done => std::mem::forget(task),

@@ -14,18 +14,18 @@
 //! | `boost.rs` | raising a task and what it waits for |
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
 //! | `error.rs`, `join_error.rs` | [`WaitError`]; `JoinError`, which has the panic as a value |
-//! | `above.rs` | what the handles need of the floors above |
+//! | `hooks.rs` | what the handles need of the floors above |
 //!
 //! Rejected: the `async-task` crate. It has no second entry after a boost (an entry is unique, so
 //! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle
 //! no place to say for whom it waits.
 
-mod above;
 mod boost;
 mod cell;
 mod error;
 mod guarded;
 mod handle;
+mod hooks;
 #[cfg(not(urgency_loom))]
 mod join_error;
 mod live;
@@ -63,7 +63,7 @@ pub(crate) use guarded::Guarded;
 pub(crate) use live::LiveTasks;
 pub(crate) use run::{Ran, TaskRef};
 
-use crate::facade::Arc;
+use crate::sys::primitives::Arc;
 use std::{
     future::Future,
     pin::Pin,

@@ -26,12 +26,12 @@
 
 use super::{
     Header, TaskId,
-    above::LevelId,
     cell::{CLOSURE, caught, discard_payload},
+    hooks::LevelId,
     state::{Claim, Complete, Dropped, Suspend},
     waker,
 };
-use crate::facade::atomic::Ordering::Relaxed;
+use crate::sys::primitives::atomic::Ordering::Relaxed;
 use std::{
     fmt,
     mem::{self, ManuallyDrop},
@@ -218,6 +218,13 @@ impl TaskRef {
         let schedule = self.header().vtable.schedule;
         // SAFETY: the vtable is the cell's.
         unsafe { schedule(self) };
+    }
+
+    /// Puts this entry, which came out of a queue, where its own scheduler queues it.
+    pub(crate) fn put_back(self) {
+        let promote = self.header().vtable.promote;
+        // SAFETY: the vtable is the cell's.
+        unsafe { promote(self) };
     }
 
     /// Drops the future, which is ours, and completes.

@@ -29,11 +29,11 @@
 
 use super::{
     Handle, TaskRef,
-    above::{self, LevelId},
     cell::{Outcome, caught, discard_payload},
     error::{WaitError, WaitErrorKind},
+    hooks::{self, LevelId},
 };
-use crate::facade::{Mutex, MutexGuard};
+use crate::sys::primitives::{Mutex, MutexGuard};
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -42,7 +42,7 @@ use std::{
     mem,
     panic::resume_unwind,
     pin::Pin,
-    // Not the facade's: `Waker::from` knows only this one.
+    // Not the one of `primitives`: `Waker::from` knows only this one.
     sync::{Arc, OnceLock},
     task::{Context, Poll, Wake, Waker},
 };
@@ -136,7 +136,7 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
         if task.header().state.look().has_waiter() {
             // No lock is held: the old waker is dropped there. If the task is finished, nobody will ask for one.
             handle.register(&Waker::from(room.clone()));
-            above::waited_for(&task, 0);
+            hooks::waited_for(&task, 0);
         }
         let inner = Inner {
             handle: Mutex::new(handle),
@@ -186,7 +186,7 @@ impl<T: 'static> Shared<T> {
 
     /// Makes the task as urgent as the caller; see [`Handle::boost`].
     pub fn boost(&self) {
-        above::boost(&self.inner.task);
+        hooks::boost(&self.inner.task);
     }
 
     /// The level at which the task runs now.
@@ -207,7 +207,7 @@ impl<T: 'static> Shared<T> {
     /// Leaves the room, with nothing of others run under its lock.
     fn leave(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            above::waited_for(&self.inner.task, ticket);
+            hooks::waited_for(&self.inner.task, ticket);
             let waker = self.inner.room.lock().waiters.remove(&ticket);
             drop(waker);
         }
@@ -251,7 +251,7 @@ impl<T: 'static> Inner<T> {
         T: Clone,
     {
         let known = self.known();
-        if known.is_err() && above::ends_with_runtime() {
+        if known.is_err() && hooks::ends_with_runtime() {
             return Poll::Pending;
         }
         Poll::Ready(known)
@@ -290,7 +290,7 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
         if this.is_in_room(cx.waker()) {
             return Poll::Pending;
         }
-        above::may_wait(&this.inner.task)?;
+        hooks::may_wait(&this.inner.task)?;
         let waker = cx.waker().clone();
         let (ticket, old) = {
             let mut queue = this.inner.room.lock();
@@ -306,7 +306,7 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
             this.leave();
             return this.inner.known_in_poll();
         }
-        above::waiting_for(&this.inner.task, ticket);
+        hooks::waiting_for(&this.inner.task, ticket);
         Poll::Pending
     }
 }
