@@ -182,7 +182,7 @@ impl Decision {
         (0..self.owners.len()).rev().find(owned)
     }
 
-    /// Who owns the core after what the decision has said so far.
+    /// The owner of the core after what the decision has said so far.
     pub fn owner(&self, core: usize) -> Option<JobId> {
         self.owners.get(core).copied().flatten()
     }

@@ -1,4 +1,4 @@
-//! How many cores a job can use, learnt from how it used those that it had: A-GREEDY.
+//! How many cores a job can use, learnt from how it used the cores it had: A-GREEDY.
 //!
 //! The AMCilk paper (section V-C) adapts cores to "an estimate of the job's dynamic parallelism" after Agrawal, He,
 //! Hsu and Leiserson ("Adaptive scheduling with parallelism feedback", PPoPP 2006). A job has a *desire*. At the end
@@ -11,9 +11,9 @@
 //!
 //! # What AMCilk's source does otherwise, and why not here
 //!
-//! - It sums the time of *all* cores of the machine, also of those that the job does not have. They do not steal for
-//!   it, so they count as work, and a job with few cores is never found inefficient. Here the time is that of the
-//!   job's own cores.
+//! - It sums the time of *all* cores of the machine, also of cores that the job does not have. They do not steal for
+//!   it, so they count as work, and a job with few cores is never found inefficient. Here the time is summed over
+//!   the job's own cores.
 //! - It takes the allotment of the moment when the interval ends. A job that lost cores shortly before is then
 //!   deprived, and one that got some is satisfied, by cores that it has not used: an unsatisfied job's desire cannot
 //!   rise although it used all that it had. Here the allotment is the mean over the interval.
@@ -25,7 +25,7 @@ use super::{ParametersError, Usage};
 /// The numbers of the feedback.
 ///
 /// AMCilk's source has an interval of 4 ms, a bound of 0.95 (0.8 to 0.95 in its notes) and a factor of 2 (1.2 to 2).
-/// The defaults are those that were best in the simulator (`urgency sim jobs`, 38 cores, the paper's costs): the
+/// The defaults are the best ones in the simulator (`urgency sim jobs`, 38 cores, the paper's costs): the
 /// paper's two jobs took 1.96 s under [`Feedback`](super::Feedback) with 0.7 and 1.5, 2.70 s with 0.8 and 2, 3.31 s
 /// with 0.9 and 2; the mean flow time under [`Shares`](super::Shares) at a load of 75 % was 65.5, 68.4 and 68.7 ms.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Dividing a number of cores in proportion to weights, within bounds.
 //!
-//! The shares are those of *water-filling*: there is one level λ such that each claim gets λ times its weight, or the
+//! The shares are found by *water-filling*: there is one level λ so that each claim gets λ times its weight, or the
 //! bound that this exceeds, and together they get everything, or all that they take. All sums are of whole numbers, so
 //! that equal claims get equal shares on every machine.
 
@@ -57,7 +57,7 @@ impl Part {
             return parts;
         }
         let total = total.min(sum(|claim| claim.most));
-        // Who is at a bound leaves the division, until nobody else is: first at the bounds that weigh more together.
+        // Claims at a bound leave the division until none is left at one: first at the bounds that weigh more together.
         let mut open: Vec<usize> = (0..claims.len()).collect();
         let mut left = total as i128;
         loop {

@@ -67,7 +67,7 @@ impl Elastic {
         }
     }
 
-    /// The least cores of a job: those for its longest period, or those that it asks for.
+    /// The least cores of a job: as many as its longest period needs, or as it asks for.
     fn least(&self, demand: &Demand) -> Option<usize> {
         let Some(task) = demand.task else {
             return Some(demand.min_cores);
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Starts those that are admitted; how many.
+    /// Starts the tasks that are admitted; how many.
     fn started(cores: &mut Cores, elastic: &mut Elastic, tasks: &[Task]) -> usize {
         let mut count = 0;
         for (id, &one) in (0u64..).zip(tasks) {

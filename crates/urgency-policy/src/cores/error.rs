@@ -76,7 +76,7 @@ impl core::error::Error for DemandError {}
 pub enum Refusal {
     /// Its demand is not valid.
     Demand(DemandError),
-    /// Its number is not larger than those of all jobs before.
+    /// Its number is not larger than the numbers of all jobs before.
     OldId {
         /// The number.
         given: JobId,

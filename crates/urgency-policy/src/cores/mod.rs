@@ -6,7 +6,7 @@
 //!
 //! # The parts
 //!
-//! | part | what it is | who has it |
+//! | part | what it is | owner |
 //! |---|---|---|
 //! | [`Cores`] | the table of jobs, cores, owners and measurements | the mechanism: the runtime, the simulator |
 //! | [`CorePolicy`] | the rule | the user, or a built-in one |
@@ -122,7 +122,7 @@ pub enum Event {
     Start(JobId),
     /// This job has ended. It is no longer in the table, and its cores are free.
     Exit(JobId),
-    /// The time of [`Decision::set_timer`] has come. The jobs' [`Usage`] is that of the interval that ends now.
+    /// The time of [`Decision::set_timer`] has come. The jobs' [`Usage`] tells of the interval that ends now.
     Timer,
     /// Somebody outside asks for something.
     Request(Request),
@@ -154,7 +154,7 @@ pub trait CorePolicy {
     ///
     /// # Errors
     ///
-    /// Those of the decision's setters. Then nothing changes.
+    /// The errors of the decision's setters. Then nothing changes.
     fn decide(
         &mut self,
         event: Event,

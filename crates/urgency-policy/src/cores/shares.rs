@@ -1,6 +1,6 @@
 //! Shares: the default. Weights, bounds, priorities, and no core without a job.
 //!
-//! The vocabulary is that of production systems (weight, priority, least and most cores); the desires are the
+//! The vocabulary comes from production systems (weight, priority, least and most cores); the desires are the
 //! feedback of the AMCilk paper (section V-C), and the division is weighted dynamic equi-partitioning over them.
 //!
 //! # Rules
@@ -16,7 +16,7 @@
 //!
 //! - It is work-conserving.
 //! - Least and most cores are kept.
-//! - Over time, a job that uses its cores gets at least its weighted share of those of its priority, but for one core
+//! - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for one core
 //!   during one interval. So no job of the most urgent priority starves, however many there are. A job of a less
 //!   urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
 

@@ -126,7 +126,7 @@ impl Cores {
         (0..self.owners.len()).filter(|&core| self.available[core])
     }
 
-    /// Who owns a core; `None` for nobody, and for a core that does not exist.
+    /// The owner of a core; `None` for nobody, and for a core that does not exist.
     pub fn owner(&self, core: usize) -> Option<JobId> {
         self.owners.get(core).copied().flatten()
     }

@@ -245,7 +245,7 @@ fn no_job_of_a_queue_that_moves_starves() {
                 cores.decide(&mut policy, Event::Timer).unwrap();
                 note(&cores, ends);
             }
-            // Ten jobs are there at any time; one of those that have a core ends.
+            // Ten jobs are there at any time; one with a core ends.
             let running = cores.jobs().iter().filter(|job| job.cores() > 0);
             let running: Vec<JobId> = running.map(|job| job.id()).collect();
             if cores.jobs().len() > 10 {

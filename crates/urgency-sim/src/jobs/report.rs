@@ -19,7 +19,7 @@ pub struct FlowTimes {
     pub p99: u64,
     /// The longest.
     pub max: u64,
-    /// The mean of the last quarter of the jobs in parts of that of the second quarter: far above 1 if jobs pile up.
+    /// The mean of the last quarter of the jobs divided by the mean of the second: far above 1 if jobs pile up.
     pub growth: f64,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The job is a *round*, a balanced fork-join tree with a serial end, again and again. Its active workers steal from
 //! each other at random (continuations, oldest first, as Cilk does). A worker that is taken away stops at the end of
-//! its node and leaves its deque. That is the *leftover*; [`Leftovers`] says who finishes it.
+//! its node and leaves its deque. That is the *leftover*; [`Leftovers`] says how it is finished.
 //!
 //! Two things are measured here: how long a round takes on x workers, from which [`run`](super::run) knows how fast a
 //! job is ([`Speed`]), and how often thieves look at a victim ([`Stolen`]), for the bound of the AMCilk paper: x
@@ -75,12 +75,12 @@ pub struct StealCosts {
     pub mug: u64,
 }
 
-/// Who finishes what a worker left that was taken away.
+/// How the work is finished that a worker left when it was taken away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftovers {
     /// A thief continues the whole deque before it steals from anybody (the AMCilk paper, section III-E).
     MuggedFirst,
-    /// Thieves steal from it as from any other worker, and look at those that left nothing as well.
+    /// Thieves steal from it as from any other worker, and look at sleepers that left nothing as well.
     AmongAll,
 }
 
@@ -104,11 +104,11 @@ pub struct Stolen {
 pub struct Crew {
     /// How many workers are active at any time.
     pub active: usize,
-    /// How many workers there are; those that are not active sleep.
+    /// How many workers there are; the others sleep.
     pub all: usize,
     /// Each so many nanoseconds an active worker is taken away and a sleeping one put into its place; never if 0.
     pub exchange: u64,
-    /// Who finishes what it left.
+    /// How the work that it left is finished.
     pub leftovers: Leftovers,
 }
 

@@ -6,7 +6,7 @@
 //! - `elastic`: two real-time tasks, the first with several periods; how many iterations miss their deadline;
 //! - `feedback`: two jobs whose parallelism changes in opposite phases; how long they take.
 //!
-//! Exit codes are those of `urgency sim`: 1 also if an admitted task missed a deadline under `elastic`.
+//! Exit codes are as for `urgency sim`; 1 also if an admitted task missed a deadline under `elastic`.
 
 mod picture;
 mod table;

@@ -187,7 +187,7 @@ impl<P: CorePolicy + ?Sized> Engine<'_, P> {
         self.travel(core, until, true);
     }
 
-    /// A core is ready for whoever owns it by now.
+    /// A core is ready for its owner of this moment.
     pub(super) fn arrives(&mut self, core: usize) {
         self.arrived(core);
         let owner = self.table.owner(core);
