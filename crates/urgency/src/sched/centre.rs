@@ -149,6 +149,10 @@ impl Shared {
         centre.waits.store(waits, Ordering::Relaxed);
         let is_on = !matches!(state.schedule, Schedule::Prompt);
         centre.is_on.store(is_on, Ordering::Relaxed);
+        if is_on {
+            // A seat has a worker of its own.
+            self.idle.set_blocked(usize::MAX);
+        }
         let (count, levels) = (self.workers.len(), self.ready.levels());
         for worker in &self.workers {
             // Rounds begin at an expiry.

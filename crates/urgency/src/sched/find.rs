@@ -224,11 +224,7 @@ impl Shared {
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
             Stolen::Job(job, more) => {
-                if more {
-                    self.insert_deque(stack);
-                } else {
-                    self.ask_if_last(worker, stack, level);
-                }
+                self.leave_rest(worker, stack, level, more);
                 worker.at(level).steals.add(1);
                 Some(Work::Job(StolenJob {
                     job,
@@ -239,9 +235,9 @@ impl Shared {
             }
             Stolen::Contended | Stolen::Empty => {
                 // Its owner or another thief is at it, or its jobs are of another level. Public jobs must
-                // stay in a pool.
+                // stay in a pool while anybody is hungry.
                 if stack.deque.seems_public() {
-                    self.insert_deque(stack);
+                    self.leave_rest(worker, stack, level, true);
                 }
                 None
             }

@@ -20,7 +20,7 @@
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
 //! - [`relief`]: workers that are revoked from what does not give way, by the timer of [`alarm`], and [`revoke`]: how;
 //!   [`hunger`]: how forks reach workers that serve something less urgent; [`fetch`]: polls whose thread lost its
-//!   processor;
+//!   processor; [`reserve`]: workers beyond the processors;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are types of their own, each with its rules and its model: [`attention`],
@@ -124,6 +124,8 @@ pub(crate) mod pool;
 pub(crate) mod queues;
 #[cfg(not(urgency_loom))]
 pub(crate) mod relief;
+#[cfg(not(urgency_loom))]
+mod reserve;
 #[cfg(not(urgency_loom))]
 mod revoke;
 #[cfg(not(urgency_loom))]

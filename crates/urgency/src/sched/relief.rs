@@ -234,6 +234,7 @@ impl Shared {
             return Some(worker);
         }
         self.arm_for_rounds();
+        self.recount_reserve();
         self.look_at_overrunning();
         self.show_hidden_from_below();
         let mut waiting = self.waiting();

@@ -3,6 +3,7 @@
 //! 1. The worker becomes a *searcher*. It asks every running stack to share jobs, looks at
 //!    the poller without waiting, and keeps looking for a while (see `Patience`). At most one searcher
 //!    spins: a second one would only take the caches from the first.
+//!    A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only.
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
 //!    for the deques. A stack that did not answer sits in a long leaf: the worker comes back and takes
 //!    from it what is private (`Deque::steal` with `raise`). So no job stays hidden while a worker sleeps,
@@ -121,7 +122,7 @@ impl Shared {
             // What a poll woke is still its owner's, unless that poll is long.
             self.watch_queued();
         }
-        if self.running_besides(me).next().is_none() {
+        if !self.idle.is_any_hungry() || self.running_besides(me).next().is_none() {
             return false;
         }
         self.ask_for_jobs(me, worker);
@@ -157,9 +158,13 @@ impl Shared {
         if raise && let Some(work) = self.steal_hidden(me, worker, NO_LEVEL) {
             return Some(work);
         }
-        self.ask_for_jobs(me, worker);
+        let is_hungry = self.centre.waits() || self.idle.is_any_hungry();
+        if is_hungry {
+            self.ask_for_jobs(me, worker);
+        }
         self.look();
-        let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
+        let spins =
+            is_hungry && self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
                 chaos::patience(self.threads.patience.ticks())
@@ -177,7 +182,7 @@ impl Shared {
             if let Some(job) = self.personal_job(worker, inbox) {
                 return Some(Work::Job(job));
             }
-            if let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
+            if is_hungry && let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
                 return Some(work);
             }
             // Somebody who clears the level's bit hides it for a moment, in which he may lose his processor.
@@ -240,15 +245,11 @@ impl Shared {
         let (Stolen::Job(job, more), origin) = stack.steal(raise, admit) else {
             return None;
         };
-        if more {
-            self.insert_deque(stack);
-        } else {
-            self.ask_if_last(worker, stack, level);
-        }
+        self.leave_rest(worker, stack, level, more);
         if raise {
             worker.at(level).raises.add(1);
             // Only half was raised, and its owner will not say that there is more.
-            if !stack.deque.seems_empty() && self.idle.any() {
+            if !stack.deque.seems_empty() && self.idle.any() && self.idle.is_any_hungry() {
                 self.start_idle_for(1 << level);
             }
         }

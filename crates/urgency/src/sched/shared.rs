@@ -91,9 +91,10 @@ impl Shared {
     ) -> Arc<Self> {
         clock::calibrate();
         let count = levels.len();
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
         let shared = Arc::new_cyclic(|myself| Shared {
             ready: Ready::new(),
-            idle: Idle::new(workers),
+            idle: Idle::new(workers, processors),
             pools: (0..count)
                 .map(|level| Pool::new(pools[level], level, workers))
                 .collect(),
