@@ -151,7 +151,7 @@ impl Shared {
         centre.is_on.store(is_on, Ordering::Relaxed);
         if is_on {
             // A seat has a worker of its own.
-            self.idle.set_blocked(usize::MAX);
+            self.idle.set_held(usize::MAX);
         }
         let (count, levels) = (self.workers.len(), self.ready.levels());
         for worker in &self.workers {

@@ -261,7 +261,7 @@ impl Shared {
     /// There may be more work than the caller took: a woken worker wakes the next.
     #[inline]
     pub(crate) fn wake_next(&self) {
-        if self.idle.any()
+        if self.idle.is_any_hungry()
             && (self.idle.searchers() == 0 || self.centre.waits())
             && self.is_offered_to_idle()
         {

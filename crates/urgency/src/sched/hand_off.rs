@@ -585,7 +585,9 @@ impl Shared {
 
     /// Whether work waits although a worker is idle.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.idle.any() && (self.is_offered_to_idle() || self.has_personal_for_spare(me))
+        self.idle.any()
+            && (self.idle.is_any_hungry() && self.is_offered_to_idle()
+                || self.has_personal_for_spare(me))
     }
 
     /// An idle worker, if work waits for one.
@@ -593,7 +595,10 @@ impl Shared {
         if !self.idle.any() {
             return None;
         }
-        self.claim_for_personal(me).or_else(|| self.claim_offered())
+        self.claim_for_personal(me).or_else(|| {
+            let is_wanted = self.idle.is_any_hungry();
+            is_wanted.then(|| self.claim_offered()).flatten()
+        })
     }
 
     /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a

@@ -10,22 +10,24 @@
 //! # Reserve
 //!
 //! A runtime may have more workers than there are processors, for code that sleeps in the kernel. A worker without work
-//! is *hungry* for forked jobs while fewer workers run than there are processors; the others are *in reserve*. A job
-//! that one of these took would only share a processor with its owner, and forks are cheap while nobody is hungry.
-//! (When every idle worker was hungry, fib(32) on 2 processors took 5 ms with 2 workers, 326 with 64 and 1.6 s with
-//! 256: it published each job, and its searchers ran in turn with it.)
+//! is *hungry* while fewer workers run than there are processors; the others are *in reserve*. A worker of the reserve
+//! would only share a processor with those that run. So nobody starts one for what is inserted, and nobody publishes
+//! a job for it; `reserve.rs` says when it is needed after all. (When every idle worker was hungry, fib(32) on 2
+//! processors took 5 ms with 2 workers, 326 with 64 and 1.6 s with 256: each fork published its job.)
 //!
-//! - Idle workers and searchers are *free*. With W workers, P processors and B stacks whose threads were found to sleep
-//!   in the kernel (`reserve.rs`), W - P - B free ones are in reserve, and those beyond are hungry.
+//! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not come
+//!   to a scheduling point (`reserve.rs`), W - P - B free ones are in reserve, and those beyond are hungry.
 //! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several that run
 //!   dry at once, the last finds out that it is.
 //! - The count of idle workers goes up before the bit is set, and down after it was cleared. It is never too low.
-//! - Tasks and stacks that can go on are not held back: an idle worker is started for them, in reserve or not.
+//! - A worker that runs dry takes tasks and stacks from the pools, whether it would be in reserve or not. A thread that
+//!   runs already, one that comes from the poller or a guest, may take a worker of the reserve. So may a stack that can
+//!   go on: its thread is there.
 //!
 //! # Protocol (no lost wake-up)
 //!
 //! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if nobody
-//!   searches, claim an idle worker and start it.
+//!   searches, claim an idle worker that is not in reserve and start it.
 //! - Searcher that gives up: 1. [`Idle::release`] its worker; 2. [`Idle::stop_search`] (a full barrier);
 //!   3. look at the levels once more; if there is work, claim a worker back. In this order, so that whoever
 //!   asks whether anybody is hungry (a stack that starts, and would keep its jobs to itself otherwise)
@@ -180,12 +182,12 @@ impl Idle {
         self.may_hold_back() && self.any()
     }
 
-    /// So many workers hold a processor only in name. `true`: there are more of these than before.
-    pub(crate) fn set_blocked(&self, blocked: usize) -> bool {
-        let withheld = self.beyond.saturating_sub(blocked);
-        let before = self.withheld.swap(withheld, Ordering::SeqCst);
+    /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends with a
+    /// full barrier.
+    pub(crate) fn set_held(&self, held: usize) {
+        let withheld = self.beyond.saturating_sub(held);
+        self.withheld.store(withheld, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        withheld < before
     }
 }
 

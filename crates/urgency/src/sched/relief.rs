@@ -100,14 +100,14 @@ impl Overrunning {
 }
 
 /// How many pieces of work wait, by level.
-struct Waiting {
-    levels: u64,
+pub(super) struct Waiting {
+    pub(super) levels: u64,
     counts: [usize; 64],
 }
 
 impl Waiting {
     /// A worker was found for one of these levels.
-    fn serve(&mut self, level: u8) {
+    pub(super) fn serve(&mut self, level: u8) {
         let count = &mut self.counts[usize::from(level)];
         *count = count.saturating_sub(1);
         if *count == 0 {
@@ -240,6 +240,7 @@ impl Shared {
         let mut waiting = self.waiting();
         self.most_urgent_queued()?;
         let mut revoked = Vec::new();
+        self.call_reserve(&mut waiting, &mut revoked);
         let mut asked = self.revoke_for_urgent(&mut waiting, &mut revoked);
         asked |= self.revoke_from_blocked_or_long(&mut waiting, &mut revoked);
         if asked || !revoked.is_empty() {

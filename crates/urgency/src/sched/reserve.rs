@@ -1,22 +1,28 @@
-//! The reserve: workers beyond the processors, and when they are needed for forked jobs after all.
+//! The reserve: workers beyond the processors, and when they are needed after all.
 //!
-//! In a runtime with more workers than processors some idle workers are not hungry (`idle.rs`): the stacks that run keep
-//! their jobs to themselves. That is right while these use the processors. A stack whose thread sleeps in the kernel
-//! uses none, and programs have such runtimes for its sake.
+//! In a runtime with more workers than processors some idle workers are in reserve (`idle.rs`): nobody starts them for
+//! what is inserted, and the stacks that run keep their jobs to themselves. That is right while these use the
+//! processors, and come to scheduling points. A stack whose thread sleeps in the kernel does neither, and programs have
+//! such runtimes for its sake; and one that spins until another stack does something must not keep that from running.
 //!
-//! 1. A stack that goes to user code while there is a reserve arms the relief timer, for some periods (`alarm.rs`).
-//! 2. An expiry counts the stacks that have not answered since the last one, and whose threads sleep in the kernel. So
-//!    many fewer are in reserve from then on. All stacks that run are asked to check in.
-//! 3. If there are fewer in reserve than before, a worker is started. It is hungry, so it asks for jobs, or takes hidden
-//!    ones, and starts the next worker if there are more.
-//! 4. While a stack has jobs, or the reserve is smaller than the processors demand, the timer is armed again. So what
-//!    was found is never older than some periods while anything is forked.
+//! 1. What is inserted while the idle workers are in reserve arms the relief timer, as if there were none. A stack that
+//!    goes to user code while there is a reserve arms it as well, for some periods (`alarm.rs`).
+//! 2. An expiry counts the stacks that have not answered since the last one. So many fewer workers are in reserve from
+//!    then on. All stacks that run are asked to check in.
+//! 3. As many workers are started as are no longer in reserve, at most one for each piece of work that waits. One is
+//!    started for jobs: it is hungry, asks for them or takes hidden ones, and starts the next one if there are more.
+//!    So a worker of the reserve comes first, and only where there is none does a stack lose its worker (`relief.rs`).
+//! 4. While a stack has jobs, the timer is armed again. So what was found is never older than some periods.
 //!
-//! A loop whose items sleep in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
+//! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
-use super::{attention::CHECK_IN, relief::note_run_time, shared::Shared, worker::NO_LEVEL};
-use crate::os;
-use std::sync::atomic::Ordering;
+use super::{
+    attention::CHECK_IN,
+    relief::{Waiting, note_run_time},
+    shared::Shared,
+    worker::{NO_LEVEL, Worker},
+};
+use urgency_policy::level::{LevelPolicy, Prompt};
 
 impl Shared {
     /// A stack goes to user code: rule 1.
@@ -34,12 +40,12 @@ impl Shared {
         }
     }
 
-    /// The relief timer expired: rules 2 to 4.
+    /// The relief timer expired: rules 2 and 4, and 3 for jobs.
     pub(super) fn recount_reserve(&self) {
         if !self.idle.has_reserve() || self.centre.is_on() {
             return;
         }
-        let (mut blocked, mut has_jobs) = (0, false);
+        let (mut held, mut has_jobs) = (0, false);
         for worker in &self.workers {
             if worker.level() == NO_LEVEL {
                 continue;
@@ -51,18 +57,32 @@ impl Shared {
             if !stack.attention.is_pending(CHECK_IN) {
                 note_run_time(stack);
                 stack.attention.request(CHECK_IN);
-            } else if os::thread::is_blocked(stack.tid.load(Ordering::Relaxed)) {
-                blocked += 1;
+            } else {
+                held += 1;
             }
         }
-        if self.idle.set_blocked(blocked)
-            && has_jobs
-            && let Some(worker) = self.claim_idle()
-        {
-            self.start(worker);
-        }
+        self.idle.set_held(held);
         if has_jobs {
             self.arm_late();
+            if self.idle.is_any_hungry()
+                && let Some(worker) = self.claim_idle()
+            {
+                self.start(worker);
+            }
+        }
+    }
+
+    /// Workers that are no longer in reserve, for what waits: rule 3.
+    pub(super) fn call_reserve<'a>(&'a self, waiting: &mut Waiting, called: &mut Vec<&'a Worker>) {
+        if self.centre.is_on() {
+            return;
+        }
+        while let Some(level) = Prompt.serve(waiting.levels)
+            && self.idle.is_any_hungry()
+            && let Some(worker) = self.claim_idle()
+        {
+            waiting.serve(level);
+            called.push(worker);
         }
     }
 }

@@ -93,7 +93,7 @@ impl Shared {
         if self.centre.waits() {
             self.watch_queued();
             self.arm_for_quantum();
-        } else if !self.idle.any() {
+        } else if !self.idle.is_any_hungry() {
             self.watch_queued();
             self.arm_for_rounds();
         }

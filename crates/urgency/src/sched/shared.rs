@@ -18,7 +18,7 @@ use crate::{
     io::driver::Driver,
     level::table::LevelTable,
     life::{Capacities, PanicPolicy},
-    os::{clock, fork::Process},
+    os::{clock, fork::Process, thread},
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -91,10 +91,9 @@ impl Shared {
     ) -> Arc<Self> {
         clock::calibrate();
         let count = levels.len();
-        let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
         let shared = Arc::new_cyclic(|myself| Shared {
             ready: Ready::new(),
-            idle: Idle::new(workers, processors),
+            idle: Idle::new(workers, thread::processors()),
             pools: (0..count)
                 .map(|level| Pool::new(pools[level], level, workers))
                 .collect(),
@@ -230,12 +229,15 @@ impl Shared {
         unsafe { worker.holder().as_ref() }
     }
 
-    /// Starts an idle worker for what is ready if there is one, else sees to it that the busy ones check in.
+    /// Starts an idle worker for what is ready if there is one, and it is not in reserve, else sees to it that the busy
+    /// ones check in.
     pub(crate) fn start_idle(&self) {
         let claimed = if self.centre.waits() {
             self.claim_for(self.ready.levels())
-        } else {
+        } else if self.idle.is_any_hungry() {
             self.claim_idle()
+        } else {
+            None
         };
         let served = || self.revoke_overrun(self.most_urgent_queued()?);
         match claimed.or_else(served) {
