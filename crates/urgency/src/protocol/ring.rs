@@ -186,7 +186,7 @@ mod loom_models {
             word.leave(0, 8);
             let (their_ring, their_word) = (ring.clone(), word.clone());
             let taker = thread::spawn(move || {
-                assert_eq!(their_word.take(0), Some(0));
+                assert_eq!(their_word.take(None), Some(0));
                 fence(SeqCst);
                 their_ring.pop().is_some()
             });

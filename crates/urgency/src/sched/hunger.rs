@@ -159,7 +159,7 @@ impl Job {
             }
             waits |= is_asked && !stack.attention.is_taken();
         }
-        let revoked = late.and_then(|worker| self.revoke_counted(worker, 0, Cause::Urgency));
+        let revoked = late.and_then(|worker| self.revoke_counted(worker, None, Cause::Urgency));
         if let Some(worker) = revoked {
             self.start(worker);
         }
