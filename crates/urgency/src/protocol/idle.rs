@@ -1,11 +1,11 @@
-//! Idle workers and searchers: who sleeps, who looks, who must be woken.
+//! Idle workers and searchers: which workers sleep, which look for work, which must be woken.
 //!
-//! An idle worker is a permission that nobody uses: a bit in this set. It needs no thread. Whoever
-//! has work for it claims the bit and runs (a plain thread that calls `join`, a thread that returns
-//! from the poller with an event in hand) or hands it to a spare thread.
+//! An idle worker is a permission that no stack uses: a bit in this set. It needs no thread. A thread that has work for
+//! it claims the bit, and then uses the worker itself (a plain thread that calls `join`, a thread that returns from the
+//! poller with an event in hand) or hands it to a spare thread.
 //!
-//! A *searcher* is a thread with a worker and without work that is still looking. While somebody
-//! searches, an insertion wakes nobody: a wake-up costs the waker 10 µs and the sleeper 30 to 50.
+//! A *searcher* is a thread that has a worker, has no work, and is still looking. While there is a searcher, an
+//! insertion wakes no thread: a wake-up costs the waker 10 µs and the sleeper 30 to 50.
 //!
 //! # Reserve
 //!
@@ -26,25 +26,29 @@
 //!
 //! # Protocol (no lost wake-up)
 //!
+<<<<<<< HEAD
 //! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if nobody
 //!   searches, claim an idle worker that is not in reserve and start it.
+=======
+//! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if no worker searches, claim
+//!   an idle worker and start it.
+>>>>>>> h/words
 //! - Searcher that gives up: 1. [`Idle::release`] its worker; 2. [`Searchers::stop`] (a full barrier);
-//!   3. look at the levels once more; if there is work, claim a worker back. In this order, so that whoever
-//!   asks whether anybody is hungry (a stack that starts, and would keep its jobs to itself otherwise)
-//!   sees a searcher or an idle worker at every moment.
-//! - Searcher that found work: [`Searchers::stop`], a full barrier, and if there is more work and nobody
-//!   else searches, start the next idle worker: a woken one wakes the next.
+//!   3. look at the levels once more; if there is work, claim a worker back. In this order, because a stack that starts
+//!   asks whether a worker is hungry, and keeps its forks to itself if none is. So at every moment it must see a
+//!   searcher or an idle worker.
+//! - Searcher that found work: [`Searchers::stop`], a full barrier, and if there is more work and no other worker
+//!   searches, start the next idle worker: a woken worker wakes the next.
 //!
-//! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the job to itself, while a
-//! worker goes idle that would have asked for it. A stack without jobs that knows of somebody hungry says
-//! that it hides none (`Worker::hides_forks`): when its poll begins, or when it answers a request. It has no
-//! room then, so its next fork comes in (`Attention::is_for_forks`), first says otherwise, and then looks
-//! whether anybody is hungry. The worker that goes idle is hungry first, then looks: one of them sees the
-//! other. Of a stack that may hide jobs it sees them behind a barrier on all processors.
+//! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the fork to itself, while a worker goes
+//! idle that would have asked for it. A stack without forks that knows of a hungry worker says that it hides none
+//! (`Worker::hides_forks`): when its poll begins, or when it answers a request. It has no room then. So its next fork
+//! comes into the scheduler (`Attention::is_for_forks`), first says otherwise, and then looks whether a worker is
+//! hungry. The worker that goes idle is hungry first, and then looks: one of the two sees the other. If a stack may
+//! hide forks, the worker sees them behind a barrier on all processors.
 //!
 //! *Named race, "insert under release"*: the inserter looks at the set before the bit is there, the
-//! worker looks at the levels before the announcement is there. The two barriers exclude that both
-//! happen.
+//! worker looks at the levels before the announcement is there. The two barriers exclude that both look too early.
 
 use crate::sys::{
     chaos,
@@ -85,7 +89,7 @@ impl Idle {
         }
     }
 
-    /// Worker `id` is no longer used by anybody. Ends with a full barrier.
+    /// No stack uses worker `id` any longer. Ends with a full barrier.
     pub(crate) fn release(&self, id: usize) {
         chaos::delay();
         self.free.fetch_add(IDLE, Ordering::SeqCst);
@@ -247,6 +251,7 @@ mod loom_models {
         });
     }
 
+<<<<<<< HEAD
     /// Three workers on two processors, of which two run dry at once: one of them finds that it is hungry, and asks the
     /// third one's stack for jobs.
     #[test]
@@ -270,6 +275,10 @@ mod loom_models {
 
     /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of
     /// the poll is seen, or its stack sees that somebody is idle, and publishes the job.
+=======
+    /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of the poll
+    /// is seen, or its stack sees that a worker is idle, and publishes the fork.
+>>>>>>> h/words
     #[test]
     fn the_first_fork_of_a_poll_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {
@@ -287,15 +296,15 @@ mod loom_models {
             });
             idle.release(0);
             searchers.stop();
-            // If it may hide jobs the barrier on all processors follows, after which the job is seen.
+            // If it may hide forks the barrier on all processors follows, after which the fork is seen.
             let seen = hides.load(SeqCst) && forked.load(Relaxed);
             let published = polls.join().unwrap();
             assert!(seen || published, "the job is hidden while a worker sleeps");
         });
     }
 
-    /// A stack in a poll that began while nobody was hungry is asked for jobs while it has none, and forks
-    /// later. Whether it said then that it hides none or not, its fork is seen by who goes idle, or sees him.
+    /// A stack in a poll that began while no worker was hungry is asked for forks while it has none, and forks later.
+    /// Whether or not it said that it hides none, the worker that goes idle sees the fork, or the fork sees the worker.
     #[test]
     fn the_first_fork_after_an_answer_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {
