@@ -11,28 +11,23 @@
 //!
 //! A runtime may have more workers than there are processors, for code that sleeps in the kernel. A worker without work
 //! is *hungry* while fewer workers run than there are processors; the others are *in reserve*. A worker of the reserve
-//! would only share a processor with those that run. So nobody starts one for what is inserted, and nobody publishes
-//! a job for it; `reserve.rs` says when it is needed after all. (When every idle worker was hungry, fib(32) on 2
-//! processors took 5 ms with 2 workers, 326 with 64 and 1.6 s with 256: each fork published its job.)
+//! would only share a processor with those that run. So no thread starts one for what is inserted, and no stack publishes
+//! a fork for it; `reserve.rs` says when it is needed after all. (When every idle worker was hungry, fib(32) on 2
+//! processors took 5 ms with 2 workers, 326 with 64 and 1.6 s with 256: each fork was published.)
 //!
-//! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not come
-//!   to a scheduling point (`reserve.rs`), W - P - B free ones are in reserve, and those beyond are hungry.
+//! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not
+//!   come to a scheduling point (`reserve.rs`), W - P - B free ones are in reserve, and those beyond are hungry.
 //! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several that run
 //!   dry at once, the last finds out that it is.
 //! - The count of idle workers goes up before the bit is set, and down after it was cleared. It is never too low.
 //! - A worker that runs dry takes tasks and stacks from the pools, whether it would be in reserve or not. A thread that
-//!   runs already, one that comes from the poller or a guest, may take a worker of the reserve. So may a stack that can
+//!   runs already, one that comes from the poller or an external one, may take a worker of the reserve. So may a stack that can
 //!   go on: its thread is there.
 //!
 //! # Protocol (no lost wake-up)
 //!
-<<<<<<< HEAD
-//! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if nobody
-//!   searches, claim an idle worker that is not in reserve and start it.
-=======
 //! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if no worker searches, claim
-//!   an idle worker and start it.
->>>>>>> h/words
+//!   an idle worker that is not in reserve and start it.
 //! - Searcher that gives up: 1. [`Idle::release`] its worker; 2. [`Searchers::stop`] (a full barrier);
 //!   3. look at the levels once more; if there is work, claim a worker back. In this order, because a stack that starts
 //!   asks whether a worker is hungry, and keeps its forks to itself if none is. So at every moment it must see a
@@ -200,8 +195,8 @@ impl Idle {
         self.may_hold_back() && self.any()
     }
 
-    /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends with a
-    /// full barrier.
+    /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
+    /// with a full barrier.
     pub(crate) fn set_held(&self, held: usize) {
         let withheld = self.beyond.saturating_sub(held);
         self.withheld.store(withheld, Ordering::SeqCst);
@@ -230,7 +225,7 @@ mod loom_models {
             let searchers = Arc::new(Searchers::new());
             let ready = Arc::new(Ready::new());
             let pool = Arc::new(AtomicBool::new(false));
-            searchers.start();
+            searchers.start(&idle);
             let (i, s) = (idle.clone(), searchers.clone());
             let (r, p) = (ready.clone(), pool.clone());
             let inserter = thread::spawn(move || {
@@ -240,10 +235,10 @@ mod loom_models {
             });
             let mut found = ready.levels() != 0;
             if found {
-                searchers.stop();
+                searchers.stop(&idle);
             } else {
                 idle.release(0);
-                searchers.stop();
+                searchers.stop(&idle);
                 found = ready.levels_after_writes() != 0 && idle.claim(0).is_some();
             }
             let started = inserter.join().unwrap();
@@ -251,34 +246,30 @@ mod loom_models {
         });
     }
 
-<<<<<<< HEAD
     /// Three workers on two processors, of which two run dry at once: one of them finds that it is hungry, and asks the
-    /// third one's stack for jobs.
+    /// third one's stack for forks.
     #[test]
     fn of_workers_that_run_dry_at_once_the_last_is_hungry() {
         loom::model(|| {
             let idle = Arc::new(Idle::new(3, 2));
-            let runs_dry = |idle: &Idle, id| {
-                idle.start_search();
+            let searchers = Arc::new(Searchers::new());
+            let runs_dry = |idle: &Idle, searchers: &Searchers, id| {
+                searchers.start(idle);
                 let asks = idle.is_any_hungry();
                 idle.release(id);
-                idle.stop_search();
+                searchers.stop(idle);
                 asks
             };
-            let i = idle.clone();
-            let other = thread::spawn(move || runs_dry(&i, 0));
-            let asks = runs_dry(&idle, 1);
+            let (i, s) = (idle.clone(), searchers.clone());
+            let other = thread::spawn(move || runs_dry(&i, &s, 0));
+            let asks = runs_dry(&idle, &searchers, 1);
             assert!(other.join().unwrap() || asks, "a processor is free");
-            assert!(idle.is_any_hungry(), "the next fork keeps its job");
+            assert!(idle.is_any_hungry(), "the next fork stays private");
         });
     }
 
-    /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of
-    /// the poll is seen, or its stack sees that somebody is idle, and publishes the job.
-=======
     /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of the poll
     /// is seen, or its stack sees that a worker is idle, and publishes the fork.
->>>>>>> h/words
     #[test]
     fn the_first_fork_of_a_poll_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {
@@ -286,7 +277,7 @@ mod loom_models {
             let searchers = Arc::new(Searchers::new());
             let hides = Arc::new(AtomicBool::new(false));
             let forked = Arc::new(AtomicBool::new(false));
-            searchers.start();
+            searchers.start(&idle);
             let (i, s) = (idle.clone(), searchers.clone());
             let (h, j) = (hides.clone(), forked.clone());
             let polls = thread::spawn(move || {
@@ -295,7 +286,7 @@ mod loom_models {
                 s.count() != 0 || i.any()
             });
             idle.release(0);
-            searchers.stop();
+            searchers.stop(&idle);
             // If it may hide forks the barrier on all processors follows, after which the fork is seen.
             let seen = hides.load(SeqCst) && forked.load(Relaxed);
             let published = polls.join().unwrap();
@@ -333,9 +324,9 @@ mod loom_models {
                 h.store(true, SeqCst);
                 is_hungry()
             });
-            searchers.start();
+            searchers.start(&idle);
             idle.release(0);
-            searchers.stop();
+            searchers.stop(&idle);
             asked.store(true, Relaxed);
             let mut seen = forked.load(Relaxed);
             if !seen && hides.load(SeqCst) {
