@@ -249,11 +249,6 @@ compile_error!("urgency runs on Linux only: its poller is made of epoll, eventfd
 #[cfg(not(urgency_loom))]
 mod account;
 #[cfg(not(urgency_loom))]
-mod block;
-#[cfg(not(urgency_loom))]
-#[doc(hidden)]
-pub mod coop;
-#[cfg(not(urgency_loom))]
 pub mod embed;
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
@@ -282,6 +277,7 @@ pub mod par;
 #[cfg(not(urgency_loom))]
 pub mod policy;
 mod protocol;
+mod rank;
 mod reactor;
 #[cfg(not(urgency_loom))]
 mod record;
@@ -291,8 +287,6 @@ pub mod runtime;
 mod sched;
 #[cfg(not(urgency_loom))]
 pub mod signal;
-#[cfg(not(urgency_loom))]
-mod spawn;
 pub mod sync;
 mod sys;
 pub mod task;
@@ -300,8 +294,6 @@ pub mod task;
 pub mod time;
 #[cfg(all(not(urgency_loom), feature = "tokio-io"))]
 mod tokio_io;
-#[cfg(not(urgency_loom))]
-mod yield_now;
 
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
@@ -309,16 +301,19 @@ pub use urgency_levels::{join_branches, select_branches, try_join_branches};
 
 #[cfg(not(urgency_loom))]
 pub use {
-    account::{LatencyHistogram, LevelStats, Overrun, Stats, WorkerLevelStats, WorkerStats},
-    block::{block_on, blocking},
+    account::{LatencyHistogram, Overrun},
     fork::{Scope, join, scope},
-    level::LevelId,
+    rank::LevelId,
     record::Recording,
-    runtime::{BuildError, Builder, MAX_WORKERS, Runtime},
+    runtime::{
+        BuildError, Builder, MAX_WORKERS, Runtime,
+        block::{block_on, blocking},
+        spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},
+        stats::{LevelStats, Stats, WorkerLevelStats, WorkerStats},
+        yield_now::{YieldNow, yield_far, yield_now},
+    },
     sched::shutdown::{Report, Shutdown},
-    spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},
     task::{Handle, Shared, WaitError, WaitErrorKind},
     urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},
-    yield_now::{YieldNow, yield_far, yield_now},
 };

@@ -31,8 +31,8 @@
 
 use super::spin::Spin;
 use crate::{
-    block::unblocked,
     life::inheriting,
+    runtime::block::unblocked,
     sched::{
         run::{self, check},
         stack::Stack,

@@ -8,7 +8,7 @@
 //! result.
 
 use crate::{
-    LevelId,
+    rank::LevelId,
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
     task::{Handle, JoinError, TaskRef},
 };

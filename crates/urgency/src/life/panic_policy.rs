@@ -1,7 +1,7 @@
 //! What a runtime does when a task panics.
 
 use crate::{
-    LevelId,
+    rank::LevelId,
     task::{TaskRef, caught, discard_payload},
 };
 use std::{fmt, process, sync::Arc};

@@ -2,9 +2,8 @@
 
 use super::{GLOBAL, Runtime};
 use crate::{
-    LevelId,
-    level::{Levels, OneLevel, table::LevelTable},
     life::{Capacities, PanicPolicy},
+    rank::{LevelId, LevelTable, Levels, OneLevel},
     record,
     sched::{shared::Shared, thread_options::ThreadOptions},
 };

@@ -2,8 +2,7 @@
 
 use super::Runtime;
 use crate::{
-    LevelId,
-    level::WrongOrder,
+    rank::{LevelId, WrongOrder},
     reactor::driver::Driver,
     record,
     sched::{

@@ -4,9 +4,15 @@
 //! calling thread if it is one of a runtime's stacks, else the global runtime, which starts when it is
 //! first used.
 
+pub(crate) mod block;
 mod builder;
 mod context;
+#[doc(hidden)]
+pub mod coop;
 mod shape;
+pub(crate) mod spawn;
+pub(crate) mod stats;
+pub(crate) mod yield_now;
 
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{
@@ -16,15 +22,14 @@ pub(crate) use context::{
     waiting_for, waiting_level,
 };
 
+use self::{spawn::scheduling_point, stats::Stats};
 use crate::{
-    LevelId,
-    account::Stats,
+    rank::LevelId,
     record::Recording,
     sched::{
         shared::Shared,
         shutdown::{Report, Shutdown},
     },
-    scheduling_point,
     task::Handle,
 };
 use std::{

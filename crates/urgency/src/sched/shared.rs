@@ -16,9 +16,9 @@ use crate::protocol::{
     ready::Ready,
 };
 use crate::{
-    level::table::LevelTable,
     life::{Capacities, PanicPolicy},
     protocol::fence,
+    rank::LevelTable,
     reactor::driver::Driver,
     sys::{clock, fork::Process},
 };

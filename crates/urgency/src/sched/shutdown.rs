@@ -29,7 +29,7 @@
 use super::shared::Shared;
 use crate::protocol::attention::PREEMPT;
 use crate::{
-    LevelId,
+    rank::LevelId,
     sched::{poll_context, run, stack::Stack},
     sys::clock,
     task::{LiveTasks, Schedule, TaskRef},

@@ -17,9 +17,11 @@
 
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
-    runtime::{is_leveled, others_run, own_name, own_task, task_named, waiting_level as level},
+    runtime::{
+        is_leveled, others_run, own_name, own_task, spawn::scheduling_point as check, task_named,
+        waiting_level as level,
+    },
     sched::{poll_context::may_go_on, run::lowered},
-    spawn::scheduling_point as check,
 };
 
 #[cfg(urgency_loom)]

@@ -25,13 +25,8 @@
 
 #[cfg(not(urgency_loom))]
 use super::shared::Shared;
-use super::{
-    Header, TaskRef,
-    cell::Outcome,
-    error::WaitError,
-    hooks::{self, LevelId},
-    state::Detach,
-};
+use super::{Header, TaskRef, cell::Outcome, error::WaitError, hooks, state::Detach};
+use crate::rank::LevelId;
 use std::{
     fmt,
     future::Future,

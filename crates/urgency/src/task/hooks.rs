@@ -1,6 +1,5 @@
 //! What the handles need of the floors above, in one place.
 //!
-//! - `LevelId`: a level as users see it.
 //! - `boost(task)`: raises that task to the level of the calling code.
 //! - `may_wait(task)`: may the calling code wait for that task? Asked before each wait by a new waiter.
 //! - `waiting_for(task, ticket)`, `waited_for(task, ticket)`: the calling code has begun, or ended, such a wait.
@@ -13,29 +12,13 @@
 //! The models need none of it, so that this floor can be checked by itself.
 
 #[cfg(not(urgency_loom))]
-pub(super) use crate::{
-    LevelId,
-    runtime::{boost, ends_with_runtime, may_wait, took, waited_for, waiting_for},
+pub(super) use crate::runtime::{
+    boost, ends_with_runtime, may_wait, took, waited_for, waiting_for,
 };
 
 #[cfg(urgency_loom)]
 mod stand_in {
     use crate::task::{TaskRef, WaitError};
-
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct LevelId(u8);
-
-    impl LevelId {
-        pub(crate) fn named(rank: u8, _name: &'static str) -> Self {
-            LevelId(rank)
-        }
-    }
-
-    impl std::fmt::Display for LevelId {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            self.0.fmt(f)
-        }
-    }
 
     pub(crate) fn boost(task: &TaskRef) {
         task.boost(0);
@@ -56,6 +39,4 @@ mod stand_in {
     }
 }
 #[cfg(urgency_loom)]
-pub(super) use stand_in::{
-    LevelId, boost, ends_with_runtime, may_wait, took, waited_for, waiting_for,
-};
+pub(super) use stand_in::{boost, ends_with_runtime, may_wait, took, waited_for, waiting_for};

@@ -51,10 +51,12 @@ pub use shared::Shared;
 /// What belongs to tasks and is made above this floor.
 #[cfg(not(urgency_loom))]
 pub use crate::{
-    coop,
     life::{AbortHandle, JoinSet},
-    spawn::spawn,
-    yield_now::{YieldNow, yield_now},
+    runtime::{
+        coop,
+        spawn::spawn,
+        yield_now::{YieldNow, yield_now},
+    },
 };
 
 pub(crate) use boost::Lock;

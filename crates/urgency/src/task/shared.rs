@@ -31,9 +31,12 @@ use super::{
     Handle, TaskRef,
     cell::{Outcome, caught, discard_payload},
     error::{WaitError, WaitErrorKind},
-    hooks::{self, LevelId},
+    hooks,
 };
-use crate::sys::primitives::{Mutex, MutexGuard};
+use crate::{
+    rank::LevelId,
+    sys::primitives::{Mutex, MutexGuard},
+};
 use std::{
     any::Any,
     collections::BTreeMap,

@@ -1,7 +1,7 @@
 //! The free functions that create tasks, and the bare scheduling point.
 
 use crate::{
-    LevelId,
+    rank::LevelId,
     runtime::{current, level_on, rank_on, spawn_fn_on, spawn_on},
     sched::{run, stack::Stack},
     task::Handle,
