@@ -28,7 +28,6 @@ mod held;
 mod inherited;
 mod join_set;
 mod local;
-mod panic_policy;
 mod scope;
 mod token;
 
@@ -36,9 +35,10 @@ pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_
 pub use inherited::{WithDeadline, deadline, with_deadline};
 pub use join_set::{AbortHandle, JoinSet};
 pub use local::{Local, WithLocal};
-pub use panic_policy::PanicPolicy;
 pub use scope::{TaskScope, task_scope};
 pub use token::{CancelGuard, CancelToken, Cancelled};
+
+pub use crate::task::PanicPolicy;
 
 pub(crate) use admission::Capacities;
 pub(crate) use frames::Frames;

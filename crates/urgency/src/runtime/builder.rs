@@ -2,10 +2,11 @@
 
 use super::{GLOBAL, Runtime};
 use crate::{
-    life::{Capacities, PanicPolicy},
+    life::Capacities,
     rank::{LevelId, LevelTable, Levels, OneLevel},
     record,
     sched::{shared::Shared, thread_options::ThreadOptions},
+    task::PanicPolicy,
 };
 use std::{fmt, sync::Arc, thread};
 use urgency_policy::{
@@ -413,7 +414,7 @@ impl Builder {
         }
         if self.start_paused {
             match shared.driver() {
-                Ok(driver) => drop(crate::time::clock::pause_of(driver)),
+                Ok(driver) => drop(driver.pause_clock()),
                 Err(error) => panic!("a runtime's clock cannot be paused: {error}"),
             }
         }

@@ -16,11 +16,12 @@ use crate::protocol::{
     ready::Ready,
 };
 use crate::{
-    life::{Capacities, PanicPolicy},
+    life::Capacities,
     protocol::fence,
     rank::LevelTable,
     reactor::driver::Driver,
     sys::{clock, fork::Process},
+    task::PanicPolicy,
 };
 use crossbeam_utils::CachePadded;
 use std::{

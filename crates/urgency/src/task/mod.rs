@@ -14,6 +14,7 @@
 //! | `boost.rs` | raising a task and what it waits for |
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
 //! | `error.rs`, `join_error.rs` | [`WaitError`]; `JoinError`, which has the panic as a value |
+//! | `panic_policy.rs` | what a runtime does when a task panics |
 //! | `hooks.rs` | what the handles need of the floors above |
 //!
 //! Rejected: the `async-task` crate. It has no second entry after a boost (an entry is unique, so
@@ -31,6 +32,8 @@ mod join_error;
 mod live;
 #[cfg(all(test, urgency_loom))]
 mod loom;
+#[cfg(not(urgency_loom))]
+mod panic_policy;
 mod run;
 #[cfg(not(urgency_loom))]
 mod shared;
@@ -63,6 +66,8 @@ pub(crate) use boost::Lock;
 pub(crate) use cell::{Header, Stopped, caught, discard_payload};
 pub(crate) use guarded::Guarded;
 pub(crate) use live::LiveTasks;
+#[cfg(not(urgency_loom))]
+pub use panic_policy::PanicPolicy;
 pub(crate) use run::{Ran, TaskRef};
 
 use crate::sys::primitives::Arc;
