@@ -265,6 +265,8 @@ mod future {
     mod loom;
 }
 #[cfg(not(urgency_loom))]
+mod inherit;
+#[cfg(not(urgency_loom))]
 pub mod io;
 #[cfg(not(urgency_loom))]
 pub mod level;
@@ -279,8 +281,6 @@ pub mod policy;
 mod protocol;
 mod rank;
 mod reactor;
-#[cfg(not(urgency_loom))]
-mod record;
 #[cfg(not(urgency_loom))]
 pub mod runtime;
 #[cfg(not(urgency_loom))]
@@ -303,8 +303,8 @@ pub use urgency_levels::{join_branches, select_branches, try_join_branches};
 pub use {
     account::{LatencyHistogram, Overrun},
     fork::{Scope, join, scope},
+    inherit::record::Recording,
     rank::LevelId,
-    record::Recording,
     runtime::{
         BuildError, Builder, MAX_WORKERS, Runtime,
         block::{block_on, blocking},

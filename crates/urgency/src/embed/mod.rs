@@ -23,9 +23,12 @@ pub use countdown::Countdown;
 use crate::{
     LevelId, Runtime,
     fork::join_told as join_told_on,
-    life::{inherited, inheriting},
+    inherit::inherited,
     runtime::rank_on,
-    sched::{Origin, StolenFork, find::on_steal, run, shared::Shared, stack::Stack},
+    sched::{
+        Origin, StolenFork, find::on_steal, inheriting::inheriting, run, shared::Shared,
+        stack::Stack,
+    },
 };
 use std::{
     any::Any,

@@ -31,17 +31,17 @@
 
 use super::spin::Spin;
 use crate::{
-    life::inheriting,
+    protocol::forked::Payload,
+    sched::{Forked, Kind},
+};
+use crate::{
     runtime::block::unblocked,
     sched::{
+        inheriting::inheriting,
         run::{self, check},
         stack::Stack,
     },
     task::discard_payload,
-};
-use crate::{
-    protocol::forked::Payload,
-    sched::{Forked, Kind},
 };
 use std::{
     cell::Cell,

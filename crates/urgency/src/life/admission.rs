@@ -11,7 +11,10 @@
 use super::held::Held;
 use crate::{
     Handle, LevelId,
-    runtime::{current, rank_on, spawn_fn_on, spawn_on},
+    runtime::{
+        current, rank_on,
+        spawn::{spawn_fn_on, spawn_on},
+    },
     sched::shared::Shared,
     scheduling_point,
     sync::{Permit, Semaphore},

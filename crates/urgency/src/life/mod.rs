@@ -23,16 +23,15 @@
 //! it.
 
 mod admission;
-mod frames;
+mod deadline;
 mod held;
-mod inherited;
 mod join_set;
 mod local;
 mod scope;
 mod token;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
-pub use inherited::{WithDeadline, deadline, with_deadline};
+pub use deadline::{WithDeadline, deadline, with_deadline};
 pub use join_set::{AbortHandle, JoinSet};
 pub use local::{Local, WithLocal};
 pub use scope::{TaskScope, task_scope};
@@ -41,5 +40,4 @@ pub use token::{CancelGuard, CancelToken, Cancelled};
 pub use crate::task::PanicPolicy;
 
 pub(crate) use admission::Capacities;
-pub(crate) use frames::Frames;
-pub(crate) use inherited::{Inherited, inherited, inheriting, run_as, without_deadline};
+pub(crate) use deadline::without_deadline;

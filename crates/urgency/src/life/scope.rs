@@ -15,7 +15,10 @@
 use super::held::Held;
 use crate::{
     Handle, LevelId,
-    runtime::{current, level_on, rank_on, spawn_fn_noted_on, spawn_noted_on},
+    runtime::{
+        current, level_on, rank_on,
+        spawn::{spawn_fn_noted_on, spawn_noted_on},
+    },
     sched::shared::Shared,
     scheduling_point,
     sync::Notify,

@@ -1,7 +1,7 @@
 //! Waiting in synchronous code: `block_on` for any future, `blocking` for calls that block the thread.
 
 use crate::{
-    record::{self, Waits},
+    inherit::record::{self, Waits},
     sched::{poll_context, run, stack::Stack},
     task::TaskRef,
 };

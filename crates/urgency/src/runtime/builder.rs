@@ -2,10 +2,10 @@
 
 use super::{GLOBAL, Runtime};
 use crate::{
+    inherit::record,
     life::Capacities,
     rank::{LevelId, LevelTable, Levels, OneLevel},
-    record,
-    sched::{shared::Shared, thread_options::ThreadOptions},
+    sched::{run, shared::Shared, thread_options::ThreadOptions},
     task::PanicPolicy,
 };
 use std::{fmt, sync::Arc, thread};
@@ -407,7 +407,9 @@ impl Builder {
             &self.pool_kinds()?,
         );
         if let Some(steps) = self.recorded_steps {
-            let _ = shared.recorder.set(record::start(steps));
+            let _ = shared.recorder.set(record::start(steps, || {
+                run::with_current_task(|task| task.is_some())
+            }));
         }
         if !matches!(self.schedule, Schedule::Prompt) {
             shared.set_schedule(self.schedule.clone());

@@ -2,19 +2,18 @@
 
 use super::Runtime;
 use crate::{
+    inherit::record,
     rank::{LevelId, WrongOrder},
     reactor::driver::Driver,
-    record,
     sched::{
         poll_context, run,
         shared::Shared,
         stack::{FOR_ANYTHING, Stack},
     },
-    task::{self, Handle, Stopped, TaskRef, WaitError, WaitErrorKind},
+    task::{self, Stopped, TaskRef, WaitError, WaitErrorKind},
 };
 use std::{
     any::TypeId,
-    future::Future,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
@@ -54,74 +53,6 @@ pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
         shared.levels.names()
     );
     level.rank()
-}
-
-pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    spawn_noted_on(shared, level, future, |_| ())
-}
-
-/// As [`spawn_on`], with something to do with the task before anybody can run it.
-pub(crate) fn spawn_noted_on<F>(
-    shared: &Arc<Shared>,
-    level: u8,
-    future: F,
-    note: impl FnOnce(&TaskRef),
-) -> Handle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    shared.process.must_be_this();
-    let (task, handle) = match record::inherited_on(shared, level) {
-        None => task::new(future, shared.clone(), level),
-        Some(inherited) => {
-            let recorded = inherited.recorded.clone();
-            let made = task::new(inherited.carry(future), shared.clone(), level);
-            record::named(recorded, &made.0);
-            made
-        }
-    };
-    note(&task);
-    shared.admit(task);
-    handle
-}
-
-pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Shared>, level: u8, closure: F) -> Handle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    spawn_fn_noted_on(shared, level, closure, |_| ())
-}
-
-/// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
-pub(crate) fn spawn_fn_noted_on<F, T>(
-    shared: &Arc<Shared>,
-    level: u8,
-    closure: F,
-    note: impl FnOnce(&TaskRef),
-) -> Handle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    shared.process.must_be_this();
-    let (task, handle) = match record::inherited_on(shared, level) {
-        None => task::new_fn(closure, shared.clone(), level),
-        Some(inherited) => {
-            let recorded = inherited.recorded.clone();
-            let made = task::new_run(inherited.carry_closure(closure), shared.clone(), level);
-            record::named(recorded, &made.0);
-            made
-        }
-    };
-    note(&task);
-    shared.admit(task);
-    handle
 }
 
 /// The driver of the calling thread's runtime.

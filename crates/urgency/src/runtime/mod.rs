@@ -6,6 +6,7 @@
 
 pub(crate) mod block;
 mod builder;
+pub(crate) mod carried;
 mod context;
 #[doc(hidden)]
 pub mod coop;
@@ -17,15 +18,17 @@ pub(crate) mod yield_now;
 pub use builder::{BuildError, Builder, MAX_WORKERS};
 pub(crate) use context::{
     as_stack, boost, check_order, current, current_level, driver, ends_with_runtime, is_leveled,
-    is_shut, level_on, may_wait, others_run, own_name, own_task, rank_on, spawn_fn_noted_on,
-    spawn_fn_on, spawn_noted_on, spawn_on, task_named, took, unwind_with_runtime, waited_for,
-    waiting_for, waiting_level,
+    is_shut, level_on, may_wait, others_run, own_name, own_task, rank_on, task_named, took,
+    unwind_with_runtime, waited_for, waiting_for, waiting_level,
 };
 
-use self::{spawn::scheduling_point, stats::Stats};
+use self::{
+    spawn::{scheduling_point, spawn_fn_on, spawn_on},
+    stats::Stats,
+};
 use crate::{
+    inherit::record::{Machine, Recording},
     rank::LevelId,
-    record::Recording,
     sched::{
         shared::Shared,
         shutdown::{Report, Shutdown},
@@ -259,7 +262,17 @@ impl Runtime {
     /// What was recorded so far, if the runtime records; see [`Builder::record`].
     pub fn recording(&self) -> Option<Recording> {
         let recorder = self.shared.recorder.get();
-        recorder.map(|recorder| recorder.recording(&self.shared))
+        recorder.map(|recorder| recorder.recording(self.machine()))
+    }
+
+    fn machine(&self) -> Machine {
+        let workers = &self.shared.workers;
+        Machine {
+            workers: workers.len(),
+            prompt: !self.shared.seats.is_on(),
+            scheduling: workers.iter().map(|w| w.counters.scheduling.get()).sum(),
+            searching: workers.iter().map(|w| w.counters.searching.get()).sum(),
+        }
     }
 
     /// What the runtime did so far: a snapshot of its accounting.

@@ -1,12 +1,16 @@
 //! The free functions that create tasks, and the bare scheduling point.
 
+use super::{current, level_on, rank_on};
 use crate::{
+    inherit::{
+        Inherited, inherited,
+        record::{self, RecordedThread},
+    },
     rank::LevelId,
-    runtime::{current, level_on, rank_on, spawn_fn_on, spawn_on},
-    sched::{run, stack::Stack},
-    task::Handle,
+    sched::{run, shared::Shared, stack::Stack},
+    task::{self, Handle, TaskRef},
 };
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 /// Creates the future of an `async` block at the current level and starts it.
 ///
@@ -118,4 +122,105 @@ pub fn scheduling_point() {
 /// is where [`spawn`] would put new work.
 pub fn current_level() -> LevelId {
     crate::runtime::current_level()
+}
+
+/// Makes a task of a future on `shared`: the door by which each future comes in.
+pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    spawn_noted_on(shared, level, future, |_| ())
+}
+
+/// As [`spawn_on`], with something to do with the task before anybody can run it.
+pub(crate) fn spawn_noted_on<F>(
+    shared: &Arc<Shared>,
+    level: u8,
+    future: F,
+    note: impl FnOnce(&TaskRef),
+) -> Handle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    shared.process.must_be_this();
+    let (task, handle) = match inherited_on(shared, level) {
+        None => task::new(future, shared.clone(), level),
+        Some(inherited) => {
+            let recorded = inherited.recorded.clone();
+            let made = task::new(inherited.carry(future), shared.clone(), level);
+            record::named(recorded, &made.0);
+            made
+        }
+    };
+    note(&task);
+    shared.admit(task);
+    handle
+}
+
+/// As [`spawn_on`], of a closure.
+pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Shared>, level: u8, closure: F) -> Handle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    spawn_fn_noted_on(shared, level, closure, |_| ())
+}
+
+/// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
+pub(crate) fn spawn_fn_noted_on<F, T>(
+    shared: &Arc<Shared>,
+    level: u8,
+    closure: F,
+    note: impl FnOnce(&TaskRef),
+) -> Handle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    shared.process.must_be_this();
+    let (task, handle) = match inherited_on(shared, level) {
+        None => task::new_fn(closure, shared.clone(), level),
+        Some(inherited) => {
+            let recorded = inherited.recorded.clone();
+            let made = task::new_run(inherited.carry_closure(closure), shared.clone(), level);
+            record::named(recorded, &made.0);
+            made
+        }
+    };
+    note(&task);
+    shared.admit(task);
+    handle
+}
+
+/// What a task inherits that is spawned here, on `shared`: what the calling code has, but a thread of its
+/// own, if that runtime records.
+#[inline]
+fn inherited_on(shared: &Shared, level: u8) -> Option<Arc<Inherited>> {
+    let here = inherited();
+    if record::is_on() {
+        inherited_recording(here, shared, level)
+    } else {
+        here
+    }
+}
+
+#[cold]
+fn inherited_recording(
+    here: Option<Arc<Inherited>>,
+    shared: &Shared,
+    level: u8,
+) -> Option<Arc<Inherited>> {
+    let spawner = here.as_ref().and_then(|here| here.recorded.clone());
+    let recorded = shared
+        .recorder
+        .get()
+        .and_then(|recorder| RecordedThread::new(recorder, spawner.as_deref(), level));
+    if spawner.is_none() && recorded.is_none() {
+        return here;
+    }
+    let mut inherited = here.map_or_else(Inherited::default, |here| Inherited::clone(&here));
+    inherited.recorded = recorded;
+    Some(Arc::new(inherited))
 }

@@ -33,6 +33,7 @@ pub(crate) mod find;
 pub(crate) mod hand_off;
 mod hunger;
 pub(crate) mod idle_spin;
+pub(crate) mod inheriting;
 mod insert;
 pub(crate) mod migrate;
 mod overflow;
@@ -55,7 +56,7 @@ pub(crate) mod thread_options;
 pub(crate) mod wait;
 pub(crate) mod worker;
 
-use crate::{life::Inherited, protocol::forked, sched::stack::Stack, task::TaskRef};
+use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, task::TaskRef};
 use std::sync::Arc;
 
 /// A forked closure of the stacks of this scheduler.

@@ -11,12 +11,12 @@
 //! 3. more urgent work is ready: take it, and abandon this stack for it.
 
 use super::{
-    StolenFork, Work, poll_context, revoke::Restored, shared::Shared, stack::Stack, worker::Worker,
+    StolenFork, Work, inheriting::run_as, poll_context, revoke::Restored, shared::Shared,
+    stack::Stack, worker::Worker,
 };
 use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
 use crate::{
     account::overruns::Name,
-    life::run_as,
     protocol::deque::{Popped, Stolen},
     sys::{chaos, clock},
     task::{Ran, TaskRef, caught, discard_payload},

@@ -61,7 +61,7 @@ pub(crate) struct Shared {
     pub(crate) poll_mode: PollMode,
     pub(crate) seats: super::seats::SeatAssigner,
     /// Set when the runtime is built, if it records.
-    pub(crate) recorder: OnceLock<crate::record::Recorder>,
+    pub(crate) recorder: OnceLock<crate::inherit::record::Recorder>,
     driver: OnceLock<Arc<Driver>>,
     /// Whether an entry in a ring needs no barrier; see `insert.rs`.
     pub(crate) rings_are_light: bool,

@@ -13,7 +13,7 @@ use crate::protocol::demotion::Demotion;
 use crate::protocol::{attention::Attention, mailbox::Mailbox, ring::Ring, suspension::Suspension};
 use crate::{
     account::overruns::Name,
-    life::Frames,
+    inherit::Frames,
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind},
     sys::{self, clock, thread::Processors},

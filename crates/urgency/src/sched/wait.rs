@@ -13,14 +13,15 @@
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work, poll_context,
+    Work,
+    inheriting::run_as,
+    poll_context,
     revoke::Restored,
     run,
     shared::Shared,
     stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
 };
-use crate::life::run_as;
 use std::sync::{
     Arc,
     atomic::{Ordering, fence},
