@@ -287,6 +287,8 @@ pub mod runtime;
 mod sched;
 #[cfg(not(urgency_loom))]
 pub mod signal;
+#[cfg(not(urgency_loom))]
+mod spawn;
 pub mod sync;
 mod sys;
 pub mod task;
@@ -307,12 +309,15 @@ pub use {
     rank::LevelId,
     runtime::{
         BuildError, Builder, MAX_WORKERS, Runtime,
-        block::{block_on, blocking},
-        spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},
+        context::current_level,
         stats::{LevelStats, Stats, WorkerLevelStats, WorkerStats},
-        yield_now::{YieldNow, yield_far, yield_now},
+        yield_now::{YieldNow, scheduling_point, yield_far, yield_now},
     },
-    sched::shutdown::{Report, Shutdown},
+    sched::{
+        block::{block_on, blocking},
+        shutdown::{Report, Shutdown},
+    },
+    spawn::{spawn, spawn_at, spawn_fn, spawn_fn_at},
     task::{Handle, Shared, WaitError, WaitErrorKind},
     urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},

@@ -35,8 +35,8 @@ use crate::{
     sched::{Forked, Kind},
 };
 use crate::{
-    runtime::block::unblocked,
     sched::{
+        block::unblocked,
         inheriting::inheriting,
         run::{self, check},
         stack::Stack,

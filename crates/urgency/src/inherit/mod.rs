@@ -2,7 +2,7 @@
 //!
 //! The calling thread knows what the code that runs on it has; a future that has something of its own puts it
 //! there for the time of each poll, and a closure for the time of its run (`sched/inheriting.rs`). Spawning looks there:
-//! if there is nothing, which is one load, nothing is different; else the task is wrapped (`runtime/carried.rs`). A
+//! if there is nothing, which is one load, nothing is different; else the task is wrapped (`spawn/carried.rs`). A
 //! stack never changes its thread, so a closure that waits, or is abandoned, keeps its own.
 //!
 //! A forked closure that another stack steals has what the code that forked it had, at no cost for the fork

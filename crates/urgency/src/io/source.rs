@@ -27,6 +27,7 @@ use crate::{
         readiness::{Look, Readiness, Ticket, wake},
     },
     runtime,
+    sched::caller::ends_with_runtime,
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
@@ -77,7 +78,7 @@ impl Waits<'_> {
     /// Whether a task waits that ends with its runtime: see [`ends_with_runtime`](crate::runtime::ends_with_runtime).
     #[cold]
     fn is_of_ending_task(&self) -> bool {
-        !matches!(self, Waits::Nobody) && runtime::ends_with_runtime()
+        !matches!(self, Waits::Nobody) && ends_with_runtime()
     }
 }
 

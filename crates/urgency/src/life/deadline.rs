@@ -1,9 +1,9 @@
-//! A limit for a piece of work and all the tasks that it spawns. `runtime/carried.rs` says what a deadline does to a task.
+//! A limit for a piece of work and all the tasks that it spawns. `spawn/carried.rs` says what a deadline does to a task.
 
 use crate::{
     inherit::{Inherited, inherited},
-    runtime::carried::Within,
     sched::inheriting::run_inside,
+    spawn::carried::Within,
     time::{Timeout, error::Elapsed, timeout_at},
 };
 use std::{

@@ -4,7 +4,7 @@
 
 use crate::{
     inherit::{Inherited, inherited},
-    runtime::carried::Within,
+    spawn::carried::Within,
 };
 use std::{
     fmt,

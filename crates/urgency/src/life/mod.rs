@@ -39,5 +39,4 @@ pub use token::{CancelGuard, CancelToken, Cancelled};
 
 pub use crate::task::PanicPolicy;
 
-pub(crate) use admission::Capacities;
 pub(crate) use deadline::without_deadline;

@@ -15,12 +15,10 @@
 use super::held::Held;
 use crate::{
     Handle, LevelId,
-    runtime::{
-        current, level_on, rank_on,
-        spawn::{spawn_fn_noted_on, spawn_noted_on},
-    },
-    sched::shared::Shared,
+    runtime::{current, level_on, rank_on},
+    sched::{caller::is_shut, shared::Shared},
     scheduling_point,
+    spawn::{spawn_fn_noted_on, spawn_noted_on},
     sync::Notify,
     task::TaskRef,
 };
@@ -139,7 +137,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         // What comes later finds the scope cancelled. The end of a runtime unwinds tasks, too.
         let is_first_panic = std::thread::panicking()
-            && !crate::runtime::is_shut()
+            && !is_shut()
             && !self.inner.panicked.swap(true, Ordering::AcqRel);
         let (last, task) = {
             let mut tasks = self.inner.lock();

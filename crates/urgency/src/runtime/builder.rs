@@ -3,9 +3,8 @@
 use super::{GLOBAL, Runtime};
 use crate::{
     inherit::record,
-    life::Capacities,
     rank::{LevelId, LevelTable, Levels, OneLevel},
-    sched::{run, shared::Shared, thread_options::ThreadOptions},
+    sched::{capacities::Capacities, run, shared::Shared, thread_options::ThreadOptions},
     task::PanicPolicy,
 };
 use std::{fmt, sync::Arc, thread};

@@ -27,6 +27,9 @@
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 
 pub(crate) mod arrival;
+pub(crate) mod block;
+pub(crate) mod caller;
+pub(crate) mod capacities;
 pub(crate) mod demotion;
 mod external;
 pub(crate) mod find;

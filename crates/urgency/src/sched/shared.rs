@@ -4,6 +4,7 @@
 //! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
 
 use super::{
+    capacities::Capacities,
     pool::Pool,
     stack::Stack,
     thread_options::ThreadOptions,
@@ -16,7 +17,6 @@ use crate::protocol::{
     ready::Ready,
 };
 use crate::{
-    life::Capacities,
     protocol::fence,
     rank::LevelTable,
     reactor::driver::Driver,

@@ -32,7 +32,7 @@ use crate::{
     rank::LevelId,
     sched::{poll_context, run, stack::Stack},
     sys::clock,
-    task::{LiveTasks, Schedule, TaskRef},
+    task::{Caller, LiveTasks, Schedule, TaskRef},
 };
 use std::{
     cmp::Reverse,
@@ -143,7 +143,7 @@ impl Shared {
         self.process.must_be_this();
         if self.is_current() {
             // The calling stack gives its worker to those that it waits for.
-            return crate::blocking(|| self.shut_down(how, within));
+            return super::block::blocking(|| self.shut_down(how, within));
         }
         let is_aside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
         // A plain thread that entered is no task.
@@ -251,6 +251,8 @@ impl Shared {
 }
 
 impl Schedule for Shared {
+    const CALLER: &'static dyn Caller = &super::caller::Stacks;
+
     fn schedule(&self, task: TaskRef) {
         if self.closing.load(Ordering::Acquire) {
             self.seize(task);

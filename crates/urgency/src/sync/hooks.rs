@@ -18,8 +18,8 @@
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     runtime::{
-        is_leveled, others_run, own_name, own_task, spawn::scheduling_point as check, task_named,
-        waiting_level as level,
+        is_leveled, others_run, own_name, own_task, task_named, waiting_level as level,
+        yield_now::scheduling_point as check,
     },
     sched::{poll_context::may_go_on, run::lowered},
 };

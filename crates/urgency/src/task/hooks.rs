@@ -1,42 +1,75 @@
-//! What the handles need of the floors above, in one place.
+//! What the handles ask about the calling code. The awaited task's scheduler knows it: [`Caller`].
 //!
-//! - `boost(task)`: raises that task to the level of the calling code.
-//! - `may_wait(task)`: may the calling code wait for that task? Asked before each wait by a new waiter.
-//! - `waiting_for(task, ticket)`, `waited_for(task, ticket)`: the calling code has begun, or ended, such a wait.
-//!   Where a task is running, they go on to its `begin_wait` and `end_wait` (boost.rs). The ticket tells apart
-//!   the waits of one task for one other; that of a handle is 0.
-//!
-//! - `took(task)`: the calling code has its result; for recordings.
-//! - `ends_with_runtime()`: whether the calling code is a task of a runtime that ends; then it must return pending.
-//!
-//! The models need none of it, so that this floor can be checked by itself.
+//! Where a scheduler has nothing to say ([`Nobody`], as in the models), every wait is allowed and none is noted.
 
-#[cfg(not(urgency_loom))]
-pub(super) use crate::runtime::{
-    boost, ends_with_runtime, may_wait, took, waited_for, waiting_for,
-};
+use super::{TaskRef, WaitError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-#[cfg(urgency_loom)]
-mod stand_in {
-    use crate::task::{TaskRef, WaitError};
+/// The code that calls a handle's method, as the awaited task's scheduler sees it.
+pub(crate) trait Caller: Sync {
+    /// Raises that task to the level of the calling code.
+    fn boost(&self, _task: &TaskRef) {}
 
-    pub(crate) fn boost(task: &TaskRef) {
-        task.boost(0);
-    }
-
-    pub(crate) fn may_wait(_awaited: &TaskRef) -> Result<(), WaitError> {
+    /// May the calling code wait for that task? Asked before each wait by a new waiter.
+    fn may_wait(&self, _awaited: &TaskRef) -> Result<(), WaitError> {
         Ok(())
     }
 
-    pub(crate) fn waiting_for(_awaited: &TaskRef, _ticket: u64) {}
+    /// The calling code has begun a wait for that task. Where it is a task, it goes on to that one's `begin_wait`
+    /// (boost.rs). The ticket tells apart the waits of one task for one other; that of a handle is 0.
+    fn waiting_for(&self, _awaited: &TaskRef, _ticket: u64) {}
 
-    pub(crate) fn waited_for(_awaited: &TaskRef, _ticket: u64) {}
+    /// Such a wait has ended.
+    fn waited_for(&self, _awaited: &TaskRef, _ticket: u64) {}
 
-    pub(crate) fn took(_awaited: &TaskRef) {}
+    /// The calling code has the result of that task. Called only after [`tell_taken`].
+    fn took(&self, _awaited: &TaskRef) {}
 
-    pub(crate) fn ends_with_runtime() -> bool {
+    /// Whether the calling code is a task of a runtime that ends; then it must return pending.
+    fn ends_with_runtime(&self) -> bool {
         false
     }
 }
-#[cfg(urgency_loom)]
-pub(super) use stand_in::{boost, ends_with_runtime, may_wait, took, waited_for, waiting_for};
+
+/// No caller that a scheduler knows.
+pub(crate) struct Nobody;
+
+impl Caller for Nobody {}
+
+static TELLS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on schedulers are told of each result that is taken.
+pub(crate) fn tell_taken() {
+    TELLS_TAKEN.store(true, Ordering::Relaxed);
+}
+
+fn caller(task: &TaskRef) -> &'static dyn Caller {
+    task.header().vtable.caller
+}
+
+pub(super) fn boost(task: &TaskRef) {
+    caller(task).boost(task);
+}
+
+pub(super) fn may_wait(awaited: &TaskRef) -> Result<(), WaitError> {
+    caller(awaited).may_wait(awaited)
+}
+
+pub(super) fn waiting_for(awaited: &TaskRef, ticket: u64) {
+    caller(awaited).waiting_for(awaited, ticket);
+}
+
+pub(super) fn waited_for(awaited: &TaskRef, ticket: u64) {
+    caller(awaited).waited_for(awaited, ticket);
+}
+
+#[inline]
+pub(super) fn took(awaited: &TaskRef) {
+    if TELLS_TAKEN.load(Ordering::Relaxed) {
+        caller(awaited).took(awaited);
+    }
+}
+
+pub(super) fn ends_with_runtime(awaited: &TaskRef) -> bool {
+    caller(awaited).ends_with_runtime()
+}

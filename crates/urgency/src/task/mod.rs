@@ -15,7 +15,7 @@
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
 //! | `error.rs`, `join_error.rs` | [`WaitError`]; `JoinError`, which has the panic as a value |
 //! | `panic_policy.rs` | what a runtime does when a task panics |
-//! | `hooks.rs` | what the handles need of the floors above |
+//! | `hooks.rs` | what the handles ask about the calling code |
 //!
 //! Rejected: the `async-task` crate. It has no second entry after a boost (an entry is unique, so
 //! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle
@@ -57,14 +57,15 @@ pub use crate::{
     life::{AbortHandle, JoinSet},
     runtime::{
         coop,
-        spawn::spawn,
         yield_now::{YieldNow, yield_now},
     },
+    spawn::spawn,
 };
 
 pub(crate) use boost::Lock;
 pub(crate) use cell::{Header, Stopped, caught, discard_payload};
 pub(crate) use guarded::Guarded;
+pub(crate) use hooks::{Caller, Nobody, tell_taken};
 pub(crate) use live::LiveTasks;
 #[cfg(not(urgency_loom))]
 pub use panic_policy::PanicPolicy;
@@ -84,6 +85,9 @@ pub(crate) struct TaskId(usize);
 /// What tasks need of their scheduler. All of it is called from any thread, also from within
 /// itself, and never under a lock of this floor.
 pub(crate) trait Schedule: Send + Sync + 'static {
+    /// What its tasks' handles ask about the code that calls them.
+    const CALLER: &'static dyn Caller = &Nobody;
+
     /// The task became ready: stamp it, and put it at the tail of its level's queue. Called exactly
     /// once for each time it becomes ready, on whatever thread woke or cancelled it. After a
     /// shutdown: `task.shut_down()`, or else a queue and its scheduler keep each other alive.

@@ -45,7 +45,7 @@ pub use log::Recording;
 pub(crate) use log::{Machine, Recorder};
 pub(crate) use recorded_thread::{RecordedThread, Waits, waits};
 
-use crate::task::TaskRef;
+use crate::task::{TaskRef, tell_taken};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -62,6 +62,7 @@ pub(crate) fn is_on() -> bool {
 /// The recorder of a new runtime. `runs_task` says whether the calling thread runs a task.
 pub(crate) fn start(steps: usize, runs_task: fn() -> bool) -> Recorder {
     ON.store(true, Ordering::Relaxed);
+    tell_taken();
     Recorder::new(steps, runs_task)
 }
 

@@ -1,13 +1,17 @@
-//! The free functions that create tasks, and the bare scheduling point.
+//! The door of tasks: all that creates one comes by [`spawn_on`] or [`spawn_fn_on`].
+//!
+//! Here it is decided what a task inherits of the code that spawns it; the scheduler's side of the door is `admit`.
 
-use super::{current, level_on, rank_on};
+pub(crate) mod carried;
+
 use crate::{
     inherit::{
         Inherited, inherited,
         record::{self, RecordedThread},
     },
     rank::LevelId,
-    sched::{run, shared::Shared, stack::Stack},
+    runtime::{Runtime, current, level_on, rank_on, yield_now::scheduling_point},
+    sched::shared::Shared,
     task::{self, Handle, TaskRef},
 };
 use std::{future::Future, sync::Arc};
@@ -96,32 +100,52 @@ where
     handle
 }
 
-/// Declares a scheduling point in code that neither forks, spawns nor waits: a long loop that calls
-/// this now and then is prompt, and needs no relief. It costs a load and a branch.
-///
-/// # Examples
-///
-/// ```
-/// let mut sum = 0u64;
-/// for i in 0..1_000_000 {
-///     sum = sum.wrapping_add(i * i);
-///     urgency::scheduling_point();
-/// }
-/// assert_eq!(sum, 333_332_833_333_500_000);
-/// ```
-#[inline]
-pub fn scheduling_point() {
-    Stack::with_current(|me| {
-        if let Some(me) = me {
-            run::check(me);
-        }
-    });
-}
+impl Runtime {
+    /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
+    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let handle = spawn_on(self.shared(), level_on(self.shared()), future);
+        scheduling_point();
+        handle
+    }
 
-/// The level of the calling code. Outside any runtime: the least urgent level of the global one, which
-/// is where [`spawn`] would put new work.
-pub fn current_level() -> LevelId {
-    crate::runtime::current_level()
+    /// As [`spawn_at`](crate::spawn_at), on this runtime.
+    #[track_caller]
+    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let handle = spawn_on(self.shared(), rank_on(self.shared(), level.into()), future);
+        scheduling_point();
+        handle
+    }
+
+    /// As [`spawn_fn`](crate::spawn_fn), on this runtime; from outside at its least urgent level.
+    pub fn spawn_fn<F, T>(&self, closure: F) -> Handle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let handle = spawn_fn_on(self.shared(), level_on(self.shared()), closure);
+        scheduling_point();
+        handle
+    }
+
+    /// As [`spawn_fn_at`](crate::spawn_fn_at), on this runtime.
+    #[track_caller]
+    pub fn spawn_fn_at<F, T>(&self, level: impl Into<LevelId>, closure: F) -> Handle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let handle = spawn_fn_on(self.shared(), rank_on(self.shared(), level.into()), closure);
+        scheduling_point();
+        handle
+    }
 }
 
 /// Makes a task of a future on `shared`: the door by which each future comes in.
