@@ -291,7 +291,9 @@ pub mod signal;
 mod spawn;
 pub mod sync;
 mod sys;
+#[cfg(not(urgency_loom))]
 pub mod task;
+mod tasks;
 #[cfg(not(urgency_loom))]
 pub mod time;
 #[cfg(all(not(urgency_loom), feature = "tokio-io"))]
@@ -318,7 +320,7 @@ pub use {
         shutdown::{Report, Shutdown},
     },
     spawn::{spawn, spawn_at, spawn_fn, spawn_fn_at},
-    task::{Handle, Shared, WaitError, WaitErrorKind},
+    tasks::{Handle, Shared, WaitError, WaitErrorKind},
     urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},
 };

@@ -41,7 +41,7 @@ use crate::{
         run::{self, check},
         stack::Stack,
     },
-    task::discard_payload,
+    tasks::discard_payload,
 };
 use std::{
     cell::Cell,

@@ -10,7 +10,7 @@
 use crate::{
     rank::LevelId,
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
-    task::{Handle, JoinError, TaskRef},
+    tasks::{Handle, JoinError, TaskRef},
 };
 use std::{
     collections::HashMap,

@@ -37,6 +37,6 @@ pub use local::{Local, WithLocal};
 pub use scope::{TaskScope, task_scope};
 pub use token::{CancelGuard, CancelToken, Cancelled};
 
-pub use crate::task::PanicPolicy;
+pub use crate::tasks::PanicPolicy;
 
 pub(crate) use deadline::without_deadline;

@@ -20,7 +20,7 @@ use crate::{
     scheduling_point,
     spawn::{spawn_fn_noted_on, spawn_noted_on},
     sync::Notify,
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::{
     fmt,

@@ -5,7 +5,7 @@ use crate::{
     inherit::record,
     rank::{LevelId, LevelTable, Levels, OneLevel},
     sched::{capacities::Capacities, run, shared::Shared, thread_options::ThreadOptions},
-    task::PanicPolicy,
+    tasks::PanicPolicy,
 };
 use std::{fmt, sync::Arc, thread};
 use urgency_policy::{

@@ -5,7 +5,7 @@ use crate::{
     rank::{LevelId, WrongOrder},
     reactor::driver::Driver,
     sched::{block::blocking, poll_context, run, shared::Shared, stack::Stack},
-    task::{self, TaskRef},
+    tasks::{self, TaskRef},
 };
 use std::{
     any::TypeId,
@@ -133,7 +133,7 @@ pub(crate) fn waiting_level() -> u8 {
 /// How many bits of a task's name come from its address.
 const NAME_BITS: u32 = 20;
 
-fn name_of(header: NonNull<task::Header>) -> u64 {
+fn name_of(header: NonNull<tasks::Header>) -> u64 {
     (header.addr().get() as u64 >> 4) & ((1 << NAME_BITS) - 1)
 }
 

@@ -9,7 +9,7 @@
 
 use super::{pool::Entry, queues::Queues, shared::Shared, stack::Stack};
 use crate::protocol::attention::FULL;
-use crate::task::TaskRef;
+use crate::tasks::TaskRef;
 use std::cell::Cell;
 use urgency_policy::pool::Arrival;
 

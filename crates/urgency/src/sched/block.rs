@@ -3,7 +3,7 @@
 use super::{poll_context, run, stack::Stack};
 use crate::{
     inherit::record::{self, Waits},
-    task::{Handle, Shared, TaskRef, WaitError},
+    tasks::{Handle, Shared, TaskRef, WaitError},
 };
 use std::{
     future::Future,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     inherit::record,
-    task::{Caller, Stopped, TaskRef, WaitError, WaitErrorKind},
+    tasks::{Caller, Stopped, TaskRef, WaitError, WaitErrorKind},
 };
 use std::panic::resume_unwind;
 

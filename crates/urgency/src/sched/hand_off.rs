@@ -35,7 +35,7 @@ use super::{
     worker::Worker,
 };
 use crate::protocol::relief_timer::ReliefTimer;
-use crate::{sys, sys::chaos, task::TaskRef};
+use crate::{sys, sys::chaos, tasks::TaskRef};
 use std::{
     io,
     sync::{

@@ -59,7 +59,7 @@ pub(crate) mod thread_options;
 pub(crate) mod wait;
 pub(crate) mod worker;
 
-use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, task::TaskRef};
+use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, tasks::TaskRef};
 use std::sync::Arc;
 
 /// A forked closure of the stacks of this scheduler.

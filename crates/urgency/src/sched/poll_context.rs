@@ -10,7 +10,7 @@
 use super::{shared::Shared, stack::Stack};
 use crate::{
     sys::{chaos, clock},
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::cell::Cell;
 

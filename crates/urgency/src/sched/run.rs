@@ -19,7 +19,7 @@ use crate::{
     account::overruns::Name,
     protocol::deque::{Popped, Stolen},
     sys::{chaos, clock},
-    task::{Ran, TaskRef, caught, discard_payload},
+    tasks::{Ran, TaskRef, caught, discard_payload},
 };
 use std::{
     mem::ManuallyDrop,

@@ -21,7 +21,7 @@ use crate::{
     rank::LevelTable,
     reactor::driver::Driver,
     sys::{clock, fork::Process},
-    task::PanicPolicy,
+    tasks::PanicPolicy,
 };
 use crossbeam_utils::CachePadded;
 use std::{

@@ -32,7 +32,7 @@ use crate::{
     rank::LevelId,
     sched::{poll_context, run, stack::Stack},
     sys::clock,
-    task::{Caller, LiveTasks, Schedule, TaskRef},
+    tasks::{Caller, LiveTasks, Schedule, TaskRef},
 };
 use std::{
     cmp::Reverse,

@@ -17,7 +17,7 @@ use crate::{
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind},
     sys::{self, clock, thread::Processors},
-    task::{Header, TaskRef},
+    tasks::{Header, TaskRef},
 };
 use std::{
     cell::Cell,

@@ -12,7 +12,7 @@ use crate::{
     rank::LevelId,
     runtime::{Runtime, current, level_on, rank_on, yield_now::scheduling_point},
     sched::shared::Shared,
-    task::{self, Handle, TaskRef},
+    tasks::{self, Handle, TaskRef},
 };
 use std::{future::Future, sync::Arc};
 
@@ -170,10 +170,10 @@ where
 {
     shared.process.must_be_this();
     let (task, handle) = match inherited_on(shared, level) {
-        None => task::new(future, shared.clone(), level),
+        None => tasks::new(future, shared.clone(), level),
         Some(inherited) => {
             let recorded = inherited.recorded.clone();
-            let made = task::new(inherited.carry(future), shared.clone(), level);
+            let made = tasks::new(inherited.carry(future), shared.clone(), level);
             record::named(recorded, &made.0);
             made
         }
@@ -205,10 +205,10 @@ where
 {
     shared.process.must_be_this();
     let (task, handle) = match inherited_on(shared, level) {
-        None => task::new_fn(closure, shared.clone(), level),
+        None => tasks::new_fn(closure, shared.clone(), level),
         Some(inherited) => {
             let recorded = inherited.recorded.clone();
-            let made = task::new_run(inherited.carry_closure(closure), shared.clone(), level);
+            let made = tasks::new_run(inherited.carry_closure(closure), shared.clone(), level);
             record::named(recorded, &made.0);
             made
         }

@@ -26,7 +26,7 @@ pub(super) use crate::{
 
 #[cfg(urgency_loom)]
 mod stand_in {
-    use crate::task::TaskRef;
+    use crate::tasks::TaskRef;
     use std::{cell::Cell, mem::ManuallyDrop, ptr::NonNull};
 
     loom::thread_local! {

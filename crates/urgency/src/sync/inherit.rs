@@ -56,7 +56,7 @@ use crate::{
             Ordering::{AcqRel, Acquire},
         },
     },
-    task::{Lock, TaskRef},
+    tasks::{Lock, TaskRef},
 };
 use std::{mem, sync::Arc};
 

@@ -63,7 +63,7 @@ use super::{
     queue::{Locked, QUEUED, WaitQueue},
     self_deadlock,
 };
-use crate::task::{Lock, TaskRef};
+use crate::tasks::{Lock, TaskRef};
 use std::{
     hint,
     panic::Location,

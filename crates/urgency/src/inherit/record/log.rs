@@ -1,6 +1,6 @@
 //! What was recorded so far, and how it is written.
 
-use crate::{sys::clock, task::TaskId};
+use crate::{sys::clock, tasks::TaskId};
 use std::{
     collections::HashMap,
     fmt::Write,

@@ -45,7 +45,7 @@ pub use log::Recording;
 pub(crate) use log::{Machine, Recorder};
 pub(crate) use recorded_thread::{RecordedThread, Waits, waits};
 
-use crate::task::{TaskRef, tell_taken};
+use crate::tasks::{TaskRef, tell_taken};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},

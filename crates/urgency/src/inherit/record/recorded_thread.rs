@@ -14,7 +14,7 @@ use super::log::{Place, Recorder};
 use crate::{
     inherit::inherited,
     sys::{self, clock},
-    task::TaskId,
+    tasks::TaskId,
 };
 use std::{
     cell::{Cell, RefCell},

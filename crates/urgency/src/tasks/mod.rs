@@ -1,4 +1,4 @@
-//! Tasks: what is scheduled, run, waited for and cancelled.
+//! Tasks: what is scheduled, run, waited for and cancelled. What programs see of them is `task.rs`.
 //!
 //! A *task* is one allocation that holds a future (or a closure, which is run once to its end), its
 //! state word and level, and the future's result when it has ended. It knows its scheduler only
@@ -50,17 +50,6 @@ pub use handle::Handle;
 pub use join_error::JoinError;
 #[cfg(not(urgency_loom))]
 pub use shared::Shared;
-
-/// What belongs to tasks and is made above this floor.
-#[cfg(not(urgency_loom))]
-pub use crate::{
-    life::{AbortHandle, JoinSet},
-    runtime::{
-        coop,
-        yield_now::{YieldNow, yield_now},
-    },
-    spawn::spawn,
-};
 
 pub(crate) use boost::Lock;
 pub(crate) use cell::{Header, Stopped, caught, discard_payload};
