@@ -1,7 +1,7 @@
 //! Who holds a contended mutex, and what level the holder inherits.
 //!
 //! Made for a mutex when code of a runtime with several levels waits for it for the first time. It has an
-//! address of its own, since the tasks that wait keep it (task/boost.rs, step 6) and could outlive the mutex
+//! address of its own, since the tasks that wait keep it (tasks/boost.rs, step 6) and could outlive the mutex
 //! if their futures were leaked.
 //!
 //! # Protocol

@@ -30,7 +30,7 @@
 //!    lock free, and offered to somebody more urgent, leaves it so: that one will come.
 //! 6. *Drop of a waiter*: if the lock was granted to it, unlock.
 //!
-//! Whoever waits on behalf of a task has a note there (task/boost.rs, step 6), which is taken out of that
+//! Whoever waits on behalf of a task has a note there (tasks/boost.rs, step 6), which is taken out of that
 //! task, whoever polls or drops the future in the end.
 //!
 //! Without the offers, all who share a busy lock soon stood in its queue, and each turn cost a suspension:
