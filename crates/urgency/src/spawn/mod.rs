@@ -112,7 +112,7 @@ impl Runtime {
         handle
     }
 
-    /// As [`spawn_at`](crate::spawn_at), on this runtime.
+    /// As [`spawn_at`], on this runtime.
     #[track_caller]
     pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> Handle<F::Output>
     where
@@ -124,7 +124,7 @@ impl Runtime {
         handle
     }
 
-    /// As [`spawn_fn`](crate::spawn_fn), on this runtime; from outside at its least urgent level.
+    /// As [`spawn_fn`], on this runtime; from outside at its least urgent level.
     pub fn spawn_fn<F, T>(&self, closure: F) -> Handle<T>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -135,7 +135,7 @@ impl Runtime {
         handle
     }
 
-    /// As [`spawn_fn_at`](crate::spawn_fn_at), on this runtime.
+    /// As [`spawn_fn_at`], on this runtime.
     #[track_caller]
     pub fn spawn_fn_at<F, T>(&self, level: impl Into<LevelId>, closure: F) -> Handle<T>
     where
