@@ -8,16 +8,16 @@
 //! | which ready context of that level comes next? | [`pool::PoolPolicy`] | [`pool::Aging`] |
 //! | may code at this level wait for work at that one? | | [`order::Order`] |
 //!
-//! Everything here takes plain data and returns a decision. There are no threads, no clock, no
-//! I/O and no dependencies; whoever draws lots is given a seed ([`dice`]). So the runtime and the simulator run
-//! the very same lines, and each rule can be tested exhaustively against its definition.
+//! Everything here takes plain data and returns a decision. There are no threads, no clock, no I/O and no dependencies;
+//! a policy that draws lots is given a seed ([`dice`]). So the runtime and the simulator run the very same lines, and
+//! each rule can be tested exhaustively against its definition.
 //!
 //! # Words
 //!
 //! - **level**: a priority. A program has at most [`order::MAX_LEVELS`] of them, partially ordered.
 //! - **rank**: the number of a level, 0 for the most urgent. Ranks are a topological order of the
-//!   levels: a level that is more urgent than another has the smaller rank. Workers look at ranks
-//!   only; who may wait for whom is decided by the partial order itself.
+//!   levels: a level that is more urgent than another has the smaller rank. Workers look at ranks only; which level may
+//!   wait for which is decided by the partial order itself.
 //! - **levels with work**: a `u64` whose bit `i` says that the level of rank `i` has ready work. The
 //!   most urgent one is the lowest set bit.
 //!

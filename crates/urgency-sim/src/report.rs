@@ -99,7 +99,7 @@ pub struct Report {
     pub idle_while_ready: u64,
     /// Looks at other workers.
     pub steal_attempts: u64,
-    /// Those that found something.
+    /// The attempts that found something.
     pub steals: u64,
     /// Whole deques continued by a worker that did not leave them.
     pub mugs: u64,

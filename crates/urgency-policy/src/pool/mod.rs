@@ -139,7 +139,7 @@ pub enum Source {
     Nowhere,
 }
 
-/// Whom a deque is chosen for.
+/// The worker for which a deque is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chooser {
     /// Its own worker, to go on with it.
@@ -166,8 +166,8 @@ pub enum Shed {
     Ask(usize),
     /// It advertises that it is overloaded.
     Advertise,
-    /// It sends its oldest entries, those that [`deal`] counts, to the worker with this number, if that
-    /// one has none.
+    /// It sends its oldest entries, as many as [`deal`] counts, to the worker with this number, if that worker has
+    /// none.
     Deal(usize),
 }
 

@@ -171,8 +171,8 @@ pub fn expectations(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Che
     worst.into_iter().flatten().collect()
 }
 
-/// Theorem 1 for the sampled thread that comes nearest to it, of those that are asked for. `None` if the
-/// schedule is not prompt.
+/// Theorem 1 for the sampled thread that comes nearest to its bound, among the threads that are asked for. `None` if
+/// the schedule is not prompt.
 pub fn prompt_responses(
     dag: &Dag,
     machine: &Machine,
@@ -188,8 +188,8 @@ pub fn prompt_responses(
     })
 }
 
-/// All checks that make sense for a schedule, those of responses for the sampled threads: of the first run,
-/// and of all runs (with different seeds) for expectations.
+/// All checks that make sense for a schedule, of the first run; checks of expectations are of all runs (with different
+/// seeds). Checks of responses are for the sampled threads.
 pub fn all(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
     let Some(report) = reports.first() else {
         return Vec::new();

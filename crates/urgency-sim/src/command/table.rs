@@ -127,7 +127,7 @@ pub(super) fn checks(checks: &[Check]) -> String {
     text
 }
 
-/// One row for each policy; responses are those of the most urgent level that has requests.
+/// One row for each policy. The responses are the most urgent level's, among the levels that have requests.
 pub(super) fn comparison(rows: &[(&str, Report)]) -> String {
     let mut text = format!(
         "\n  {:<20} {:>10} {:>7} {:>10} {:>10} {:>10} {:>11} {:>10}\n",

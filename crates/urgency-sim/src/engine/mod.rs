@@ -6,14 +6,14 @@
 //!
 //! The mechanism mirrors the runtime's, in three layouts:
 //!
-//! - **central** ([`Kind::Aging`]) and **proactive** ([`Kind::Proactive`]): a worker's jobs are in its active
-//!   deque. A thread that waits takes the deque with it (suspended); when its wait is over the deque is
-//!   resumable. In the first, deques stand in the level's two queues; in the second, in workers' sets.
+//! - **central** ([`Kind::Aging`]) and **proactive** ([`Kind::Proactive`]): a worker's forks are in its active deque. A
+//!   thread that waits takes the deque with it (suspended); when its wait is over the deque is resumable. In the first,
+//!   deques stand in the level's two queues; in the second, in workers' sets.
 //! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
-//! Who does what: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says;
-//! [`find`] looks where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds;
-//! [`contest`] sees when the first level has run dry; [`deques`] and [`queues`] are the structures.
+//! The files: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says; [`find`] looks
+//! where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds; [`contest`] sees when the first
+//! level has run dry; [`deques`] and [`queues`] are the structures.
 //!
 //! # What is exact and what is not
 //!

@@ -12,7 +12,7 @@ use super::held::Held;
 use crate::{
     Handle, LevelId,
     runtime::{current, rank_on},
-    sched::shared::Shared,
+    sched::job::Job,
     scheduling_point,
     spawn::{spawn_fn_on, spawn_on},
     sync::{Permit, Semaphore},
@@ -40,7 +40,7 @@ struct Limit {
 
 impl Limits {
     /// The limit of a level of `shared`, if it has one.
-    fn of(shared: &Shared, rank: u8) -> Option<&Limit> {
+    fn of(shared: &Job, rank: u8) -> Option<&Limit> {
         let limits = shared.capacities.made(Limits::new);
         limits.0[usize::from(rank)].as_ref()
     }
@@ -95,7 +95,7 @@ impl Capacity {
 #[derive(Debug)]
 #[must_use = "an admission that is dropped goes to the next"]
 pub struct Admission {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
     level: u8,
     /// `None` if the level has no limit.
     permit: Option<Permit<Arc<Semaphore>>>,
@@ -234,7 +234,7 @@ pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
 }
 
 #[track_caller]
-fn place(level: LevelId) -> (Arc<Shared>, u8) {
+fn place(level: LevelId) -> (Arc<Job>, u8) {
     let shared = current();
     let rank = rank_on(&shared, level);
     (shared, rank)

@@ -16,7 +16,7 @@ use super::held::Held;
 use crate::{
     Handle, LevelId,
     runtime::{current, level_on, rank_on},
-    sched::{caller::is_shut, shared::Shared},
+    sched::{caller::is_shut, job::Job},
     scheduling_point,
     spawn::{spawn_fn_noted_on, spawn_noted_on},
     sync::Notify,
@@ -161,7 +161,7 @@ pub struct TaskScope {
 }
 
 impl TaskScope {
-    fn spawn_on<F>(&self, shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
+    fn spawn_on<F>(&self, shared: &Arc<Job>, level: u8, future: F) -> Handle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,

@@ -20,7 +20,8 @@
 //! - `PINNED` set: the stack asked for the number of its worker, and may use it as an index that no other
 //!   stack uses at the same time. Nobody takes the worker until the next `enter`, which clears the bit.
 //!
-//! The bits between count the visits to user code: who saw a request pending takes the worker of that very visit.
+//! The bits between count the visits to user code ([`Visit`]): what was seen of a stack during a visit is reason to take
+//! its worker only as long as that very visit lasts.
 //!
 //! Requests are hints: what they announce is always written to shared state *before* the bit is set, and a
 //! stack that gets a worker looks at that state before it runs user code. So a bit set on a stack that just
@@ -71,6 +72,10 @@ pub(crate) enum Entered {
     /// The worker was taken meanwhile.
     Taken,
 }
+
+/// One visit of a stack to user code, during which it holds its worker.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) struct Visit(u32);
 
 /// See the module's text.
 #[derive(Debug)]
@@ -204,12 +209,18 @@ impl Attention {
         self.requests.load(Ordering::Acquire) & bits == bits
     }
 
-    /// Takes the worker from a stack that is in user code, and returns its number. If `only_if` is not
-    /// zero, only from a stack on which these requests are still pending.
-    pub(crate) fn take(&self, only_if: u32) -> Option<usize> {
+    /// The visit that the stack is on, if its worker can be taken now.
+    pub(crate) fn visit(&self) -> Option<Visit> {
+        let word = self.word.load(Ordering::Acquire);
+        (word & (BUSY | TAKEN | PINNED) == 0).then_some(Visit(word))
+    }
+
+    /// Takes the worker from a stack that is in user code, and returns its number; if a visit is given, only as long as
+    /// that lasts.
+    pub(crate) fn take(&self, during: Option<Visit>) -> Option<usize> {
         let mut old = self.word.load(Ordering::Acquire);
         loop {
-            if old & (BUSY | TAKEN | PINNED) != 0 || !self.is_pending(only_if) {
+            if old & (BUSY | TAKEN | PINNED) != 0 || during.is_some_and(|visit| visit.0 != old) {
                 return None;
             }
             match self.word.compare_exchange_weak(
@@ -291,7 +302,7 @@ mod loom_models {
                 .map(|_| {
                     let model = model.clone();
                     thread::spawn(move || {
-                        let took = model.word.take(0) == Some(5);
+                        let took = model.word.take(None) == Some(5);
                         if took {
                             // SAFETY: who took the worker is its one holder; loom checks it.
                             model.worker.with_mut(|w| unsafe { *w += 1 });
@@ -321,7 +332,7 @@ mod loom_models {
             let word = Arc::new(Attention::new_busy());
             word.leave(5, 8);
             let other = word.clone();
-            let taker = thread::spawn(move || other.take(0) == Some(5) && !other.give_back(5));
+            let taker = thread::spawn(move || other.take(None) == Some(5) && !other.give_back(5));
             let holds = matches!(word.enter(), Entered::Holding(_));
             assert!(
                 holds ^ taker.join().unwrap(),
@@ -336,11 +347,28 @@ mod loom_models {
             let word = Arc::new(Attention::new_busy());
             word.leave(5, 8);
             let other = word.clone();
-            let taker = thread::spawn(move || other.take(0) == Some(5));
+            let taker = thread::spawn(move || other.take(None) == Some(5));
             let pinned = word.pin();
             let taken = taker.join().unwrap();
             assert!(pinned ^ taken, "the stack has the worker, or the taker");
             assert_eq!(taken, word.enter() == Entered::Taken);
+        });
+    }
+
+    /// What was seen of the first visit is no reason to take the worker of the second.
+    #[test]
+    fn a_worker_is_taken_only_during_the_visit_that_was_seen() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let seen = word.visit();
+            let other = word.clone();
+            let taker = thread::spawn(move || other.take(seen) == Some(5));
+            let first = word.enter() == Entered::Taken;
+            word.leave(5, 8);
+            let second = word.enter() == Entered::Taken;
+            assert!(!second, "the worker of a later visit is taken");
+            assert_eq!(taker.join().unwrap(), first);
         });
     }
 

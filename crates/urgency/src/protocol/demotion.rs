@@ -187,7 +187,7 @@ mod loom_models {
             let model = Model::new();
             let theirs = model.clone();
             let taker = thread::spawn(move || {
-                let taken = theirs.attention.take(0).is_some();
+                let taken = theirs.attention.take(None).is_some();
                 if taken {
                     theirs.lower();
                 }
@@ -211,7 +211,7 @@ mod loom_models {
     fn a_stack_that_two_lower_at_once_comes_back_to_its_usual_class() {
         loom::model(|| {
             let model = Model::new();
-            model.attention.take(0).unwrap();
+            model.attention.take(None).unwrap();
             let (taker, expiry) = (model.clone(), model.clone());
             let taker = thread::spawn(move || taker.lower());
             let expiry = thread::spawn(move || expiry.lower());

@@ -4,7 +4,7 @@ use super::{GLOBAL, Runtime};
 use crate::{
     inherit::record,
     rank::{LevelId, LevelTable, Levels, OneLevel},
-    sched::{capacities::Capacities, run, shared::Shared, thread_options::ThreadOptions},
+    sched::{capacities::Capacities, core::Core, job::Job, run, thread_options::ThreadOptions},
     tasks::PanicPolicy,
 };
 use std::{fmt, sync::Arc, thread};
@@ -369,7 +369,7 @@ impl Builder {
         self
     }
 
-    fn shared(&self) -> Result<Arc<Shared>, BuildError> {
+    fn shared(&self) -> Result<Arc<Job>, BuildError> {
         let default = || thread::available_parallelism().map_or(1, |n| n.get().min(MAX_WORKERS));
         let workers = self.workers.unwrap_or_else(default);
         if workers == 0 || workers > MAX_WORKERS {
@@ -397,11 +397,10 @@ impl Builder {
             return Err(BuildError::StackSize(threads.stack_size));
         }
         let capacities = Capacities::new(levels, &self.capacities);
-        let shared = Shared::new(
-            workers,
+        let core = Core::new(workers, threads, (self.real_time, self.lowers_threads));
+        let shared = Job::new(
+            core,
             self.levels,
-            threads,
-            (self.real_time, self.lowers_threads),
             (capacities, self.on_panic.clone()),
             &self.pool_kinds()?,
         );
@@ -414,7 +413,7 @@ impl Builder {
             shared.set_schedule(self.schedule.clone());
         }
         if self.start_paused {
-            match shared.driver() {
+            match shared.core.driver() {
                 Ok(driver) => drop(driver.pause_clock()),
                 Err(error) => panic!("a runtime's clock cannot be paused: {error}"),
             }

@@ -4,7 +4,7 @@ use super::Runtime;
 use crate::{
     rank::{LevelId, WrongOrder},
     reactor::driver::Driver,
-    sched::{block::blocking, poll_context, run, shared::Shared, stack::Stack},
+    sched::{block::blocking, job::Job, poll_context, run, stack::Stack},
     tasks::{self, TaskRef},
 };
 use std::{
@@ -16,12 +16,12 @@ use std::{
 };
 
 /// The runtime of the calling thread, else the global one.
-pub(crate) fn current() -> Arc<Shared> {
-    with_current(Shared::arc)
+pub(crate) fn current() -> Arc<Job> {
+    with_current(Job::arc)
 }
 
 /// Runs `f` with the runtime of the calling thread, else the global one.
-fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
+fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
     Stack::with_current(
         |me| match me.map(Stack::runtime).or_else(Stack::runtime_aside) {
             Some(shared) => f(shared),
@@ -31,15 +31,15 @@ fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
 }
 
 /// The level of the calling code on `shared`: that of its stack, else the least urgent one.
-pub(crate) fn level_on(shared: &Shared) -> u8 {
+pub(crate) fn level_on(shared: &Job) -> u8 {
     Stack::with_own(|me| match me {
-        Some(me) if ptr::eq(me.runtime(), shared) => me.level(),
+        Some(me) if me.is_of(shared) => me.level(),
         _ => shared.least_urgent(),
     })
 }
 
 #[track_caller]
-pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
+pub(crate) fn rank_on(shared: &Job, level: LevelId) -> u8 {
     let count = shared.levels.len();
     assert!(
         usize::from(level.rank()) < count,
@@ -52,7 +52,7 @@ pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
 
 /// The driver of the calling thread's runtime.
 pub(crate) fn driver() -> std::io::Result<Arc<Driver>> {
-    with_current(|shared| shared.driver().cloned())
+    with_current(|shared| shared.core.driver().cloned())
 }
 
 /// Runs `f` on the calling thread's stack; a plain thread borrows one of the global runtime.
@@ -64,7 +64,7 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
     let shared = current();
     // Inside of a blocking call the levels are those of the code around it.
     let (level, waits_as) = Stack::with_own(|aside| {
-        let aside = aside.filter(|aside| ptr::eq(aside.runtime(), &*shared));
+        let aside = aside.filter(|aside| aside.is_of(&shared));
         (aside.map(Stack::level), aside.map(Stack::waits_as))
     });
     as_external_of(&shared, level, |me| {
@@ -78,14 +78,14 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
 /// already, on that one.
 pub(super) fn as_external_of<R>(
-    shared: &Arc<Shared>,
+    shared: &Arc<Job>,
     level: Option<u8>,
     f: impl FnOnce(&Stack) -> R,
 ) -> R {
     let outer = Stack::current_ptr();
     // SAFETY: the thread keeps its stack while it is bound.
     if let Some(outer) = unsafe { outer.as_ref() }
-        && ptr::eq(outer.runtime(), &**shared)
+        && outer.is_of(shared)
     {
         if level.is_none_or(|level| level == outer.level()) {
             return f(outer);
@@ -152,7 +152,7 @@ pub(crate) fn own_name() -> u64 {
 
 /// Whether code of the calling code's runtime may run at the same time: on another worker, or on a plain thread.
 pub(crate) fn others_run() -> bool {
-    Stack::with_current(|me| me.is_none_or(|me| me.runtime().workers.len() > 1))
+    Stack::with_current(|me| me.is_none_or(|me| me.runtime().core.workers.len() > 1))
 }
 
 /// Whether the calling code is in a runtime of several levels.

@@ -24,7 +24,7 @@ use crate::{
     rank::LevelId,
     sched::{
         block::block_on,
-        shared::Shared,
+        job::Job,
         shutdown::{Report, Shutdown},
     },
 };
@@ -88,7 +88,7 @@ use urgency_policy::level::{Criterion, Schedule};
 /// ```
 #[derive(Debug)]
 pub struct Runtime {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
 }
 
 static GLOBAL: OnceLock<Runtime> = OnceLock::new();
@@ -101,7 +101,7 @@ impl Clone for Runtime {
 
 impl Runtime {
     /// One more handle.
-    fn of(shared: Arc<Shared>) -> Self {
+    fn of(shared: Arc<Job>) -> Self {
         shared.handles.fetch_add(1, Ordering::Relaxed);
         Runtime { shared }
     }
@@ -141,7 +141,7 @@ impl Runtime {
         Runtime::of(current())
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Job> {
         &self.shared
     }
 
@@ -188,7 +188,7 @@ impl Runtime {
     /// If the criterion has not one share for each level of the runtime.
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
         let schedule = Schedule::from(criterion.clone());
-        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
         self.shared.set_criterion(criterion);
         Ok(())
     }
@@ -201,7 +201,7 @@ impl Runtime {
     /// If the schedule does not fit the levels and workers of the runtime.
     pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
         let schedule = schedule.into();
-        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
         self.shared.set_schedule(schedule);
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Runtime {
     }
 
     fn machine(&self) -> Machine {
-        let workers = &self.shared.workers;
+        let workers = &self.shared.core.workers;
         Machine {
             workers: workers.len(),
             prompt: !self.shared.seats.is_on(),

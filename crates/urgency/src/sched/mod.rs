@@ -3,8 +3,8 @@
 //! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
 //! context:
 //!
-//! - [`shared`]: what all workers share;
-//! - [`insert`]: how ready work gets in (announce, alert, wake);
+//! - [`mod@core`]: what a machine has, and [`job`]: what a program has;
+//! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
 //! - [`find`] and [`search`]: how a worker finds its next work, asks for jobs, and goes idle;
 //! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
@@ -30,6 +30,7 @@ pub(crate) mod arrival;
 pub(crate) mod block;
 pub(crate) mod caller;
 pub(crate) mod capacities;
+pub(crate) mod core;
 pub(crate) mod demotion;
 mod external;
 pub(crate) mod find;
@@ -38,6 +39,7 @@ mod hunger;
 pub(crate) mod idle_spin;
 pub(crate) mod inheriting;
 mod insert;
+pub(crate) mod job;
 pub(crate) mod migrate;
 mod overflow;
 mod pinned;
@@ -50,9 +52,9 @@ pub(crate) mod reserved_seats;
 mod revoke;
 pub(crate) mod rounds;
 pub(crate) mod run;
+mod schedule;
 mod search;
 pub(crate) mod seats;
-pub(crate) mod shared;
 pub(crate) mod shutdown;
 pub(crate) mod stack;
 pub(crate) mod thread_options;

@@ -11,7 +11,7 @@ use crate::{
     },
     rank::LevelId,
     runtime::{Runtime, current, level_on, rank_on, yield_now::scheduling_point},
-    sched::shared::Shared,
+    sched::job::Job,
     tasks::{self, Handle, TaskRef},
 };
 use std::{future::Future, sync::Arc};
@@ -149,7 +149,7 @@ impl Runtime {
 }
 
 /// Makes a task of a future on `shared`: the door by which each future comes in.
-pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
+pub(crate) fn spawn_on<F>(shared: &Arc<Job>, level: u8, future: F) -> Handle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -159,7 +159,7 @@ where
 
 /// As [`spawn_on`], with something to do with the task before anybody can run it.
 pub(crate) fn spawn_noted_on<F>(
-    shared: &Arc<Shared>,
+    shared: &Arc<Job>,
     level: u8,
     future: F,
     note: impl FnOnce(&TaskRef),
@@ -168,7 +168,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    shared.process.must_be_this();
+    shared.core.process.must_be_this();
     let (task, handle) = match inherited_on(shared, level) {
         None => tasks::new(future, shared.clone(), level),
         Some(inherited) => {
@@ -184,7 +184,7 @@ where
 }
 
 /// As [`spawn_on`], of a closure.
-pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Shared>, level: u8, closure: F) -> Handle<T>
+pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Job>, level: u8, closure: F) -> Handle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -194,7 +194,7 @@ where
 
 /// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
 pub(crate) fn spawn_fn_noted_on<F, T>(
-    shared: &Arc<Shared>,
+    shared: &Arc<Job>,
     level: u8,
     closure: F,
     note: impl FnOnce(&TaskRef),
@@ -203,7 +203,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    shared.process.must_be_this();
+    shared.core.process.must_be_this();
     let (task, handle) = match inherited_on(shared, level) {
         None => tasks::new_fn(closure, shared.clone(), level),
         Some(inherited) => {
@@ -221,7 +221,7 @@ where
 /// What a task inherits that is spawned here, on `shared`: what the calling code has, but a thread of its
 /// own, if that runtime records.
 #[inline]
-fn inherited_on(shared: &Shared, level: u8) -> Option<Arc<Inherited>> {
+fn inherited_on(shared: &Job, level: u8) -> Option<Arc<Inherited>> {
     let here = inherited();
     if record::is_on() {
         inherited_recording(here, shared, level)
@@ -233,7 +233,7 @@ fn inherited_on(shared: &Shared, level: u8) -> Option<Arc<Inherited>> {
 #[cold]
 fn inherited_recording(
     here: Option<Arc<Inherited>>,
-    shared: &Shared,
+    shared: &Job,
     level: u8,
 ) -> Option<Arc<Inherited>> {
     let spawner = here.as_ref().and_then(|here| here.recorded.clone());
