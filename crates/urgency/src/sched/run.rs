@@ -178,7 +178,7 @@ impl Job {
     #[inline]
     fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
-            self.core.rouse_resting();
+            self.core.recall_poller();
         }
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);
