@@ -26,9 +26,9 @@ pub(crate) fn without_deadline<R>(f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// The result of `future`, unless it takes longer than until `at`, or until a deadline that the calling code
-/// has already. All tasks that it spawns have the same deadline: those that are still there then are
-/// cancelled, and what has not begun then never runs. (A closure that has begun runs to its end.)
+/// The result of `future`, unless it takes longer than until `at`, or until a deadline that the calling code has
+/// already. All tasks that `future` spawns have the same deadline: tasks that are still there then are cancelled, and
+/// what has not begun then never runs. (A closure that has begun runs to its end.)
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn with_deadline<F: IntoFuture>(at: Instant, future: F) -> WithDeadline<F::I
     }
 }
 
-/// The deadline of the calling code: the earliest of those that it and the code that spawned it were given.
+/// The deadline of the calling code: the earliest of its own deadlines and the deadlines of the code that spawned it.
 /// `None`: it may take as long as it takes.
 pub fn deadline() -> Option<Instant> {
     inherited().and_then(|here| here.deadline)

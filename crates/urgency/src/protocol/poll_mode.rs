@@ -24,7 +24,7 @@
 //!
 //! 1. Only a thread in the poller leaves `DEDICATED`, and only that thread comes back to it. There is at most one.
 //! 2. It sets `INLINE`, *then* looks whether a worker is brief. A worker that is no longer brief says so,
-//!    *then* looks at the state. Both steps of both are sequentially consistent: one of them sees the other.
+//!    *then* looks at the state. All four steps are sequentially consistent: one of the two sees the other.
 //! 3. So an event that arrives while all workers run long finds a thread in the poller, but for what becomes long
 //!    without a scheduling point: a poll that computes. That is found when the relief period ends.
 
@@ -55,7 +55,7 @@ pub(crate) fn look_period(levels: usize) -> f64 {
 #[derive(Debug)]
 pub(crate) struct PollMode {
     state: AtomicU8,
-    /// When somebody looked last, in ticks.
+    /// When a worker looked last, in ticks.
     looked_at: AtomicU64,
 }
 
@@ -99,8 +99,8 @@ impl PollMode {
         old.is_ok()
     }
 
-    /// Whether nobody has looked for a period, [`look_period`] in ticks; then the caller does, and nobody else for as
-    /// long.
+    /// Whether no worker has looked for a period, [`look_period`] in ticks. Then the caller looks, and no other worker
+    /// for as long.
     #[inline]
     pub(crate) fn is_due(&self, now: u64, period: u64) -> bool {
         let last = self.looked_at.load(Ordering::Relaxed);
