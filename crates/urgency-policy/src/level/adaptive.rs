@@ -363,7 +363,7 @@ mod tests {
                     prop_assert!(used[rank].has_work || got == 0);
                     left -= desire.min(left);
                 }
-                // Nobody moves whose level could have kept him.
+                // No worker moves whose level could have kept it.
                 for rank in 0..4 {
                     let stayed = before.iter().zip(&seats).filter(|(b, s)| {
                         b.primary() == Some(rank) && s.primary() == Some(rank)

@@ -1,4 +1,4 @@
-//! Accounting: always on, cheap, and a snapshot whenever somebody asks.
+//! Accounting: always on, cheap, and a snapshot whenever the program asks.
 
 pub(crate) mod counters;
 mod latency;

@@ -1,4 +1,4 @@
-//! Model of the invariant of `reserved_seats.rs`: an inserter, the centre and a worker that goes idle.
+//! Model of the invariant of `reserved_seats.rs`: an inserter, the seat assigner and a worker that goes idle.
 
 use super::{idle::Idle, ready::Ready};
 use loom::{
