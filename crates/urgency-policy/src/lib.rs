@@ -1,12 +1,13 @@
 //! The decisions of Urgency, and nothing but decisions.
 //!
-//! The runtime is one mechanism (workers, stacks, queues, hand-off) that asks three questions:
+//! The runtime is one mechanism (workers, stacks, queues, hand-off) that asks four questions:
 //!
 //! | question | trait | default |
 //! |---|---|---|
 //! | which priority level does a worker serve? | [`level::LevelPolicy`], [`level::Schedule`] | [`level::Prompt`] |
 //! | which ready context of that level comes next? | [`pool::PoolPolicy`] | [`pool::Aging`] |
 //! | may code at this level wait for work at that one? | | [`order::Order`] |
+//! | which cores does a job have? | [`cores::CorePolicy`] | [`cores::Shares`] |
 //!
 //! Everything here takes plain data and returns a decision. There are no threads, no clock, no I/O and no dependencies;
 //! a policy that draws lots is given a seed ([`dice`]). So the runtime and the simulator run the very same lines, and
@@ -29,6 +30,7 @@
 
 extern crate alloc;
 
+pub mod cores;
 pub mod dice;
 pub mod level;
 pub mod order;

@@ -43,6 +43,7 @@ pub mod command;
 pub mod dag;
 mod engine;
 pub mod generate;
+pub mod jobs;
 mod machine;
 mod report;
 mod serial;

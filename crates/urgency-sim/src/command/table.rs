@@ -4,7 +4,7 @@ use crate::{Report, bounds::Check, dag::Dag, trace::Recorded};
 use std::fmt::Write;
 
 /// Nanoseconds in a unit that makes them short.
-fn time(ns: f64) -> String {
+pub(super) fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
         ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),

@@ -156,6 +156,8 @@ struct Engine<'a> {
     pending: Vec<u32>,
     left: Vec<u64>,
     unfinished: usize,
+    /// How many are under way.
+    latencies: usize,
     busy_in_quantum: Vec<u64>,
     accounts: Accounts,
     contest: Contest,
@@ -244,6 +246,7 @@ impl<'a> Engine<'a> {
             pending: dag.parents.clone(),
             left: dag.work.clone(),
             unfinished: dag.len(),
+            latencies: 0,
             busy_in_quantum: vec![0; levels],
             accounts: Accounts::new(machine.workers, levels),
             contest: Contest::new(dag.work_by_level()),
@@ -295,7 +298,10 @@ impl<'a> Engine<'a> {
             self.advance(timed.time);
             match timed.event {
                 Event::Done(worker) => self.done(worker as usize),
-                Event::Over(vertex) => self.parent_done(vertex, None),
+                Event::Over(vertex) => {
+                    self.latencies -= 1;
+                    self.parent_done(vertex, None);
+                }
                 Event::Release(thread) => {
                     let vertex = self.dag.threads[thread as usize].first;
                     self.parent_done(vertex, None);

@@ -24,6 +24,8 @@ impl Engine<'_> {
         let mut mine = Vec::new();
         for edge in dag.edges(vertex) {
             if edge.latency > 0 {
+                self.latencies += 1;
+                self.report.most_pending = self.report.most_pending.max(self.latencies);
                 self.at(self.now + edge.latency, 0, super::Event::Over(edge.to));
                 continue;
             }

@@ -137,6 +137,13 @@ mod imp {
     /// The processors that a thread may run on.
     pub(crate) type Processors = rustix::thread::CpuSet;
 
+    /// On how many processors the calling thread may run. A quota of their time does not count: one and a half
+    /// processors are two that rest at times. If the system does not tell, as many as one likes.
+    pub(crate) fn processors() -> usize {
+        let affinity = rustix::thread::sched_getaffinity(None);
+        affinity.map_or(usize::MAX, |set| set.count() as usize)
+    }
+
     /// Until [`send_home`], a thread of this process, which sleeps, runs on the calling thread's processor
     /// only. Returns where it may run otherwise; `None`: it is left as it is.
     pub(crate) fn call_here(tid: i32) -> Option<Processors> {
@@ -302,6 +309,10 @@ mod imp {
 
     pub(crate) type Processors = ();
 
+    pub(crate) fn processors() -> usize {
+        std::thread::available_parallelism().map_or(1, |count| count.get())
+    }
+
     pub(crate) fn call_here(_: i32) -> Option<Processors> {
         None
     }
@@ -343,6 +354,6 @@ mod imp {
 
 pub(crate) use imp::{
     Processors, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, raise, send_home,
-    set_real_time, set_short_slice,
+    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, processors, raise,
+    send_home, set_real_time, set_short_slice,
 };
