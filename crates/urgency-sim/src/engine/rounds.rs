@@ -7,9 +7,9 @@
 //! 3. A level that has used little of its share is *ahead* (`urgency_policy::level::Advance`), and comes
 //!    before the primary level of every less urgent seat until the next settlement.
 //!
-//! The runtime settles when its relief timer expires, and that is armed only while work waits. Here it
-//! happens at the first decision of any worker that comes so long or longer after the last one; while nobody
-//! decides, nobody could act on it.
+//! The runtime settles when its relief timer expires, and that is armed only while work waits. Here it happens at the
+//! first decision of any worker that comes so long or longer after the last one; while no worker decides, none could
+//! act on it.
 
 use super::{Engine, State};
 use crate::dag::NONE;

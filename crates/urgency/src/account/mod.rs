@@ -1,4 +1,4 @@
-//! Accounting: always on and cheap. The snapshot is `runtime::Stats`.
+//! Accounting: always on and cheap. A program asks for a snapshot, `runtime::Stats`, whenever it wants one.
 
 pub(crate) mod counters;
 mod latency;

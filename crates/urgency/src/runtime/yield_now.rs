@@ -1,13 +1,13 @@
 //! Yielding, in two forms: once, and until something else has happened.
 //!
 //! Under aging, the default, they are the same: the task goes to the tail of its level, behind everything
-//! that is ready. Other orders within a level ([`policy`](crate::policy)) would hand a yielded task back
-//! before what it waits for has run: a worker's own queue at once, a stack-like one for ever. There the near
-//! form goes to the end of the worker's own queue, if its order has an end that is taken last, and the far
-//! one to a queue that all workers share and look at less often. (The OCaml dissertation, section 4.4.4.)
+//! that is ready. Other orders within a level ([`policy`](crate::policy)) would hand a yielded task back before what it
+//! waits for has run: a worker's own queue at once, a stack-like queue for ever. Under these orders the near form puts
+//! the task at the end of the worker's own queue, if the order has an end that is taken last. The far form puts it into
+//! a queue that all workers share and look at less often. (The OCaml dissertation, section 4.4.4.)
 //!
-//! A task that wakes itself while it runs yields, whatever it calls. Which form it means is told to the
-//! insertion through a thread-local, since both happen in the same poll.
+//! A task that wakes itself while it runs yields, whatever it calls. A thread-local tells the insertion which form the
+//! task means, since both happen in the same poll.
 
 use crate::sched::{arrival, run, stack::Stack};
 use std::{

@@ -101,7 +101,7 @@ impl Condvar {
         crate::block_on(self.wait_while(guard, condition))
     }
 
-    /// Wakes the waiter whose turn it is, if somebody waits.
+    /// Wakes the waiter whose turn it is, if there is one.
     pub fn notify_one(&self) {
         self.event.notify_one_unremembered();
     }

@@ -3,14 +3,14 @@
 //! # States
 //!
 //! - *unregistered*: not polled since it was made or reset.
-//! - *registered*: a timer of a driver has the waker, or one of the spare clock if no driver can be had. Its key finds
-//!   nothing once the timer fired.
+//! - *registered*: a timer of a driver has the waker, or a timer of the spare clock if no driver can be had. The
+//!   timer's key finds nothing once the timer fired.
 //! - *over*: it was ready.
 //!
-//! A sleep belongs to the runtime in which it is first polled. If that runtime is shut down before the
-//! deadline, the next poll registers it with the runtime of the current thread. If that was shut down, too, its
-//! tasks are to end, and this one does: its poll is pending and never ends, or, where it blocks on the sleep, it
-//! unwinds. Returning would claim that the time is over.
+//! A sleep belongs to the runtime in which it is first polled. If that runtime is shut down before the deadline, the
+//! next poll registers the sleep with the runtime of the current thread. If the current thread's runtime was shut down,
+//! too, its tasks are to end, and so does the task that sleeps: its poll is pending for ever, or, where it blocks on
+//! the sleep, it unwinds. To return would claim that the time is over.
 
 use super::{Instant, after, spare_clock};
 use crate::reactor::{

@@ -1,10 +1,10 @@
 //! A thread while it is recorded: what its task carries.
 //!
-//! # The life of a strand
+//! # The life of a recorded thread
 //!
-//! 1. The spawner makes it, which cuts the spawner's own step, and the task carries it.
-//! 2. A poll begins: if it was woken, that wake-up becomes an edge, or the latency of the step. The clock of
-//!    the step starts.
+//! 1. The spawner makes the recorded thread, which cuts the spawner's own step, and the task carries it.
+//! 2. A poll begins: if the task was woken, that wake-up becomes an edge, or the latency of the step. The clock of the
+//!    step starts.
 //! 3. The step is cut wherever an edge leaves it: at a spawn, a wake-up, a result.
 //! 4. The poll ends: the step ends; pending or ready.
 //!
@@ -167,7 +167,7 @@ impl RecordedThread {
         drop(before);
     }
 
-    /// Somebody woke it.
+    /// A wake-up of the task.
     fn wake(&self) {
         let by = self.waker();
         let mut state = self.state();
