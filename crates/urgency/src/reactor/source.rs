@@ -214,7 +214,7 @@ impl Source {
                 }
             }
             let readiness = readiness.expect("an unregistered source is always attempted");
-            if readiness.look().is_shut() {
+            if readiness.look().is_shut() || crate::runtime::has_ended() {
                 if waits.is_of_ending_task() {
                     return Poll::Pending;
                 }

@@ -19,7 +19,7 @@ use std::{
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
 };
 
 /// The runtime of the calling thread, else the global one.
@@ -168,6 +168,13 @@ pub(super) fn as_external_of<R>(
         // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
         return crate::blocking(|| as_external_of(shared, level, f));
     }
+    // SAFETY: as above.
+    if let Some(outer) = unsafe { outer.as_ref() }
+        && outer.is_in(&shared.core)
+    {
+        // In another runtime on the same workers: the same.
+        return crate::blocking(|| as_external_of(shared, level, f));
+    }
     poll_context::may_wait();
     // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
     let is_own = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, &**shared));
@@ -277,6 +284,12 @@ pub(crate) fn unwind_with_runtime() {
 /// Whether the calling code is on a stack of a runtime that is shut down.
 pub(crate) fn is_shut() -> bool {
     Stack::with_current(|me| me.is_some_and(|me| me.runtime().tasks.live.is_closed()))
+}
+
+/// Whether the calling code is on a stack of a runtime that has ended: nothing that it waits for outside comes any more.
+pub(crate) fn has_ended() -> bool {
+    let ended = |me: &Stack| me.runtime().closing.load(Ordering::SeqCst);
+    Stack::with_current(|me| me.is_some_and(ended))
 }
 
 /// Raises `task` to the level of the calling code, if that code is of the task's runtime.

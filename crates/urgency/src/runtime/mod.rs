@@ -4,16 +4,18 @@
 //! calling thread if it is one of a runtime's stacks, else the global runtime, which starts when it is
 //! first used.
 
+mod build_error;
 mod builder;
 mod context;
 mod shape;
 
-pub use builder::{BuildError, Builder, MAX_WORKERS};
+pub use build_error::BuildError;
+pub use builder::{Builder, MAX_WORKERS};
 pub(crate) use context::{
-    as_stack, boost, check_order, current, current_level, driver, ends_with_runtime, is_leveled,
-    is_shut, level_on, may_wait, others_run, own_name, own_task, rank_on, spawn_fn_noted_on,
-    spawn_fn_on, spawn_noted_on, spawn_on, task_named, took, unwind_with_runtime, waited_for,
-    waiting_for, waiting_level,
+    as_stack, boost, check_order, current, current_level, driver, ends_with_runtime, has_ended,
+    is_leveled, is_shut, level_on, may_wait, others_run, own_name, own_task, rank_on,
+    spawn_fn_noted_on, spawn_fn_on, spawn_noted_on, spawn_on, task_named, took,
+    unwind_with_runtime, waited_for, waiting_for, waiting_level,
 };
 
 use crate::{
@@ -199,7 +201,8 @@ impl Runtime {
     /// may keep it out for ever, not even code of that level that goes from one scheduling point to the next without an
     /// end. Long compute from a plain thread belongs to a level of its own.
     ///
-    /// Inside another runtime the calling stack keeps its worker there meanwhile. Inside this one the
+    /// Inside another runtime the calling stack keeps its worker there meanwhile, unless the two [share their
+    /// workers](Builder::share_workers_with). Inside this one the
     /// closure is simply called.
     ///
     /// # Panics

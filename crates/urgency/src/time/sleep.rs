@@ -155,14 +155,17 @@ impl Sleep {
             return Poll::Ready(Ok(()));
         }
         if let Some(timer) = &self.timer {
-            if timer.rewake(cx.waker()) {
+            if !crate::runtime::has_ended() && timer.rewake(cx.waker()) {
                 return Poll::Pending;
             }
-            self.timer = None;
+            self.cancel();
         }
         if Instant::now() >= self.deadline {
             self.is_over = true;
             return Poll::Ready(Ok(()));
+        }
+        if crate::runtime::has_ended() {
+            return Poll::Ready(Err(DriverShut));
         }
         self.timer = Some(Timer::add(self.deadline.into_std(), cx.waker())?);
         Poll::Pending
