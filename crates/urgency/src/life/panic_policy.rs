@@ -10,8 +10,8 @@ type Call = dyn Fn(LevelId) + Send + Sync;
 
 /// What happens when a task panics; chosen by [`Builder::on_panic`](crate::Builder::on_panic).
 ///
-/// In any case the panic hook of the standard library has reported it, the runtime counts it, and whoever
-/// waits for the task has the panic resumed in it.
+/// In any case the panic hook of the standard library has reported the panic, the runtime counts it, and the panic is
+/// resumed in the code that waits for the task.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -40,18 +40,18 @@ enum Choice {
 }
 
 impl PanicPolicy {
-    /// The panic goes to whoever waits, and to nobody if nobody does. The default.
+    /// The panic goes to the task's waiter, and nowhere if there is none. The default.
     pub fn propagate() -> Self {
         PanicPolicy(Choice::Propagate)
     }
 
-    /// The process aborts, whoever waits.
+    /// The process aborts, whether or not the task has a waiter.
     pub fn abort() -> Self {
         PanicPolicy(Choice::Abort)
     }
 
-    /// Calls `call` with the level of a detached task that panicked, on the worker that ran it. Others go to
-    /// whoever waits. A panic of `call` itself is dropped.
+    /// Calls `call` with the level of a detached task that panicked, on the worker that ran it. The panic of any other
+    /// task goes to its waiter. A panic of `call` itself is dropped.
     pub fn call(call: impl Fn(LevelId) + Send + Sync + 'static) -> Self {
         PanicPolicy(Choice::Call(Arc::new(call)))
     }

@@ -1,5 +1,7 @@
 //! Why a runtime could not be built, and what to do.
 
+#[cfg(doc)]
+use super::Builder;
 use super::MAX_WORKERS;
 use crate::LevelId;
 use std::fmt;
@@ -19,7 +21,7 @@ pub enum BuildError {
         /// The least that this number of workers needs.
         least: usize,
     },
-    /// The system does not give a thread a stack of this size, in bytes: [`Builder::thread_stack_size`](crate::Builder::thread_stack_size).
+    /// The system does not give a thread a stack of this size, in bytes: [`Builder::thread_stack_size`].
     StackSize(usize),
     /// A level that was given a capacity or a pool policy does not exist.
     NoSuchLevel {
@@ -29,11 +31,11 @@ pub enum BuildError {
         levels: usize,
     },
     /// This setting, a method of the builder, is of the workers and threads, which
-    /// [`Builder::share_workers_with`](crate::Builder::share_workers_with) takes from another runtime.
+    /// [`Builder::share_workers_with`] takes from another runtime.
     OfSharedWorkers(&'static str),
     /// The runtime whose workers were to be shared has ended.
     SharedWorkersEnded,
-    /// The runtime whose workers were to be shared has [`provided_threads`](crate::Builder::provided_threads), each of which is that runtime's.
+    /// The runtime whose workers were to be shared has [`Builder::provided_threads`], which serve it alone.
     SharedThreadsProvided,
     /// There is a global runtime already.
     GlobalExists,
@@ -65,8 +67,8 @@ impl fmt::Display for BuildError {
             BuildError::Pool(error) => error.fmt(f),
             BuildError::NoSuchLevel { level, levels } => write!(
                 f,
-                "level {level} was given a capacity or a pool policy, but the runtime has {levels} level(s): name one of them, or call \
-                 `levels::<..>()`"
+                "level {level} was given a capacity or a pool policy, but the runtime has {levels} level(s): name one of \
+                 them, or call `levels::<..>()`"
             ),
             BuildError::OfSharedWorkers(setting) => write!(
                 f,

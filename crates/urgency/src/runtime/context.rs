@@ -286,7 +286,7 @@ pub(crate) fn is_shut() -> bool {
     Stack::with_current(|me| me.is_some_and(|me| me.runtime().tasks.live.is_closed()))
 }
 
-/// Whether the calling code is on a stack of a runtime that has ended: nothing that it waits for outside comes any more.
+/// Whether the calling code is on a stack of a runtime that has ended: no event or timer comes for it any more.
 pub(crate) fn has_ended() -> bool {
     let ended = |me: &Stack| me.runtime().closing.load(Ordering::SeqCst);
     Stack::with_current(|me| me.is_some_and(ended))

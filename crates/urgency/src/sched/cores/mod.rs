@@ -83,7 +83,7 @@ impl Core {
             };
             if now.saturating_sub(since) < half || !stack.attention.is_pending(PREEMPT) {
                 stack.attention.request(PREEMPT);
-            } else if let Some(revoked) = from.revoke_counted(worker, PREEMPT, Cause::Length) {
+            } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Length) {
                 revoked.serve(&to);
                 to.start(revoked);
             }
@@ -175,7 +175,7 @@ impl Job {
 
     /// How many more workers the job could use at once, at least.
     fn demand(&self) -> usize {
-        if self.core.idle.any() && !self.seats.waits() {
+        if self.core.idle.is_any_hungry() && !self.seats.waits() {
             // It gets them.
             return 0;
         }
