@@ -26,7 +26,7 @@ use crate::{
         readiness::{Look, Readiness, Ticket, wake},
     },
     runtime,
-    sched::caller::ends_with_runtime,
+    sched::caller::{ends_with_runtime, has_ended},
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
@@ -74,7 +74,7 @@ pub(crate) enum Waits<'a> {
 }
 
 impl Waits<'_> {
-    /// Whether a task waits that ends with its runtime: see [`ends_with_runtime`](crate::runtime::ends_with_runtime).
+    /// Whether a task waits that ends with its runtime: see [`ends_with_runtime`].
     #[cold]
     fn is_of_ending_task(&self) -> bool {
         !matches!(self, Waits::Nobody) && ends_with_runtime()
@@ -161,7 +161,7 @@ impl Source {
                 }
             }
             let readiness = readiness.expect("an unregistered source is always attempted");
-            if readiness.look().is_shut() {
+            if readiness.look().is_shut() || has_ended() {
                 if waits.is_of_ending_task() {
                     return Poll::Pending;
                 }

@@ -93,6 +93,13 @@ pub(super) fn as_external_of<R>(
         // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
         return blocking(|| as_external_of(shared, level, f));
     }
+    // SAFETY: as above.
+    if let Some(outer) = unsafe { outer.as_ref() }
+        && outer.is_in(&shared.core)
+    {
+        // In another runtime on the same workers: the same.
+        return crate::blocking(|| as_external_of(shared, level, f));
+    }
     poll_context::may_wait();
     // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
     let is_own = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, &**shared));

@@ -4,6 +4,7 @@
 //! calling thread if it is one of a runtime's stacks, else the global runtime, which starts when it is
 //! first used.
 
+mod build_error;
 pub(crate) mod builder;
 pub(crate) mod context;
 #[doc(hidden)]
@@ -12,7 +13,8 @@ mod shape;
 pub(crate) mod stats;
 pub(crate) mod yield_now;
 
-pub use builder::{BuildError, Builder, MAX_WORKERS};
+pub use build_error::BuildError;
+pub use builder::{Builder, MAX_WORKERS};
 pub(crate) use context::{
     as_stack, check_order, current, driver, is_leveled, level_on, others_run, own_name, own_task,
     rank_on, task_named, waiting_level,
@@ -154,7 +156,8 @@ impl Runtime {
     /// may keep it out for ever, not even code of that level that goes from one scheduling point to the next without an
     /// end. Long compute from a plain thread belongs to a level of its own.
     ///
-    /// Inside another runtime the calling stack keeps its worker there meanwhile. Inside this one the
+    /// Inside another runtime the calling stack keeps its worker there meanwhile, unless the two [share their
+    /// workers](Builder::share_workers_with). Inside this one the
     /// closure is simply called.
     ///
     /// # Panics

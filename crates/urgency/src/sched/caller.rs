@@ -10,7 +10,7 @@ use crate::{
     inherit::record,
     tasks::{Caller, Stopped, TaskRef, WaitError, WaitErrorKind},
 };
-use std::panic::resume_unwind;
+use std::{panic::resume_unwind, sync::atomic::Ordering};
 
 /// Whether the calling code is a task of a runtime that is shut down. Then it is dropped when its poll returns pending,
 /// which the caller has it do: it must not learn, by an error or a panic, of what ends together with it.
@@ -38,6 +38,12 @@ pub(crate) fn unwind_with_runtime() {
 /// Whether the calling code is on a stack of a runtime that is shut down.
 pub(crate) fn is_shut() -> bool {
     Stack::with_current(|me| me.is_some_and(|me| me.runtime().tasks.live.is_closed()))
+}
+
+/// Whether the calling code is on a stack of a runtime that has ended: no event or timer comes for it any more.
+pub(crate) fn has_ended() -> bool {
+    let ended = |me: &Stack| me.runtime().closing.load(Ordering::SeqCst);
+    Stack::with_current(|me| me.is_some_and(ended))
 }
 
 /// Callers on stacks of a runtime, or on plain threads.

@@ -273,6 +273,7 @@ impl Job {
         {
             self.start_idle();
         }
+        self.start_other(me, worker);
     }
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.

@@ -3,7 +3,7 @@
 //! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
 //! context:
 //!
-//! - [`mod@core`]: what a machine has, and [`job`]: what a program has;
+//! - [`mod@core`]: what a machine has, and [`job`]: what a program has; [`cores`]: which job a worker serves;
 //! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
 //! - [`find`] and [`search`]: how a worker finds its next work, asks for jobs, and goes idle;
 //! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
@@ -31,6 +31,7 @@ pub(crate) mod block;
 pub(crate) mod caller;
 pub(crate) mod capacities;
 pub(crate) mod core;
+mod cores;
 pub(crate) mod demotion;
 mod external;
 pub(crate) mod find;

@@ -128,7 +128,8 @@ impl Job {
         cause: Cause,
     ) -> Option<&Worker> {
         let stack = self.holder_or_seen(worker, seen)?;
-        let level = stack.level();
+        // As far as the stack is of this job.
+        let level = stack.level().min(self.least_urgent());
         // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
         // other holder yet since an earlier taking.
         let mark = &stack.relieved_at;

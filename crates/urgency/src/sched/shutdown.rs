@@ -220,6 +220,17 @@ impl Job {
             self.set_schedule(level::Schedule::Prompt);
         }
         self.core.ended();
+        if self.core.goes_on() {
+            self.end_waits();
+        }
+    }
+
+    /// The driver goes on for other jobs, and would wake nobody: the stacks of this one that wait look again, and find
+    /// that it has ended (`caller::has_ended`).
+    fn end_waits(&self) {
+        for stack in self.core.threads.stacks_of(self) {
+            stack.wake();
+        }
     }
 
     pub(crate) fn thread_ended(&self) {

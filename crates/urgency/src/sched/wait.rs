@@ -58,6 +58,7 @@ impl Job {
         // came after the look above, its sender wakes this stack.
         let inbox = (!self.core.threads.are_provided()).then_some(worker.id);
         let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
+            self.start_other(me, worker);
             // This thread does not go into the poller, as a spare would.
             self.core.recall_poller();
             return self.await_worker(me);
@@ -187,6 +188,14 @@ impl Job {
             return;
         }
         self.leave_resumable(me);
+        self.await_worker(me);
+        self.came_back(me);
+    }
+
+    /// Leaves the stack, which can go on, while `give` gives its worker away. Returns when it holds one again.
+    pub(super) fn give_up_worker(&self, me: &Stack, give: impl FnOnce()) {
+        self.leave_resumable(me);
+        give();
         self.await_worker(me);
         self.came_back(me);
     }

@@ -17,7 +17,7 @@ use crate::reactor::{
     driver::{Driver, DriverShut},
     timers::TimerKey,
 };
-use crate::sched::caller::{ends_with_runtime, unwind_with_runtime};
+use crate::sched::caller::{ends_with_runtime, has_ended, unwind_with_runtime};
 use std::{
     fmt,
     pin::Pin,
@@ -156,14 +156,17 @@ impl Sleep {
             return Poll::Ready(Ok(()));
         }
         if let Some(timer) = &self.timer {
-            if timer.rewake(cx.waker()) {
+            if !has_ended() && timer.rewake(cx.waker()) {
                 return Poll::Pending;
             }
-            self.timer = None;
+            self.cancel();
         }
         if Instant::now() >= self.deadline {
             self.is_over = true;
             return Poll::Ready(Ok(()));
+        }
+        if has_ended() {
+            return Poll::Ready(Err(DriverShut));
         }
         self.timer = Some(Timer::add(self.deadline.into_std(), cx.waker())?);
         Poll::Pending
