@@ -25,11 +25,14 @@
 //!
 //! The descriptor is duplicated, because one descriptor can be registered only once with a driver.
 
-use super::{Async, Blocking, blocking::write_through};
-use crate::fs::File;
-use crate::reactor::{
-    driver::wake_all,
-    source::{Direction, Done, ready_now},
+use super::{
+    Async, Blocking,
+    blocking::write_through,
+    source::{Done, ready_now},
+};
+use crate::{
+    fs::File,
+    reactor::{directions::Direction, driver::wake_all},
 };
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{

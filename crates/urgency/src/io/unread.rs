@@ -13,7 +13,7 @@
 //! operation has consumed already is past: put back after that, a result comes out behind it.
 //!
 //! A usual read pays one load; a started read pays a locked instruction beside its system call. After a result was put
-//! back, the source's read direction is raised; [`Source::raise`](crate::reactor::source::Source::raise) says why no
+//! back, the source's read direction is raised; [`Source::raise`](super::source::Source::raise) says why no
 //! waiting reader misses it.
 
 use std::{

@@ -15,11 +15,12 @@
 use super::held::Held;
 use crate::{
     Handle, LevelId,
-    runtime::{current, level_on, rank_on, spawn_fn_noted_on, spawn_noted_on},
-    sched::job::Job,
+    runtime::{current, level_on, rank_on},
+    sched::{caller::is_shut, job::Job},
     scheduling_point,
+    spawn::{spawn_fn_noted_on, spawn_noted_on},
     sync::Notify,
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::{
     fmt,
@@ -136,7 +137,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         // What comes later finds the scope cancelled. The end of a runtime unwinds tasks, too.
         let is_first_panic = std::thread::panicking()
-            && !crate::runtime::is_shut()
+            && !is_shut()
             && !self.inner.panicked.swap(true, Ordering::AcqRel);
         let (last, task) = {
             let mut tasks = self.inner.lock();

@@ -14,11 +14,8 @@ use super::{
     stream::{ReadOperation, WriteOperation},
 };
 use crate::{
-    io::Async,
-    reactor::{
-        readiness::Ticket,
-        source::{Direction, Done},
-    },
+    io::{Async, source::Done},
+    reactor::{directions::Direction, readiness::Ticket},
 };
 use rustix::fd::AsFd;
 use std::{

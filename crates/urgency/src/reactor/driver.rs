@@ -24,7 +24,7 @@
 //!
 //! # A paused clock
 //!
-//! Tests may pause the clock of the timers (time/clock.rs). Relief goes by the system's clock in any case. While the
+//! Tests may pause the clock of the timers (`clock.rs`). Relief goes by the system's clock in any case. While the
 //! clock is paused, the timer descriptor expires again and again: each time, if the runtime is idle, the clock goes on
 //! to the earliest timer. The wakers of such timers are woken here, before any thread looks again whether the runtime
 //! is idle.
@@ -37,14 +37,12 @@
 mod paused;
 
 use super::{
+    clock::Clock,
+    directions::Directions,
     poller::{Batch, Event, Interest, Poller},
     readiness::wake,
     slab::Slab,
-    source::Directions,
-};
-use crate::{
-    reactor::timers::{TimerKey, Timers},
-    time::clock::Clock,
+    timers::{TimerKey, Timers},
 };
 use rustix::fd::BorrowedFd;
 use std::{

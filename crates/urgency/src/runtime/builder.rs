@@ -2,11 +2,10 @@
 
 use super::{GLOBAL, Runtime};
 use crate::{
-    LevelId,
-    level::{Levels, OneLevel, table::LevelTable},
-    life::{Capacities, PanicPolicy},
-    record,
-    sched::{core::Core, job::Job, thread_options::ThreadOptions},
+    inherit::record,
+    rank::{LevelId, LevelTable, Levels, OneLevel},
+    sched::{capacities::Capacities, core::Core, job::Job, run, thread_options::ThreadOptions},
+    tasks::PanicPolicy,
 };
 use std::{fmt, sync::Arc, thread};
 use urgency_policy::{
@@ -406,14 +405,16 @@ impl Builder {
             &self.pool_kinds()?,
         );
         if let Some(steps) = self.recorded_steps {
-            let _ = shared.recorder.set(record::start(steps));
+            let _ = shared.recorder.set(record::start(steps, || {
+                run::with_current_task(|task| task.is_some())
+            }));
         }
         if !matches!(self.schedule, Schedule::Prompt) {
             shared.set_schedule(self.schedule.clone());
         }
         if self.start_paused {
             match shared.core.driver() {
-                Ok(driver) => drop(crate::time::clock::pause_of(driver)),
+                Ok(driver) => drop(driver.pause_clock()),
                 Err(error) => panic!("a runtime's clock cannot be paused: {error}"),
             }
         }

@@ -36,7 +36,7 @@ use super::{
     worker::Worker,
 };
 use crate::protocol::demotion::USUAL;
-use crate::{sys, sys::chaos, task::TaskRef};
+use crate::{sys, sys::chaos, tasks::TaskRef};
 use std::{
     io,
     sync::{

@@ -29,7 +29,7 @@ use crate::protocol::attention::PREEMPT;
 use crate::{
     protocol::fence,
     sys::{chaos, clock},
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;

@@ -27,6 +27,9 @@
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 
 pub(crate) mod arrival;
+pub(crate) mod block;
+pub(crate) mod caller;
+pub(crate) mod capacities;
 pub(crate) mod core;
 pub(crate) mod demotion;
 mod external;
@@ -34,6 +37,7 @@ pub(crate) mod find;
 pub(crate) mod hand_off;
 mod hunger;
 pub(crate) mod idle_spin;
+pub(crate) mod inheriting;
 mod insert;
 pub(crate) mod job;
 pub(crate) mod migrate;
@@ -58,7 +62,7 @@ pub(crate) mod thread_options;
 pub(crate) mod wait;
 pub(crate) mod worker;
 
-use crate::{life::Inherited, protocol::forked, sched::stack::Stack, task::TaskRef};
+use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, tasks::TaskRef};
 use std::sync::Arc;
 
 /// A forked closure of the stacks of this scheduler.

@@ -11,15 +11,15 @@
 //! 3. more urgent work is ready: take it, and abandon this stack for it.
 
 use super::{
-    StolenFork, Work, job::Job, poll_context, revoke::Restored, stack::Stack, worker::Worker,
+    StolenFork, Work, inheriting::run_as, job::Job, poll_context, revoke::Restored, stack::Stack,
+    worker::Worker,
 };
 use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
 use crate::{
     account::overruns::Name,
-    life::run_as,
     protocol::deque::{Popped, Stolen},
     sys::{chaos, clock},
-    task::{Ran, TaskRef, caught, discard_payload},
+    tasks::{Ran, TaskRef, caught, discard_payload},
 };
 use std::{
     mem::ManuallyDrop,
@@ -178,7 +178,7 @@ impl Job {
     #[inline]
     fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
-            self.core.rouse_resting();
+            self.core.recall_poller();
         }
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);

@@ -28,8 +28,8 @@
 
 use super::{job::Job, stack::Stack};
 use crate::{
-    LevelId,
-    task::{LiveTasks, TaskRef},
+    rank::LevelId,
+    tasks::{LiveTasks, TaskRef},
 };
 use std::{
     cmp::Reverse,
@@ -140,7 +140,7 @@ impl Job {
         self.core.process.must_be_this();
         if self.is_current() {
             // The calling stack gives its worker to those that it waits for.
-            return crate::blocking(|| self.shut_down(how, within));
+            return super::block::blocking(|| self.shut_down(how, within));
         }
         let is_aside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
         // A plain thread that entered is no task.

@@ -14,6 +14,7 @@
 
 use super::{
     Work,
+    inheriting::run_as,
     job::Job,
     poll_context,
     revoke::Restored,
@@ -21,7 +22,6 @@ use super::{
     stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
 };
-use crate::life::run_as;
 use std::sync::{
     Arc,
     atomic::{Ordering, fence},
@@ -48,7 +48,7 @@ impl Job {
         let worker = me.worker();
         let found = match self.restore(me, worker) {
             Restored::Done => {
-                self.core.rouse_resting();
+                self.core.recall_poller();
                 return self.await_worker(me);
             }
             Restored::Not => None,
@@ -59,7 +59,7 @@ impl Job {
         let inbox = (!self.core.threads.are_provided()).then_some(worker.id);
         let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
             // This thread does not go into the poller, as a spare would.
-            self.core.rouse_resting();
+            self.core.recall_poller();
             return self.await_worker(me);
         };
         match work {
@@ -264,7 +264,7 @@ impl Job {
                     }
                 }
             }
-            self.core.rouse_resting();
+            self.core.recall_poller();
         }
         me.leave_job();
         me.unbind();

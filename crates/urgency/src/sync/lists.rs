@@ -35,7 +35,7 @@
 //! all less urgent ones.
 
 use super::levels::{Levels, NONE};
-use crate::task::{caught, discard_payload};
+use crate::tasks::{caught, discard_payload};
 use std::{mem, task::Waker};
 
 /// When the last waiter is gone, a slab with more slots than this is freed.

@@ -17,6 +17,7 @@ use crate::reactor::{
     driver::{Driver, DriverShut},
     timers::TimerKey,
 };
+use crate::sched::caller::{ends_with_runtime, unwind_with_runtime};
 use std::{
     fmt,
     pin::Pin,
@@ -176,9 +177,9 @@ impl Future for Sleep {
         match self.poll_unless_shut(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(()),
-            Poll::Ready(Err(_)) if crate::runtime::ends_with_runtime() => Poll::Pending,
+            Poll::Ready(Err(_)) if ends_with_runtime() => Poll::Pending,
             Poll::Ready(Err(error)) => {
-                crate::runtime::unwind_with_runtime();
+                unwind_with_runtime();
                 cannot_wait(error)
             }
         }

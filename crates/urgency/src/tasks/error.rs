@@ -5,7 +5,7 @@
 //! Inversion is the word of the priority papers (Prompt I-Cilk, section 2): more urgent work
 //! waits for less urgent work and so, in effect, runs at its level.
 
-use super::hooks::LevelId;
+use crate::rank::LevelId;
 use std::fmt;
 
 /// The awaited result will not come, or waiting for it was refused.

@@ -25,13 +25,8 @@
 
 #[cfg(not(urgency_loom))]
 use super::shared::Shared;
-use super::{
-    Header, TaskRef,
-    cell::Outcome,
-    error::WaitError,
-    hooks::{self, LevelId},
-    state::Detach,
-};
+use super::{Header, TaskRef, cell::Outcome, error::WaitError, hooks, state::Detach};
+use crate::rank::LevelId;
 use std::{
     fmt,
     future::Future,
@@ -85,26 +80,6 @@ impl<T: 'static> Handle<T> {
     /// The task itself.
     pub(crate) fn task(&self) -> &TaskRef {
         &self.task
-    }
-
-    /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain
-    /// thread it parks the thread; on a worker it suspends the calling stack, and the worker does other
-    /// work meanwhile.
-    ///
-    /// # Errors
-    /// The task was cancelled, its runtime was shut down, or the wait was refused: the caller is
-    /// more urgent than the task, or is the task itself. The task goes on, detached.
-    ///
-    /// # Panics
-    /// With the panic of the task, if it panicked.
-    ///
-    /// ```
-    /// let answer = urgency::spawn_fn(|| 6 * 7);
-    /// assert_eq!(answer.get().unwrap(), 42);
-    /// ```
-    #[cfg(not(urgency_loom))]
-    pub fn get(self) -> Result<T, WaitError> {
-        crate::block_on(self)
     }
 
     /// The result if the task has finished, without waiting. `None`: not yet.
@@ -274,7 +249,7 @@ impl<T> Handle<T> {
     /// As [`Handle::finish_wait`], in a poll. A task that ends with its runtime is not told that the awaited one did.
     fn finish_poll(&mut self, waited: bool) -> Poll<Result<T, WaitError>> {
         let result = self.finish_wait(waited);
-        if result.is_err() && hooks::ends_with_runtime() {
+        if result.is_err() && hooks::ends_with_runtime(&self.task) {
             return Poll::Pending;
         }
         Poll::Ready(result)

@@ -10,7 +10,6 @@
 //! whatever level has the same rank.
 
 use super::{LevelId, Levels};
-use crate::Runtime;
 use std::{any::TypeId, fmt};
 use urgency_policy::order;
 
@@ -84,24 +83,6 @@ impl LevelTable {
                 built_with: self.name,
             })
         }
-    }
-}
-
-/// Panics if the runtime of the current thread was not built with the order `O`.
-#[inline]
-#[track_caller]
-pub(super) fn require<O: Levels>() {
-    if let Err(error) = crate::runtime::check_order(TypeId::of::<O>(), O::NAME) {
-        panic!("{error}");
-    }
-}
-
-/// Panics if `runtime` was not built with the order `O`.
-#[track_caller]
-pub(super) fn require_of<O: Levels>(runtime: &Runtime) {
-    let levels = &runtime.shared().levels;
-    if let Err(error) = levels.check(TypeId::of::<O>(), O::NAME) {
-        panic!("{error}");
     }
 }
 

@@ -8,7 +8,7 @@
 //! 1. Not registered for the direction: attempt. If it would block, register and go to 2.
 //! 2. Look at the direction's readiness; if ready, attempt. If it would block, retract and, unless an
 //!    edge came meanwhile, go to 3.
-//! 3. Wait (see `readiness.rs`), unless the driver was shut down. Then the operation is an error, or pending if its
+//! 3. Wait (see `reactor/readiness.rs`), unless the driver was shut down. Then the operation is an error, or pending if its
 //!    task ends with its runtime.
 //!
 //! The registration itself makes the kernel report readiness that exists already, and a new direction
@@ -18,10 +18,15 @@
 //!
 //! A registration ends before the descriptor is closed; its key is never valid again.
 
-use super::{
-    driver::{Driver, DriverShut},
-    poller::{Edge, Interest, is_ready_now},
-    readiness::{Look, Readiness, Ticket, wake},
+use crate::{
+    reactor::{
+        directions::{Direction, Directions},
+        driver::{Driver, DriverShut},
+        poller::{Interest, is_ready_now},
+        readiness::{Look, Readiness, Ticket, wake},
+    },
+    runtime,
+    sched::caller::ends_with_runtime,
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
@@ -32,63 +37,6 @@ use std::{
     },
     task::{Poll, Waker},
 };
-
-/// Reading (also accepting), or writing (also connecting).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Read,
-    Write,
-}
-
-impl Direction {
-    pub(crate) fn interest(self) -> Interest {
-        match self {
-            Direction::Read => Interest::READ,
-            Direction::Write => Interest::WRITE,
-        }
-    }
-}
-
-/// What the driver knows of a source.
-#[derive(Debug)]
-pub(crate) struct Directions {
-    read: Readiness,
-    write: Readiness,
-}
-
-impl Default for Directions {
-    fn default() -> Self {
-        Directions {
-            read: Readiness::new(),
-            write: Readiness::new(),
-        }
-    }
-}
-
-impl Directions {
-    pub(crate) fn of(&self, direction: Direction) -> &Readiness {
-        match direction {
-            Direction::Read => &self.read,
-            Direction::Write => &self.write,
-        }
-    }
-
-    /// The kernel reported an event. Adds the wakers to wake.
-    pub(crate) fn edge(&self, edge: Edge, ready: &mut Vec<Waker>) {
-        if edge.readable {
-            self.read.edge(edge.exceptional, ready);
-        }
-        if edge.writable {
-            self.write.edge(edge.exceptional, ready);
-        }
-    }
-
-    /// The driver goes. Adds all wakers.
-    pub(crate) fn shut(&self, ready: &mut Vec<Waker>) {
-        self.read.shut(ready);
-        self.write.shut(ready);
-    }
-}
 
 /// The result of a successful attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +77,7 @@ impl Waits<'_> {
     /// Whether a task waits that ends with its runtime: see [`ends_with_runtime`](crate::runtime::ends_with_runtime).
     #[cold]
     fn is_of_ending_task(&self) -> bool {
-        !matches!(self, Waits::Nobody) && crate::runtime::ends_with_runtime()
+        !matches!(self, Waits::Nobody) && ends_with_runtime()
     }
 }
 
@@ -280,7 +228,7 @@ impl Source {
                 .store(interest.bits(), Ordering::Release);
             return Ok(());
         }
-        let driver = crate::runtime::driver()?;
+        let driver = runtime::driver()?;
         let directions = Arc::<Directions>::default();
         let interest = direction.interest();
         let key = driver

@@ -1,4 +1,4 @@
-//! Tasks: what is scheduled, run, waited for and cancelled.
+//! Tasks: what is scheduled, run, waited for and cancelled. What programs see of them is `task.rs`.
 //!
 //! A *task* is one allocation that holds a future (or a closure, which is run once to its end), its
 //! state word and level, and the future's result when it has ended. It knows its scheduler only
@@ -14,7 +14,8 @@
 //! | `boost.rs` | raising a task and what it waits for |
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
 //! | `error.rs`, `join_error.rs` | [`WaitError`]; `JoinError`, which has the panic as a value |
-//! | `hooks.rs` | what the handles need of the floors above |
+//! | `panic_policy.rs` | what a runtime does when a task panics |
+//! | `hooks.rs` | what the handles ask about the calling code |
 //!
 //! Rejected: the `async-task` crate. It has no second entry after a boost (an entry is unique, so
 //! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle
@@ -31,6 +32,8 @@ mod join_error;
 mod live;
 #[cfg(all(test, urgency_loom))]
 mod loom;
+#[cfg(not(urgency_loom))]
+mod panic_policy;
 mod run;
 #[cfg(not(urgency_loom))]
 mod shared;
@@ -48,19 +51,13 @@ pub use join_error::JoinError;
 #[cfg(not(urgency_loom))]
 pub use shared::Shared;
 
-/// What belongs to tasks and is made above this floor.
-#[cfg(not(urgency_loom))]
-pub use crate::{
-    coop,
-    life::{AbortHandle, JoinSet},
-    spawn::spawn,
-    yield_now::{YieldNow, yield_now},
-};
-
 pub(crate) use boost::Lock;
 pub(crate) use cell::{Header, Stopped, caught, discard_payload};
 pub(crate) use guarded::Guarded;
+pub(crate) use hooks::{Caller, Nobody, tell_taken};
 pub(crate) use live::LiveTasks;
+#[cfg(not(urgency_loom))]
+pub use panic_policy::PanicPolicy;
 pub(crate) use run::{Ran, TaskRef};
 
 use crate::sys::primitives::Arc;
@@ -77,6 +74,9 @@ pub(crate) struct TaskId(usize);
 /// What tasks need of their scheduler. All of it is called from any thread, also from within
 /// itself, and never under a lock of this floor.
 pub(crate) trait Schedule: Send + Sync + 'static {
+    /// What its tasks' handles ask about the code that calls them.
+    const CALLER: &'static dyn Caller = &Nobody;
+
     /// The task became ready: stamp it, and put it at the tail of its level's queue. Called exactly
     /// once for each time it becomes ready, on whatever thread woke or cancelled it. After a
     /// shutdown: `task.shut_down()`, or else a queue and its scheduler keep each other alive.

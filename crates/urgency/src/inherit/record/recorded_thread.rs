@@ -11,7 +11,11 @@
 //! A closure is polled once, and waits in the middle: [`waits`] ends and begins its steps there.
 
 use super::log::{Place, Recorder};
-use crate::{life, sched::run, sys, sys::clock, task::TaskId};
+use crate::{
+    inherit::inherited,
+    sys::{self, clock},
+    tasks::TaskId,
+};
 use std::{
     cell::{Cell, RefCell},
     sync::{Arc, Mutex, MutexGuard},
@@ -42,7 +46,7 @@ fn cpu_time() -> u64 {
 
 /// The strand of the code that calls.
 pub(super) fn here() -> Option<Arc<RecordedThread>> {
-    life::inherited().and_then(|here| here.recorded.clone())
+    inherited().and_then(|here| here.recorded.clone())
 }
 
 /// See the module's text.
@@ -76,7 +80,7 @@ struct Woken {
 impl RecordedThread {
     /// A thread of a task that is spawned at `level`, by `spawner` if that is of the same runtime. `None`:
     /// the limit is reached.
-    pub(super) fn new(
+    pub(crate) fn new(
         recorder: &Recorder,
         spawner: Option<&RecordedThread>,
         level: u8,
@@ -186,7 +190,7 @@ impl RecordedThread {
                 here.cut()
             };
         }
-        let is_ending = run::with_current_task(|task| task.is_some());
+        let is_ending = (self.recorder.runs_task)();
         let ended = ENDED.try_with(|ended| ended.borrow().clone());
         ended
             .ok()

@@ -23,7 +23,7 @@
 //! memory of a million small tasks, and neighbours mostly live on the same worker.
 
 use super::{
-    Schedule, TaskRef, boost::Waits, error::WaitErrorKind, guarded::Guarded, state::State,
+    Caller, Schedule, TaskRef, boost::Waits, error::WaitErrorKind, guarded::Guarded, state::State,
 };
 use crate::sys::primitives::{
     Arc, Mutex,
@@ -114,6 +114,8 @@ pub(super) struct Vtable {
     pub(super) scheduler: unsafe fn(NonNull<Header>) -> *const (),
     /// The name of a level in the scheduler.
     pub(super) name_of: unsafe fn(NonNull<Header>, u8) -> &'static str,
+    /// What the scheduler knows of the code that calls.
+    pub(super) caller: &'static dyn Caller,
     /// The name of the future's type.
     pub(super) name: fn() -> &'static str,
 }
@@ -143,6 +145,7 @@ where
         free: free::<F, S>,
         scheduler: scheduler::<F, S>,
         name_of: name_of::<F, S>,
+        caller: S::CALLER,
         name: std::any::type_name::<F>,
     };
 

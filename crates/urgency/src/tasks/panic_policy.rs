@@ -1,9 +1,7 @@
 //! What a runtime does when a task panics.
 
-use crate::{
-    LevelId,
-    task::{TaskRef, caught, discard_payload},
-};
+use super::{TaskRef, caught, discard_payload};
+use crate::rank::LevelId;
 use std::{fmt, process, sync::Arc};
 
 type Call = dyn Fn(LevelId) + Send + Sync;

@@ -1,6 +1,6 @@
 //! What was recorded so far, and how it is written.
 
-use crate::{sched::job::Job, sys::clock, task::TaskId};
+use crate::{sys::clock, tasks::TaskId};
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -16,6 +16,19 @@ pub(crate) struct Recorder {
     log: Arc<Mutex<Log>>,
     /// When the recording began, in ticks.
     origin: u64,
+    /// Whether the calling thread runs a task, which the scheduler knows.
+    pub(super) runs_task: fn() -> bool,
+}
+
+/// What a recording says of the runtime besides its tasks.
+pub(crate) struct Machine {
+    pub(crate) workers: usize,
+    /// Whether the schedule is the prompt one.
+    pub(crate) prompt: bool,
+    /// For how long workers were in the scheduler, in ticks.
+    pub(crate) scheduling: u64,
+    /// For how long they looked for work, in ticks.
+    pub(crate) searching: u64,
 }
 
 #[derive(Debug, Default)]
@@ -56,7 +69,7 @@ struct Step {
 }
 
 impl Recorder {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, runs_task: fn() -> bool) -> Self {
         let log = Log {
             limit,
             ..Log::default()
@@ -64,6 +77,7 @@ impl Recorder {
         Recorder {
             log: Arc::new(Mutex::new(log)),
             origin: clock::now(),
+            runs_task,
         }
     }
 
@@ -75,19 +89,9 @@ impl Recorder {
         Arc::ptr_eq(&self.log, &other.log)
     }
 
-    /// What `shared`, whose recorder this is, ran until now.
-    pub(crate) fn recording(&self, shared: &Job) -> Recording {
+    /// What the runtime ran until now.
+    pub(crate) fn recording(&self, machine: Machine) -> Recording {
         let log = self.lock();
-        let scheduling = shared
-            .core
-            .workers
-            .iter()
-            .map(|w| w.counters.scheduling.get());
-        let searching = shared
-            .core
-            .workers
-            .iter()
-            .map(|w| w.counters.searching.get());
         Recording {
             threads: log.threads.clone(),
             edges: log.edges.clone(),
@@ -95,10 +99,10 @@ impl Recorder {
             limit: log.limit,
             origin: self.origin,
             ticks: clock::ticks_per_nanosecond(),
-            workers: shared.core.workers.len(),
-            prompt: !shared.seats.is_on(),
-            scheduling: scheduling.sum(),
-            searching: searching.sum(),
+            workers: machine.workers,
+            prompt: machine.prompt,
+            scheduling: machine.scheduling,
+            searching: machine.searching,
         }
     }
 }

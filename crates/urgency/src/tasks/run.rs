@@ -27,11 +27,10 @@
 use super::{
     Header, TaskId,
     cell::{CLOSURE, caught, discard_payload},
-    hooks::LevelId,
     state::{Claim, Complete, Dropped, Suspend},
     waker,
 };
-use crate::sys::primitives::atomic::Ordering::Relaxed;
+use crate::{rank::LevelId, sys::primitives::atomic::Ordering::Relaxed};
 use std::{
     fmt,
     mem::{self, ManuallyDrop},

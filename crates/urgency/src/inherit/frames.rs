@@ -15,7 +15,7 @@
 //! 4. If forks from below a frame's beginning were run inside the frame (a `sync` of an outer scope), the frame begins
 //!    further down: [`Frames::lower`].
 
-use super::inherited::{Inherited, inherited};
+use super::{Inherited, inherited};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, Ordering::Relaxed},
@@ -39,13 +39,13 @@ impl Frames {
     }
 
     /// From `index` on, forks are made by code that has `what`.
-    pub(super) fn enter(&self, index: usize, what: Option<Arc<Inherited>>) {
+    pub(crate) fn enter(&self, index: usize, what: Option<Arc<Inherited>>) {
         self.lock().push((index, what));
         self.any.store(true, Relaxed);
     }
 
     /// The end of the frame that was entered last.
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         let mut list = self.lock();
         let left = list.pop();
         self.any.store(!list.is_empty(), Relaxed);

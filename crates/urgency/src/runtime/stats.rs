@@ -1,7 +1,10 @@
 //! A snapshot of a runtime's accounting.
 
-use super::{counters::LevelCounters, latency::LatencyHistogram, overruns::Overrun};
-use crate::{sched::job::Job, sys::clock};
+use crate::{
+    account::{LatencyHistogram, Overrun, counters::LevelCounters},
+    sched::job::Job,
+    sys::clock,
+};
 use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
 
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).

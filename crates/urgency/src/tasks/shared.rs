@@ -31,9 +31,12 @@ use super::{
     Handle, TaskRef,
     cell::{Outcome, caught, discard_payload},
     error::{WaitError, WaitErrorKind},
-    hooks::{self, LevelId},
+    hooks,
 };
-use crate::sys::primitives::{Mutex, MutexGuard};
+use crate::{
+    rank::LevelId,
+    sys::primitives::{Mutex, MutexGuard},
+};
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -150,17 +153,6 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
         }
     }
 
-    /// Waits for the result and returns a clone of it; the blocking form of awaiting.
-    ///
-    /// # Errors
-    /// As for [`Handle::get`].
-    ///
-    /// # Panics
-    /// If the task panicked.
-    pub fn get(&self) -> Result<T, WaitError> {
-        crate::block_on(self.clone())
-    }
-
     /// A clone of the result if the task has finished, without waiting. `None`: not yet.
     ///
     /// # Errors
@@ -251,7 +243,7 @@ impl<T: 'static> Inner<T> {
         T: Clone,
     {
         let known = self.known();
-        if known.is_err() && hooks::ends_with_runtime() {
+        if known.is_err() && hooks::ends_with_runtime(&self.task) {
             return Poll::Pending;
         }
         Poll::Ready(known)

@@ -2,7 +2,7 @@
 //!
 //! It carries the name that the program gave the level, for texts: two that differ in the name only are equal.
 
-use super::{Level, table::LevelTable};
+use super::table::LevelTable;
 use std::{
     cmp::Ordering,
     fmt,
@@ -78,13 +78,6 @@ impl LevelId {
         } else {
             Some(self.name)
         }
-    }
-}
-
-impl<L: Level> From<L> for LevelId {
-    #[inline]
-    fn from(_: L) -> LevelId {
-        LevelId::named(L::RANK, L::NAME)
     }
 }
 

@@ -8,7 +8,7 @@
 //! # What it costs
 //!
 //! Nothing in the scheduler. A recorded task *carries* its thread, as tasks carry deadlines and locals
-//! (`life/inherited.rs`): its future is wrapped where it is spawned, and the wrapper sees each poll, and lends a waker
+//! (`inherit/mod.rs`): its future is wrapped where it is spawned, and the wrapper sees each poll, and lends a waker
 //! that tells which step woke. So a runtime that does not record pays for one relaxed load in `spawn`, `block_on` and
 //! where a result is taken: is there any recording runtime in this process? A runtime that records pays some
 //! microseconds for each step, under one lock.
@@ -40,15 +40,11 @@
 mod log;
 mod recorded_thread;
 
-pub(crate) use log::Recorder;
 pub use log::Recording;
+pub(crate) use log::{Machine, Recorder};
 pub(crate) use recorded_thread::{RecordedThread, Waits, waits};
 
-use crate::{
-    life::{Inherited, inherited},
-    sched::job::Job,
-    task::TaskRef,
-};
+use crate::tasks::{TaskRef, tell_taken};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -62,41 +58,11 @@ pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// The recorder of a new runtime.
-pub(crate) fn start(steps: usize) -> Recorder {
+/// The recorder of a new runtime. `runs_task` says whether the calling thread runs a task.
+pub(crate) fn start(steps: usize, runs_task: fn() -> bool) -> Recorder {
     ON.store(true, Ordering::Relaxed);
-    Recorder::new(steps)
-}
-
-/// What a task inherits that is spawned here, on `shared`: what the calling code has, but a thread of its
-/// own, if that runtime records.
-#[inline]
-pub(crate) fn inherited_on(shared: &Job, level: u8) -> Option<Arc<Inherited>> {
-    let here = inherited();
-    if is_on() {
-        inherited_recording(here, shared, level)
-    } else {
-        here
-    }
-}
-
-#[cold]
-fn inherited_recording(
-    here: Option<Arc<Inherited>>,
-    shared: &Job,
-    level: u8,
-) -> Option<Arc<Inherited>> {
-    let spawner = here.as_ref().and_then(|here| here.recorded.clone());
-    let recorded = shared
-        .recorder
-        .get()
-        .and_then(|recorder| RecordedThread::new(recorder, spawner.as_deref(), level));
-    if spawner.is_none() && recorded.is_none() {
-        return here;
-    }
-    let mut inherited = here.map_or_else(Inherited::default, |here| Inherited::clone(&here));
-    inherited.recorded = recorded;
-    Some(Arc::new(inherited))
+    tell_taken();
+    Recorder::new(steps, runs_task)
 }
 
 /// `task` carries this strand.

@@ -1,9 +1,9 @@
 //! Waiting in synchronous code: `block_on` for any future, `blocking` for calls that block the thread.
 
+use super::{poll_context, run, stack::Stack};
 use crate::{
-    record::{self, Waits},
-    sched::{poll_context, run, stack::Stack},
-    task::TaskRef,
+    inherit::record::{self, Waits},
+    tasks::{Handle, Shared, TaskRef, WaitError},
 };
 use std::{
     future::Future,
@@ -37,6 +37,40 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     match unsafe { me.as_ref() } {
         Some(me) => block_on_stack(me, future),
         None => block_on_thread(future),
+    }
+}
+
+impl<T: 'static> Handle<T> {
+    /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain
+    /// thread it parks the thread; on a worker it suspends the calling stack, and the worker does other
+    /// work meanwhile.
+    ///
+    /// # Errors
+    /// The task was cancelled, its runtime was shut down, or the wait was refused: the caller is
+    /// more urgent than the task, or is the task itself. The task goes on, detached.
+    ///
+    /// # Panics
+    /// With the panic of the task, if it panicked.
+    ///
+    /// ```
+    /// let answer = urgency::spawn_fn(|| 6 * 7);
+    /// assert_eq!(answer.get().unwrap(), 42);
+    /// ```
+    pub fn get(self) -> Result<T, WaitError> {
+        block_on(self)
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> Shared<T> {
+    /// Waits for the result and returns a clone of it; the blocking form of awaiting.
+    ///
+    /// # Errors
+    /// As for [`Handle::get`].
+    ///
+    /// # Panics
+    /// If the task panicked.
+    pub fn get(&self) -> Result<T, WaitError> {
+        block_on(self.clone())
     }
 }
 
