@@ -199,7 +199,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A deque changed: it stands where others can find it exactly if it is worth a look.
+    /// A deque changed: after this, others can find the deque if, and only if, it is worth a look.
     pub(super) fn refresh(&mut self, deque: u32) {
         let record = self.deques.get(deque);
         let (level, worth) = (record.level, record.is_worth_a_look());

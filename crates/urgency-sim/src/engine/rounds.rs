@@ -1,9 +1,8 @@
 //! Fair rounds, with the runtime's rules (`sched/rounds.rs` there).
 //!
 //! 1. A round is charged what its worker *ran* in it, not how long it lasted.
-//! 2. Each millisecond (a fifth of a round) the accounts are settled: what a worker ran of another level than
-//!    its round's is moved to that level's account, if the round's level had work, or this worker serves it
-//!    by now.
+//! 2. Each millisecond (a fifth of a round) the accounts are settled: a worker in a round for level P may run another
+//!    level L. That time is moved to L's account, if P had work or the worker serves P by now.
 //! 3. A level that has used little of its share is *ahead* (`urgency_policy::level::Advance`), and comes
 //!    before the primary level of every less urgent seat until the next settlement.
 //!

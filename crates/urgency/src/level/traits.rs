@@ -44,8 +44,8 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
 
     /// Creates an async task at this level.
     ///
-    /// The body is an async closure, `async move |cx| { .. }`: it gets the proof that it runs at this
-    /// level and may hold it across every `.await`. Dropping the handle detaches the task.
+    /// The body is an async closure, `async move |cx| { .. }`: it gets the proof that it runs at this level, and may
+    /// hold the proof across every `.await`. Dropping the handle detaches the task.
     ///
     /// ```
     /// # use urgency::{Runtime, levels};

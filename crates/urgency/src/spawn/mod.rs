@@ -1,6 +1,6 @@
-//! The door of tasks: all that creates one comes by [`spawn_on`] or [`spawn_fn_on`].
+//! The door of tasks: all code that creates a task comes by [`spawn_on`] or [`spawn_fn_on`].
 //!
-//! Here it is decided what a task inherits of the code that spawns it; the scheduler's side of the door is `admit`.
+//! This file decides what a task inherits from the code that spawns it; the scheduler's side of the door is `admit`.
 
 pub(crate) mod carried;
 
@@ -157,7 +157,7 @@ where
     spawn_noted_on(shared, level, future, |_| ())
 }
 
-/// As [`spawn_on`], with something to do with the task before anybody can run it.
+/// As [`spawn_on`], with something to do with the task before any worker can run it.
 pub(crate) fn spawn_noted_on<F>(
     shared: &Arc<Job>,
     level: u8,
@@ -192,7 +192,7 @@ where
     spawn_fn_noted_on(shared, level, closure, |_| ())
 }
 
-/// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
+/// As [`spawn_fn_on`], with something to do with the task before any worker can run it.
 pub(crate) fn spawn_fn_noted_on<F, T>(
     shared: &Arc<Job>,
     level: u8,
@@ -218,8 +218,8 @@ where
     handle
 }
 
-/// What a task inherits that is spawned here, on `shared`: what the calling code has, but a thread of its
-/// own, if that runtime records.
+/// What a task that is spawned here, on `shared`, inherits: what the calling code has, but with a recorded thread of
+/// its own, if that runtime records.
 #[inline]
 fn inherited_on(shared: &Job, level: u8) -> Option<Arc<Inherited>> {
     let here = inherited();

@@ -58,7 +58,7 @@ pub struct Filler<T> {
 impl<T> Filler<T> {
     /// Fills the promise, and wakes all its waiters.
     pub fn fill(self, value: T) {
-        // Only this line sets it, and it consumes the one filler.
+        // Only this line sets the value, and the call consumes the one filler.
         let _ = self.inner.value.set(value);
     }
 }

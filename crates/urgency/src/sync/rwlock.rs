@@ -1,7 +1,7 @@
 //! `RwLock`: data for many readers or one writer.
 //!
 //! A semaphore with as many permits as there may be readers: a reader takes one, a writer takes all. So the order is
-//! the semaphore's: a writer keeps its place, readers that come after it wait behind it unless they are more
+//! the semaphore's: a writer keeps its place, readers that come later wait behind the writer unless they are more
 //! urgent, and what is released is handed over.
 
 use super::{

@@ -23,8 +23,8 @@ use tree::{Import, Tree, circles};
 /// A floor's name, and its rooms with what each is.
 type Floor = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The floors, the lowest first, and the rooms on each. A room may import those that come before it in this list, on
-/// its own floor as well.
+/// The floors, the lowest first, and the rooms on each. A room may import the rooms that come before it in this list,
+/// on its own floor as well.
 const FLOORS: &[Floor] = &[
     (
         "0 system",

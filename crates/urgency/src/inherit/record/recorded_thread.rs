@@ -179,7 +179,7 @@ impl RecordedThread {
         }
     }
 
-    /// The step that wakes it, if it is a recorded one.
+    /// The step that wakes the thread, if that step is recorded.
     fn waker(&self) -> Option<Place> {
         let here = here().filter(|here| here.recorder.is_same(&self.recorder));
         if let Some(here) = here {
