@@ -1,4 +1,4 @@
-//! The centre: one value that gives each worker its seat, whatever the schedule.
+//! The schedule: one value that gives each worker its seat.
 //!
 //! The mechanism keeps time, and asks:
 //!
@@ -6,8 +6,7 @@
 //!    [`Schedule::seat`];
 //! 2. when a quantum is over ([`Period::AllWorkers`]): [`Schedule::reallocate`].
 //!
-//! [`Period::Never`] with [`Seat::PROMPT`], the default, needs no centre at all: a mechanism may leave all
-//! of this out.
+//! [`Period::Never`] with [`Seat::PROMPT`], the default, needs none of this: a mechanism may leave it out.
 
 use super::{
     Adaptive, Criterion, FixedShares, LevelSchedule, Prompt, Rounds, Seat, Use, WinnerTakeAll,
@@ -103,7 +102,7 @@ impl fmt::Display for ScheduleError {
 
 impl core::error::Error for ScheduleError {}
 
-/// When the centre is to be asked again. Times are in nanoseconds.
+/// When the schedule is to be asked again. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// Never: a seat is for good.

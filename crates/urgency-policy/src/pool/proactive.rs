@@ -4,9 +4,9 @@
 //! This is ProWS and Cilk-L (the latency-hiding paper, section 4), and the lower half of Adaptive I-Cilk.
 //!
 //! 1. A worker whose stack meets an unready `get` suspends the whole deque, **donates** it to a random
-//!    worker, and steals elsewhere. (Parsimonious stealing, a plan of [`Queues`](super::Queues), would go on with
-//!    the deque's next job.) The donation keeps the sets of all workers about equally large, which the bound
-//!    on steal attempts needs.
+//!    worker, and steals elsewhere. (Parsimonious stealing, a plan of [`Queues`](super::Queues), would go on with the
+//!    deque's next fork.) The donation keeps the sets of all workers about equally large, which the bound on steal
+//!    attempts needs.
 //! 2. When the wait is over, the deque is resumable where it stands.
 //! 3. A worker without work looks at its own resumable deques, then at a random worker, and there at a random deque. It
 //!    continues a resumable one and steals the oldest fork of any other.
@@ -101,7 +101,7 @@ impl PoolPolicy for Proactive {
         if sight.own > 0 && sight.failed == 0 {
             return Source::OwnDeque;
         }
-        // Itself included: suspended deques with jobs may have been donated to it.
+        // Itself included: suspended deques with forks may have been donated to it.
         let victim = self.dice.below(self.workers as u64) as usize;
         Source::Steal {
             victim,

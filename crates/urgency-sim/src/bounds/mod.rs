@@ -171,8 +171,8 @@ fn not_proactive(machine: &Machine) -> Vec<String> {
     }
 }
 
-/// While all levels have work, the reciprocals of their stretches sum to at most 1: nobody is served faster
-/// without somebody being served slower. `stretches` are measured, by rank.
+/// While all levels have work, the reciprocals of their stretches sum to at most 1: no level is served faster without
+/// another being served slower. `stretches` are measured, by rank.
 pub fn feasibility(stretches: &[f64]) -> Check {
     Check {
         name: "feasibility: sum of 1/stretch <= 1",

@@ -14,9 +14,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The targets of a vertex that `me` has just run. The first that is ready at the worker's level is what
-    /// it runs next; the others go to its jobs, so that the newest is the one that a serial execution runs
-    /// first.
+    /// The targets of a vertex that `me` has just run. The first that is ready at the worker's level is what it runs
+    /// next; the others go to its forks, so that the newest is the one that a serial execution runs first.
     pub(super) fn enable_targets(&mut self, me: usize, vertex: Vertex) {
         let dag = self.dag;
         let level = dag.level(vertex);
@@ -114,7 +113,7 @@ impl Engine<'_> {
         self.waits_in[next as usize] = deque;
         let place = self.workers[me].policy.place(Arrival::Suspended, 0);
         match self.layout {
-            // In the pool it stands for its jobs only.
+            // In the pool the deque stands for its forks only.
             Layout::Central => self.refresh(deque),
             _ => {
                 self.place_deque(deque, place);
@@ -156,7 +155,7 @@ impl Engine<'_> {
         self.workers[me].active
     }
 
-    /// A ready vertex goes to the worker's own jobs.
+    /// A ready vertex goes to the worker's own forks.
     pub(super) fn push_job(&mut self, me: usize, vertex: Vertex) {
         if self.plan.is_some() {
             return self.place_vertex(me, vertex, Arrival::Task);
@@ -200,7 +199,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A deque changed: it stands where others can find it exactly if it is worth a look.
+    /// A deque changed: after this, others can find the deque if, and only if, it is worth a look.
     pub(super) fn refresh(&mut self, deque: u32) {
         let record = self.deques.get(deque);
         let (level, worth) = (record.level, record.is_worth_a_look());

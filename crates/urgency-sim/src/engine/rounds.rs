@@ -1,15 +1,14 @@
 //! Fair rounds, with the runtime's rules (`sched/rounds.rs` there).
 //!
 //! 1. A round is charged what its worker *ran* in it, not how long it lasted.
-//! 2. Each millisecond (a fifth of a round) the accounts are settled: what a worker ran of another level than
-//!    its round's is moved to that level's account, if the round's level had work, or this worker serves it
-//!    by now.
+//! 2. Each millisecond (a fifth of a round) the accounts are settled: a worker in a round for level P may run another
+//!    level L. That time is moved to L's account, if P had work or the worker serves P by now.
 //! 3. A level that has used little of its share is *ahead* (`urgency_policy::level::Advance`), and comes
 //!    before the primary level of every less urgent seat until the next settlement.
 //!
-//! The runtime settles when its relief timer expires, and that is armed only while work waits. Here it
-//! happens at the first decision of any worker that comes so long or longer after the last one; while nobody
-//! decides, nobody could act on it.
+//! The runtime settles when its relief timer expires, and that is armed only while work waits. Here it happens at the
+//! first decision of any worker that comes so long or longer after the last one; while no worker decides, none could
+//! act on it.
 
 use super::{Engine, State};
 use crate::dag::NONE;

@@ -121,8 +121,8 @@ impl Engine<'_> {
         self.report.asleep += slept.saturating_sub(spins);
         self.report.waking += delay;
         self.workers[me].state = State::Looking;
-        // A worker that slept took nothing from anybody: the round that it slept through is not charged, nor
-        // what it ran in that to the next.
+        // A worker that slept took nothing from any level: the round that it slept through is not charged, and what the
+        // worker ran in that round is not charged to the next.
         if let Period::EachWorker(length) = self.period
             && self.now - self.workers[me].seated_at >= length
         {

@@ -36,7 +36,7 @@ use super::{
     worker::Worker,
 };
 use crate::protocol::demotion::USUAL;
-use crate::{sys, sys::chaos, task::TaskRef};
+use crate::{sys, sys::chaos, tasks::TaskRef};
 use std::{
     io,
     sync::{
@@ -100,6 +100,13 @@ impl Threads {
         let stacks = locked(&self.stacks);
         let found = stacks.iter().find(|s| s.task() == Some(task.as_raw()));
         found.cloned()
+    }
+
+    /// The stacks with code of a job.
+    pub(crate) fn stacks_of(&self, job: &Job) -> Vec<Arc<Stack>> {
+        let stacks = locked(&self.stacks);
+        let own = stacks.iter().filter(|stack| stack.is_of(job));
+        own.cloned().collect()
     }
 
     /// Whether the embedder brings all threads.
@@ -352,12 +359,15 @@ impl Job {
 
     /// Whether work waits that an idle worker would take.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.is_offered_to_idle() || self.has_pinned_for_spare(me)
+        self.core.idle.is_any_hungry() && self.is_offered_to_idle() || self.has_pinned_for_spare(me)
     }
 
     /// An idle worker, if work waits for one.
     fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
-        self.claim_for_pinned(me).or_else(|| self.claim_offered())
+        self.claim_for_pinned(me).or_else(|| {
+            let is_wanted = self.core.idle.is_any_hungry();
+            is_wanted.then(|| self.claim_offered()).flatten()
+        })
     }
 }
 
@@ -510,10 +520,14 @@ impl Core {
                     // Whether it comes from the poller or was called in and found work on its way: what it
                     // runs may be long.
                     self.call_in_poller();
-                    let job = worker.job().expect("a worker in hand serves a job");
-                    stack.take_up(job);
-                    stack.runtime().serve(stack, worker);
-                    stack.runtime().flush_ring(stack);
+                    let mut next = Some(worker);
+                    while let Some(worker) = next {
+                        let job = worker.job().expect("a worker in hand serves a job");
+                        stack.take_up(job);
+                        let other = stack.runtime().serve(stack, worker);
+                        next = other.map(|worker| &*self.workers[worker.id]);
+                        stack.runtime().flush_ring(stack);
+                    }
                 }
                 Spare::Look => {}
                 Spare::End => break,

@@ -8,7 +8,7 @@
 //! 3. every worker that serves a less urgent level is alerted through its attention word: the prompt
 //!    principle. A worker that finds nothing by then has lost a look, not its place: it takes the work
 //!    first and abandons its stack only if it got some;
-//! 4. if nobody searches, an idle worker is started;
+//! 4. if nobody searches, an idle worker is started that is not in reserve (`idle.rs`);
 //! 5. if there is none, the relief timer is armed: somebody must check in within a millisecond (or some, if
 //!    all that waits is jobs of stacks that run).
 //!
@@ -29,7 +29,7 @@ use crate::protocol::attention::PREEMPT;
 use crate::{
     protocol::fence,
     sys::{chaos, clock},
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
@@ -149,7 +149,8 @@ impl Job {
         let level = stack.level();
         if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
             chaos::delay();
-            if !stack.is_of(self) {
+            // The second: the stack has been with another job between the looks at its level and its job.
+            if !stack.is_of(self) || usize::from(level) >= self.pools.len() {
                 return self.insert_deque_elsewhere(stack, level, arrival);
             }
             self.put(level, arrival, Entry::Deque(stack.arc()));

@@ -102,14 +102,14 @@ impl Overrunning {
 }
 
 /// How many pieces of work wait, by level.
-struct Waiting {
-    levels: u64,
+pub(super) struct Waiting {
+    pub(super) levels: u64,
     counts: [usize; 64],
 }
 
 impl Waiting {
     /// A worker was found for one of these levels.
-    fn serve(&mut self, level: u8) {
+    pub(super) fn serve(&mut self, level: u8) {
         let count = &mut self.counts[usize::from(level)];
         *count = count.saturating_sub(1);
         if *count == 0 {
@@ -211,6 +211,7 @@ impl Job {
             return None;
         }
         let mut revoked = Vec::new();
+        self.call_reserve(&mut waiting, &mut revoked);
         let mut asked = self.revoke_for_urgent(&mut waiting, &mut revoked);
         asked |= self.revoke_from_blocked_or_long(&mut waiting, &mut revoked);
         if asked || !revoked.is_empty() {
@@ -427,7 +428,7 @@ impl Job {
 impl Core {
     /// As [`Job::arm_relief`], after this time.
     #[cold]
-    fn arm_relief(&self, after: Duration) {
+    pub(super) fn arm_relief(&self, after: Duration) {
         if self.relief_timer.arm() {
             self.set_timer(after);
         }
@@ -458,14 +459,19 @@ impl Core {
         jobs.iter().for_each(|job| job.end_periods());
         let light = || jobs.iter().filter(|job| job.rings_are_light);
         let is_light = light().next().is_some();
-        if is_light && self.relief_timer.is_soon() && self.rearm_for_short_polls(jobs) {
-            return;
+        if !(is_light
+            && !self.is_shared()
+            && self.relief_timer.is_soon()
+            && self.rearm_for_short_polls(jobs))
+        {
+            let was_soon = self.relief_timer.expire();
+            self.share_workers(jobs);
+            self.raise_rested(false);
+            if is_light && was_soon && fence::heavy() {
+                light().for_each(|job| job.announce_light());
+            }
         }
-        let was_soon = self.relief_timer.expire();
-        self.raise_rested(false);
-        if is_light && was_soon && fence::heavy() {
-            light().for_each(|job| job.announce_light());
-        }
+        self.recount_reserve(jobs);
     }
 
     /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while

@@ -158,8 +158,8 @@ impl<T> Receiver<T> {
         (Err(TryRecvError::Empty), before)
     }
 
-    /// Step 5: from now on nobody can begin to send. What was sent before can be received, and what is sent into a
-    /// place that was reserved before.
+    /// Step 5: from now on no send can begin. What was sent before can be received, and what is sent into a place that
+    /// was reserved before.
     pub fn close(&mut self) {
         self.end(|_| ());
     }
@@ -179,7 +179,7 @@ impl<T> Receiver<T> {
         result
     }
 
-    /// Whether nobody can begin to send: the channel was closed, or all senders are gone.
+    /// Whether no send can begin: the channel was closed, or all senders are gone.
     pub fn is_closed(&self) -> bool {
         let state = self.channel.lock();
         state.closed || state.senders == 0
