@@ -32,7 +32,7 @@ fn a_pooled_client_uses_its_connections_again_and_says_what_an_address_lacks() {
         let error = format!("{:?}", error.unwrap_err());
         assert!(error.contains("neither http nor https"), "{error}");
     });
-    stop.cancel();
+    stop.abort();
     let served = served.get().unwrap().unwrap();
     // It may open one while another is on its way back into the pool.
     assert!(served.accepted < 100, "{served:?}");

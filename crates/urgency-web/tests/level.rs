@@ -170,7 +170,7 @@ fn a_level_at_its_bound_sheds_with_503_and_the_others_do_not() {
         (server.counts.shed(Batch), server.counts.shed(Interactive)),
         (3, 0)
     );
-    gate.cancel();
+    gate.abort();
     for stream in admitted {
         assert!(read_all(stream).ends_with("let through"));
     }

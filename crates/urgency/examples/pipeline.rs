@@ -64,7 +64,7 @@ fn main() -> Result<()> {
     for (source, mut handle) in (0..8).map(start).collect::<Vec<_>>() {
         let waited = runtime.block_on(timeout_at(at, &mut handle));
         let result = waited.unwrap_or_else(|_over| {
-            handle.cancel();
+            handle.abort();
             handle.get()
         });
         match result {

@@ -125,7 +125,7 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
 /// ```
 /// let text = urgency::spawn_fn(|| urgency::blocking(|| std::fs::read_to_string("Cargo.toml")));
 /// assert!(text.get()?.is_ok());
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     let me = Stack::current_ptr();

@@ -4,13 +4,13 @@ use crate::{
     LevelId,
     runtime::{current, level_on, rank_on, spawn_fn_on, spawn_on},
     sched::{run, stack::Stack},
-    task::Handle,
+    task::{Id, JoinHandle, TaskRef},
 };
 use std::future::Future;
 
 /// Creates the future of an `async` block at the current level and starts it.
 ///
-/// The handle can be awaited, waited for in a closure ([`Handle::get`]), sent, shared, cancelled; dropping
+/// The handle can be awaited, waited for in a closure ([`JoinHandle::get`]), sent, shared, cancelled; dropping
 /// it detaches the task. This is `fut-create` of the papers (Prompt I-Cilk, section 2), and like there it
 /// is a scheduling point.
 ///
@@ -19,9 +19,9 @@ use std::future::Future;
 /// ```
 /// let handle = urgency::spawn(async { 6 * 7 });
 /// assert_eq!(handle.get()?, 42);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
-pub fn spawn<F>(future: F) -> Handle<F::Output>
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -38,7 +38,7 @@ where
 ///
 /// If the current runtime has no such level.
 #[track_caller]
-pub fn spawn_at<F>(level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+pub fn spawn_at<F>(level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -51,7 +51,7 @@ where
 
 /// Creates the future of a closure at the current level and starts it, on a stack of its own.
 ///
-/// The closure may call [`join`](crate::join()), block in [`Handle::get`], take locks: while it waits its
+/// The closure may call [`join`](crate::join()), block in [`JoinHandle::get`], take locks: while it waits its
 /// worker does something else.
 ///
 /// # Examples
@@ -62,9 +62,9 @@ where
 ///     inner.get().map(|n| n + 22)
 /// });
 /// assert_eq!(handle.get()??, 42);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
-pub fn spawn_fn<F, T>(closure: F) -> Handle<T>
+pub fn spawn_fn<F, T>(closure: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -81,7 +81,7 @@ where
 ///
 /// If the current runtime has no such level.
 #[track_caller]
-pub fn spawn_fn_at<F, T>(level: impl Into<LevelId>, closure: F) -> Handle<T>
+pub fn spawn_fn_at<F, T>(level: impl Into<LevelId>, closure: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -118,4 +118,28 @@ pub fn scheduling_point() {
 /// is where [`spawn`] would put new work.
 pub fn current_level() -> LevelId {
     crate::runtime::current_level()
+}
+
+/// The name of the task whose code calls this: what [`JoinHandle::id`] of its handle says.
+///
+/// # Panics
+///
+/// Outside of a task; [`try_id`] gives `None` there.
+#[track_caller]
+pub fn id() -> Id {
+    match try_id() {
+        Some(id) => id,
+        None => {
+            panic!("`task::id` was called outside of a task; `task::try_id` gives `None` there")
+        }
+    }
+}
+
+/// As [`id`]; `None` outside of a task.
+///
+/// ```
+/// assert!(urgency::task::try_id().is_none());
+/// ```
+pub fn try_id() -> Option<Id> {
+    run::with_current_task(|task| task.map(TaskRef::id))
 }

@@ -63,6 +63,6 @@ fn a_poll_whose_thread_loses_its_processor_to_others_is_fetched() {
         for other in others {
             other.join().unwrap();
         }
-        waits.cancel();
+        waits.abort();
     });
 }

@@ -11,7 +11,7 @@ use std::{
     },
 };
 use urgency::{
-    BuildError, Handle, LevelId, Runtime, Shutdown, block_on,
+    BuildError, JoinHandle, LevelId, Runtime, Shutdown, block_on,
     life::{CancelToken, Capacity, PanicPolicy, admit, blocking_admit, try_admit},
     scheduling_point,
     sync::Semaphore,
@@ -74,7 +74,7 @@ fn no_more_tasks_are_admitted_than_the_level_has_room_for() {
         let builder = Runtime::builder().workers(2).levels::<App>();
         let runtime = builder.capacity(Low, 3).build().unwrap();
         let (live, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let tasks: Vec<Handle<()>> = runtime.block_on(async {
+        let tasks: Vec<JoinHandle<()>> = runtime.block_on(async {
             let mut tasks = Vec::new();
             for n in 0..60 {
                 let (live, most) = (live.clone(), most.clone());
@@ -139,8 +139,7 @@ fn the_policy_hears_of_panics_for_which_nobody_waits() {
         let builder = Runtime::builder().workers(1).levels::<App>();
         let runtime = builder.on_panic(policy).build().unwrap();
         let awaited = runtime.spawn_at(Low, async { panic!("on purpose") });
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| awaited.get()));
-        assert!(result.is_err());
+        assert!(awaited.get().unwrap_err().is_panic());
         // Detached before it runs: the one worker is taken.
         let gate = Arc::new(AtomicBool::new(false));
         let theirs = gate.clone();
@@ -264,14 +263,14 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
         let dispatched = |runtime: &Runtime| runtime.stats().total().tasks;
         let before = dispatched(&runtime);
         all.cancel();
-        requests.iter().step_by(2).for_each(Handle::cancel);
+        requests.iter().step_by(2).for_each(JoinHandle::abort);
         // What comes now is more urgent than the remains of the wave, and does not wait for them.
         let seen = over.clone();
         let urgent = runtime.spawn_at(Middle, async move { seen.get() });
         gate.store(true, SeqCst);
         busy.get().unwrap();
         assert_eq!(urgent.get().unwrap(), 0, "the wave went first");
-        let ended = requests.into_iter().map(Handle::get);
+        let ended = requests.into_iter().map(JoinHandle::get);
         let cancelled = ended.filter(Result::is_err).count();
         assert_eq!(cancelled, WAVE / 2);
         assert_eq!(worked.get(), 0, "work was done for what was cancelled");

@@ -15,10 +15,10 @@ use std::{
     sync::mpsc,
     time::{Duration, Instant},
 };
-use urgency::{Handle, Runtime, block_on, spawn, spawn_fn, time};
+use urgency::{JoinHandle, Runtime, block_on, spawn, spawn_fn, time};
 
 /// So many closures wait that threads are refused. Returns what ends each wait with a result, and the closures.
-fn wait_until_refused(runtime: &Runtime) -> (Vec<Tell<usize>>, Vec<Handle<usize>>) {
+fn wait_until_refused(runtime: &Runtime) -> (Vec<Tell<usize>>, Vec<JoinHandle<usize>>) {
     let (tell, told): (Vec<_>, Vec<_>) = (0..30).map(|_| one_shot()).unzip();
     let waiting = told
         .into_iter()

@@ -98,7 +98,7 @@ fn start(
     level: impl Into<LevelId>,
     blocks: bool,
     wait: Wait,
-) -> urgency::Handle<()> {
+) -> urgency::JoinHandle<()> {
     if blocks {
         runtime.spawn_fn_at(level, move || block_on(wait))
     } else {

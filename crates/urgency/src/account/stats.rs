@@ -22,6 +22,8 @@ pub struct Stats {
     pub threads_peak: usize,
     /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
     pub threads_refused: u64,
+    /// Tasks that panicked, whether any code waits for them or not.
+    pub panicked: u64,
     /// How often a thread was lowered in the kernel's scheduler, because its worker was revoked for more urgent work:
     /// see [`Builder::lower_threads`](crate::Builder::lower_threads).
     pub lowerings: u64,
@@ -154,6 +156,7 @@ impl Stats {
             threads: shared.threads.alive(),
             threads_peak: shared.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.threads.refused.load(Ordering::Relaxed),
+            panicked: shared.tasks.panicked.load(Ordering::Relaxed),
             overruns: shared.overrunning.overruns.list(shared.levels.names()),
             lowerings: shared.lowered_stacks.count.load(Ordering::Relaxed),
             real_time: shared.real_time && crate::os::thread::can_real_time(),
@@ -185,6 +188,7 @@ impl Stats {
             workers: workers.map(|(now, then)| now.since(then)).collect(),
             levels: levels.map(|(now, then)| now.since(then)).collect(),
             threads_refused: self.threads_refused.saturating_sub(earlier.threads_refused),
+            panicked: self.panicked.saturating_sub(earlier.panicked),
             lowerings: self.lowerings.saturating_sub(earlier.lowerings),
             overruns: Overrun::since(&self.overruns, &earlier.overruns),
             ..*self

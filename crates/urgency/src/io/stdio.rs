@@ -369,7 +369,7 @@ mod tests {
         let runtime = crate::Runtime::builder().workers(1).build().unwrap();
         let tasks = [0; 2].map(|_| runtime.spawn(task()));
         let start = Instant::now();
-        while !tasks.iter().all(crate::Handle::is_finished) {
+        while !tasks.iter().all(crate::JoinHandle::is_finished) {
             assert!(start.elapsed() < Duration::from_secs(60), "it hangs");
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -10,7 +10,7 @@
 
 use super::held::Held;
 use crate::{
-    Handle, LevelId,
+    JoinHandle, LevelId,
     runtime::{current, rank_on, spawn_fn_on, spawn_on},
     sched::shared::Shared,
     scheduling_point,
@@ -96,7 +96,7 @@ pub struct Admission {
 
 impl Admission {
     /// Starts the task that was admitted, at the level that it was admitted to.
-    pub fn spawn<F>(self, future: F) -> Handle<F::Output>
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -108,7 +108,7 @@ impl Admission {
     }
 
     /// As [`spawn`](Self::spawn), for a closure.
-    pub fn spawn_fn<F, T>(self, closure: F) -> Handle<T>
+    pub fn spawn_fn<F, T>(self, closure: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

@@ -8,7 +8,7 @@
 //! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
 //! | [`admit`], [`try_admit`] | a limit on how many tasks of a level there are at once (backpressure) |
 //!
-//! A single task is cancelled by [`Handle::cancel`](crate::Handle::cancel); a future by dropping it. What
+//! A single task is cancelled by [`JoinHandle::abort`](crate::JoinHandle::abort); a future by dropping it. What
 //! happens with panics is a [`PanicPolicy`] of the runtime, and its end is
 //! [`Runtime::shutdown`](crate::Runtime::shutdown).
 //!
@@ -34,7 +34,7 @@ mod token;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
 pub use inherited::{WithDeadline, deadline, with_deadline};
-pub use join_set::{AbortHandle, JoinSet};
+pub use join_set::JoinSet;
 pub use local::{Local, WithLocal};
 pub use panic_policy::PanicPolicy;
 pub use scope::{TaskScope, task_scope};

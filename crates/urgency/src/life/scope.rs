@@ -14,7 +14,7 @@
 
 use super::held::Held;
 use crate::{
-    Handle, LevelId,
+    JoinHandle, LevelId,
     runtime::{current, level_on, rank_on, spawn_fn_noted_on, spawn_noted_on},
     sched::shared::Shared,
     scheduling_point,
@@ -160,7 +160,7 @@ pub struct TaskScope {
 }
 
 impl TaskScope {
-    fn spawn_on<F>(&self, shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
+    fn spawn_on<F>(&self, shared: &Arc<Shared>, level: u8, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -176,7 +176,7 @@ impl TaskScope {
 
     /// As [`spawn`](crate::spawn()), a task of the scope. Its handle may be dropped. If the scope was cancelled, or
     /// is over, the task is cancelled before it runs.
-    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -191,7 +191,7 @@ impl TaskScope {
     ///
     /// If the current runtime has no such level.
     #[track_caller]
-    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -201,7 +201,7 @@ impl TaskScope {
     }
 
     /// As [`spawn_fn`](crate::spawn_fn()), a task of the scope. Once it has started it runs to its end.
-    pub fn spawn_fn<F, T>(&self, closure: F) -> Handle<T>
+    pub fn spawn_fn<F, T>(&self, closure: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

@@ -102,7 +102,7 @@ impl Drop for Node {
 /// server.cancel();
 /// assert!(connection.is_cancelled());
 /// assert_eq!(task.get()?, None);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 #[derive(Clone)]
 pub struct CancelToken {

@@ -11,7 +11,7 @@
 //! A closure is polled once, and waits in the middle: [`waits`] ends and begins its steps there.
 
 use super::log::{Place, Recorder};
-use crate::{life, os, os::clock, sched::run, task::TaskId};
+use crate::{life, os, os::clock, sched::run, task::Id};
 use std::{
     cell::{Cell, RefCell},
     sync::{Arc, Mutex, MutexGuard},
@@ -103,7 +103,7 @@ impl Strand {
     }
 
     /// This is the task that carries it.
-    pub(crate) fn names(&self, task: TaskId) {
+    pub(crate) fn names(&self, task: Id) {
         self.recorder.lock().name(task, self.number);
     }
 
@@ -196,7 +196,7 @@ impl Strand {
     }
 
     /// It took the result of `task`.
-    pub(super) fn took(&self, task: TaskId) {
+    pub(super) fn took(&self, task: Id) {
         if !self.runs_here() {
             return;
         }

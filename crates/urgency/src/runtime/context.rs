@@ -11,7 +11,7 @@ use crate::{
         shared::Shared,
         stack::{FOR_ANYTHING, Stack},
     },
-    task::{self, Handle, Stopped, TaskRef, WaitError, WaitErrorKind},
+    task::{self, JoinErrorKind, JoinHandle, Stopped, TaskRef},
 };
 use std::{
     any::TypeId,
@@ -57,7 +57,7 @@ pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
     level.rank()
 }
 
-pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
+pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, level: u8, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -71,7 +71,7 @@ pub(crate) fn spawn_noted_on<F>(
     level: u8,
     future: F,
     note: impl FnOnce(&TaskRef),
-) -> Handle<F::Output>
+) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -91,7 +91,7 @@ where
     handle
 }
 
-pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Shared>, level: u8, closure: F) -> Handle<T>
+pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Shared>, level: u8, closure: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -105,7 +105,7 @@ pub(crate) fn spawn_fn_noted_on<F, T>(
     level: u8,
     closure: F,
     note: impl FnOnce(&TaskRef),
-) -> Handle<T>
+) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -293,13 +293,13 @@ pub(crate) fn boost(task: &TaskRef) {
 /// Code has two levels: that at which it was created, and that to which it was raised. Either will do, on either side.
 /// What the awaited task only inherits does not count: it may be over before the wait. A stolen job has the levels of
 /// the code that forked it; which task that is part of is not known to its thief.
-pub(crate) fn may_wait(awaited: &TaskRef) -> Result<(), WaitError> {
+pub(crate) fn may_wait(awaited: &TaskRef) -> Result<(), JoinErrorKind> {
     Stack::with_current(|me| {
         let Some(me) = me.filter(|me| awaited.is_of(me.runtime())) else {
             return Ok(());
         };
         if run::with_current_task(|task| task.is_some_and(|task| task.id() == awaited.id())) {
-            return Err(WaitError::new(WaitErrorKind::WaitsForItself));
+            return Err(JoinErrorKind::WaitsForItself);
         }
         let base = me.waits_as();
         if base == FOR_ANYTHING {
@@ -313,10 +313,10 @@ pub(crate) fn may_wait(awaited: &TaskRef) -> Result<(), WaitError> {
         if may_wait(base) || may_wait(me.level()) || raised_enough() {
             return Ok(());
         }
-        Err(WaitError::new(WaitErrorKind::Inversion {
+        Err(JoinErrorKind::Inversion {
             waiter: levels.named(base),
             awaited: levels.named(own),
-        }))
+        })
     })
 }
 

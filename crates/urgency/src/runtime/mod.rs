@@ -25,7 +25,7 @@ use crate::{
         shutdown::{Report, Shutdown},
     },
     scheduling_point,
-    task::Handle,
+    task::JoinHandle,
 };
 use std::{
     future::Future,
@@ -71,7 +71,7 @@ use urgency_policy::level::{Criterion, Schedule};
 /// After a shutdown, by whichever handle:
 ///
 /// - What was spawned and has not ended, and what is spawned later, reports
-///   [`WaitErrorKind::ShutDown`](crate::WaitErrorKind) or [`Cancelled`](crate::WaitErrorKind) to all that wait.
+///   [`JoinErrorKind::ShutDown`](crate::JoinErrorKind) or [`Cancelled`](crate::JoinErrorKind) to all that wait.
 /// - A plain thread that is in [`run`](Runtime::run), `join` or `scope` goes on to the end of that call. A later such
 ///   call is a panic that says so.
 /// - [`stats`](Runtime::stats) and [`recording`](Runtime::recording) answer as before. Another shutdown waits for
@@ -145,7 +145,7 @@ impl Runtime {
     }
 
     /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
-    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -157,7 +157,7 @@ impl Runtime {
 
     /// As [`spawn_at`](crate::spawn_at), on this runtime.
     #[track_caller]
-    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -168,7 +168,7 @@ impl Runtime {
     }
 
     /// As [`spawn_fn`](crate::spawn_fn), on this runtime; from outside at its least urgent level.
-    pub fn spawn_fn<F, T>(&self, closure: F) -> Handle<T>
+    pub fn spawn_fn<F, T>(&self, closure: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -180,7 +180,7 @@ impl Runtime {
 
     /// As [`spawn_fn_at`](crate::spawn_fn_at), on this runtime.
     #[track_caller]
-    pub fn spawn_fn_at<F, T>(&self, level: impl Into<LevelId>, closure: F) -> Handle<T>
+    pub fn spawn_fn_at<F, T>(&self, level: impl Into<LevelId>, closure: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

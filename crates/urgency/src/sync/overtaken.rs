@@ -50,7 +50,7 @@ pub struct FuturesLocks {
 /// drop(holder);
 /// task.get()?; // the second took over what was handed to the first
 /// # let _ = futures_locks();
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn futures_locks() -> FuturesLocks {
     FuturesLocks {

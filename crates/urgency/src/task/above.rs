@@ -20,7 +20,7 @@ pub(super) use crate::{
 
 #[cfg(urgency_loom)]
 mod stand_in {
-    use crate::task::{TaskRef, WaitError};
+    use crate::task::{JoinErrorKind, TaskRef};
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct LevelId(u8);
@@ -41,7 +41,7 @@ mod stand_in {
         task.boost(0);
     }
 
-    pub(crate) fn may_wait(_awaited: &TaskRef) -> Result<(), WaitError> {
+    pub(crate) fn may_wait(_awaited: &TaskRef) -> Result<(), JoinErrorKind> {
         Ok(())
     }
 
