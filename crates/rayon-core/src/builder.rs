@@ -143,12 +143,12 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         if self.use_current_thread && Host::current().is_some() {
             return Err(ErrorKind::InPoolAlready.into());
         }
-        let brought = S::IS_CUSTOM || self.use_current_thread;
+        let provided = S::IS_CUSTOM || self.use_current_thread;
         let eager = self.start_handler.is_some()
             || self.exit_handler.is_some()
             || self.stack_size.is_some();
         // The code inside a placed pool does not know the pool, nor its panic handler.
-        if !brought
+        if !provided
             && !eager
             && self.panic_handler.is_none()
             && let Some(host) = Registry::place_for(workers)
@@ -158,14 +158,14 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         let names = Arc::new(Mutex::new(Vec::new()));
         let handled = Handled::new(self.panic_handler.clone());
         let registry = Registry::new(RuntimeParts {
-            builder: self.runtime(workers, brought, names.clone(), &handled),
+            builder: self.runtime(workers, provided, names.clone(), &handled),
             panic_handler: self.panic_handler.clone(),
             handled,
         })?;
         // One after the other, as in rayon: if one fails, those before it have run, and end with the runtime.
         for index in 0..workers {
             let name = self.thread_name.as_mut().map(|name| name(index));
-            if brought {
+            if provided {
                 self.bring(&registry.host, index, name)?;
                 continue;
             }
@@ -187,13 +187,13 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     fn runtime(
         &self,
         workers: usize,
-        brought: bool,
+        provided: bool,
         names: Names,
         handled: &Arc<Handled>,
     ) -> Builder {
         let mut builder = Runtime::builder().workers(workers);
-        if brought {
-            builder = builder.brought_threads();
+        if provided {
+            builder = builder.provided_threads();
         }
         if self.thread_name.is_some() {
             builder = builder.thread_name(move |number| name_of(&names, number));

@@ -2,7 +2,7 @@
 
 use crate::{
     record::{self, Waits},
-    sched::{here, run, stack::Stack},
+    sched::{poll_context, run, stack::Stack},
     task::TaskRef,
 };
 use std::{
@@ -52,7 +52,7 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
     loop {
         run::check(me);
         let waits_before = me.waits();
-        let polled = here::polling_while(true, || future.as_mut().poll(&mut context));
+        let polled = poll_context::polling_while(true, || future.as_mut().poll(&mut context));
         if let Poll::Ready(output) = polled {
             return output;
         }
@@ -66,7 +66,7 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
         waits.during(|| shared.suspend(me));
         // A thread that the embedder brought would have to run the others on top of this wait, for whose end
         // they may wait themselves.
-        if here::refill() && me.number().is_none() {
+        if poll_context::refill() && me.number().is_none() {
             shared.give_turn(me);
         }
         shared.go_on(me);
@@ -103,7 +103,7 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
-        here::may_wait();
+        poll_context::may_wait();
         while !parked.woken.swap(false, Ordering::AcqRel) {
             thread::park();
         }
@@ -139,7 +139,7 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     give_worker(me);
     // Meanwhile the stack is inside the scheduler, without a worker: nobody can take one from it, and what
     // `f` forks goes to a stack of its own.
-    let result = me.set_aside(|| here::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
+    let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
     shared.regain(me);
     shared.go_on(me);
     if level() > before {

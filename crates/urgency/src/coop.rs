@@ -3,7 +3,7 @@
 //! Each operation that may wait takes from a budget of the poll that it is made in. When the budget is used up, the
 //! next operation suspends the task once, behind the others that are ready.
 
-use crate::sched::here;
+use crate::sched::poll_context;
 use std::{
     future::poll_fn,
     task::{Context, Poll},
@@ -30,7 +30,7 @@ pub async fn consume_budget() {
 /// As [`consume_budget`], as a poll.
 fn poll_proceed(cx: &mut Context<'_>) -> Poll<()> {
     crate::scheduling_point();
-    if here::may_go_on() {
+    if poll_context::may_go_on() {
         return Poll::Ready(());
     }
     cx.waker().wake_by_ref();

@@ -131,7 +131,7 @@
 //!    `the_branches_of_urgent_joins_run_on_all_workers_at_once`,
 //!    `the_items_of_an_urgent_parallel_loop_run_on_all_workers`.
 //! 2. *Greedy.* No worker sleeps while anything is ready: `no_worker_sleeps_while_an_entry_is_ready` (a model),
-//!    `a_private_job_is_stolen_from_a_stack_in_a_long_leaf`, and the rest of `tests/greedy.rs`.
+//!    `a_private_fork_is_stolen_from_a_stack_in_a_long_leaf`, and the rest of `tests/greedy.rs`.
 //! 3. *Aging.* Within a level, contexts run in the order in which they became ready, but for counted
 //!    exceptions: `within_a_level_contexts_run_in_the_order_in_which_they_became_ready`.
 //! 4. *Own work only.* While a stack waits it runs nothing but what the awaited job forked:
@@ -250,7 +250,6 @@ compile_error!("urgency runs on Linux only: its poller is made of epoll, eventfd
 mod account;
 #[cfg(not(urgency_loom))]
 mod block;
-mod chaos;
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
 pub mod coop;
@@ -259,7 +258,7 @@ pub mod embed;
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
 pub mod entry;
-mod facade;
+#[cfg(not(urgency_loom))]
 mod fork;
 #[cfg(not(urgency_loom))]
 pub mod fs;
@@ -272,11 +271,6 @@ mod future {
 }
 #[cfg(not(urgency_loom))]
 pub mod io;
-#[cfg(urgency_loom)]
-mod io {
-    pub(crate) mod readiness;
-    pub(crate) mod watchers;
-}
 #[cfg(not(urgency_loom))]
 pub mod level;
 #[cfg(not(urgency_loom))]
@@ -284,21 +278,23 @@ pub mod life;
 #[cfg(not(urgency_loom))]
 pub mod net;
 #[cfg(not(urgency_loom))]
-mod os;
-#[cfg(not(urgency_loom))]
 pub mod par;
 #[cfg(not(urgency_loom))]
 pub mod policy;
+mod protocol;
+mod reactor;
 #[cfg(not(urgency_loom))]
 mod record;
 #[cfg(not(urgency_loom))]
 pub mod runtime;
+#[cfg(not(urgency_loom))]
 mod sched;
 #[cfg(not(urgency_loom))]
 pub mod signal;
 #[cfg(not(urgency_loom))]
 mod spawn;
 pub mod sync;
+mod sys;
 pub mod task;
 #[cfg(not(urgency_loom))]
 pub mod time;

@@ -23,7 +23,7 @@ use std::{
 };
 use urgency::{
     Runtime, block_on, blocking, future, join, par, scope, spawn, spawn_fn,
-    sync::{Mutex, Notify, futures_locks},
+    sync::{Mutex, Notify, self_deadlocks},
     yield_now,
 };
 
@@ -174,7 +174,7 @@ fn future_lock_a_lock_handed_to_an_unpolled_branch_is_taken_over_by_its_task() {
 fn future_lock_a_guard_held_by_an_unpolled_branch_is_detected_and_named() {
     ends(|| {
         let lock = Arc::new(Mutex::new(()));
-        let before = futures_locks().suspected;
+        let before = self_deadlocks().suspected;
         let runtime = runtime(1);
         let theirs = lock.clone();
         let task = runtime.spawn(async move {
@@ -186,10 +186,10 @@ fn future_lock_a_guard_held_by_an_unpolled_branch_is_detected_and_named() {
             assert!(matches!(won, future::Either::Second(())));
             drop(theirs.lock().await);
         });
-        while futures_locks().suspected == before {
+        while self_deadlocks().suspected == before {
             std::thread::yield_now();
         }
-        let named = futures_locks().last.expect("a place in the program");
+        let named = self_deadlocks().last.expect("a place in the program");
         assert!(named.file().ends_with("known_deadlocks.rs"), "{named}");
         // It would wait for ever; cancelled, it gives all back.
         task.abort();

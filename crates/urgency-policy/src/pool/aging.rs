@@ -13,7 +13,7 @@
 //! 3. The mugging queue is served before the regular one, first in, first out.
 //! 4. A deque that still holds jobs after a steal goes to the tail of the regular queue, so that the
 //!    deques of a level take turns, each giving its oldest job. A deque without jobs is dropped;
-//!    it comes back when its stack publishes a job ([`Arrival::PublicJobs`]).
+//!    it comes back when its stack publishes a job ([`Arrival::PublicForks`]).
 //!
 //! # What stays out of order
 //!
@@ -109,7 +109,7 @@ mod tests {
             Just(Arrival::Resumable),
             Just(Arrival::Task),
             Just(Arrival::Root),
-            Just(Arrival::PublicJobs),
+            Just(Arrival::PublicForks),
             Just(Arrival::Suspended),
             Just(Arrival::Yielded),
             Just(Arrival::YieldedFar),
@@ -142,7 +142,7 @@ mod tests {
         ) {
             let mut pool = Pool::default();
             for (number, jobs) in jobs.iter().enumerate() {
-                pool.put(Aging.place(Arrival::PublicJobs, 0), (number, *jobs));
+                pool.put(Aging.place(Arrival::PublicForks, 0), (number, *jobs));
             }
             let mut stolen = Vec::new();
             while let Some((number, left)) = pool.take() {

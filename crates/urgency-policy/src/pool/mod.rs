@@ -56,7 +56,7 @@ pub enum Arrival {
     /// A closure that has no stack yet: the first job of a new computation.
     Root,
     /// A deque that got public jobs while it stood in no queue; its stack is running or suspended.
-    PublicJobs,
+    PublicForks,
     /// A context that gives way to others of its level once.
     Yielded,
     /// A context that gives way until something else has happened: it spins for an event that another

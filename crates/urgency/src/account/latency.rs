@@ -5,7 +5,7 @@
 //! (over levels) and subtracted (a snapshot from a later one).
 
 use super::counters::Histogram;
-use crate::os::clock;
+use crate::sys::clock;
 use std::{iter::Sum, ops::AddAssign, time::Duration};
 
 /// Times from ready to running. Each is known to about 12 %; their number and their sum are exact.

@@ -4,7 +4,7 @@
 //! relief period. The names are those of the types of closures and futures; the compiler makes them of the
 //! path of the function in which they are written, so they lead to the place.
 
-use crate::os::clock;
+use crate::sys::clock;
 use std::{
     collections::HashMap,
     fmt,

@@ -1,7 +1,7 @@
 //! A snapshot of a runtime's accounting.
 
 use super::{counters::LevelCounters, latency::LatencyHistogram, overruns::Overrun};
-use crate::{os::clock, sched::shared::Shared};
+use crate::{sched::shared::Shared, sys::clock};
 use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
 
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
@@ -158,9 +158,9 @@ impl Stats {
             threads_refused: shared.threads.refused.load(Ordering::Relaxed),
             panicked: shared.tasks.panicked.load(Ordering::Relaxed),
             overruns: shared.overrunning.overruns.list(shared.levels.names()),
-            lowerings: shared.lowered_stacks.count.load(Ordering::Relaxed),
-            real_time: shared.real_time && crate::os::thread::can_real_time(),
-            can_raise: crate::os::thread::can_raise(),
+            lowerings: shared.demoted_stacks.count.load(Ordering::Relaxed),
+            real_time: shared.real_time && crate::sys::thread::can_real_time(),
+            can_raise: crate::sys::thread::can_raise(),
         }
     }
 

@@ -25,7 +25,7 @@ use crate::{
     fork::join_told as join_told_on,
     life::{inherited, inheriting},
     runtime::rank_on,
-    sched::{Origin, StolenJob, find::on_steal, run, shared::Shared, stack::Stack},
+    sched::{Origin, StolenFork, find::on_steal, run, shared::Shared, stack::Stack},
 };
 use std::{
     any::Any,
@@ -215,17 +215,17 @@ impl Host {
     ///
     /// What `f` borrows lives until it has run; a [`Countdown`] tells.
     pub unsafe fn spawn_unchecked<F: FnOnce() + Send>(&self, f: F) {
-        let job = boxed::boxed(inheriting(f));
+        let forked = boxed::boxed(inheriting(f));
         Stack::with_current(|me| match me {
             Some(me) if self.is_home_of(me) => {
                 // SAFETY: `me` is the calling thread's stack; the job is a box that is freed by its run.
-                unsafe { me.deque.push_boxed(job) };
+                unsafe { me.deque.push_boxed(forked) };
                 me.deque.make_room();
                 run::check(me);
             }
             _ => {
-                let job = self.taken(job, false);
-                self.shared.insert_job(job);
+                let forked = self.taken(forked, false);
+                self.shared.insert_fork(forked);
             }
         });
     }
@@ -249,18 +249,18 @@ impl Host {
         // All are made before the first can run: a panic of `make` leaves none behind.
         let made: Vec<F> = (0..self.workers()).map(&mut make).collect();
         for (worker, f) in made.into_iter().enumerate() {
-            let job = self.taken(boxed::boxed(f), true);
-            self.shared.insert_personal(worker, job);
+            let forked = self.taken(boxed::boxed(f), true);
+            self.shared.insert_pinned(worker, forked);
         }
     }
 
     /// A job that is in no deque, as if it had been stolen out of one.
-    fn taken(&self, job: *const crate::fork::job::Job, personal: bool) -> StolenJob {
-        on_steal(job);
-        StolenJob {
-            job,
+    fn taken(&self, forked: *const crate::sched::Forked, pinned: bool) -> StolenFork {
+        on_steal(forked);
+        StolenFork {
+            forked,
             level: self.level,
-            personal,
+            pinned,
             origin: Origin {
                 inherited: inherited(),
                 waits_as: self.level,
@@ -278,7 +278,7 @@ impl Host {
     }
 
     /// The whole life of a thread that was brought to a runtime of
-    /// [`Builder::brought_threads`](crate::Builder): it works there, and returns when the runtime has ended.
+    /// [`Builder::provided_threads`](crate::Builder): it works there, and returns when the runtime has ended.
     /// Each number, from 0, is for one thread.
     ///
     /// # Panics
@@ -286,8 +286,8 @@ impl Host {
     /// If the runtime makes its threads itself, if the number is not below that of the workers, and on a
     /// stack of a runtime.
     pub fn serve(&self, number: usize) {
-        self.check_brought(number);
-        self.shared.run_brought(number);
+        self.check_provided(number);
+        self.shared.run_provided(number);
     }
 
     /// The calling thread is from now on, and for ever, the one with this number, and holds a worker. It does
@@ -297,18 +297,18 @@ impl Host {
     ///
     /// As [`Host::serve`].
     pub fn stay(&self, number: usize) {
-        self.check_brought(number);
+        self.check_provided(number);
         // The thread keeps the runtime.
         std::mem::forget(self.shared.clone());
-        let stack = self.shared.enter_guest(Some(self.level));
+        let stack = self.shared.enter_external(Some(self.level));
         stack.set_number(number);
         std::mem::forget(stack);
     }
 
-    fn check_brought(&self, number: usize) {
+    fn check_provided(&self, number: usize) {
         assert!(
-            self.shared.threads.are_brought(),
-            "this runtime makes its threads itself: build it with `Builder::brought_threads`"
+            self.shared.threads.are_provided(),
+            "this runtime makes its threads itself: build it with `Builder::provided_threads`"
         );
         let count = self.workers();
         assert!(
@@ -414,7 +414,7 @@ pub fn has_local_jobs() -> Option<bool> {
 /// one that [`Host::spawn_on_each`] left with its worker. Says whether there was any. `None` on a plain
 /// thread.
 pub fn run_local_job() -> Option<bool> {
-    Stack::with_current(|me| me.map(|me| run::run_own_oldest(me) || me.runtime().run_personal(me)))
+    Stack::with_current(|me| me.map(|me| run::run_own_oldest(me) || me.runtime().run_pinned(me)))
 }
 
 /// Lets other ready work of this level, or of a more urgent one, go first, be it in a pool or on the deque of

@@ -9,9 +9,10 @@
 
 use super::{Countdown, Host};
 use crate::{
-    fork::job::{Job, Kind, Payload},
-    os::clock,
-    sched::here::{self, Departure},
+    protocol::forked::Payload,
+    sched::poll_context::{self, Departure},
+    sched::{Forked, Kind},
+    sys::clock,
 };
 use std::{
     cell::UnsafeCell,
@@ -21,7 +22,7 @@ use std::{
 
 #[repr(C)]
 struct Visit<F, R> {
-    job: Job,
+    header: Forked,
     closure: UnsafeCell<ManuallyDrop<F>>,
     result: UnsafeCell<MaybeUninit<Result<R, Payload>>>,
     ended: Countdown,
@@ -34,12 +35,12 @@ where
     R: Send,
 {
     let visit = Visit {
-        job: Job::new(&Visit::<F, R>::KIND),
+        header: Forked::new(&Visit::<F, R>::KIND),
         closure: UnsafeCell::new(ManuallyDrop::new(f)),
         result: UnsafeCell::new(MaybeUninit::uninit()),
         ended: Countdown::new(1),
     };
-    let job = host.taken((&raw const visit).cast(), false);
+    let forked = host.taken((&raw const visit).cast(), false);
     let visits = &host.shared.threads.visits;
     let departure = if visits.are_short() {
         Departure::Short
@@ -47,7 +48,7 @@ where
         Departure::Long
     };
     let since = clock::now();
-    here::departing(departure, || host.shared.insert_job(job));
+    poll_context::departing(departure, || host.shared.insert_fork(forked));
     visit.ended.wait();
     visits.learn(clock::now().saturating_sub(since));
     // SAFETY: the countdown is over, so the result is written, and this is the only place that takes it.
@@ -70,7 +71,7 @@ where
 
     /// # Safety
     /// As [`Kind::execute`]: once, while the visitor waits.
-    unsafe fn execute(this: *const Job) {
+    unsafe fn execute(this: *const Forked) {
         let this = this.cast::<Self>();
         // SAFETY: the visitor keeps the job until the countdown is over; the closure is taken once.
         let closure = unsafe { ManuallyDrop::take(&mut *(*this).closure.get()) };
@@ -83,8 +84,8 @@ where
 
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Job) {
+    unsafe fn stolen(this: *const Forked) {
         // SAFETY: nobody else looks at the job before it is inserted.
-        unsafe { Job::init_thief(this) };
+        unsafe { Forked::init_thief(this) };
     }
 }

@@ -7,7 +7,7 @@
 //! that was caused by the first one is still to come. That poll takes the mark away by a read-modify-write, too,
 //! and so sees what all those who found it wrote before (as in the rules of a task's state, 4).
 
-use crate::facade::{
+use crate::sys::primitives::{
     Mutex, MutexGuard,
     atomic::{AtomicBool, Ordering},
 };
@@ -18,7 +18,7 @@ use std::{
     mem,
     ops::ControlFlow,
     pin::{Pin, pin},
-    // Not the facade's: `Wake` knows only this one.
+    // Not the one of `primitives`: `Wake` knows only this one.
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };

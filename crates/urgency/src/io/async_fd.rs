@@ -7,8 +7,8 @@
 //! An operation is one system call that succeeds or does not happen, so dropping its future loses
 //! nothing. Its ticket in the queue of waiters is given back when the future is dropped.
 
-use super::{
-    Blocking,
+use super::Blocking;
+use crate::reactor::{
     poller::set_nonblocking,
     readiness::Ticket,
     source::{Direction, Done, Source, Waits, ready_now},

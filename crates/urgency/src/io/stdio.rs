@@ -27,13 +27,12 @@
 //!
 //! The descriptor is duplicated, because one descriptor can be registered only once with a driver.
 
-use super::{
-    Async, Blocking,
-    blocking::write_through,
+use super::{Async, Blocking, blocking::write_through};
+use crate::fs::File;
+use crate::reactor::{
     driver::wake_all,
     source::{Direction, Done, ready_now},
 };
-use crate::fs::File;
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, OwnedFd},

@@ -14,7 +14,7 @@
 //!
 //! The common reader pays one load; a started one pays a locked instruction beside its system call. Whoever
 //! puts something back raises the source's read direction afterwards;
-//! [`Source::raise`](super::source::Source::raise) says why no waiting reader misses it.
+//! [`Source::raise`](crate::reactor::source::Source::raise) says why no waiting reader misses it.
 
 use std::{
     collections::VecDeque,

@@ -55,14 +55,14 @@ impl Frames {
     }
 
     /// A plain thread with this stack enters the runtime.
-    pub(crate) fn enter_guest(&self) {
+    pub(crate) fn enter_external(&self) {
         if let Some(here) = inherited() {
             self.enter(0, Some(here));
         }
     }
 
     /// The plain thread leaves the runtime: no frame of this stack is left.
-    pub(crate) fn leave_guest(&self) {
+    pub(crate) fn leave_external(&self) {
         if self.any.load(Relaxed) {
             self.leave();
         }
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_inside_the_innermost_frame_that_began_before_it() {
+    fn a_fork_is_inside_the_innermost_frame_that_began_before_it() {
         let frames = Frames::default();
         let (outer, inner) = (something(), something());
         assert!(frames.at(0).is_none());
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_whose_lower_jobs_were_run_begins_further_down() {
+    fn a_frame_whose_lower_forks_were_run_begins_further_down() {
         let frames = Frames::default();
         let inner = something();
         frames.enter(5, inner.clone());

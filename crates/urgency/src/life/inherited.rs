@@ -17,7 +17,7 @@
 
 use super::local::Values;
 use crate::{
-    record::Strand,
+    record::RecordedThread,
     sched::{run, stack::Stack},
     time::{Sleep, Timeout, sleep_until},
 };
@@ -37,7 +37,7 @@ pub(crate) struct Inherited {
     pub(super) deadline: Option<Instant>,
     pub(super) values: Values,
     /// The recorded thread whose code this is; see `record`.
-    pub(crate) strand: Option<Arc<Strand>>,
+    pub(crate) recorded: Option<Arc<RecordedThread>>,
 }
 
 thread_local! {
@@ -129,9 +129,9 @@ impl Inherited {
 
     /// Runs `f`, the closure of a task that inherits this.
     pub(crate) fn run_closure<R>(self: &Arc<Self>, f: impl FnOnce() -> R) -> R {
-        match &self.strand {
+        match &self.recorded {
             None => self.run(f),
-            Some(strand) => strand.run(|| self.run(f)),
+            Some(recorded) => recorded.run(|| self.run(f)),
         }
     }
 
@@ -216,9 +216,9 @@ impl<F: Future> Future for Carried<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        match self.future.inherited.strand.clone() {
+        match self.future.inherited.recorded.clone() {
             None => self.poll_plain(cx),
-            Some(strand) => strand.poll(cx, |cx| self.poll_plain(cx)),
+            Some(recorded) => recorded.poll(cx, |cx| self.poll_plain(cx)),
         }
     }
 }

@@ -1,10 +1,15 @@
 //! What TCP and Unix listeners share: connections, accepted one at a time.
 
 use super::started::Startable;
-use crate::io::{
-    Async, poller,
-    source::{Direction, Done},
-    unread::{Place, Unread},
+use crate::{
+    io::{
+        Async,
+        unread::{Place, Unread},
+    },
+    reactor::{
+        poller,
+        source::{Direction, Done},
+    },
 };
 use rustix::{fd::OwnedFd, net::SocketAddrAny};
 use std::{

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     fs::Offloaded,
-    io::{
-        Async,
+    io::Async,
+    reactor::{
         poller::socket,
         readiness::Ticket,
         source::{Direction, Done},

@@ -1,10 +1,12 @@
 //! What UDP and Unix datagram sockets share: whole messages, in or out.
 
 use super::started::Startable;
-use crate::io::{
-    Async,
-    source::{Direction, Done},
-    unread::{Place, Unread},
+use crate::{
+    io::{
+        Async,
+        unread::{Place, Unread},
+    },
+    reactor::source::{Direction, Done},
 };
 use rustix::fd::AsFd;
 use std::{

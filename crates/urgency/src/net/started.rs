@@ -13,10 +13,12 @@ use super::{
     datagram::{ReceiveOperation, SendOperation},
     stream::{ReadOperation, WriteOperation},
 };
-use crate::io::{
-    Async,
-    readiness::Ticket,
-    source::{Direction, Done},
+use crate::{
+    io::Async,
+    reactor::{
+        readiness::Ticket,
+        source::{Direction, Done},
+    },
 };
 use rustix::fd::AsFd;
 use std::{

@@ -6,11 +6,15 @@
 //! short at those). A read of a Unix stream also stops short where a descriptor was passed along.
 
 use super::started::Startable;
-use crate::io::{
-    Async,
-    poller::{MOST_SLICES, SEND_FLAGS},
-    source::{Direction, Done, ready_now},
-    unread::{Bytes, Place, Unread},
+use crate::{
+    io::{
+        Async,
+        unread::{Bytes, Place, Unread},
+    },
+    reactor::{
+        poller::{MOST_SLICES, SEND_FLAGS},
+        source::{Direction, Done, ready_now},
+    },
 };
 use rustix::{
     fd::OwnedFd,

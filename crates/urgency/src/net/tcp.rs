@@ -9,7 +9,10 @@ use super::{
     split,
     stream::{ReadOperation, Stream, WriteOperation},
 };
-use crate::io::{Async, Blocking, poller};
+use crate::{
+    io::{Async, Blocking},
+    reactor::poller,
+};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},

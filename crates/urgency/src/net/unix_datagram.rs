@@ -11,9 +11,9 @@ use super::{
     Started, StartedReceive, StartedSend,
     datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
 };
-use crate::io::{
-    Async, Blocking,
-    poller::{Interest, is_ready_now},
+use crate::{
+    io::{Async, Blocking},
+    reactor::poller::{Interest, is_ready_now},
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{io, os::unix::net as unix, path::Path};

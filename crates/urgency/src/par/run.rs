@@ -14,12 +14,12 @@
 
 use super::items::Items;
 use crate::{
-    os::clock,
     runtime::as_stack,
     sched::{
-        run::{check, is_asked_for_jobs},
+        run::{check, is_asked_for_forks},
         stack::Stack,
     },
+    sys::clock,
 };
 
 /// A block that takes less time than this, in nanoseconds, is followed by one twice as long; if it takes less than a
@@ -69,7 +69,7 @@ fn blocks<I: Items, S: Sink<I::Item>>(
     loop {
         let len = items.len();
         if me.attention.is_wanted() {
-            if len > 1 && is_asked_for_jobs(me) {
+            if len > 1 && is_asked_for_forks(me) {
                 return halves(items, sink, len / 2, grain);
             }
             check(me);

@@ -1,6 +1,6 @@
 //! What was recorded so far, and how it is written.
 
-use crate::{os::clock, sched::shared::Shared, task::Id};
+use crate::{sched::shared::Shared, sys::clock, task::Id};
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -88,7 +88,7 @@ impl Recorder {
             origin: self.origin,
             ticks: clock::ticks_per_nanosecond(),
             workers: shared.workers.len(),
-            prompt: !shared.centre.is_on(),
+            prompt: !shared.seats.is_on(),
             scheduling: scheduling.sum(),
             searching: searching.sum(),
         }

@@ -39,11 +39,11 @@
 //! 4. *One lock.* All of a recorder is under one lock, which is never held while anybody's code runs.
 
 mod log;
-mod strand;
+mod recorded_thread;
 
 pub(crate) use log::Recorder;
 pub use log::Recording;
-pub(crate) use strand::{Strand, Waits, waits};
+pub(crate) use recorded_thread::{RecordedThread, Waits, waits};
 
 use crate::{
     life::{Inherited, inherited},
@@ -87,31 +87,31 @@ fn inherited_recording(
     shared: &Shared,
     level: u8,
 ) -> Option<Arc<Inherited>> {
-    let spawner = here.as_ref().and_then(|here| here.strand.clone());
-    let strand = shared
+    let spawner = here.as_ref().and_then(|here| here.recorded.clone());
+    let recorded = shared
         .recorder
         .get()
-        .and_then(|recorder| Strand::new(recorder, spawner.as_deref(), level));
-    if spawner.is_none() && strand.is_none() {
+        .and_then(|recorder| RecordedThread::new(recorder, spawner.as_deref(), level));
+    if spawner.is_none() && recorded.is_none() {
         return here;
     }
     let mut inherited = here.map_or_else(Inherited::default, |here| Inherited::clone(&here));
-    inherited.strand = strand;
+    inherited.recorded = recorded;
     Some(Arc::new(inherited))
 }
 
 /// `task` carries this strand.
 #[inline]
-pub(crate) fn named(strand: Option<Arc<Strand>>, task: &TaskRef) {
-    if let Some(strand) = strand {
-        strand.names(task.id());
+pub(crate) fn named(recorded: Option<Arc<RecordedThread>>, task: &TaskRef) {
+    if let Some(recorded) = recorded {
+        recorded.names(task.id());
     }
 }
 
 /// The calling code has taken the result of `task`.
 #[cold]
 pub(crate) fn took(task: &TaskRef) {
-    if let Some(strand) = strand::here() {
-        strand.took(task.id());
+    if let Some(recorded) = recorded_thread::here() {
+        recorded.took(task.id());
     }
 }

@@ -154,8 +154,8 @@ impl Builder {
     /// The runtime makes no threads: it has as many as workers, which the program brings with
     /// [`Host::serve`](crate::embed::Host::serve), and no others. A stack that must wait runs other work on top of
     /// itself, and relief has no thread to go on with.
-    pub fn brought_threads(mut self) -> Self {
-        self.threads.brought = true;
+    pub fn provided_threads(mut self) -> Self {
+        self.threads.provided = true;
         self
     }
 
@@ -377,11 +377,11 @@ impl Builder {
             return Err(BuildError::Workers(workers));
         }
         let mut threads = self.threads.clone();
-        if threads.brought {
+        if threads.provided {
             threads.limit = workers;
         }
         let least = workers + 2;
-        if !threads.brought && self.threads.limit < least {
+        if !threads.provided && self.threads.limit < least {
             return Err(BuildError::Threads {
                 limit: self.threads.limit,
                 least,

@@ -3,11 +3,11 @@
 use super::Runtime;
 use crate::{
     LevelId,
-    io::driver::Driver,
     level::WrongOrder,
+    reactor::driver::Driver,
     record,
     sched::{
-        here, run,
+        poll_context, run,
         shared::Shared,
         stack::{FOR_ANYTHING, Stack},
     },
@@ -80,9 +80,9 @@ where
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new(future, shared.clone(), level),
         Some(inherited) => {
-            let strand = inherited.strand.clone();
+            let recorded = inherited.recorded.clone();
             let made = task::new(inherited.carry(future), shared.clone(), level);
-            record::named(strand, &made.0);
+            record::named(recorded, &made.0);
             made
         }
     };
@@ -114,9 +114,9 @@ where
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new_fn(closure, shared.clone(), level),
         Some(inherited) => {
-            let strand = inherited.strand.clone();
+            let recorded = inherited.recorded.clone();
             let made = task::new_run(inherited.carry_closure(closure), shared.clone(), level);
-            record::named(strand, &made.0);
+            record::named(recorded, &made.0);
             made
         }
     };
@@ -142,7 +142,7 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
         let aside = aside.filter(|aside| ptr::eq(aside.runtime(), &*shared));
         (aside.map(Stack::level), aside.map(Stack::waits_as))
     });
-    as_guest_of(&shared, level, |me| {
+    as_external_of(&shared, level, |me| {
         waits_as
             .into_iter()
             .for_each(|level| me.set_waits_as(level));
@@ -152,7 +152,7 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
 
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
 /// already, on that one.
-pub(super) fn as_guest_of<R>(
+pub(super) fn as_external_of<R>(
     shared: &Arc<Shared>,
     level: Option<u8>,
     f: impl FnOnce(&Stack) -> R,
@@ -166,9 +166,9 @@ pub(super) fn as_guest_of<R>(
             return f(outer);
         }
         // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
-        return crate::blocking(|| as_guest_of(shared, level, f));
+        return crate::blocking(|| as_external_of(shared, level, f));
     }
-    here::may_wait();
+    poll_context::may_wait();
     // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
     let is_own = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, &**shared));
     let _visit = (!is_own).then(|| match shared.visit() {
@@ -178,12 +178,12 @@ pub(super) fn as_guest_of<R>(
              or build another runtime"
         ),
     });
-    let result = here::outside_poll(|| {
-        let me = shared.enter_guest(level);
+    let result = poll_context::outside_poll(|| {
+        let me = shared.enter_external(level);
         let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
         // Children of a scope that was opened on another stack: nobody else would ever run them.
         run::run_pushed_above(&me, 0);
-        shared.leave_guest(me);
+        shared.leave_external(me);
         // SAFETY: as above; null if the thread was a plain one.
         if let Some(outer) = unsafe { outer.as_ref() } {
             outer.bind();
@@ -255,7 +255,7 @@ pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
 /// which the caller has it do: it must not learn, by an error or a panic, of what ends together with it.
 #[cold]
 pub(crate) fn ends_with_runtime() -> bool {
-    if !here::polls_task() || !is_shut() {
+    if !poll_context::polls_task() || !is_shut() {
         return false;
     }
     run::with_current_task(|task| {
@@ -268,7 +268,7 @@ pub(crate) fn ends_with_runtime() -> bool {
 /// task's, it unwinds, and the task ends as one that was shut down.
 #[cold]
 pub(crate) fn unwind_with_runtime() {
-    let is_of_task = |me: &Stack| me.task().is_some() || me.runs_job();
+    let is_of_task = |me: &Stack| me.task().is_some() || me.runs_fork();
     if is_shut() && Stack::with_current(|me| me.is_some_and(is_of_task)) {
         resume_unwind(Box::new(Stopped));
     }

@@ -206,7 +206,7 @@ impl Runtime {
     ///
     /// If `closure` panics, and if the runtime was shut down.
     pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
-        context::as_guest_of(&self.shared, None, |_| closure())
+        context::as_external_of(&self.shared, None, |_| closure())
     }
 
     /// As [`Runtime::run`], at a level.
@@ -217,7 +217,7 @@ impl Runtime {
     #[track_caller]
     pub fn run_at<R>(&self, level: impl Into<LevelId>, closure: impl FnOnce() -> R) -> R {
         let level = rank_on(&self.shared, level.into());
-        context::as_guest_of(&self.shared, Some(level), |_| closure())
+        context::as_external_of(&self.shared, Some(level), |_| closure())
     }
 
     /// Polls `future` on the calling thread, as a stack of this runtime, until it is ready.

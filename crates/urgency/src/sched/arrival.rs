@@ -7,7 +7,8 @@
 //!   from the poller counts as the worker that it held last; a thread from outside as none.
 //! - A task that is inserted by its own poll *yields*.
 
-use super::{attention::FULL, pool::Entry, queues::Queues, shared::Shared, stack::Stack};
+use super::{pool::Entry, queues::Queues, shared::Shared, stack::Stack};
+use crate::protocol::attention::FULL;
 use crate::task::TaskRef;
 use std::cell::Cell;
 use urgency_policy::pool::Arrival;

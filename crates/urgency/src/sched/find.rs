@@ -5,13 +5,13 @@
 //! worker searches (`search.rs`).
 
 use super::{
-    StolenJob, Work, attention::SHARE, pool::Entry, queues::Queues, shared::Shared, stack::Stack,
-    worker::Worker,
+    StolenFork, Work, pool::Entry, queues::Queues, shared::Shared, stack::Stack, worker::Worker,
 };
+use crate::protocol::attention::SHARE;
 use crate::{
-    chaos,
-    fork::{deque::Stolen, job::Job},
-    os::clock,
+    protocol::deque::Stolen,
+    sched::Forked,
+    sys::{chaos, clock},
     task::TaskRef,
 };
 use std::{
@@ -91,7 +91,7 @@ impl Shared {
         let level = worker.seat().serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_personal(self.inbox_of(me, worker))
+            || self.has_pinned(self.inbox_of(me, worker))
             || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
         {
             return None;
@@ -210,7 +210,7 @@ impl Shared {
                 Some(Work::Resume(stack))
             }
             Entry::Deque(stack) => self.steal_from_pool(worker, level, &stack),
-            Entry::Job(job) => Some(Work::Job(job)),
+            Entry::Fork(forked) => Some(Work::Fork(forked)),
         }
     }
 
@@ -223,17 +223,17 @@ impl Shared {
         let admit = || stack.level() == level;
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
-            Stolen::Job(job, more) => {
+            Stolen::Forked(forked, more) => {
                 if more {
                     self.insert_deque(stack);
                 } else {
                     self.ask_if_last(worker, stack, level);
                 }
                 worker.at(level).steals.add(1);
-                Some(Work::Job(StolenJob {
-                    job,
+                Some(Work::Fork(StolenFork {
+                    forked,
                     level,
-                    personal: false,
+                    pinned: false,
                     origin,
                 }))
             }
@@ -252,8 +252,8 @@ impl Shared {
     /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
     /// released.
     pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
-        if let Some(job) = self.personal_job(worker, inbox) {
-            return Some(Work::Job(job));
+        if let Some(forked) = self.pinned_fork(worker, inbox) {
+            return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
             self.wake_next();
@@ -266,7 +266,7 @@ impl Shared {
     #[inline]
     pub(crate) fn wake_next(&self) {
         if self.idle.any()
-            && (self.idle.searchers() == 0 || self.centre.waits())
+            && (self.idle.searchers() == 0 || self.seats.waits())
             && self.is_offered_to_idle()
         {
             self.start_idle();
@@ -345,7 +345,7 @@ impl Shared {
         if me.deque.publish(true) {
             self.insert_deque_as(me, Arrival::Suspended);
         }
-        if self.threads.alarm.is_late() {
+        if self.threads.relief_timer.is_late() {
             // This stack will not come to them soon.
             self.arm_relief();
         }
@@ -360,9 +360,9 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
 }
 
 /// What happens under the deque's lock when a job is stolen.
-pub(crate) fn on_steal(job: *const Job) {
+pub(crate) fn on_steal(forked: *const Forked) {
     // SAFETY: the job is in the deque, so it is alive, until whoever steals it has run it.
-    let kind = unsafe { (*job).kind };
+    let kind = unsafe { (*forked).kind };
     // SAFETY: as above; `stolen` is called once, by the one steal.
-    unsafe { (kind.stolen)(job) };
+    unsafe { (kind.stolen)(forked) };
 }

@@ -12,10 +12,10 @@
 //!   processor that is wanted (`pop_spare_for`).
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A spare beyond
 //!   [`KEPT_SPARES`] ends at once, one that has not been needed for [`KEPT_FOR`] then, but for a few.
-//! - Where lowered threads cannot be raised (`lowered.rs`), a thread runs work of its own class: a spare is chosen that
-//!   fits the work, and a thread that finds work of another class hands its worker on ([`Shared::pass_on`]). A
-//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to
-//!   the thread in the poller, which is not lowered.
+//! - Where lowered threads cannot be raised (`demotion.rs`), a thread runs work of its own class: a spare is chosen
+//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Shared::pass_on`]). A
+//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to the
+//!   thread in the poller, which is not lowered.
 //! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before
 //!   its maker goes on. So the maker touches the stack only if the thread waits for a delivery of his, and
 //!   names it then, since the delivery may come before it has named itself. (It always did: a worker was
@@ -26,16 +26,16 @@
 
 use super::{
     Work,
-    alarm::Alarm,
-    here::{self, Departure},
-    patience::Patience,
+    idle_spin::IdleSpin,
     poll::Polled,
+    poll_context::{self, Departure},
     shared::Shared,
     stack::{Delivery, Stack},
     thread_options::ThreadOptions,
     worker::Worker,
 };
-use crate::{chaos, os, task::TaskRef};
+use crate::protocol::relief_timer::ReliefTimer;
+use crate::{sys, sys::chaos, task::TaskRef};
 use std::{
     io,
     sync::{
@@ -62,7 +62,7 @@ pub(crate) struct Threads {
     /// Every stack ever made, so that a worker's holder pointer stays valid.
     stacks: Mutex<Vec<Arc<Stack>>>,
     /// Stacks that plain threads can borrow.
-    guests: Mutex<Vec<Arc<Stack>>>,
+    externals: Mutex<Vec<Arc<Stack>>>,
     /// Stacks whose threads ended, for the next thread.
     retired: Mutex<Vec<Arc<Stack>>>,
     options: ThreadOptions,
@@ -71,10 +71,10 @@ pub(crate) struct Threads {
     alive: AtomicUsize,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
-    pub(crate) alarm: Alarm,
-    pub(crate) patience: Patience,
+    pub(crate) relief_timer: ReliefTimer,
+    pub(crate) idle_spin: IdleSpin,
     /// How long visits last.
-    pub(crate) visits: Patience,
+    pub(crate) visits: IdleSpin,
 }
 
 impl Threads {
@@ -82,17 +82,17 @@ impl Threads {
         Threads {
             spares: Mutex::default(),
             stacks: Mutex::default(),
-            guests: Mutex::default(),
+            externals: Mutex::default(),
             retired: Mutex::default(),
             // Those to be brought count from the beginning: there is no room for others.
-            alive: AtomicUsize::new(if options.brought { options.limit } else { 0 }),
+            alive: AtomicUsize::new(if options.provided { options.limit } else { 0 }),
             options,
             made: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
-            alarm: Alarm::new(),
-            patience: Patience::default(),
-            visits: Patience::default(),
+            relief_timer: ReliefTimer::new(),
+            idle_spin: IdleSpin::default(),
+            visits: IdleSpin::default(),
         }
     }
 
@@ -104,8 +104,8 @@ impl Threads {
     }
 
     /// Whether the embedder brings all threads.
-    pub(crate) fn are_brought(&self) -> bool {
-        self.options.brought
+    pub(crate) fn are_provided(&self) -> bool {
+        self.options.provided
     }
 
     /// How many threads the runtime has now.
@@ -165,7 +165,7 @@ impl Shared {
     /// thread is of another and cannot change that. Returns the work if it is to be run here.
     #[inline]
     pub(crate) fn pass_on(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
-        if !self.lowered_stacks.any() {
+        if !self.demoted_stacks.any() {
             return Some(work);
         }
         self.pass_on_cold(me, worker, work)
@@ -173,19 +173,19 @@ impl Shared {
 
     #[cold]
     fn pass_on_cold(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
-        let (level, own) = (work.level(), me.lowered.class());
+        let (level, own) = (work.level(), me.demotion.class());
         let class = self.class_of(level);
         let is_long = match &work {
             Work::Task(task) => task.is_closure(),
-            Work::Job(job) => !job.personal,
+            Work::Fork(forked) => !forked.pinned,
             Work::Resume(_) => return Some(work),
         };
         let fits = |spare: &Stack| {
-            let spare = spare.lowered.class();
+            let spare = spare.demotion.class();
             spare <= class && (own > class || spare > own)
         };
         let passes =
-            self.is_too_low(me, level) || is_long && own < class && !os::thread::can_raise();
+            self.is_too_low(me, level) || is_long && own < class && !sys::thread::can_raise();
         if !passes || me.number().is_some() {
             return Some(work);
         }
@@ -240,7 +240,7 @@ impl Shared {
                     spare.deliver(Delivery::Look);
                 } else if self.threads.alive() == 0 {
                     self.refuse_queued();
-                    self.pass_to_guest();
+                    self.pass_to_external();
                 } else {
                     self.rouse_suspended();
                 }
@@ -285,7 +285,7 @@ impl Shared {
     }
 
     /// The whole life of a thread that the embedder brought.
-    pub(crate) fn run_brought(self: &Arc<Self>, number: usize) {
+    pub(crate) fn run_provided(self: &Arc<Self>, number: usize) {
         let stack = self.new_stack();
         stack.set_number(number);
         self.run_thread(&stack, number, First::Look);
@@ -306,7 +306,7 @@ impl Shared {
 
     /// The runtime has no thread: a plain thread that waits for a worker gets the one that nobody else will use.
     #[cold]
-    fn pass_to_guest(&self) {
+    fn pass_to_external(&self) {
         while let Some(worker) = self.claim_idle() {
             let serves = |stack: &Stack| worker.seat().serves_any(1 << stack.level());
             let claimed = {
@@ -314,8 +314,8 @@ impl Shared {
                 let mut served = stacks.iter().filter(|stack| serves(stack));
                 served.find(|stack| stack.suspension.claim()).cloned()
             };
-            if let Some(guest) = claimed {
-                return self.deliver(worker, &guest);
+            if let Some(external) = claimed {
+                return self.deliver(worker, &external);
             }
             self.release(worker);
             // One that came while the worker was in hand found none.
@@ -336,7 +336,7 @@ impl Shared {
     fn pop_rested(&self) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
         let fits = |spare: &Arc<Stack>| {
-            spare.lowered.class() <= self.class_of(0) || os::thread::can_raise()
+            spare.demotion.class() <= self.class_of(0) || sys::thread::can_raise()
         };
         let place = spares.iter().position(fits)?;
         Some(spares.remove(place))
@@ -351,11 +351,11 @@ impl Shared {
         wanted: impl Fn(i32) -> bool,
         second: impl Fn(i32) -> bool,
     ) -> Option<Arc<Stack>> {
-        if !self.lowered_stacks.any() || os::thread::can_raise() {
+        if !self.demoted_stacks.any() || sys::thread::can_raise() {
             return self.pop_spare_that(|_| true, wanted, second);
         }
         let class = self.class_of(level);
-        self.pop_spare_that(|spare| spare.lowered.class() <= class, wanted, second)
+        self.pop_spare_that(|spare| spare.demotion.class() <= class, wanted, second)
     }
 
     /// Of the spares that fit, the most lowered, and of those the newest that is `wanted`, or else `second`.
@@ -367,8 +367,8 @@ impl Shared {
     ) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
         let fitting = spares.iter().filter(|spare| fits(spare));
-        let class = fitting.map(|spare| spare.lowered.class()).max()?;
-        let fits = |spare: &Stack| fits(spare) && spare.lowered.class() == class;
+        let class = fitting.map(|spare| spare.demotion.class()).max()?;
+        let fits = |spare: &Stack| fits(spare) && spare.demotion.class() == class;
         let place = spares
             .iter()
             .rposition(|spare| fits(spare) && wanted(spare.cpu()))
@@ -383,9 +383,9 @@ impl Shared {
     /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
     /// processor of a caller that goes on.
     fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
-        let (left, here) = (worker.cpu(), os::thread::current_cpu());
+        let (left, here) = (worker.cpu(), sys::thread::current_cpu());
         let level = self.most_urgent_queued().unwrap_or(0);
-        match here::departure() {
+        match poll_context::departure() {
             Departure::None => {
                 self.pop_spare_seen(level, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
             }
@@ -397,7 +397,7 @@ impl Shared {
     /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
     /// there is none and the caller's thread is not lowered.
     pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
-        let here = os::thread::current_cpu();
+        let here = sys::thread::current_cpu();
         let found = self.pop_spare_seen(level, |cpu| cpu == here, |_| true);
         if found.is_some() || self.leaves_to_poller(me) {
             return found;
@@ -537,7 +537,7 @@ impl Shared {
         {
             let mut spares = locked(&self.threads.spares);
             let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
-            if too_many && !self.threads.are_brought() {
+            if too_many && !self.threads.are_provided() {
                 return Spare::End;
             }
             me.note_cpu();
@@ -556,7 +556,7 @@ impl Shared {
                 None => Spare::Look,
             };
         }
-        if !self.threads.are_brought()
+        if !self.threads.are_provided()
             && locked(&self.threads.spares).len() > self.workers.len() + FEW_SPARES
         {
             if let Some(delivery) = me.receive_within(KEPT_FOR) {
@@ -585,7 +585,7 @@ impl Shared {
 
     /// Whether work waits although a worker is idle.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.idle.any() && (self.is_offered_to_idle() || self.has_personal_for_spare(me))
+        self.idle.any() && (self.is_offered_to_idle() || self.has_pinned_for_spare(me))
     }
 
     /// An idle worker, if work waits for one.
@@ -593,7 +593,7 @@ impl Shared {
         if !self.idle.any() {
             return None;
         }
-        self.claim_for_personal(me).or_else(|| self.claim_offered())
+        self.claim_for_pinned(me).or_else(|| self.claim_offered())
     }
 
     /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a
@@ -605,13 +605,13 @@ impl Shared {
     }
 
     /// A stack for a plain thread.
-    pub(crate) fn borrow_guest(&self) -> Arc<Stack> {
-        let guest = locked(&self.threads.guests).pop();
-        guest.unwrap_or_else(|| self.new_stack())
+    pub(crate) fn borrow_external(&self) -> Arc<Stack> {
+        let external = locked(&self.threads.externals).pop();
+        external.unwrap_or_else(|| self.new_stack())
     }
 
-    pub(crate) fn return_guest(&self, stack: Arc<Stack>) {
-        locked(&self.threads.guests).push(stack);
+    pub(crate) fn return_external(&self, stack: Arc<Stack>) {
+        locked(&self.threads.externals).push(stack);
     }
 }
 

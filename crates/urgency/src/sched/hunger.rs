@@ -2,7 +2,7 @@
 //!
 //! Forked jobs are private until somebody is hungry, which makes a fork cheap. Hungry are
 //!
-//! - a worker that searches, or is idle, and serves the level (`search.rs`, `waiting.rs`);
+//! - a worker that searches, or is idle, and serves the level (`search.rs`, `reserved_seats.rs`);
 //! - a worker that serves something *less urgent*: urgent work gets all workers, forked work as well;
 //! - a donor that misses the level of its round (`rounds.rs`).
 //!
@@ -33,13 +33,13 @@
 //! A fork that nobody steals pays for this only while a worker serves something less urgent and no job is public.
 
 use super::{
-    attention::{PREEMPT, SHARE},
     revoke::Cause,
     shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{fork::deque::Popped, os::clock};
+use crate::protocol::attention::{PREEMPT, SHARE};
+use crate::{protocol::deque::Popped, sys::clock};
 use std::sync::atomic::{Ordering, fence};
 
 /// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its
@@ -65,7 +65,7 @@ impl Shared {
         if self.idle.searchers() == 0 && !self.idle.any() {
             return self.is_missed(level);
         }
-        !self.centre.waits() || self.is_hungry_for(level)
+        !self.seats.waits() || self.is_hungry_for(level)
     }
 
     /// Whether a worker, other than this one, serves something for which it would not come to `level`'s jobs by

@@ -24,10 +24,13 @@
 //! A thread that comes from the poller inserts a *batch*: steps 3 to 5 follow when all entries are in, and
 //! not for the one that it is going to run itself.
 
-use super::{
-    attention::PREEMPT, here, pool::Entry, shared::Shared, stack::Stack, worker::NO_LEVEL,
+use super::{poll_context, pool::Entry, shared::Shared, stack::Stack, worker::NO_LEVEL};
+use crate::protocol::attention::PREEMPT;
+use crate::{
+    protocol::fence,
+    sys::{chaos, clock},
+    task::TaskRef,
 };
-use crate::{chaos, fork::fence, os::clock, task::TaskRef};
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
 
@@ -39,8 +42,8 @@ impl Shared {
         if self.has_queues(level) {
             return self.insert_task_into_queues(task);
         }
-        let Some(task) = here::push_to_ring(self, task) else {
-            if self.rings_are_light && here::defer_wake_up(self) {
+        let Some(task) = poll_context::push_to_ring(self, task) else {
+            if self.rings_are_light && poll_context::defer_wake_up(self) {
                 self.inserted_lightly(level);
             } else {
                 self.inserted(level);
@@ -126,15 +129,15 @@ impl Shared {
     }
 
     /// A stolen job goes back: no thread could be had for it.
-    pub(crate) fn insert_job(&self, job: super::StolenJob) {
-        let level = job.level;
-        self.put(level, Arrival::Task, Entry::Job(job));
+    pub(crate) fn insert_fork(&self, forked: super::StolenFork) {
+        let level = forked.level;
+        self.put(level, Arrival::Task, Entry::Fork(forked));
     }
 
     /// The deque of `stack` has public jobs: it must be in the pool of their level. An entry from the time
     /// when the stack ran something at another level is left where it is, and is stale.
     pub(crate) fn insert_deque(&self, stack: &Stack) {
-        self.insert_deque_as(stack, Arrival::PublicJobs);
+        self.insert_deque_as(stack, Arrival::PublicForks);
     }
 
     /// As [`Shared::insert_deque`], of a stack that is about to wait if that is what arrives.
@@ -150,16 +153,16 @@ impl Shared {
     #[inline]
     fn inserted(&self, level: u8) {
         self.ready.announce(level);
-        if here::is_batch_of(self) {
+        if poll_context::is_batch_of(self) {
             return;
         }
         if self.pools.len() > 1 {
             self.alert_below(level);
         }
-        if self.idle.searchers() != 0 && !self.centre.waits() {
+        if self.idle.searchers() != 0 && !self.seats.waits() {
             return;
         }
-        if here::defer_wake_up(self) {
+        if poll_context::defer_wake_up(self) {
             self.arm_relief();
         } else {
             self.start_idle();
@@ -200,13 +203,13 @@ impl Shared {
 
     /// Steps 3 to 5 for all that is in, at `level` and below.
     pub(crate) fn rest_inserted(&self, level: u8) {
-        if self.centre.is_on() {
+        if self.seats.is_on() {
             // A less urgent one may be what a seat draws its worker to.
             self.alert_drawn();
         } else if self.pools.len() > 1 {
             self.alert_below(level);
         }
-        if self.idle.searchers() == 0 || self.centre.waits() {
+        if self.idle.searchers() == 0 || self.seats.waits() {
             self.start_idle();
         }
     }

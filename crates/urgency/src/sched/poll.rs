@@ -9,24 +9,23 @@
 //!    kernel has preempted a core for this thread already, so nothing is gained by passing the work on; or
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
-//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still
-//! there while the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has
-//! computed since it was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its
-//! turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
-//! workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What becomes of work
-//! that waits for long is in `relief.rs`.
+//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while
+//! the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has computed since it
+//! was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its turn when an event
+//! comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all workers are brief, one
+//! *rests* there and the workers look for events themselves (`poll_mode.rs`). What becomes of work that waits for long
+//! is in `relief.rs`.
 
 use super::{
-    here,
+    poll_context,
     revoke::Cause,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    chaos,
-    io::driver::{Driver, WaitOutcome, wake_all},
-    os::{self, clock},
+    reactor::driver::{Driver, WaitOutcome, wake_all},
+    sys::{self, chaos, clock},
 };
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -53,7 +52,8 @@ pub(crate) enum Polled<'a> {
 impl Shared {
     /// Whether somebody should be in the poller.
     fn needs_poller(&self) -> bool {
-        self.threads.alarm.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
+        self.threads.relief_timer.is_set()
+            || self.driver_if_made().is_some_and(|d| d.has_interest())
     }
 
     /// Whether somebody should be in the poller, and nobody is.
@@ -74,7 +74,7 @@ impl Shared {
     /// A worker is no longer brief, or idle: if none looks for events now, the resting thread does.
     #[inline]
     pub(crate) fn rouse_resting(&self) {
-        if self.lookout.is_resting() {
+        if self.poll_mode.is_resting() {
             self.rouse_resting_cold();
         }
     }
@@ -82,7 +82,7 @@ impl Shared {
     #[cold]
     fn rouse_resting_cold(&self) {
         if !self.does_a_worker_look()
-            && self.lookout.rouse()
+            && self.poll_mode.rouse()
             && let Some(driver) = self.driver_if_made()
         {
             driver.notify();
@@ -112,15 +112,15 @@ impl Shared {
 
     /// One wait of a thread in the poller, for everything or at rest. `None`: one thread at rest is enough.
     fn wait_in_poller(&self, driver: &Driver, ready: &mut Vec<Waker>) -> Option<WaitOutcome> {
-        let rests = self.lookout.start_rest();
+        let rests = self.poll_mode.start_rest();
         let waited = if !self.does_a_worker_look() {
             if rests {
-                self.lookout.end_rest();
+                self.poll_mode.end_rest();
             }
             driver.wait(true, ready)
         } else if rests {
             let outcome = driver.rest(RELIEF_PERIOD, ready);
-            self.lookout.end_rest();
+            self.poll_mode.end_rest();
             outcome
         } else {
             return None;
@@ -144,12 +144,12 @@ impl Shared {
         };
         // A notification wakes any one that is there. Where the embedder brought the threads, it may be meant for a
         // certain one.
-        let most = if self.threads.are_brought() { 1 } else { most };
+        let most = if self.threads.are_provided() { 1 } else { most };
         if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
             return self.leave_poller(Polled::NotNeeded);
         }
         chaos::delay();
-        if self.idle.any() && self.has_personal_for_spare(me) {
+        if self.idle.any() && self.has_pinned_for_spare(me) {
             // Whoever left the job before this thread was counted here has notified nobody.
             return self.leave_poller(Polled::Look);
         }
@@ -166,7 +166,7 @@ impl Shared {
             };
             chaos::delay();
             let relief = outcome.relief;
-            let entries = here::in_batch(|| wake_all(&mut ready));
+            let entries = poll_context::in_batch(|| wake_all(&mut ready));
             if relief {
                 self.relief_expired();
             }
@@ -215,7 +215,7 @@ impl Shared {
     /// A look at the poller by a worker that has nothing to do, if nobody waits there for everything.
     pub(crate) fn look(&self) {
         let waiting = self.pollers.load(Ordering::Relaxed);
-        if waiting > usize::from(self.lookout.is_resting()) {
+        if waiting > usize::from(self.poll_mode.is_resting()) {
             return;
         }
         let Some(driver) = self.driver_if_made().filter(|d| d.has_interest()) else {
@@ -225,7 +225,7 @@ impl Shared {
         let relief = driver
             .wait(false, &mut ready)
             .is_ok_and(|outcome| outcome.relief);
-        let entries = here::in_batch(|| wake_all(&mut ready));
+        let entries = poll_context::in_batch(|| wake_all(&mut ready));
         self.batch_inserted(entries, true);
         if relief {
             self.relief_expired();
@@ -239,16 +239,16 @@ impl Shared {
     /// nobody has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
-        if self.lookout.is_resting() && self.lookout.is_due(worker.since()) {
+        if self.poll_mode.is_resting() && self.poll_mode.is_due(worker.since()) {
             self.look();
-            self.fetch_stuck(worker);
+            self.migrate_stalled(worker);
         }
     }
 
     /// A worker for the work that is ready: an idle one, or that of a less urgent stack. `by_event`: some of the work
     /// is what the calling thread came out of the poller with; otherwise it has waited, and this is relief.
     fn take_worker_for_ready(&self, me: &Stack, by_event: bool) -> Option<&Worker> {
-        if let Some(worker) = self.claim_for_personal(me) {
+        if let Some(worker) = self.claim_for_pinned(me) {
             return Some(worker);
         }
         let level = self.most_urgent_offered()?;
@@ -261,7 +261,7 @@ impl Shared {
         });
         // Of the least urgent ones that whose thread this one has just preempted: it does not run, so it
         // need not even notice.
-        let here = os::thread::current_cpu();
+        let here = sys::thread::current_cpu();
         let is_here = |w: &Worker| self.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
         let revoked = victim.and_then(|victim| {

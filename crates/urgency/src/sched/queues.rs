@@ -33,7 +33,7 @@
 //!    spawned its successor, all waited for ever for what only one of them could have made.)
 
 use super::{overflow::SharedQueue, pool::Entry};
-use crate::os::clock;
+use crate::sys::clock;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::{

@@ -8,7 +8,7 @@
 //!    any level that the worker serves. All such workers go at one look.
 //! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
-//!    (`lowered.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
+//!    (`demotion.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
 //! 3. **A running thread does not lose its worker to its equals because they wait.** An endless loop among equals loses
 //!    it after [`LONG`] of its own time, and never are more than P such threads ahead of their workers: the kernel's
 //!    time sharing gains nothing from more.
@@ -22,10 +22,10 @@
 //!
 //! # Jobs of stacks that run
 //!
-//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker
-//! serves anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to
-//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`alarm.rs`); and so it does after a look
-//! that found nothing but equals waiting for threads that run.
+//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker serves
+//! anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to their jobs
+//! themselves. Then the timer expires after [`LATE_PERIODS`] only (`relief_timer.rs`); and so it does after a look that
+//! found nothing but equals waiting for threads that run.
 //!
 //! # Whose fault it was
 //!
@@ -43,17 +43,16 @@
 //!   another process: the more urgent work should have what there is.
 
 use super::{
-    attention::{CHECK_IN, PREEMPT},
     revoke::Cause,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
+use crate::protocol::attention::{CHECK_IN, PREEMPT};
 use crate::{
     account::overruns::{Name, Overruns},
-    chaos,
-    fork::fence,
-    os::{self, clock},
+    protocol::fence,
+    sys::{self, chaos, clock},
 };
 use std::{
     sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
@@ -93,7 +92,7 @@ impl Overrunning {
         let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
             *for_length
                 && stack.attention.is_taken()
-                && !os::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+                && !sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
         };
         locked(&self.stacks).iter().filter(is_ahead).count()
     }
@@ -120,21 +119,21 @@ impl Shared {
     /// Somebody must look at the busy workers within the relief period.
     #[inline]
     pub(crate) fn arm_relief(&self) {
-        if !self.closing.load(Ordering::Relaxed) && !self.threads.alarm.is_soon() {
+        if !self.closing.load(Ordering::Relaxed) && !self.threads.relief_timer.is_soon() {
             self.arm_relief_cold();
         }
     }
 
     #[cold]
     fn arm_relief_cold(&self) {
-        if self.threads.alarm.arm() {
-            self.set_timer(self.centre.until_expiry());
+        if self.threads.relief_timer.arm() {
+            self.set_timer(self.seats.until_expiry());
         }
     }
 
     /// Somebody must look within some periods.
     pub(crate) fn arm_late(&self) {
-        if !self.closing.load(Ordering::Relaxed) && self.threads.alarm.arm_late() {
+        if !self.closing.load(Ordering::Relaxed) && self.threads.relief_timer.arm_late() {
             self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
         }
     }
@@ -147,14 +146,14 @@ impl Shared {
             }
             // The process is out of descriptors: no relief until it has some again.
             Err(_) => {
-                self.threads.alarm.expire();
+                self.threads.relief_timer.expire();
             }
         }
     }
 
     /// Something was inserted, and no worker is idle.
     pub(crate) fn arm_for_queued(&self) {
-        if self.threads.alarm.is_soon() {
+        if self.threads.relief_timer.is_soon() {
             return;
         }
         match self.most_urgent_queued() {
@@ -166,7 +165,7 @@ impl Shared {
 
     /// The most urgent that waits is at `level`.
     pub(crate) fn arm_for(&self, level: u8) {
-        if self.are_jobs_of_running(level) {
+        if self.are_forks_of_running(level) {
             self.arm_late();
         } else {
             self.arm_relief();
@@ -175,9 +174,9 @@ impl Shared {
 
     /// All that waits at `level`, the most urgent with work, is jobs of stacks that run there, and no worker serves
     /// anything less urgent.
-    fn are_jobs_of_running(&self, level: u8) -> bool {
+    fn are_forks_of_running(&self, level: u8) -> bool {
         let is_below = |worker: &Worker| worker.level() != NO_LEVEL && worker.level() > level;
-        if self.centre.is_on() || self.workers.iter().any(|worker| is_below(worker)) {
+        if self.seats.is_on() || self.workers.iter().any(|worker| is_below(worker)) {
             return false;
         }
         let deques = self
@@ -190,10 +189,10 @@ impl Shared {
     pub(crate) fn relief_expired(&self) {
         self.end_periods();
         let light = self.rings_are_light;
-        if light && self.threads.alarm.is_soon() && self.rearm_for_short_polls() {
+        if light && self.threads.relief_timer.is_soon() && self.rearm_for_short_polls() {
             return;
         }
-        let was_soon = self.threads.alarm.expire();
+        let was_soon = self.threads.relief_timer.expire();
         self.raise_rested(false);
         if light && was_soon && fence::heavy() {
             for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
@@ -215,12 +214,12 @@ impl Shared {
         };
         let waits = self
             .most_urgent_queued()
-            .is_some_and(|level| !self.are_jobs_of_running(level));
+            .is_some_and(|level| !self.are_forks_of_running(level));
         if !waits || self.workers.iter().any(|w| lasts(w)) {
             return false;
         }
         if let Some(driver) = self.driver_if_made() {
-            driver.arm_relief(self.centre.until_expiry());
+            driver.arm_relief(self.seats.until_expiry());
         }
         self.want_poller();
         true
@@ -261,7 +260,9 @@ impl Shared {
         let mut counts = [0; 64];
         for (level, count) in (0u8..64).zip(&mut counts) {
             if levels >> level & 1 == 1 {
-                let jobs = self.stacks_at(level).map(|stack| stack.deque.public_jobs());
+                let jobs = self
+                    .stacks_at(level)
+                    .map(|stack| stack.deque.public_forks());
                 let more = jobs.map(|jobs| jobs.saturating_sub(1)).sum::<usize>();
                 *count = self.queued(usize::from(level)) + more;
             }
@@ -354,12 +355,12 @@ impl Shared {
     /// What a stack has done since it was asked to check in.
     fn idleness(&self, stack: &Stack) -> Idleness {
         let tid = stack.tid.load(Ordering::Relaxed);
-        let Some(now) = os::thread::cpu_time(tid) else {
+        let Some(now) = sys::thread::cpu_time(tid) else {
             return Idleness::Blocked;
         };
         let since_seen = now.saturating_sub(stack.seen_at.swap(now, Ordering::Relaxed));
         let since_asked = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-        if since_seen < HARDLY && os::thread::is_blocked(tid) {
+        if since_seen < HARDLY && sys::thread::is_blocked(tid) {
             Idleness::Blocked
         } else if since_seen < HARDLY {
             Idleness::Waits
@@ -428,7 +429,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How long a stack's thread has run, to compare with.
 pub(super) fn note_run_time(stack: &Stack) {
-    let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
+    let ran = sys::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
     stack.asked_at.store(ran, Ordering::Relaxed);
     stack.seen_at.store(ran, Ordering::Relaxed);
 }

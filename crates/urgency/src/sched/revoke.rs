@@ -24,7 +24,11 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{account::overruns::Name, chaos, fork::fence, os::clock};
+use crate::{
+    account::overruns::Name,
+    protocol::fence,
+    sys::{chaos, clock},
+};
 use std::{
     hint,
     sync::{Arc, atomic::Ordering},
@@ -185,7 +189,7 @@ impl Shared {
         worker.set_level(level);
         self.shows(worker, level);
         worker.set_brief(false);
-        worker.set_hides_jobs(true);
+        worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
         if is_drawn() {
             me.hold(worker);
@@ -203,7 +207,7 @@ impl Shared {
     /// up again for them would cost two wake-ups, so it waits for about as long.
     fn more_above(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
         let least = level.checked_sub(1)?;
-        let above = |worker: &Worker| worker.level() <= least && worker.hides_jobs();
+        let above = |worker: &Worker| worker.level() <= least && worker.hides_forks();
         let others = || self.workers.iter().filter(|other| other.id != worker.id);
         if self.served.above(level) == 0 || !others().any(|other| above(other)) {
             return None;

@@ -1,6 +1,6 @@
 //! Rounds: their ends, what is charged, advances, and the jobs that a donor misses.
 //!
-//! 1. **The end of a round.** At the first expiry of the relief timer after its length (`centre.rs`). It is
+//! 1. **The end of a round.** At the first expiry of the relief timer after its length (`seats.rs`). It is
 //!    charged what the worker *ran* in it, and the next seat drawn. So neither a late expiry nor the time
 //!    until a thread has woken up is at the expense of the round's level. A worker that is idle then has
 //!    taken nothing from anybody: its next round is drawn when it is busy at an expiry, and the one before is
@@ -24,13 +24,13 @@
 //!    run by a worker; in a stack that lost its worker and has not noticed yet.
 
 use super::{
-    attention::{PREEMPT, SHARE},
-    centre::State,
+    seats::State,
     shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::os::clock;
+use crate::protocol::attention::{PREEMPT, SHARE};
+use crate::sys::clock;
 use std::sync::atomic::Ordering;
 
 impl Shared {
@@ -129,7 +129,7 @@ impl Shared {
     /// Rule 4 of the module's text. A worker between two pieces of work, the caller perhaps, shows no level:
     /// it may be the one that mixes them, and the next expiry will tell.
     pub(crate) fn arm_for_rounds(&self) {
-        if !self.centre.has_rounds() {
+        if !self.seats.has_rounds() {
             return;
         }
         let is_between =
@@ -142,7 +142,7 @@ impl Shared {
     /// The worker has taken work of `level`. Until it goes there only this says so.
     #[inline]
     pub(crate) fn is_bound_for(&self, worker: &Worker, level: u8) {
-        if worker.seat().primary().is_some() && self.centre.has_rounds() {
+        if worker.seat().primary().is_some() && self.seats.has_rounds() {
             worker.set_bound(level);
         }
     }
@@ -159,12 +159,12 @@ impl Shared {
 
     #[cold]
     fn miss(&self, level: u8) {
-        if !self.centre.has_rounds() || self.ready.levels() >> level & 1 == 1 {
+        if !self.seats.has_rounds() || self.ready.levels() >> level & 1 == 1 {
             return;
         }
         for worker in self.workers.iter().filter(|w| w.level() == level) {
             if let Some(stack) = self.holder(worker) {
-                self.centre.missed.fetch_or(1 << level, Ordering::SeqCst);
+                self.seats.missed.fetch_or(1 << level, Ordering::SeqCst);
                 stack.attention.request(SHARE);
             }
         }
@@ -173,7 +173,7 @@ impl Shared {
     /// Whether a donor misses jobs of this level.
     #[inline]
     pub(crate) fn is_missed(&self, level: u8) -> bool {
-        self.centre.missed.load(Ordering::Relaxed) >> level & 1 == 1
+        self.seats.missed.load(Ordering::Relaxed) >> level & 1 == 1
     }
 
     /// The stack has put its deque into the pool.
@@ -181,7 +181,7 @@ impl Shared {
     pub(crate) fn no_longer_missed(&self, me: &Stack) {
         if self.is_missed(me.level()) {
             let others = !(1 << me.level());
-            self.centre.missed.fetch_and(others, Ordering::SeqCst);
+            self.seats.missed.fetch_and(others, Ordering::SeqCst);
         }
     }
 }

@@ -11,20 +11,14 @@
 //! 3. more urgent work is ready: take it, and abandon this stack for it.
 
 use super::{
-    StolenJob, Work,
-    attention::{Entered, FULL, PREEMPT, SHARE},
-    here,
-    revoke::Restored,
-    shared::Shared,
-    stack::Stack,
-    worker::Worker,
+    StolenFork, Work, poll_context, revoke::Restored, shared::Shared, stack::Stack, worker::Worker,
 };
+use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
 use crate::{
     account::overruns::Name,
-    chaos,
-    fork::deque::{Popped, Stolen},
     life::run_as,
-    os::clock,
+    protocol::deque::{Popped, Stolen},
+    sys::{chaos, clock},
     task::{Ran, TaskRef, caught, discard_payload},
 };
 use std::{
@@ -47,16 +41,16 @@ pub(crate) fn check(me: &Stack) {
 #[cold]
 #[inline(never)]
 pub(crate) fn check_cold(me: &Stack) {
-    let has_jobs = !me.deque.seems_empty();
-    if !has_jobs && me.attention.is_for_forks() && !chaos::one_in(2) {
+    let has_forks = !me.deque.seems_empty();
+    if !has_forks && me.attention.is_for_forks() && !chaos::one_in(2) {
         return;
     }
     let shared = me.runtime();
     // First of all, so that a searcher has its job while the rest is done.
-    let hungry = has_jobs && is_asked_for_jobs(me);
+    let hungry = has_forks && is_asked_for_forks(me);
     let published = hungry && me.deque.publish(false);
     let requests = shared.come_in(me);
-    if has_jobs && (hungry || requests & SHARE != 0 || chaos::one_in(2)) {
+    if has_forks && (hungry || requests & SHARE != 0 || chaos::one_in(2)) {
         shared.share(me, published);
     }
     shared.give_way(me);
@@ -68,7 +62,7 @@ pub(crate) fn check_cold(me: &Stack) {
 }
 
 /// Whether somebody would take a job of `me`.
-pub(crate) fn is_asked_for_jobs(me: &Stack) -> bool {
+pub(crate) fn is_asked_for_forks(me: &Stack) -> bool {
     me.attention.is_pending(SHARE) || me.runtime().is_anybody_hungry(me.level())
 }
 
@@ -94,7 +88,7 @@ pub(crate) fn lowered(task: &TaskRef) {
         // To leave a poll here takes another thread, for code that usually has nothing left to do. (It did: a chain
         // of 100 tasks, each with a lock that the one before wants, took 48 us and a new thread a hop, and 320 us
         // beside load. Now 1 us, and 2.) A closure may go on for long.
-        if !here::polls_task() {
+        if !poll_context::polls_task() {
             shared.give_way(me);
         }
         shared.go_on(me);
@@ -146,7 +140,7 @@ impl Shared {
                     false
                 }
                 Work::Task(task) => self.run_task(me, worker, task),
-                Work::Job(job) => self.run_job(me, worker, job),
+                Work::Fork(forked) => self.run_fork(me, worker, forked),
             };
             if !holding {
                 return;
@@ -189,7 +183,7 @@ impl Shared {
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);
         }
-        let news = worker.set_hides_jobs(true);
+        let news = worker.set_hides_forks(true);
         if self.is_anybody_free(level) {
             if news {
                 // Who went idle just before saw neither the job nor that there may be one.
@@ -210,9 +204,9 @@ impl Shared {
     #[inline]
     fn room_to_begin(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         let hungry = self.may_anybody_be_hungry(level)
-            || worker.set_hides_jobs(true) && self.may_anybody_be_hungry(level);
+            || worker.set_hides_forks(true) && self.may_anybody_be_hungry(level);
         if hungry {
-            worker.set_hides_jobs(false);
+            worker.set_hides_forks(false);
             return 0;
         }
         me.deque.room()
@@ -253,7 +247,7 @@ impl Shared {
                 requests
             }
             Entered::Taken => {
-                me.lowered.found_revoked();
+                me.demotion.found_revoked();
                 self.no_longer_overruns(me, || me.what());
                 self.regain(me);
                 0
@@ -280,7 +274,7 @@ impl Shared {
 
     #[cold]
     fn finish_overrun(&self, me: &Stack, what: Name) {
-        me.lowered.found_revoked();
+        me.demotion.found_revoked();
         self.no_longer_overruns(me, || what);
         self.flush_ring(me);
     }
@@ -342,8 +336,8 @@ impl Shared {
     fn take_turn(&self, me: &Stack) -> bool {
         let worker = me.worker();
         let inbox = self.inbox_of(me, worker);
-        let personal = self.personal_job(worker, inbox).map(Work::Job);
-        match personal.or_else(|| self.next_ready(me, worker, up_to(me.level()))) {
+        let pinned = self.pinned_fork(worker, inbox).map(Work::Fork);
+        match pinned.or_else(|| self.next_ready(me, worker, up_to(me.level()))) {
             None => false,
             Some(Work::Resume(stack)) => self.abandon(me, Work::Resume(stack)),
             Some(work) => {
@@ -384,7 +378,7 @@ impl Shared {
         } else {
             worker.set_brief(true);
             counters.tasks.add(1);
-            here::begin_poll(now);
+            poll_context::begin_poll(now);
             // Most polls fork nothing, and a request is two locked instructions.
             self.room_to_begin(me, worker, level)
         };
@@ -400,7 +394,7 @@ impl Shared {
             }
         });
         me.set_task(None);
-        let deferred = here::end_poll();
+        let deferred = poll_context::end_poll();
         run_pushed_above(me, 0);
         let holding = self.finish(me, what);
         if deferred && holding && self.rings_are_light {
@@ -417,7 +411,7 @@ impl Shared {
     }
 
     /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.
-    fn run_job(&self, me: &Stack, worker: &Worker, stolen: StolenJob) -> bool {
+    fn run_fork(&self, me: &Stack, worker: &Worker, stolen: StolenFork) -> bool {
         worker.at(stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
@@ -435,26 +429,26 @@ fn up_to(level: u8) -> u64 {
 }
 
 /// Runs a job that the calling stack stole. Returns its name.
-pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) -> Name {
-    let job = stolen.job;
+pub(crate) fn run_stolen(me: &Stack, stolen: StolenFork) -> Name {
+    let forked = stolen.forked;
     // SAFETY: a stolen job is alive until it has run; nobody else runs it.
     unsafe {
-        (*job)
+        (*forked)
             .thief()
             .store(std::ptr::from_ref(me).cast_mut(), Ordering::Release)
     };
     // SAFETY: as above; read before the call that may end the job's life.
-    let kind = unsafe { (*job).kind };
-    let outer = me.set_job(Some(kind));
+    let kind = unsafe { (*forked).kind };
+    let outer = me.set_fork(Some(kind));
     let waits_as = me.waits_as();
     me.set_waits_as(stolen.origin.waits_as);
     let kept = stolen.origin.inherited.clone();
     run_as(stolen.origin.inherited, || {
         // SAFETY: as above.
-        me.on_top(|| unsafe { (kind.execute)(job) });
+        me.on_top(|| unsafe { (kind.execute)(forked) });
     });
     me.set_waits_as(waits_as);
-    me.set_job(outer);
+    me.set_fork(outer);
     // Who forked the job may have gone on: then this drops the program's values, and must not unwind.
     if kept.is_some()
         && let Some(payload) = caught(|| drop(kept))
@@ -483,12 +477,12 @@ fn run_each_above(me: &Stack, base: usize) {
             return;
         }
         // SAFETY: just popped as ours.
-        let job = unsafe { me.deque.popped_job(index) };
+        let forked = unsafe { me.deque.popped(index) };
         // SAFETY: a popped job is ours to run, once; only boxed jobs of scopes lie here, and they are
         // self-contained.
         unsafe {
-            let execute = (*job).kind.execute;
-            execute(job);
+            let execute = (*forked).kind.execute;
+            execute(forked);
         }
     }
 }
@@ -497,14 +491,14 @@ fn run_each_above(me: &Stack, base: usize) {
 /// be the right-hand side of a `join` further out.
 pub(crate) fn run_own_oldest(me: &Stack) -> bool {
     check(me);
-    let (Stolen::Job(job, _), origin) = me.steal(true, || true) else {
+    let (Stolen::Forked(forked, _), origin) = me.steal(true, || true) else {
         return false;
     };
     let base = me.deque.bottom();
-    let stolen = StolenJob {
-        job,
+    let stolen = StolenFork {
+        forked,
         level: me.level(),
-        personal: false,
+        pinned: false,
         origin,
     };
     run_stolen(me, stolen);

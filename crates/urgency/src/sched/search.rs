@@ -1,7 +1,7 @@
 //! What a worker does when nothing is ready: it searches, then it becomes idle.
 //!
 //! 1. The worker becomes a *searcher*. It asks every running stack to share jobs, looks at
-//!    the poller without waiting, and keeps looking for a while (see `Patience`). At most one searcher
+//!    the poller without waiting, and keeps looking for a while (see `IdleSpin`). At most one searcher
 //!    spins: a second one would only take the caches from the first.
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
 //!    for the deques. A stack that did not answer sits in a long leaf: the worker comes back and takes
@@ -9,16 +9,15 @@
 //!    and every running stack keeps its SHARE request, or has no room: the next job that is forked wakes a worker.
 
 use super::{
-    StolenJob, Work,
+    StolenFork, Work,
     find::pop_ring,
     shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    chaos,
-    fork::{deque::Stolen, fence},
-    os::clock,
+    protocol::{deque::Stolen, fence},
+    sys::{chaos, clock},
 };
 use std::{hint, ptr, sync::atomic::Ordering};
 
@@ -40,7 +39,7 @@ impl Shared {
         worker.set_level(NO_LEVEL);
         let mut raise = false;
         loop {
-            if self.centre.waits() {
+            if self.seats.waits() {
                 // Tasks of a level that the seat does not serve.
                 self.flush_ring(me);
             }
@@ -50,7 +49,7 @@ impl Shared {
             worker.counters.searching.add(ticks);
             if found.is_some() {
                 self.idle.stop_search();
-                self.threads.patience.learn(ticks);
+                self.threads.idle_spin.learn(ticks);
                 self.wake_next();
                 self.watch_the_rest();
                 return found;
@@ -58,11 +57,11 @@ impl Shared {
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
             self.idle.stop_search();
-            if !self.is_anything_left(me, worker) && !self.has_personal(inbox) {
+            if !self.is_anything_left(me, worker) && !self.has_pinned(inbox) {
                 return None;
             }
             raise = true;
-            let claimed = if self.centre.waits() {
+            let claimed = if self.seats.waits() {
                 // Another one may have another seat.
                 self.idle.claim_exactly(worker.id).then_some(worker.id)
             } else {
@@ -89,7 +88,7 @@ impl Shared {
     /// entry. A worker that was started took one, too: it is the next in a chain of wake-ups that such a
     /// searcher began, and if no worker is idle, the last.
     pub(crate) fn watch_the_rest(&self) {
-        if self.centre.waits() {
+        if self.seats.waits() {
             self.watch_queued();
             self.arm_for_quantum();
         } else if !self.idle.any() {
@@ -100,7 +99,7 @@ impl Shared {
 
     /// Arms the relief timer if anything is queued.
     pub(crate) fn watch_queued(&self) {
-        if !self.threads.alarm.is_soon()
+        if !self.threads.relief_timer.is_soon()
             && let Some(level) = self.most_urgent_queued()
         {
             self.arm_for(level);
@@ -111,7 +110,7 @@ impl Shared {
     /// jobs as well, behind a barrier: an owner that forked before it could see our request shows its job
     /// to this look, one that forks later sees the request.
     pub(crate) fn is_anything_left(&self, me: &Stack, worker: &Worker) -> bool {
-        if self.centre.waits() {
+        if self.seats.waits() {
             return self.is_anything_left_to(me, worker);
         }
         if self.ready.levels_after_writes() != 0 {
@@ -124,7 +123,7 @@ impl Shared {
         if self.running_besides(me).next().is_none() {
             return false;
         }
-        self.ask_for_jobs(me, worker);
+        self.ask_for_forks(me, worker);
         // What is seen without the barrier is there.
         if self
             .running_besides(me)
@@ -137,7 +136,7 @@ impl Shared {
         if !self
             .workers
             .iter()
-            .any(|w| w.level() != NO_LEVEL && w.hides_jobs())
+            .any(|w| w.level() != NO_LEVEL && w.hides_forks())
         {
             return false;
         }
@@ -157,12 +156,12 @@ impl Shared {
         if raise && let Some(work) = self.steal_hidden(me, worker, NO_LEVEL) {
             return Some(work);
         }
-        self.ask_for_jobs(me, worker);
+        self.ask_for_forks(me, worker);
         self.look();
         let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
-                chaos::patience(self.threads.patience.ticks())
+                chaos::idle_spin(self.threads.idle_spin.ticks())
             } else {
                 0
             };
@@ -174,8 +173,8 @@ impl Shared {
             {
                 return Some(work);
             }
-            if let Some(job) = self.personal_job(worker, inbox) {
-                return Some(Work::Job(job));
+            if let Some(forked) = self.pinned_fork(worker, inbox) {
+                return Some(Work::Fork(forked));
             }
             if let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
                 return Some(work);
@@ -187,13 +186,13 @@ impl Shared {
             }
             turn += 1;
             if turn.is_multiple_of(TURNS_PER_ROUND) {
-                self.ask_for_jobs(me, worker);
+                self.ask_for_forks(me, worker);
                 self.look();
                 now = clock::now();
             }
             let before = std::mem::replace(&mut now, clock::now());
             if now.saturating_sub(before) > clock::ticks(PREEMPTED) {
-                self.threads.patience.lose();
+                self.threads.idle_spin.lose();
                 return None;
             }
             if now >= end {
@@ -237,7 +236,7 @@ impl Shared {
             level = stack.level();
             level <= least
         };
-        let (Stolen::Job(job, more), origin) = stack.steal(raise, admit) else {
+        let (Stolen::Forked(forked, more), origin) = stack.steal(raise, admit) else {
             return None;
         };
         if more {
@@ -253,10 +252,10 @@ impl Shared {
             }
         }
         worker.at(level).steals.add(1);
-        Some(Work::Job(StolenJob {
-            job,
+        Some(Work::Fork(StolenFork {
+            forked,
             level,
-            personal: false,
+            pinned: false,
             origin,
         }))
     }

@@ -4,21 +4,23 @@
 //! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
 
 use super::{
-    attention::SHARE,
-    idle::Idle,
-    lookout::{Lookout, look_period},
     pool::Pool,
-    ready::Ready,
     stack::Stack,
     thread_options::ThreadOptions,
     worker::{NO_LEVEL, Worker},
 };
+use crate::protocol::{
+    attention::SHARE,
+    idle::Idle,
+    poll_mode::{PollMode, look_period},
+    ready::Ready,
+};
 use crate::{
-    fork::fence,
-    io::driver::Driver,
     level::table::LevelTable,
     life::{Capacities, PanicPolicy},
-    os::{clock, fork::Process},
+    protocol::fence,
+    reactor::driver::Driver,
+    sys::{clock, fork::Process},
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -46,17 +48,17 @@ pub(crate) struct Shared {
     pub(crate) levels: LevelTable,
     pub(crate) threads: super::hand_off::Threads,
     pub(crate) tasks: super::shutdown::Tasks,
-    pub(crate) personal: super::personal::Personal,
-    pub(crate) guests: super::guests::Guests,
+    pub(crate) pinned: super::pinned::Pinned,
+    pub(crate) externals: super::external::ExternalThreads,
     /// How many `Runtime`s there are; the last one that goes ends everything.
     pub(crate) handles: AtomicUsize,
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::relief::Overrunning,
-    pub(crate) lowered_stacks: super::lowered::LoweredStacks,
-    pub(crate) served: super::served::Served,
-    pub(crate) lookout: Lookout,
-    pub(crate) centre: super::centre::Centre,
+    pub(crate) demoted_stacks: super::demotion::DemotedStacks,
+    pub(crate) served: crate::protocol::served::Served,
+    pub(crate) poll_mode: PollMode,
+    pub(crate) seats: super::seats::SeatAssigner,
     /// Set when the runtime is built, if it records.
     pub(crate) recorder: OnceLock<crate::record::Recorder>,
     driver: OnceLock<Arc<Driver>>,
@@ -103,15 +105,15 @@ impl Shared {
             levels,
             threads: super::hand_off::Threads::new(threads),
             tasks: super::shutdown::Tasks::new(workers),
-            personal: super::personal::Personal::new(workers),
-            guests: super::guests::Guests::default(),
+            pinned: super::pinned::Pinned::new(workers),
+            externals: super::external::ExternalThreads::default(),
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             overrunning: super::relief::Overrunning::default(),
-            lowered_stacks: super::lowered::LoweredStacks::new(lowers_threads),
-            served: super::served::Served::new(),
-            lookout: Lookout::new(clock::ticks(look_period(count))),
-            centre: super::centre::Centre::default(),
+            demoted_stacks: super::demotion::DemotedStacks::new(lowers_threads),
+            served: crate::protocol::served::Served::new(),
+            poll_mode: PollMode::new(clock::ticks(look_period(count))),
+            seats: super::seats::SeatAssigner::default(),
             recorder: OnceLock::new(),
             driver: OnceLock::new(),
             rings_are_light: count == 1 && fence::heavy(),
@@ -231,7 +233,7 @@ impl Shared {
 
     /// Starts an idle worker for what is ready if there is one, else sees to it that the busy ones check in.
     pub(crate) fn start_idle(&self) {
-        let claimed = if self.centre.waits() {
+        let claimed = if self.seats.waits() {
             self.claim_for(self.ready.levels())
         } else {
             self.claim_idle()
@@ -265,7 +267,7 @@ impl Shared {
         let worker = &*self.workers[id];
         let slept = worker.lap();
         worker.counters.asleep.add(slept);
-        self.threads.patience.learn(slept);
+        self.threads.idle_spin.learn(slept);
         worker
     }
 
@@ -275,23 +277,22 @@ impl Shared {
         worker.note_cpu();
         worker.lap();
         self.idle.release(worker.id);
-        if self.threads.are_brought() {
-            self.nudge_for_personal();
+        if self.threads.are_provided() {
+            self.nudge_for_pinned();
         }
     }
 
     /// As [`Shared::release`], and looks once more: no worker is idle while anything is ready.
     pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
         self.release(worker);
-        self.look_for_personal(worker);
-        if self.is_anything_left(me, worker) && (self.idle.searchers() == 0 || self.centre.waits())
-        {
+        self.look_for_pinned(worker);
+        if self.is_anything_left(me, worker) && (self.idle.searchers() == 0 || self.seats.waits()) {
             self.start_idle();
         }
     }
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.
-    pub(crate) fn ask_for_jobs(&self, me: &Stack, worker: &Worker) {
+    pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
         let seat = worker.seat();
         for other in &self.workers {
             let serves = other.level();

@@ -14,7 +14,7 @@
 //! 5. Set `closing`, wake everybody, shut the driver down. From now on a thread ends when it finds
 //!    nothing ready. Ready work is still run: a stack that resumes must be able to unwind. Plain threads that are
 //!    inside may still need the driver and relief: if there are any, the last one does this when it leaves
-//!    (`guests.rs`).
+//!    (`external.rs`).
 //! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
 //!    and reported.
 //!
@@ -26,11 +26,12 @@
 //!
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
-use super::{attention::PREEMPT, shared::Shared};
+use super::shared::Shared;
+use crate::protocol::attention::PREEMPT;
 use crate::{
     LevelId,
-    os::clock,
-    sched::{here, run, stack::Stack},
+    sched::{poll_context, run, stack::Stack},
+    sys::clock,
     task::{LiveTasks, Schedule, TaskRef},
 };
 use std::{
@@ -166,12 +167,12 @@ impl Shared {
             self.tasks.wait_until(deadline, is_empty);
         }
         let tasks = self.tasks.live.close();
-        self.guests.refuse();
+        self.externals.refuse();
         tasks.iter().for_each(TaskRef::cancel);
         drop(tasks);
         let deadline = deadline.map(|deadline| deadline.max(Instant::now() + CANCEL_GRACE));
         self.tasks.wait_until(deadline, is_empty);
-        if self.guests.is_empty() {
+        if self.externals.is_empty() {
             self.close();
         }
         for task in self.tasks.live.tasks() {
@@ -182,7 +183,7 @@ impl Shared {
         let soon = Instant::now() + Duration::from_secs(1);
         let until = deadline.map_or(soon, |deadline| deadline.min(soon));
         self.tasks.wait_until(Some(until), || {
-            !self.guests.is_empty() || self.threads.alive() <= ending()
+            !self.externals.is_empty() || self.threads.alive() <= ending()
         });
         self.report()
     }
@@ -215,7 +216,7 @@ impl Shared {
         if self.closing.swap(true, Ordering::SeqCst) {
             return;
         }
-        if self.centre.is_on() {
+        if self.seats.is_on() {
             // No timer expires any more that would move a worker to whoever has to unwind.
             self.set_schedule(level::Schedule::Prompt);
         }
@@ -255,7 +256,7 @@ impl Schedule for Shared {
             self.seize(task);
             return;
         }
-        task.set_ready_since(here::ready_stamp());
+        task.set_ready_since(poll_context::ready_stamp());
         self.insert_task(task);
     }
 

@@ -8,18 +8,15 @@
 //! the deque, the worker it holds. Other threads reach it through an `Arc` (queue entries, wakers) or
 //! through a worker's holder pointer (valid while the runtime lives: it keeps all its stacks).
 
-use super::{
-    Origin, attention::Attention, lowered::Lowered, mailbox::Mailbox, ring::Ring, shared::Shared,
-    suspension::Suspension, worker::Worker,
-};
+use super::{Origin, shared::Shared, worker::Worker};
+use crate::protocol::demotion::Demotion;
+use crate::protocol::{attention::Attention, mailbox::Mailbox, ring::Ring, suspension::Suspension};
 use crate::{
     account::overruns::Name,
-    fork::{
-        deque::{Deque, Stolen},
-        job::{Job, Kind},
-    },
     life::Frames,
-    os::{self, clock, thread::Processors},
+    protocol::deque::{Deque, Stolen},
+    sched::{Forked, Kind},
+    sys::{self, clock, thread::Processors},
     task::{Header, TaskRef},
 };
 use std::{
@@ -57,7 +54,7 @@ pub(crate) const FOR_ANYTHING: u8 = u8::MAX;
 #[repr(C, align(128))]
 pub(crate) struct Stack {
     pub(crate) attention: Attention,
-    pub(crate) deque: Deque,
+    pub(crate) deque: Deque<Forked>,
     /// What the code had that forked the jobs there.
     pub(crate) frames: Frames,
     /// The innermost scope that is open here, as an identity. The stack's own.
@@ -96,7 +93,7 @@ pub(crate) struct Stack {
     /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
     pub(crate) relieved_at: AtomicU64,
     /// The kind of the stolen job that the thread runs; null if it runs none.
-    job: AtomicPtr<Kind>,
+    forked: AtomicPtr<Kind>,
     /// The processor that the thread was last seen on.
     cpu: AtomicI32,
     /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
@@ -104,7 +101,7 @@ pub(crate) struct Stack {
     /// Where the thread may run, if a hand-off called it to its giver's processor. Written by whoever has the
     /// right to deliver.
     home: Mutex<Option<Processors>>,
-    pub(crate) lowered: Lowered,
+    pub(crate) demotion: Demotion,
     /// The number of a thread that the embedder brought, and one; else zero.
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
@@ -148,11 +145,11 @@ impl Stack {
             lost_worker_at: AtomicU64::new(0),
             ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),
-            job: AtomicPtr::new(ptr::null_mut()),
+            forked: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
-            lowered: Lowered::new(),
+            demotion: Demotion::new(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
@@ -184,7 +181,7 @@ impl Stack {
     pub(crate) fn bind(&self) {
         self.set_thread(thread::current());
         self.tid
-            .store(crate::os::thread::current_id(), Ordering::Relaxed);
+            .store(crate::sys::thread::current_id(), Ordering::Relaxed);
         CURRENT.set(self);
     }
 
@@ -284,13 +281,17 @@ impl Stack {
     }
 
     /// As [`Deque::steal`], with what the thief has of the code that forked the job.
-    pub(crate) fn steal(&self, raise: bool, admit: impl FnOnce() -> bool) -> (Stolen, Origin) {
+    pub(crate) fn steal(
+        &self,
+        raise: bool,
+        admit: impl FnOnce() -> bool,
+    ) -> (Stolen<Forked>, Origin) {
         let mut origin = Origin {
             inherited: None,
             waits_as: FOR_ANYTHING,
         };
-        let on_steal = |job: *const Job, index| {
-            super::find::on_steal(job);
+        let on_steal = |forked: *const Forked, index| {
+            super::find::on_steal(forked);
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();
@@ -387,7 +388,7 @@ impl Stack {
     /// Notes the processor that the calling thread, this stack's, runs on.
     #[inline]
     pub(crate) fn note_cpu(&self) {
-        let cpu = crate::os::thread::current_cpu();
+        let cpu = crate::sys::thread::current_cpu();
         self.cpu.store(cpu, Ordering::Relaxed);
     }
 
@@ -407,8 +408,8 @@ impl Stack {
     pub(crate) fn set_urgent(&self, urgent: bool) {
         if self.urgent.load(Ordering::Relaxed) != urgent {
             self.urgent.store(urgent, Ordering::Relaxed);
-            if !(self.runtime().real_time && crate::os::thread::set_real_time(urgent)) {
-                crate::os::thread::set_short_slice(urgent);
+            if !(self.runtime().real_time && crate::sys::thread::set_real_time(urgent)) {
+                crate::sys::thread::set_short_slice(urgent);
             }
         }
     }
@@ -430,24 +431,24 @@ impl Stack {
     }
 
     /// The stolen job that the calling thread, this stack's, runs from now on. Returns the one that it ran.
-    pub(crate) fn set_job(&self, job: Option<&'static Kind>) -> Option<&'static Kind> {
-        let new = job.map_or(ptr::null_mut(), |kind| ptr::from_ref(kind).cast_mut());
-        let old = self.job.load(Ordering::Relaxed);
-        self.job.store(new, Ordering::Relaxed);
+    pub(crate) fn set_fork(&self, forked: Option<&'static Kind>) -> Option<&'static Kind> {
+        let new = forked.map_or(ptr::null_mut(), |kind| ptr::from_ref(kind).cast_mut());
+        let old = self.forked.load(Ordering::Relaxed);
+        self.forked.store(new, Ordering::Relaxed);
         // SAFETY: what is stored came from a static reference.
         unsafe { old.as_ref() }
     }
 
     /// Whether the calling thread, this stack's, is in the middle of a stolen job.
-    pub(crate) fn runs_job(&self) -> bool {
-        !self.job.load(Ordering::Relaxed).is_null()
+    pub(crate) fn runs_fork(&self) -> bool {
+        !self.forked.load(Ordering::Relaxed).is_null()
     }
 
     /// The name of what the calling thread, this stack's, is in the middle of.
     pub(crate) fn what(&self) -> Name {
-        let job = self.job.load(Ordering::Relaxed);
-        // SAFETY: as in `set_job`.
-        if let Some(kind) = unsafe { job.as_ref() } {
+        let forked = self.forked.load(Ordering::Relaxed);
+        // SAFETY: as in `set_fork`.
+        if let Some(kind) = unsafe { forked.as_ref() } {
             return kind.name;
         }
         match self.task() {
@@ -514,7 +515,7 @@ impl Stack {
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
     pub(crate) fn deliver_here(&self, delivery: Delivery) {
-        *self.lock_home() = os::thread::call_here(self.tid.load(Ordering::Relaxed));
+        *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
         self.deliver(delivery);
     }
 
@@ -535,7 +536,7 @@ impl Stack {
 
     fn received(&self, item: *const Worker) -> Delivery {
         if let Some(home) = self.lock_home().take() {
-            os::thread::send_home(&home);
+            sys::thread::send_home(&home);
         }
         if ptr::eq(item, look_token()) {
             Delivery::Look

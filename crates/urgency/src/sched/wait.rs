@@ -13,7 +13,7 @@
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work, here,
+    Work, poll_context,
     revoke::Restored,
     run,
     shared::Shared,
@@ -37,9 +37,9 @@ impl Shared {
         me.note_wait();
         self.share_all(me);
         if me.number().is_some()
-            && let Some(job) = self.job_of_thread(me)
+            && let Some(forked) = self.fork_of_thread(me)
         {
-            return self.run_here(me, Work::Job(job));
+            return self.run_here(me, Work::Fork(forked));
         }
         if !me.suspension.suspend() {
             return;
@@ -55,7 +55,7 @@ impl Shared {
         };
         // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it
         // came after the look above, its sender wakes this stack.
-        let inbox = (!self.threads.are_brought()).then_some(worker.id);
+        let inbox = (!self.threads.are_provided()).then_some(worker.id);
         let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
             // This thread does not go into the poller, as a spare would.
             self.rouse_resting();
@@ -95,17 +95,17 @@ impl Shared {
                 me.set_waits_as(next.base_level());
                 me.set_task(Some(next.as_raw()));
                 let ran = run_as(None, || {
-                    let ran = here::on_top(next.is_closure(), || next.run());
+                    let ran = poll_context::on_top(next.is_closure(), || next.run());
                     me.set_task(task);
                     run::run_pushed_above(me, base);
                     ran
                 });
                 self.count_cancelled(ran);
             }
-            Work::Job(job) => {
-                self.go(me, job.level);
-                me.set_waits_as(job.origin.waits_as);
-                run::run_stolen(me, job);
+            Work::Fork(forked) => {
+                self.go(me, forked.level);
+                me.set_waits_as(forked.origin.waits_as);
+                run::run_stolen(me, forked);
                 run::run_pushed_above(me, base);
             }
             Work::Resume(_) => unreachable!("a stack has its own thread"),
@@ -131,8 +131,8 @@ impl Shared {
                 stack.suspension.abandon();
                 self.insert_abandoned(stack);
             }
-            Work::Job(job) if job.personal => self.put_back_personal(worker, job),
-            Work::Job(job) => self.insert_job(job),
+            Work::Fork(forked) if forked.pinned => self.put_back_pinned(worker, forked),
+            Work::Fork(forked) => self.insert_fork(forked),
         }
     }
 
@@ -145,7 +145,7 @@ impl Shared {
                 self.leave_resumable(me);
                 worker.at(level).abandonments.add(1);
                 worker.at(level).hand_offs.add(1);
-                if self.centre.has_rounds() {
+                if self.seats.has_rounds() {
                     // Compute in turns: the kernel would wake it on the processor that idles, which has slept
                     // for a round.
                     self.hand_over(me, worker, &stack);
@@ -194,7 +194,7 @@ impl Shared {
         self.share_all(me);
         me.suspension.abandon();
         self.insert_abandoned(me.arc());
-        self.wait_as_guest(me);
+        self.wait_as_external(me);
     }
 
     /// Parks until somebody delivers a worker.
@@ -220,10 +220,10 @@ impl Shared {
     }
 
     /// A plain thread enters: it borrows a stack and waits for a worker. The thread keeps the runtime
-    /// alive until [`Shared::leave_guest`].
-    pub(crate) fn enter_guest(&self, level: Option<u8>) -> Arc<Stack> {
+    /// alive until [`Shared::leave_external`].
+    pub(crate) fn enter_external(&self, level: Option<u8>) -> Arc<Stack> {
         self.process.must_be_this();
-        let me = self.borrow_guest();
+        let me = self.borrow_external();
         me.bind();
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
         // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
@@ -232,23 +232,23 @@ impl Shared {
         match self.claim_for(1 << level) {
             Some(worker) => me.hold(worker),
             None => {
-                self.guests.enters(me.clone());
+                self.externals.enters(me.clone());
                 me.suspension.abandon();
                 self.insert_resumable(me.clone());
                 self.ask_equals(level);
                 self.await_worker(&me);
-                self.guests.has_entered(&me);
+                self.externals.has_entered(&me);
             }
         }
-        me.frames.enter_guest();
+        me.frames.enter_external();
         self.go(&me, level);
         me
     }
 
     /// The plain thread leaves; its worker goes on without it.
-    pub(crate) fn leave_guest(&self, me: Arc<Stack>) {
+    pub(crate) fn leave_external(&self, me: Arc<Stack>) {
         debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
-        me.frames.leave_guest();
+        me.frames.leave_external();
         if self.finish(&me, me.what()) {
             debug_assert!(me.ring.is_empty(), "a guest polls nothing");
             let worker = me.worker();
@@ -265,6 +265,6 @@ impl Shared {
             self.rouse_resting();
         }
         me.unbind();
-        self.return_guest(me);
+        self.return_external(me);
     }
 }

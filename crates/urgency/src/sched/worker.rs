@@ -7,7 +7,7 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
-use super::{fetch::Stuck, stack::Stack};
+use super::{migrate::StalledPoll, stack::Stack};
 use crate::account::counters::{LevelCounters, WorkerCounters};
 use crossbeam_utils::CachePadded;
 use std::{
@@ -48,7 +48,7 @@ pub(crate) struct Worker {
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
     /// What others saw of its poll.
-    pub(crate) stuck: Stuck,
+    pub(crate) stalled_poll: StalledPoll,
     pub(crate) counters: WorkerCounters,
     pub(crate) by_level: Box<[LevelCounters]>,
 }
@@ -121,8 +121,8 @@ impl Worker {
             revoked_from: Cell::new(None),
             turn: Cell::new(0),
             looked_around: Cell::new(0),
-            since: AtomicU64::new(crate::os::clock::now()),
-            stuck: Stuck::default(),
+            since: AtomicU64::new(crate::sys::clock::now()),
+            stalled_poll: StalledPoll::default(),
             counters: WorkerCounters::default(),
             by_level: (0..levels).map(|_| LevelCounters::default()).collect(),
         }
@@ -216,7 +216,7 @@ impl Worker {
 
     /// The worker becomes idle, on the calling thread's processor.
     pub(crate) fn note_cpu(&self) {
-        self.left_on(crate::os::thread::current_cpu());
+        self.left_on(crate::sys::thread::current_cpu());
     }
 
     /// The worker is to be started where it was left: on this processor.
@@ -225,13 +225,13 @@ impl Worker {
     }
 
     /// Whether its stack may have jobs that it has not made public. `false`: it polls a task that has not forked.
-    pub(crate) fn hides_jobs(&self) -> bool {
+    pub(crate) fn hides_forks(&self) -> bool {
         self.shown.hides.load(Ordering::SeqCst)
     }
 
     /// The holder announces whether it may keep jobs to itself. Whether this is news.
     #[inline]
-    pub(crate) fn set_hides_jobs(&self, hides: bool) -> bool {
+    pub(crate) fn set_hides_forks(&self, hides: bool) -> bool {
         announce(&self.shown.hides, hides)
     }
 
@@ -355,7 +355,7 @@ impl Worker {
     /// Ends the current span and returns its length in ticks.
     #[inline]
     pub(crate) fn lap(&self) -> u64 {
-        self.lap_at(crate::os::clock::now())
+        self.lap_at(crate::sys::clock::now())
     }
 
     /// As [`Worker::lap`], with a reading of the clock in hand.

@@ -5,10 +5,10 @@
 //! ends with too few.
 
 use super::{
-    above,
+    hooks,
     notify::{Notified, Notify},
 };
-use crate::facade::{Mutex, MutexGuard};
+use crate::sys::primitives::{Mutex, MutexGuard};
 use std::{
     fmt,
     future::Future,
@@ -111,7 +111,7 @@ impl Future for BarrierWait<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let barrier = self.barrier;
         if self.waiting.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
             // Made before the look at the state: the end of the round is not missed.
             let passed = barrier.passed.notified();
             let mut state = barrier.lock();

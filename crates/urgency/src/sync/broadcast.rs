@@ -6,7 +6,7 @@
 //! *lagged*: sending never waits, so one slow receiver does not hold up the others. Whoever wants
 //! backpressure uses an [`mpsc`](super::mpsc) for each receiver.
 //!
-//! A message is shared until it is received (portions.rs): the clone is made without the lock, and the last
+//! A message is shared until it is received (message.rs): the clone is made without the lock, and the last
 //! receiver gets the message itself. A receiver takes several messages out at a time; they count as received.
 //! What a message was in is used again.
 //!
@@ -23,9 +23,9 @@ pub use super::error::broadcast as error;
 pub use weak::WeakSender;
 
 use super::{
-    above,
+    hooks,
+    message::{Message, MessageRef, Spare},
     notify::Notify,
-    portions::{Portion, Portions, Spare},
 };
 use crossbeam_utils::CachePadded;
 use error::{RecvError, SendError, TryRecvError};
@@ -56,7 +56,7 @@ impl<T> UnwindSafe for Channel<T> {}
 
 struct State<T> {
     /// Each in portions for those who want it still.
-    messages: VecDeque<Portions<T>>,
+    messages: VecDeque<Message<T>>,
     /// The number of the first of `messages`.
     first: u64,
     senders: usize,
@@ -136,7 +136,7 @@ impl<T> Channel<T> {
         }
         *next += (end - place) as u64;
         let messages = state.messages.range_mut(place..end);
-        batch.extend(messages.map(Portions::take));
+        batch.extend(messages.map(Message::take));
         state.pop_unwanted();
         drop(state);
         Ok(taken.pop().expect("there was one"))
@@ -210,7 +210,7 @@ impl<T> Sender<T> {
     ///
     /// With the message, if there is none.
     pub fn send(&self, message: T) -> Result<usize, SendError<T>> {
-        above::check();
+        hooks::check();
         let _oldest;
         let mut state = self.channel.lock();
         let wanted = state.receivers;
@@ -222,8 +222,8 @@ impl<T> Sender<T> {
             state.first += 1;
         }
         let spare = state.spares.pop();
-        let portions = Portions::new(spare, message, wanted);
-        state.messages.push_back(portions);
+        let message = Message::new(spare, message, wanted);
+        state.messages.push_back(message);
         let waits = mem::take(&mut state.waits);
         drop(state);
         if waits {
@@ -259,7 +259,7 @@ impl<T> Sender<T> {
 
     /// Waits until there is no receiver.
     pub async fn closed(&self) {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         loop {
             let abandoned = self.channel.abandoned.notified();
             if self.receiver_count() == 0 {
@@ -330,7 +330,7 @@ struct Taken<T> {
     /// The number of the first message that it has not.
     next: u64,
     /// Messages that it did not give yet.
-    batch: VecDeque<Portion<T>>,
+    batch: VecDeque<MessageRef<T>>,
     spares: Vec<Spare<T>>,
 }
 
@@ -390,7 +390,7 @@ impl<T: Clone> Receiver<T> {
     ///
     /// If there is none now, or will be none, or if it was too slow.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        above::check();
+        hooks::check();
         self.channel.take(&mut self.taken, false)
     }
 
@@ -405,7 +405,7 @@ impl<T: Clone> Receiver<T> {
     ///
     /// Dropping the future loses no message.
     pub async fn recv(&mut self) -> Result<T, RecvError> {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         let Receiver { channel, taken } = self;
         if let Some(message) = taken.pop() {
             return Ok(message);
@@ -436,7 +436,7 @@ impl<T> Drop for Receiver<T> {
         let mut state = self.channel.lock();
         state.receivers -= 1;
         let from = self.taken.next.saturating_sub(state.first) as usize;
-        let unwanted = state.messages.range_mut(from..).map(Portions::take);
+        let unwanted = state.messages.range_mut(from..).map(Message::take);
         self.taken.batch.extend(unwanted);
         state.pop_unwanted();
         let last = state.receivers == 0;

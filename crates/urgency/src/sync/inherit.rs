@@ -47,9 +47,9 @@
 //! time, and given back in any order, is noted in the task; every stack would need such a note, a lock for
 //! it, and a generation in its name.
 
-use super::above;
+use super::hooks;
 use crate::{
-    facade::{
+    sys::primitives::{
         Mutex, MutexGuard,
         atomic::{
             AtomicU8,
@@ -149,7 +149,7 @@ impl Inheritance {
         if holder.task.is_none()
             && let Some(name) = name
         {
-            holder.task = above::task_named(name);
+            holder.task = hooks::task_named(name);
             if holder.task.is_none() {
                 return (None, false);
             }
@@ -209,7 +209,7 @@ impl Inheritance {
             !both.any(|one| one.id() == task.id()) && task.give_back(self.id())
         };
         if is_lowered {
-            above::lowered(task);
+            hooks::lowered(task);
         }
     }
 }

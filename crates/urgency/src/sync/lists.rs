@@ -14,7 +14,7 @@
 //!                      +------ leave -----+------------> vacant          the waiter was dropped
 //!                      ^                  |
 //!                      +----- revoke -----+                              somebody else needs it more (raw.rs)
-//! waiting --take_first--> vacant                                         it is told to look itself (told.rs)
+//! waiting --take_first--> vacant                                         it is told to look itself (grant.rs)
 //! ```
 //!
 //! A granted slot is in no list. `leave` of a granted slot returns the grant, and the primitive must hand it to
@@ -233,7 +233,8 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// Takes out the waiter whose turn it is, who is to be woken and told (told.rs): its key names nothing from now on.
+    /// Takes out the waiter whose turn it is, who is to be woken and told (grant.rs): its key names nothing from now
+    /// on.
     pub(super) fn take_first(&mut self) -> Option<(N, Waker)> {
         let (_, place) = self.levels.turn()?;
         self.unlink(place);

@@ -46,16 +46,16 @@
 //! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
 //! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
 //! | `permit.rs` | a semaphore's future and its permits |
-//! | `told.rs` | how a semaphore's waiter learns that it was served |
+//! | `grant.rs` | how a semaphore's waiter learns that it was served |
 //! | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
-//! | `inherit.rs`, `overtaken.rs` | its holder's inherited level; tasks that wait for themselves |
+//! | `inherit.rs`, `self_deadlock.rs` | its holder's inherited level; tasks that wait for themselves |
 //! | `rwlock.rs`, `once_cell.rs`, `set_once.rs` | semaphores with data |
 //! | `guard.rs` | the guards of locks, and of parts of what they guard |
 //! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
-//! | `portions.rs` | a broadcast message and who still wants it |
+//! | `message.rs` | a broadcast message and who still wants it |
 //! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
 //! | `error.rs` | the errors that several of them share |
-//! | `above.rs` | what is needed of the floors above |
+//! | `hooks.rs` | what is needed of the floors above |
 //! | `loom.rs` | models of all of it |
 
 /// A function that is `const` but for models, whose types cannot be made in a constant.
@@ -72,24 +72,24 @@ macro_rules! const_fn {
 }
 use const_fn;
 
-mod above;
 mod error;
+mod grant;
 #[cfg(not(urgency_loom))]
 mod guard;
+mod hooks;
 mod inherit;
 mod levels;
 mod lists;
+#[cfg_attr(urgency_loom, allow(dead_code, reason = "used in a model only"))]
+mod message;
 pub mod mpsc;
 mod notify;
 pub mod oneshot;
-mod overtaken;
 mod permit;
-#[cfg_attr(urgency_loom, allow(dead_code, reason = "used in a model only"))]
-mod portions;
 mod queue;
 mod raw;
+mod self_deadlock;
 mod semaphore;
-mod told;
 
 #[cfg(not(urgency_loom))]
 mod barrier;
@@ -114,8 +114,8 @@ pub mod watch;
 
 pub use error::{AcquireError, TryAcquireError, TryLockError};
 pub use notify::{Notified, NotifiedBy, Notify, OwnedNotified};
-pub use overtaken::{FuturesLocks, futures_locks};
 pub use permit::{Acquire, OwnedSemaphorePermit, Permit, SemaphorePermit};
+pub use self_deadlock::{SelfDeadlocks, self_deadlocks};
 pub use semaphore::Semaphore;
 
 #[cfg(not(urgency_loom))]

@@ -38,12 +38,12 @@ pub use unbounded::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub use weak::{WeakSender, WeakUnboundedSender};
 
 use super::{
-    above,
     error::{SendError, TrySendError},
+    hooks,
     lists::{Key, Left, Lists, Wakers},
     notify::Notify,
 };
-use crate::facade::{Arc, Mutex, MutexGuard};
+use crate::sys::primitives::{Arc, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     fmt,
@@ -296,7 +296,7 @@ impl<T> Sender<T> {
     ///
     /// With the message, if there is no place, or if nobody receives any more.
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
-        above::check();
+        hooks::check();
         let mut state = self.channel.lock();
         if state.closed {
             return Err(TrySendError::Closed(message));
@@ -369,7 +369,7 @@ impl<T> Sender<T> {
         cx: &Context<'_>,
     ) -> Poll<Result<(), SendError<T>>> {
         if key.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
             let message = slot.take().expect("polled after it was ready");
             match self.try_send(message) {
                 Ok(()) => return Poll::Ready(Ok(())),
@@ -398,7 +398,7 @@ impl<T> Sender<T> {
         fill: impl FnOnce(&mut State<T>) -> R,
     ) -> Poll<Result<R, ()>> {
         let waker = cx.waker().clone();
-        let level = above::level();
+        let level = hooks::level();
         let _unused;
         let mut state = self.channel.lock();
         let mut has_places = false;

@@ -99,7 +99,7 @@ impl<T: ?Sized> Mutex<T> {
     /// As [`lock`](Self::lock), for closures and plain threads.
     #[track_caller]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
-        super::above::check();
+        super::hooks::check();
         match self.try_lock() {
             Ok(guard) => guard,
             Err(_) => crate::block_on(self.lock()),

@@ -19,7 +19,7 @@
 //! Notifying is no scheduling point: much of it happens in drops, and a future may be dropped by the scheduler itself.
 
 use super::{
-    above,
+    hooks,
     lists::{Key, Left, Wakers},
     queue::{QUEUED, WaitQueue},
 };
@@ -267,7 +267,7 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
     /// A poll that says what woke it, to be called until it is ready.
     pub(super) fn poll_woken(&mut self, cx: &Context<'_>) -> Poll<Woken> {
         if self.key.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
         }
         self.poll_woken_now(cx)
     }
@@ -297,7 +297,7 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
             }
         }
         let waker = cx.waker().clone();
-        let level = above::level();
+        let level = hooks::level();
         let mut queue = queue.lock();
         if self.key.is_none() {
             match queue.claim(take) {

@@ -27,11 +27,11 @@ mod watched;
 
 pub use super::error::oneshot as error;
 
-use super::above;
+use super::hooks;
 use error::{RecvError, TryRecvError};
 
 use crate::{
-    facade::atomic::{
+    sys::primitives::atomic::{
         AtomicU8,
         Ordering::{AcqRel, Acquire},
     },
@@ -66,7 +66,7 @@ struct Channel<T> {
     sender_waker: Guarded<MaybeUninit<Waker>>,
     /// So that models notice a channel that was not freed.
     #[cfg(urgency_loom)]
-    _alive: crate::facade::Arc<()>,
+    _alive: crate::sys::primitives::Arc<()>,
 }
 
 /// One side's share of the channel: valid until it leaves.
@@ -96,7 +96,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
         waker: Guarded::new(MaybeUninit::uninit()),
         sender_waker: Guarded::new(MaybeUninit::uninit()),
         #[cfg(urgency_loom)]
-        _alive: crate::facade::Arc::new(()),
+        _alive: crate::sys::primitives::Arc::new(()),
     });
     let channel = NonNull::from(Box::leak(channel));
     let sender = Sender {
@@ -250,7 +250,7 @@ impl<T> Sender<T> {
 
     /// The form for hand-written futures: [`closed`](Self::closed) as a poll.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        std::task::ready!(above::begin(cx));
+        std::task::ready!(hooks::begin(cx));
         if self.is_closed() {
             return Poll::Ready(());
         }
@@ -325,7 +325,7 @@ impl<T> Receiver<T> {
     /// ```
     #[cfg(not(urgency_loom))]
     pub fn blocking_recv(mut self) -> Result<T, RecvError> {
-        above::check();
+        hooks::check();
         match self.try_recv() {
             Ok(message) => Ok(message),
             Err(TryRecvError::Closed) => Err(RecvError(())),
@@ -394,7 +394,7 @@ impl<T> Future for Receiver<T> {
             !this.over,
             "a oneshot receiver is ready once, and this one was"
         );
-        std::task::ready!(above::begin(cx));
+        std::task::ready!(hooks::begin(cx));
         let seen = this.side.channel().state.load(Acquire);
         if let Some(result) = this.look(seen) {
             return Poll::Ready(result);

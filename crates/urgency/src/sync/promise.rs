@@ -3,7 +3,7 @@
 //! The value is in a `OnceLock`; the event is a [`Notify`] of which everybody is notified. A filler that goes
 //! without filling breaks the promise, so that nobody waits for ever.
 
-use super::{above, notify::Notify};
+use super::{hooks, notify::Notify};
 use std::{
     error::Error,
     fmt,
@@ -105,7 +105,7 @@ impl<T> Promise<T> {
     ///
     /// If the filler was dropped without filling it in.
     pub async fn wait(&self) -> Result<&T, BrokenPromise> {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         loop {
             let changed = self.inner.changed.notified();
             if let Some(result) = self.try_get() {
@@ -121,7 +121,7 @@ impl<T> Promise<T> {
     ///
     /// As [`wait`](Self::wait).
     pub fn get(&self) -> Result<&T, BrokenPromise> {
-        above::check();
+        hooks::check();
         match self.try_get() {
             Some(result) => result,
             None => crate::block_on(self.wait()),

@@ -32,7 +32,7 @@
 //! compete with newcomers, which is faster when many wait, and no longer FIFO. The mutex does it once for each waiter.
 
 use super::lists::{Key, Left, Lists, Wakers};
-use crate::facade::{
+use crate::sys::primitives::{
     Mutex, MutexGuard,
     atomic::{
         AtomicU64,

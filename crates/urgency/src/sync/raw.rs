@@ -54,14 +54,14 @@
 //!
 //! If such a future has a guard already, that is out of reach; it is counted as *suspected*, with the place
 //! of the call. It need not be a deadlock: with `join_all` the other branch goes on. Both counts are in
-//! [`futures_locks`](super::futures_locks()).
+//! [`self_deadlocks`](super::self_deadlocks()).
 
 use super::{
-    above,
+    hooks,
     inherit::{Heir, Inheritance, Passed, as_lock},
     lists::{Key, Left, Wakers},
-    overtaken,
     queue::{Locked, QUEUED, WaitQueue},
+    self_deadlock,
 };
 use crate::task::{Lock, TaskRef};
 use std::{
@@ -133,8 +133,8 @@ impl RawMutex {
 
     #[inline]
     pub(super) fn try_lock(&self) -> bool {
-        let name = above::own_name();
-        let take = |word| Self::take(word, name, above::level);
+        let name = hooks::own_name();
+        let take = |word| Self::take(word, name, hooks::level);
         self.queue.change_any(take).is_ok()
     }
 
@@ -147,7 +147,7 @@ impl RawMutex {
         caller: &'static Location<'static>,
     ) -> Poll<()> {
         if key.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
             if self.try_lock() || self.try_for_a_moment() {
                 return Poll::Ready(());
             }
@@ -159,7 +159,7 @@ impl RawMutex {
     /// Step 2, before the queue.
     #[cold]
     fn try_for_a_moment(&self) -> bool {
-        if !above::others_run() {
+        if !hooks::others_run() {
             return false;
         }
         for _ in 0..LOOKS {
@@ -184,13 +184,13 @@ impl RawMutex {
         caller: &'static Location<'static>,
     ) -> Poll<()> {
         let waker = cx.waker().clone();
-        let (name, task) = (above::own_name(), above::own_task());
-        let inheritance = above::is_leveled().then(|| self.inheritance.get_or_init(Arc::default));
+        let (name, task) = (hooks::own_name(), hooks::own_task());
+        let inheritance = hooks::is_leveled().then(|| self.inheritance.get_or_init(Arc::default));
         // The note comes before the look at the level, and that before the queue.
         if let (Some(task), Some(inheritance)) = (&task, inheritance) {
             task.begin_lock_wait(as_lock(inheritance));
         }
-        let level = above::level();
+        let level = hooks::level();
         let own = task.clone();
         let waiter = Waiter { name, task };
         let mut queue = self.queue.lock();
@@ -213,7 +213,7 @@ impl RawMutex {
             self.note_contention(&queue);
             drop(queue);
             self.waited(&granted);
-            overtaken::averted(caller);
+            self_deadlock::averted(caller);
             return Poll::Ready(());
         }
         *key = Some(queue.enter(level, waiter, waker));
@@ -229,7 +229,7 @@ impl RawMutex {
             }
         }
         if name != 0 && word >> SHIFT == name {
-            overtaken::suspected(caller);
+            self_deadlock::suspected(caller);
         }
         Poll::Pending
     }
@@ -243,7 +243,7 @@ impl RawMutex {
         caller: &'static Location<'static>,
     ) -> Poll<()> {
         let is_overtaken = |word| word & (LOCKED | OFFERED) == LOCKED | OFFERED;
-        if is_overtaken(self.queue.word()) && above::others_run() {
+        if is_overtaken(self.queue.word()) && hooks::others_run() {
             // As in step 2.
             for _ in 0..LOOKS {
                 if !is_overtaken(self.queue.word()) {
@@ -253,7 +253,7 @@ impl RawMutex {
             }
         }
         let waker = cx.waker().clone();
-        let (name, level) = (above::own_name(), above::level());
+        let (name, level) = (hooks::own_name(), hooks::level());
         let place = key.as_ref().expect("it waits");
         // All dropped or called without the lock.
         let (mut unused_too, mut heir, mut passed) = (None, None, None);
@@ -276,7 +276,7 @@ impl RawMutex {
             queue.change(|word| word & !PASSED);
             Some(granted)
         } else {
-            if above::is_leveled() {
+            if hooks::is_leveled() {
                 heir = self.inherit_to_holder(&mut queue, level);
             }
             None
@@ -292,7 +292,7 @@ impl RawMutex {
         };
         self.waited(&waiter);
         if overtook {
-            overtaken::averted(caller);
+            self_deadlock::averted(caller);
         }
         Poll::Ready(())
     }
@@ -336,7 +336,7 @@ impl RawMutex {
         if inheritance.take_raised() {
             Self::sort(queue);
         }
-        let holder = above::own_task();
+        let holder = hooks::own_task();
         let known = if holder.is_some() { KNOWN } else { 0 };
         let passed = inheritance.pass_on(holder, None, queue.first_level());
         queue.change(|word| word | known);

@@ -167,7 +167,7 @@ impl<T: ?Sized> RwLock<T> {
 
     /// As [`read`](Self::read), for closures and plain threads.
     pub fn blocking_read(&self) -> RwLockReadGuard<'_, T> {
-        super::above::check();
+        super::hooks::check();
         match self.try_read() {
             Ok(guard) => guard,
             Err(_) => crate::block_on(self.read()),
@@ -176,7 +176,7 @@ impl<T: ?Sized> RwLock<T> {
 
     /// As [`write`](Self::write), for closures and plain threads.
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
-        super::above::check();
+        super::hooks::check();
         match self.try_write() {
             Ok(guard) => guard,
             Err(_) => crate::block_on(self.write()),

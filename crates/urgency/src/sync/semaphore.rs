@@ -13,7 +13,7 @@
 //!    may be more urgent than those who wait, and what is free may suffice for it.
 //! 3. *Release*: one compare-and-swap if nobody waits, else under the lock: add and serve.
 //! 4. *Serve*: as long as the free permits suffice for the one whose turn it is, take them, take it out of
-//!    the queue and tell it (told.rs). Permits that go from hand to hand are never in the word.
+//!    the queue and tell it (grant.rs). Permits that go from hand to hand are never in the word.
 //! 5. *Drop of a waiter*: if it was granted, release; if not, serve, since the next may need fewer.
 //!
 //! So a permit for which somebody waits costs the lock twice, to enter and to hand over. It was three times,
@@ -25,12 +25,12 @@
 //! as well, and less order.
 
 use super::{
-    above,
     error::{AcquireError, TryAcquireError},
+    grant::{Grant, Refused},
+    hooks,
     lists::{Key, Wakers},
     permit::{Acquire, Permit},
     queue::{Locked, QUEUED, WaitQueue},
-    told::{Refused, Told},
 };
 use std::{
     fmt,
@@ -70,13 +70,13 @@ pub struct Semaphore {
 /// What a waiter waits for, and where it is told. It is refused when the semaphore is closed.
 struct Waiter {
     permits: u64,
-    told: Told,
+    grant: Grant,
 }
 
 /// A place in the queue, until the waiter is told.
 pub(super) struct Place {
     key: Key,
-    told: Told,
+    grant: Grant,
 }
 
 type Queue<'a> = Locked<'a, Waiter, ()>;
@@ -181,7 +181,7 @@ impl Semaphore {
     /// If the semaphore is closed, before or during the wait.
     #[cfg(not(urgency_loom))]
     pub fn blocking_acquire_many(&self, permits: u32) -> Result<Permit<&Semaphore>, AcquireError> {
-        above::check();
+        hooks::check();
         match self.try_acquire_many(permits) {
             Ok(permit) => Ok(permit),
             Err(_) => crate::block_on(self.acquire_many(permits)),
@@ -208,7 +208,7 @@ impl Semaphore {
         self: Arc<Self>,
         permits: u32,
     ) -> Result<Permit<Arc<Semaphore>>, AcquireError> {
-        above::check();
+        hooks::check();
         if self.try_take(permits.into()).is_ok() {
             return Ok(Permit::new(self, permits.into()));
         }
@@ -290,7 +290,7 @@ impl Semaphore {
             let mut queue = self.queue.lock();
             queue.change(|word| word | CLOSED);
             while let Some((waiter, waker)) = queue.take_first() {
-                waiter.told.say(Err(Refused));
+                waiter.grant.say(Err(Refused));
                 wakers.push(waker);
             }
         }
@@ -327,7 +327,7 @@ impl Semaphore {
         if place.is_some() {
             return self.poll_waiting(place, cx);
         }
-        std::task::ready!(above::begin(cx));
+        std::task::ready!(hooks::begin(cx));
         match self.try_take(permits) {
             Ok(()) => Poll::Ready(Ok(())),
             Err(TryAcquireError::Closed) => Poll::Ready(Err(AcquireError(()))),
@@ -344,11 +344,11 @@ impl Semaphore {
         cx: &Context<'_>,
     ) -> Poll<Result<(), AcquireError>> {
         let waker = cx.waker().clone();
-        let level = above::level();
-        let told = Told::new();
+        let level = hooks::level();
+        let grant = Grant::new();
         let waiter = Waiter {
             permits,
-            told: told.clone(),
+            grant: grant.clone(),
         };
         let mut wakers = Wakers::default();
         let mut queue = self.queue.lock();
@@ -360,7 +360,7 @@ impl Semaphore {
         let key = queue.enter(level, waiter, waker);
         Self::serve(&mut queue, 0, &mut wakers);
         drop(queue);
-        *place = Some(Place { key, told });
+        *place = Some(Place { key, grant });
         wakers.wake();
         Self::heard(place)
     }
@@ -390,7 +390,7 @@ impl Semaphore {
     /// What the waiter was told; its place is gone then.
     #[inline]
     fn heard(place: &mut Option<Place>) -> Poll<Result<(), AcquireError>> {
-        match place.as_ref().and_then(|place| place.told.heard()) {
+        match place.as_ref().and_then(|place| place.grant.heard()) {
             None => Poll::Pending,
             Some(decided) => {
                 *place = None;
@@ -441,7 +441,7 @@ impl Semaphore {
         {
             left -= waiter.permits * ONE;
             let (waiter, waker) = queue.take_first().expect("it is the first");
-            waiter.told.say(Ok(()));
+            waiter.grant.say(Ok(()));
             wakers.push(waker);
         }
         if left != word {
@@ -457,7 +457,7 @@ impl Semaphore {
         let _left;
         {
             let mut queue = self.queue.lock();
-            match place.told.heard() {
+            match place.grant.heard() {
                 Some(Ok(())) => Self::serve(&mut queue, permits, &mut wakers),
                 Some(Err(Refused)) => {}
                 None => {

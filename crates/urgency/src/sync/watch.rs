@@ -22,7 +22,7 @@ mod look;
 pub use super::error::watch as error;
 pub use look::Ref;
 
-use super::{above, notify::Notify};
+use super::{hooks, notify::Notify};
 use error::{RecvError, SendError};
 use std::{
     fmt,
@@ -275,7 +275,7 @@ impl<T> Sender<T> {
 
     /// Waits until there is no receiver.
     pub async fn closed(&self) {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         loop {
             let abandoned = self.place.abandoned.notified();
             if self.is_closed() {
@@ -369,7 +369,7 @@ impl<T> Receiver<T> {
     ///
     /// A value counts as seen only if the future was ready.
     pub async fn changed(&mut self) -> Result<(), RecvError> {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         self.next().await
     }
 
@@ -401,7 +401,7 @@ impl<T> Receiver<T> {
         &mut self,
         mut condition: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         let (value, version, changed) = loop {
             {
                 let mut latest = self.place.look(self.seen);

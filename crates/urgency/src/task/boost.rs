@@ -43,7 +43,7 @@ use super::{
     TaskRef,
     cell::{BOOSTED, LINKED},
 };
-use crate::facade::{
+use crate::sys::primitives::{
     MutexGuard,
     atomic::Ordering::{AcqRel, Acquire, Relaxed},
 };

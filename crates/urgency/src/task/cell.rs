@@ -25,7 +25,7 @@
 use super::{
     Schedule, TaskRef, boost::Waits, guarded::Guarded, join_error::JoinErrorKind, state::State,
 };
-use crate::facade::{
+use crate::sys::primitives::{
     Arc, Mutex,
     atomic::{AtomicU8, AtomicU32, AtomicU64},
 };

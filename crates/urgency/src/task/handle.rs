@@ -9,7 +9,7 @@
 //! 1. Finished? Take the result.
 //! 2. The slot holds this very waker? Nothing to do.
 //! 3. Otherwise this is the first poll by this waiter: `may_wait` may refuse (inversion, a
-//!    task that waits for itself; above.rs). Then the task goes to the error, as a [`Right`], and the handle is
+//!    task that waits for itself; hooks.rs). Then the task goes to the error, as a [`Right`], and the handle is
 //!    empty: its wait is over, as after any other result.
 //! 4. Take the slot back, put a clone of the waker in, set `WAITER`. If the task finished
 //!    meanwhile, either step fails and the result is taken.
@@ -28,8 +28,8 @@
 use super::shared::Shared;
 use super::{
     AbortHandle, Header, Id, TaskRef,
-    above::{self, LevelId},
     cell::Outcome,
+    hooks::{self, LevelId},
     join_error::{JoinError, JoinErrorKind},
     state::Detach,
 };
@@ -121,7 +121,7 @@ fn give_up(task: TaskRef, drop_result: impl FnOnce(TaskRef)) {
     let state = &task.header().state;
     let waited = state.look().has_waiter();
     if waited {
-        above::waited_for(&task, 0);
+        hooks::waited_for(&task, 0);
     }
     match state.drop_handle() {
         Detach::Done => std::mem::forget(task),
@@ -247,7 +247,7 @@ impl<T: 'static> JoinHandle<T> {
     /// Levels of two runtimes cannot be compared, and a plain thread has none: called from outside of the task's
     /// runtime it changes nothing, and such a caller may wait for any task.
     pub fn boost(&self) {
-        above::boost(self.task());
+        hooks::boost(self.task());
     }
 
     /// The level at which the task runs now.
@@ -283,7 +283,7 @@ impl<T: 'static> JoinHandle<T> {
         if !is_registered && self.register(cx.waker()) {
             return self.finish_poll(seen.has_waiter());
         }
-        above::waiting_for(self.task(), 0);
+        hooks::waiting_for(self.task(), 0);
         Poll::Pending
     }
 
@@ -346,9 +346,9 @@ impl<T: 'static> JoinHandle<T> {
     /// The task is finished: ends the wait, if there was one, and takes the result.
     fn finish_wait(&mut self, waited: bool) -> Result<T, JoinError> {
         if waited {
-            above::waited_for(self.task(), 0);
+            hooks::waited_for(self.task(), 0);
         }
-        above::took(self.task());
+        hooks::took(self.task());
         match self.take_outcome() {
             Some(Outcome::Finished(result)) => Ok(result),
             Some(Outcome::Panicked(payload)) => Err(JoinError::panicked(self.id(), payload.0)),
@@ -362,7 +362,7 @@ impl<T> JoinHandle<T> {
     /// As [`JoinHandle::finish_wait`], in a poll. A task that ends with its runtime is not told that the awaited one did.
     fn finish_poll(&mut self, waited: bool) -> Poll<Result<T, JoinError>> {
         let result = self.finish_wait(waited);
-        if result.as_ref().is_err_and(JoinError::is_cancelled) && above::ends_with_runtime() {
+        if result.as_ref().is_err_and(JoinError::is_cancelled) && hooks::ends_with_runtime() {
             return Poll::Pending;
         }
         Poll::Ready(result)
@@ -393,13 +393,13 @@ impl<T> Future for JoinHandle<T> {
         if seen.has_waiter() && self.is_registered(cx.waker()) {
             return Poll::Pending;
         }
-        if let Err(kind) = above::may_wait(self.task()) {
+        if let Err(kind) = hooks::may_wait(self.task()) {
             return Poll::Ready(Err(self.refuse(kind)));
         }
         if self.register(cx.waker()) {
             return self.finish_poll(seen.has_waiter());
         }
-        above::waiting_for(self.task(), 0);
+        hooks::waiting_for(self.task(), 0);
         Poll::Pending
     }
 }

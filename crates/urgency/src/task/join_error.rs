@@ -3,7 +3,7 @@
 //! *Inversion* is the word of the priority papers (Prompt I-Cilk, section 2): more urgent work waits for less urgent
 //! work and so, in effect, runs at its level.
 
-use super::{Id, JoinHandle, above::LevelId, handle::Right};
+use super::{Id, JoinHandle, handle::Right, hooks::LevelId};
 use std::{
     any::Any,
     error::Error,

@@ -13,7 +13,7 @@
 //! takes 16 bytes of every task instead of 4, and touches the neighbours' cache lines.
 
 use super::{Header, TaskRef};
-use crate::facade::{
+use crate::sys::primitives::{
     Mutex, MutexGuard,
     atomic::{
         AtomicBool,

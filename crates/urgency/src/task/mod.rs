@@ -15,18 +15,18 @@
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
 //! | `join_error.rs` | [`JoinError`]: why there is no result, with the panic as a value |
 //! | `abort_handle.rs` | [`AbortHandle`]: the right to cancel, for others |
-//! | `above.rs` | what the handles need of the floors above |
+//! | `hooks.rs` | what the handles need of the floors above |
 //!
 //! Rejected: the `async-task` crate. It has no second entry after a boost (an entry is unique, so
 //! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle
 //! no place to say for whom it waits.
 
 mod abort_handle;
-mod above;
 mod boost;
 mod cell;
 mod guarded;
 mod handle;
+mod hooks;
 mod join_error;
 mod live;
 #[cfg(all(test, urgency_loom))]
@@ -62,7 +62,7 @@ pub(crate) use guarded::Guarded;
 pub(crate) use live::LiveTasks;
 pub(crate) use run::{Ran, TaskRef};
 
-use crate::facade::Arc;
+use crate::sys::primitives::Arc;
 use std::{
     fmt,
     future::Future,

@@ -26,12 +26,12 @@
 
 use super::{
     Header, Id,
-    above::LevelId,
     cell::{CLOSURE, caught, discard_payload},
+    hooks::LevelId,
     state::{Claim, Complete, Dropped, Suspend},
     waker,
 };
-use crate::facade::atomic::Ordering::Relaxed;
+use crate::sys::primitives::atomic::Ordering::Relaxed;
 use std::{
     fmt,
     mem::{self, ManuallyDrop},

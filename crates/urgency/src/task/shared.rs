@@ -29,11 +29,11 @@
 
 use super::{
     JoinHandle, TaskRef,
-    above::{self, LevelId},
     cell::{Outcome, caught, discard_payload},
+    hooks::{self, LevelId},
     join_error::{JoinError, JoinErrorKind, message_of},
 };
-use crate::facade::{Mutex, MutexGuard};
+use crate::sys::primitives::{Mutex, MutexGuard};
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -41,7 +41,7 @@ use std::{
     future::Future,
     mem,
     pin::Pin,
-    // Not the facade's: `Waker::from` knows only this one.
+    // Not the one of `primitives`: `Waker::from` knows only this one.
     sync::{Arc, OnceLock},
     task::{Context, Poll, Wake, Waker},
 };
@@ -125,7 +125,7 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
         if task.header().state.look().has_waiter() {
             // No lock is held: the old waker is dropped there. If the task is finished, nobody will ask for one.
             handle.register(&Waker::from(room.clone()));
-            above::waited_for(&task, 0);
+            hooks::waited_for(&task, 0);
         }
         let inner = Inner {
             handle: Mutex::new(handle),
@@ -169,7 +169,7 @@ impl<T: 'static> Shared<T> {
 
     /// Makes the task as urgent as the caller; see [`JoinHandle::boost`].
     pub fn boost(&self) {
-        above::boost(&self.inner.task);
+        hooks::boost(&self.inner.task);
     }
 
     /// The level at which the task runs now.
@@ -190,7 +190,7 @@ impl<T: 'static> Shared<T> {
     /// Leaves the room, with nothing of others run under its lock.
     fn leave(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            above::waited_for(&self.inner.task, ticket);
+            hooks::waited_for(&self.inner.task, ticket);
             let waker = self.inner.room.lock().waiters.remove(&ticket);
             drop(waker);
         }
@@ -234,7 +234,7 @@ impl<T: 'static> Inner<T> {
         T: Clone,
     {
         let known = self.known();
-        if known.as_ref().is_err_and(JoinError::is_cancelled) && above::ends_with_runtime() {
+        if known.as_ref().is_err_and(JoinError::is_cancelled) && hooks::ends_with_runtime() {
             return Poll::Pending;
         }
         Poll::Ready(known)
@@ -280,7 +280,7 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
         if this.is_in_room(cx.waker()) {
             return Poll::Pending;
         }
-        if let Err(kind) = above::may_wait(&this.inner.task) {
+        if let Err(kind) = hooks::may_wait(&this.inner.task) {
             return Poll::Ready(Err(JoinError::refused(this.inner.task.id(), kind, None)));
         }
         let waker = cx.waker().clone();
@@ -298,7 +298,7 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
             this.leave();
             return this.inner.known_in_poll();
         }
-        above::waiting_for(&this.inner.task, ticket);
+        hooks::waiting_for(&this.inner.task, ticket);
         Poll::Pending
     }
 }

@@ -49,7 +49,7 @@
 //!   comes later sees the new level.
 
 use super::join_error::JoinErrorKind;
-use crate::facade::atomic::{
+use crate::sys::primitives::atomic::{
     AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
 };

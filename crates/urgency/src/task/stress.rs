@@ -6,7 +6,7 @@
 //! was dropped once, every waiter got an answer, and no cell is left.
 
 use super::*;
-use crate::facade::atomic::{
+use crate::sys::primitives::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };

@@ -12,7 +12,7 @@
 //! (`Driver::expire`). To see that, it looks at the runtime each [`LOOK`] of real time.
 
 use super::instant::note_pause;
-use crate::io::driver::Driver;
+use crate::reactor::driver::Driver;
 use std::{sync::Arc, time::Duration};
 
 /// After so many nanoseconds a driver with a paused clock looks again whether its runtime is idle.

@@ -13,9 +13,9 @@
 //! unwinds. Returning would claim that the time is over.
 
 use super::{Instant, after, spare_clock};
-use crate::{
-    io::driver::{Driver, DriverShut},
-    time::timers::TimerKey,
+use crate::reactor::{
+    driver::{Driver, DriverShut},
+    timers::TimerKey,
 };
 use std::{
     fmt,

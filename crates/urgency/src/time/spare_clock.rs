@@ -8,7 +8,7 @@
 //! Rejected: the wait of an idle worker with a limit (a spare thread would have to wait for the time and for a
 //! delivery at once, in the mailbox of every runtime, for a state that hardly any program is ever in).
 
-use super::timers::{TimerKey, Timers};
+use crate::reactor::timers::{TimerKey, Timers};
 use std::{
     io, mem,
     sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
@@ -92,7 +92,7 @@ fn serve() {
         state.timers.expire(now, &mut ready);
         if !ready.is_empty() {
             drop(state);
-            crate::io::driver::wake_all(&mut ready);
+            crate::reactor::driver::wake_all(&mut ready);
             state = lock();
             continue;
         }

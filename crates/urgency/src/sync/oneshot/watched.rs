@@ -2,7 +2,7 @@
 
 use super::{CLOSED, Side, WATCHED};
 use crate::{
-    facade::atomic::Ordering::{AcqRel, Acquire},
+    sys::primitives::atomic::Ordering::{AcqRel, Acquire},
     task::{caught, discard_payload},
 };
 use std::{mem::MaybeUninit, task::Waker};

@@ -9,7 +9,7 @@
 mod raise;
 
 use super::*;
-use crate::facade::{
+use crate::sys::primitives::{
     Arc, Mutex,
     atomic::{
         AtomicBool, AtomicUsize,
@@ -31,7 +31,7 @@ struct Queue {
     live: LiveTasks,
     released: AtomicUsize,
     /// Whether it was told that a running task was raised.
-    told: AtomicBool,
+    grant: AtomicBool,
 }
 
 impl Schedule for Queue {
@@ -41,7 +41,7 @@ impl Schedule for Queue {
     }
 
     fn raised(&self, _task: &TaskRef) {
-        self.told.store(true, Relaxed);
+        self.grant.store(true, Relaxed);
     }
 
     fn released(&self, task: &TaskRef) {
@@ -57,7 +57,7 @@ impl Queue {
             levels: Mutex::new(Vec::new()),
             live: LiveTasks::new(1),
             released: AtomicUsize::new(0),
-            told: AtomicBool::new(false),
+            grant: AtomicBool::new(false),
         })
     }
 

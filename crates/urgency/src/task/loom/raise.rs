@@ -81,7 +81,7 @@ fn whoever_runs_a_task_learns_of_a_raise_before_it_has_ended() {
         let mut level = 2;
         assert_eq!(task.run_then(|task| level = task.level()), Ran::Finished);
         let was_late = thread.join().unwrap();
-        assert!(was_late || level == 0 || queue.told.load(Relaxed));
+        assert!(was_late || level == 0 || queue.grant.load(Relaxed));
         queue.drain();
         drop(handle);
     });

@@ -7,7 +7,7 @@ mod life;
 mod panic;
 
 use super::*;
-use crate::facade::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::{
     collections::VecDeque,
     future::{pending, poll_fn, ready},
