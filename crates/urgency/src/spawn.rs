@@ -75,6 +75,25 @@ where
     handle
 }
 
+/// As [`spawn_fn`], and the whole closure is a [blocking call](crate::blocking()): it holds no worker, so any number of
+/// them may block, up to [`Builder::thread_limit`](crate::Builder::thread_limit). What only computes belongs into
+/// [`spawn_fn`], which takes its turn with the other work of its level.
+///
+/// ```
+/// use urgency::task;
+///
+/// let text = task::spawn_blocking(|| std::fs::read_to_string("Cargo.toml"));
+/// assert!(text.get()?.is_ok());
+/// # Ok::<(), task::JoinError>(())
+/// ```
+pub fn spawn_blocking<F, T>(closure: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    spawn_fn(move || crate::blocking(closure))
+}
+
 /// As [`spawn_fn`], at a level.
 ///
 /// # Panics

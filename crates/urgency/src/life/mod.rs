@@ -2,7 +2,8 @@
 //!
 //! | what | for |
 //! | --- | --- |
-//! | [`CancelToken`] | one signal for many: a tree of tokens, of which each cancels those below it |
+//! | [`CancellationToken`] | one signal for many: a tree of tokens, of which each cancels those below it |
+//! | [`TaskTracker`] | the end of a number of tasks whose results nobody needs |
 //! | [`task_scope`] | tasks that end before the code that started them goes on |
 //! | [`with_deadline`], [`deadline`] | a limit for a piece of work and all the tasks that it spawns |
 //! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
@@ -31,6 +32,7 @@ mod local;
 mod panic_policy;
 mod scope;
 mod token;
+mod tracker;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
 pub use inherited::{WithDeadline, deadline, with_deadline};
@@ -38,7 +40,8 @@ pub use join_set::JoinSet;
 pub use local::{Local, WithLocal};
 pub use panic_policy::PanicPolicy;
 pub use scope::{TaskScope, task_scope};
-pub use token::{CancelGuard, CancelToken, Cancelled};
+pub use token::{CancellationToken, Cancelled, DropGuard};
+pub use tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWait};
 
 pub(crate) use admission::Capacities;
 pub(crate) use frames::Frames;

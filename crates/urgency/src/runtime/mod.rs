@@ -6,6 +6,7 @@
 
 mod builder;
 mod context;
+mod handle;
 mod shape;
 
 pub use builder::{BuildError, Builder, MAX_WORKERS};
@@ -15,6 +16,7 @@ pub(crate) use context::{
     spawn_fn_on, spawn_noted_on, spawn_on, task_named, took, unwind_with_runtime, waited_for,
     waiting_for, waiting_level,
 };
+pub use handle::Handle;
 
 use crate::{
     LevelId,

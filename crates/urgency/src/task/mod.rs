@@ -50,9 +50,10 @@ pub use shared::Shared;
 /// What belongs to tasks and is made above this floor.
 #[cfg(not(urgency_loom))]
 pub use crate::{
+    block::blocking as block_in_place,
     coop,
-    life::JoinSet,
-    spawn::{id, spawn, try_id},
+    life::{JoinSet, TaskTracker, TaskTrackerToken},
+    spawn::{id, spawn, spawn_blocking, try_id},
     yield_now::{YieldNow, yield_now},
 };
 
