@@ -55,7 +55,7 @@ async fn run(address: SocketAddr, source: u8) -> Result<u64> {
 
 fn main() -> Result<()> {
     let runtime = Runtime::builder().build()?;
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
     runtime.spawn(serve(listener)).detach();
 

@@ -316,7 +316,9 @@ fn a_socket_is_served_beside_endless_loops_at_a_lower_level() {
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = mpsc::channel();
         let server = runtime.spawn_at(Urgent, async move {
-            let listener = urgency::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let listener = urgency::net::TcpListener::bind("127.0.0.1:0")
+                .await
+                .unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
             let (stream, _) = listener.accept().await.unwrap();
             let mut served = 0;

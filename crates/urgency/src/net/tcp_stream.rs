@@ -1,7 +1,7 @@
 //! TCP: listeners and streams.
 
 use super::{
-    ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, ToAddresses, WriteHalf,
+    Started, StartedAccept, StartedRead, StartedWrite, TcpSocket, ToSocketAddrs,
     accept::{AcceptOperation, Accepted, Acceptor},
     addr,
     connect::Connect,
@@ -9,14 +9,11 @@ use super::{
     split,
     stream::{ReadOperation, Stream, WriteOperation},
 };
-use crate::{
-    io::{Async, Blocking},
-    reactor::poller,
-};
+use crate::io::{Async, Blocking};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    net::{AddressFamily, SocketAddrAny, SocketType, sockopt},
+    net::{SocketAddrAny, sockopt},
 };
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -26,7 +23,7 @@ use std::{
 };
 
 /// How many connections may wait to be accepted; the kernel lowers it to its own limit.
-const BACKLOG: i32 = 4096;
+const BACKLOG: u32 = 4096;
 
 /// A TCP connection.
 ///
@@ -37,7 +34,7 @@ const BACKLOG: i32 = 4096;
 ///
 /// # fn main() -> std::io::Result<()> {
 /// urgency::block_on(async {
-///     let listener = TcpListener::bind("127.0.0.1:0")?;
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
 ///     let connecting = TcpStream::connect(listener.local_addr()?);
 ///     let (server, peer) = listener.accept().await?;
 ///     let client = connecting.await?;
@@ -64,8 +61,25 @@ impl TcpStream {
     ///
     /// # Errors
     /// The future gives that of the last address; or `InvalidInput` if there is no address.
-    pub fn connect(to: impl ToAddresses) -> Connect {
+    pub fn connect(to: impl ToSocketAddrs) -> Connect {
         Connect::new(to.resolve())
+    }
+
+    /// Of a stream of the standard library, which is made non-blocking.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn from_std(stream: std::net::TcpStream) -> io::Result<Self> {
+        stream.try_into()
+    }
+
+    /// The stream of the standard library, still non-blocking. Bytes that a dropped started read put back are lost: read
+    /// them first.
+    ///
+    /// # Errors
+    /// None yet.
+    pub fn into_std(self) -> io::Result<std::net::TcpStream> {
+        Ok(self.into())
     }
 
     pub(crate) fn from_async(socket: Async<OwnedFd>) -> Self {
@@ -153,25 +167,36 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Binds to the first of the addresses that can be bound, and listens. Port 0 takes any free port. A
-    /// *name* is looked up here and now, and blocks the caller so long.
+    /// Binds to the first of the addresses that can be bound, and listens. Port 0 takes any free port. It waits for
+    /// nothing but the lookup of a name.
     ///
     /// # Errors
     /// That of the last address; or `InvalidInput` if there is no address.
-    pub fn bind(to: impl ToAddresses) -> io::Result<Self> {
-        addr::first_that_works(to.resolve().wait()?, |address| {
-            let family = match address {
-                SocketAddr::V4(_) => AddressFamily::INET,
-                SocketAddr::V6(_) => AddressFamily::INET6,
-            };
-            let socket = poller::socket(family, SocketType::STREAM)?;
-            sockopt::set_socket_reuseaddr(&socket, true)?;
-            rustix::net::bind(&socket, &address)?;
-            rustix::net::listen(&socket, BACKLOG)?;
-            Ok(TcpListener {
-                acceptor: Acceptor::new(socket),
+    pub fn bind<A: ToSocketAddrs>(to: A) -> impl Future<Output = io::Result<Self>> + Send + use<A> {
+        let addresses = to.resolve();
+        async {
+            addr::first_that_works(addresses.get().await?, |address| {
+                let socket = TcpSocket::of(address)?;
+                socket.set_reuseaddr(true)?;
+                socket.bind(address)?;
+                socket.listen(BACKLOG)
             })
-        })
+        }
+    }
+
+    /// Of a socket that listens.
+    pub(super) fn from_nonblocking(socket: OwnedFd) -> Self {
+        TcpListener {
+            acceptor: Acceptor::new(socket),
+        }
+    }
+
+    /// Of a listener of the standard library, which is made non-blocking.
+    ///
+    /// # Errors
+    /// Those of the kernel.
+    pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
+        listener.try_into()
     }
 
     /// The next connection and the address of its peer.
@@ -239,9 +264,7 @@ impl TryFrom<std::net::TcpListener> for TcpListener {
     /// Makes the listener non-blocking.
     fn try_from(listener: std::net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(TcpListener {
-            acceptor: Acceptor::new(listener.into()),
-        })
+        Ok(TcpListener::from_nonblocking(listener.into()))
     }
 }
 
@@ -288,6 +311,6 @@ impl futures_core::Stream for Incoming<'_> {
     }
 }
 
-fn address(any: SocketAddrAny) -> io::Result<SocketAddr> {
+pub(super) fn address(any: SocketAddrAny) -> io::Result<SocketAddr> {
     Ok(SocketAddr::try_from(any)?)
 }
