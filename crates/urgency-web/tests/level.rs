@@ -43,7 +43,7 @@ impl Server {
             .levels::<App>()
             .build()
             .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let counts = layer.in_flight();
         let serve = serve(listener, router.layer(layer)).level(Interactive);

@@ -84,7 +84,7 @@ impl Server {
 
 /// A listener, which takes connections and what they send before it is served: that is in time for any limit.
 fn bound() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
 }
@@ -378,7 +378,7 @@ fn a_server_of_http_1_alone_does_not_answer_by_http_2() {
 #[test]
 fn connections_run_at_the_level_that_the_server_says() {
     let runtime = Runtime::builder().levels::<App>().build().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new().route("/", get(|| async { urgency::current_level().to_string() }));
     let _serving = runtime.spawn(serve(listener, router).level(Urgent).into_future());
@@ -435,7 +435,7 @@ impl Listener for OutOfDescriptors {
 
 #[test]
 fn a_server_without_descriptors_pauses_and_serves_again() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let listener = OutOfDescriptors {
         listener,

@@ -243,9 +243,6 @@
 //! more; [`Runtime::stats`] tells what a program does with them.
 #![cfg_attr(urgency_loom, allow(dead_code, unused_imports, missing_docs))]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("urgency runs on Linux only: its poller is made of epoll, eventfd and timerfd");
-
 #[cfg(not(urgency_loom))]
 mod account;
 #[cfg(not(urgency_loom))]

@@ -1,7 +1,7 @@
 //! A snapshot of a runtime's accounting.
 
 use super::{counters::LevelCounters, latency::LatencyHistogram, overruns::Overrun};
-use crate::{sched::shared::Shared, sys::clock};
+use crate::{sched::job::Job, sys::clock};
 use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
 
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
@@ -139,27 +139,30 @@ pub struct LevelStats {
 }
 
 impl Stats {
-    pub(crate) fn of(shared: &Shared) -> Self {
+    pub(crate) fn of(shared: &Job) -> Self {
         let worker = |worker: &crate::sched::worker::Worker| WorkerStats {
-            levels: worker.by_level.iter().map(WorkerLevelStats::of).collect(),
+            levels: shared
+                .account_of(worker)
+                .map(WorkerLevelStats::of)
+                .collect(),
             scheduling: clock::to_duration(worker.counters.scheduling.get()),
             searching: clock::to_duration(worker.counters.searching.get()),
             asleep: clock::to_duration(worker.counters.asleep.get()),
         };
-        let workers: Vec<_> = shared.workers.iter().map(|w| worker(w)).collect();
+        let workers: Vec<_> = shared.core.workers.iter().map(|w| worker(w)).collect();
         let levels = (0..shared.levels.len())
             .map(|level| level_stats(shared, &workers, level))
             .collect();
         Stats {
             workers,
             levels,
-            threads: shared.threads.alive(),
-            threads_peak: shared.threads.peak.load(Ordering::Relaxed),
-            threads_refused: shared.threads.refused.load(Ordering::Relaxed),
+            threads: shared.core.threads.alive(),
+            threads_peak: shared.core.threads.peak.load(Ordering::Relaxed),
+            threads_refused: shared.core.threads.refused.load(Ordering::Relaxed),
             panicked: shared.tasks.panicked.load(Ordering::Relaxed),
             overruns: shared.overrunning.overruns.list(shared.levels.names()),
-            lowerings: shared.demoted_stacks.count.load(Ordering::Relaxed),
-            real_time: shared.real_time && crate::sys::thread::can_real_time(),
+            lowerings: shared.core.demoted_stacks.count.load(Ordering::Relaxed),
+            real_time: shared.core.real_time && crate::sys::thread::can_real_time(),
             can_raise: crate::sys::thread::can_raise(),
         }
     }
@@ -229,8 +232,9 @@ impl Sum for WorkerLevelStats {
     }
 }
 
-fn level_stats(shared: &Shared, workers: &[WorkerStats], level: usize) -> LevelStats {
-    let histograms = shared.workers.iter().map(|w| &w.by_level[level].latency);
+fn level_stats(shared: &Job, workers: &[WorkerStats], level: usize) -> LevelStats {
+    let each = shared.core.workers.iter();
+    let histograms = each.map(|worker| &shared.at(worker, level as u8).latency);
     LevelStats {
         name: shared.levels.names()[level],
         total: workers.iter().map(|worker| worker.levels[level]).sum(),

@@ -25,13 +25,12 @@ use crate::{
     fork::join_told as join_told_on,
     life::{inherited, inheriting},
     runtime::rank_on,
-    sched::{Origin, StolenFork, find::on_steal, run, shared::Shared, stack::Stack},
+    sched::{Origin, StolenFork, find::on_steal, job::Job, run, stack::Stack},
 };
 use std::{
     any::Any,
     fmt, io,
     mem::ManuallyDrop,
-    ptr,
     sync::{Arc, Weak},
 };
 
@@ -54,7 +53,7 @@ use std::{
 /// ```
 #[derive(Clone)]
 pub struct Host {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
     level: u8,
     /// On a stack of the runtime the level is that of the stack.
     follows: bool,
@@ -63,7 +62,7 @@ pub struct Host {
 /// A [`Host`] that keeps nothing, for what the runtime owns itself.
 #[derive(Clone, Debug)]
 pub struct WeakHost {
-    shared: Weak<Shared>,
+    shared: Weak<Job>,
     level: u8,
     follows: bool,
 }
@@ -136,7 +135,7 @@ impl Host {
             let Some(me) = me else {
                 return f(None);
             };
-            // SAFETY: the pointer is that of the `Arc` in which every `Shared` lives. The thread keeps the
+            // SAFETY: the pointer is that of the `Arc` in which every `Job` lives. The thread keeps the
             // runtime while it is bound, so longer than the call; and since the host is never dropped, the
             // count stays right.
             let shared = unsafe { Arc::from_raw(me.runtime_ptr()) };
@@ -151,7 +150,7 @@ impl Host {
 
     /// How many workers the runtime has.
     pub fn workers(&self) -> usize {
-        self.shared.workers.len()
+        self.shared.core.workers.len()
     }
 
     /// The level.
@@ -165,7 +164,7 @@ impl Host {
     }
 
     fn is_of(&self, stack: &Stack) -> bool {
-        ptr::eq(stack.runtime(), &*self.shared)
+        stack.is_of(&self.shared)
     }
 
     /// Whether the calling code runs on a stack of the host's runtime and at its level; at any level if that
@@ -274,7 +273,7 @@ impl Host {
     ///
     /// The system's, or that the thread limit is reached.
     pub fn prepare_thread(&self) -> io::Result<()> {
-        self.shared.prepare_thread()
+        self.shared.core.prepare_thread()
     }
 
     /// The whole life of a thread that was brought to a runtime of
@@ -287,7 +286,7 @@ impl Host {
     /// stack of a runtime.
     pub fn serve(&self, number: usize) {
         self.check_provided(number);
-        self.shared.run_provided(number);
+        self.shared.core.run_provided(number);
     }
 
     /// The calling thread is from now on, and for ever, the one with this number, and holds a worker. It does
@@ -307,7 +306,7 @@ impl Host {
 
     fn check_provided(&self, number: usize) {
         assert!(
-            self.shared.threads.are_provided(),
+            self.shared.core.threads.are_provided(),
             "this runtime makes its threads itself: build it with `Builder::provided_threads`"
         );
         let count = self.workers();
@@ -382,7 +381,7 @@ where
 /// How many workers the calling code's runtime has; `None` on a plain thread.
 #[inline]
 pub fn workers() -> Option<usize> {
-    Stack::with_current(|me| me.map(|me| me.runtime().workers.len()))
+    Stack::with_current(|me| me.map(|me| me.runtime().core.workers.len()))
 }
 
 /// The number of the worker that the calling stack holds, from 0; `None` on a plain thread.

@@ -41,7 +41,7 @@ where
         ended: Countdown::new(1),
     };
     let forked = host.taken((&raw const visit).cast(), false);
-    let visits = &host.shared.threads.visits;
+    let visits = &host.shared.core.threads.visits;
     let departure = if visits.are_short() {
         Departure::Short
     } else {

@@ -265,7 +265,7 @@ where
     match thief.steal(raise, admit) {
         (Stolen::Forked(forked, _), origin) => {
             let worker = me.worker();
-            worker.at(me.level()).leaps.add(1);
+            me.runtime().at(worker, me.level()).leaps.add(1);
             Some(StolenFork {
                 forked,
                 level: me.level(),

@@ -12,7 +12,7 @@ use super::held::Held;
 use crate::{
     JoinHandle, LevelId,
     runtime::{current, rank_on, spawn_fn_on, spawn_on},
-    sched::shared::Shared,
+    sched::job::Job,
     scheduling_point,
     sync::{Permit, Semaphore},
 };
@@ -88,7 +88,7 @@ impl Capacity {
 #[derive(Debug)]
 #[must_use = "an admission that is dropped goes to the next"]
 pub struct Admission {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
     level: u8,
     /// `None` if the level has no limit.
     permit: Option<Permit<Arc<Semaphore>>>,
@@ -227,7 +227,7 @@ pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
 }
 
 #[track_caller]
-fn place(level: LevelId) -> (Arc<Shared>, u8) {
+fn place(level: LevelId) -> (Arc<Job>, u8) {
     let shared = current();
     let rank = rank_on(&shared, level);
     (shared, rank)

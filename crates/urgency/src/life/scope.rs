@@ -16,7 +16,7 @@ use super::held::Held;
 use crate::{
     JoinHandle, LevelId,
     runtime::{current, level_on, rank_on, spawn_fn_noted_on, spawn_noted_on},
-    sched::shared::Shared,
+    sched::job::Job,
     scheduling_point,
     sync::Notify,
     task::TaskRef,
@@ -160,7 +160,7 @@ pub struct TaskScope {
 }
 
 impl TaskScope {
-    fn spawn_on<F>(&self, shared: &Arc<Shared>, level: u8, future: F) -> JoinHandle<F::Output>
+    fn spawn_on<F>(&self, shared: &Arc<Job>, level: u8, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,

@@ -85,7 +85,7 @@ where
         return sort_leaf(slice);
     }
     crate::runtime::as_stack(|me| {
-        let leaves = me.runtime().workers.len() * LEAVES;
+        let leaves = me.runtime().core.workers.len() * LEAVES;
         let leaf = slice.len().div_ceil(leaves).max(LEAST);
         let mut buffer = Vec::with_capacity(slice.len());
         let buffer = &mut buffer.spare_capacity_mut()[..slice.len()];

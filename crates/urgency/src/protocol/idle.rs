@@ -11,11 +11,11 @@
 //!
 //! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if nobody
 //!   searches, claim an idle worker and start it.
-//! - Searcher that gives up: 1. [`Idle::release`] its worker; 2. [`Idle::stop_search`] (a full barrier);
+//! - Searcher that gives up: 1. [`Idle::release`] its worker; 2. [`Searchers::stop`] (a full barrier);
 //!   3. look at the levels once more; if there is work, claim a worker back. In this order, so that whoever
 //!   asks whether anybody is hungry (a stack that starts, and would keep its jobs to itself otherwise)
 //!   sees a searcher or an idle worker at every moment.
-//! - Searcher that found work: `stop_search`, a full barrier, and if there is more work and nobody
+//! - Searcher that found work: [`Searchers::stop`], a full barrier, and if there is more work and nobody
 //!   else searches, start the next idle worker: a woken one wakes the next.
 //!
 //! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the job to itself, while a
@@ -38,8 +38,11 @@ use crate::sys::{
 #[derive(Debug)]
 pub(crate) struct Idle {
     words: Box<[AtomicU64]>,
-    searching: AtomicUsize,
 }
+
+/// How many workers of a job search.
+#[derive(Debug)]
+pub(crate) struct Searchers(AtomicUsize);
 
 impl Idle {
     /// A set for `workers` workers, all in use.
@@ -48,7 +51,6 @@ impl Idle {
             words: (0..workers.div_ceil(64))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
-            searching: AtomicUsize::new(0),
         }
     }
 
@@ -105,16 +107,22 @@ impl Idle {
     pub(crate) fn any(&self) -> bool {
         self.words.iter().any(|w| w.load(Ordering::SeqCst) != 0)
     }
+}
+
+impl Searchers {
+    pub(crate) fn new() -> Self {
+        Searchers(AtomicUsize::new(0))
+    }
 
     /// The calling worker starts to search.
-    pub(crate) fn start_search(&self) {
-        self.searching.fetch_add(1, Ordering::SeqCst);
+    pub(crate) fn start(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The calling worker found work or gives up. Ends with a full barrier.
-    pub(crate) fn stop_search(&self) {
+    pub(crate) fn stop(&self) {
         chaos::delay();
-        let old = self.searching.fetch_sub(1, Ordering::SeqCst);
+        let old = self.0.fetch_sub(1, Ordering::SeqCst);
         debug_assert_ne!(old, 0);
         fence(Ordering::SeqCst);
         chaos::delay();
@@ -122,8 +130,8 @@ impl Idle {
 
     /// How many workers search.
     #[inline]
-    pub(crate) fn searchers(&self) -> usize {
-        self.searching.load(Ordering::SeqCst)
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
     }
 }
 
@@ -145,21 +153,23 @@ mod loom_models {
     fn no_worker_sleeps_while_an_entry_is_ready() {
         loom::model(|| {
             let idle = Arc::new(Idle::new(1));
+            let searchers = Arc::new(Searchers::new());
             let ready = Arc::new(Ready::new());
             let pool = Arc::new(AtomicBool::new(false));
-            idle.start_search();
-            let (i, r, p) = (idle.clone(), ready.clone(), pool.clone());
+            searchers.start();
+            let (i, s) = (idle.clone(), searchers.clone());
+            let (r, p) = (ready.clone(), pool.clone());
             let inserter = thread::spawn(move || {
                 p.store(true, Release);
                 r.announce(0);
-                i.searchers() == 0 && i.claim(0).is_some()
+                s.count() == 0 && i.claim(0).is_some()
             });
             let mut found = ready.levels() != 0;
             if found {
-                idle.stop_search();
+                searchers.stop();
             } else {
                 idle.release(0);
-                idle.stop_search();
+                searchers.stop();
                 found = ready.levels_after_writes() != 0 && idle.claim(0).is_some();
             }
             let started = inserter.join().unwrap();
@@ -173,17 +183,19 @@ mod loom_models {
     fn the_first_fork_of_a_poll_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {
             let idle = Arc::new(Idle::new(2));
+            let searchers = Arc::new(Searchers::new());
             let hides = Arc::new(AtomicBool::new(false));
             let forked = Arc::new(AtomicBool::new(false));
-            idle.start_search();
-            let (i, h, j) = (idle.clone(), hides.clone(), forked.clone());
+            searchers.start();
+            let (i, s) = (idle.clone(), searchers.clone());
+            let (h, j) = (hides.clone(), forked.clone());
             let polls = thread::spawn(move || {
                 j.store(true, Relaxed);
                 h.store(true, SeqCst);
-                i.searchers() != 0 || i.any()
+                s.count() != 0 || i.any()
             });
             idle.release(0);
-            idle.stop_search();
+            searchers.stop();
             // If it may hide jobs the barrier on all processors follows, after which the job is seen.
             let seen = hides.load(SeqCst) && forked.load(Relaxed);
             let published = polls.join().unwrap();
@@ -197,14 +209,16 @@ mod loom_models {
     fn the_first_fork_after_an_answer_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {
             let idle = Arc::new(Idle::new(2));
+            let searchers = Arc::new(Searchers::new());
             let hides = Arc::new(AtomicBool::new(true));
             let (forked, asked) = (
                 Arc::new(AtomicBool::new(false)),
                 Arc::new(AtomicBool::new(false)),
             );
-            let (i, h, j, a) = (idle.clone(), hides.clone(), forked.clone(), asked.clone());
+            let (i, s) = (idle.clone(), searchers.clone());
+            let (h, j, a) = (hides.clone(), forked.clone(), asked.clone());
             let polls = thread::spawn(move || {
-                let is_hungry = || i.searchers() != 0 || i.any();
+                let is_hungry = || s.count() != 0 || i.any();
                 // The scheduling point.
                 let has_room = !is_hungry();
                 if !has_room {
@@ -219,9 +233,9 @@ mod loom_models {
                 h.store(true, SeqCst);
                 is_hungry()
             });
-            idle.start_search();
+            searchers.start();
             idle.release(0);
-            idle.stop_search();
+            searchers.stop();
             asked.store(true, Relaxed);
             let mut seen = forked.load(Relaxed);
             if !seen && hides.load(SeqCst) {

@@ -42,7 +42,7 @@ const AWAKE: u8 = 0;
 const RESTING: u8 = 1;
 const ROUSED: u8 = 2;
 
-/// How often busy workers look in a runtime of so many levels, in nanoseconds.
+/// How often busy workers look in a job of so many levels, in nanoseconds.
 pub(crate) fn look_period(levels: usize) -> f64 {
     match levels {
         1 => LOOK_PERIOD_OF_ONE_LEVEL,
@@ -56,17 +56,13 @@ pub(crate) struct PollMode {
     state: AtomicU8,
     /// When somebody looked last, in ticks.
     looked_at: AtomicU64,
-    /// In ticks.
-    period: u64,
 }
 
 impl PollMode {
-    /// `period`: of [`look_period`], in ticks.
-    pub(crate) fn new(period: u64) -> Self {
+    pub(crate) fn new() -> Self {
         PollMode {
             state: AtomicU8::new(AWAKE),
             looked_at: AtomicU64::new(0),
-            period,
         }
     }
 
@@ -102,11 +98,12 @@ impl PollMode {
         old.is_ok()
     }
 
-    /// Whether nobody has looked for a period; then the caller does, and nobody else for as long.
+    /// Whether nobody has looked for a period, [`look_period`] in ticks; then the caller does, and nobody else for as
+    /// long.
     #[inline]
-    pub(crate) fn is_due(&self, now: u64) -> bool {
+    pub(crate) fn is_due(&self, now: u64, period: u64) -> bool {
         let last = self.looked_at.load(Ordering::Relaxed);
-        now.saturating_sub(last) >= self.period
+        now.saturating_sub(last) >= period
             && self
                 .looked_at
                 .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
@@ -128,7 +125,7 @@ mod loom_models {
     #[test]
     fn a_worker_that_runs_long_rouses_the_resting_thread_or_is_seen_by_it() {
         loom::model(|| {
-            let poll_mode = Arc::new(PollMode::new(2));
+            let poll_mode = Arc::new(PollMode::new());
             let brief = Arc::new(AtomicBool::new(true));
             let (theirs, mine) = (poll_mode.clone(), brief.clone());
             let worker = thread::spawn(move || {

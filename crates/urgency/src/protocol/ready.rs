@@ -111,7 +111,7 @@ mod loom_models {
         });
     }
 
-    /// A poll's entry without a barrier of its own (`Shared::inserted_lightly`): the poller's return to the
+    /// A poll's entry without a barrier of its own (`Job::inserted_lightly`): the poller's return to the
     /// scheduler is one, and then it looks at the bit.
     #[test]
     fn an_entry_made_lightly_is_announced_when_its_poll_ends() {

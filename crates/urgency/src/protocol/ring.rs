@@ -10,7 +10,7 @@
 //! merged order is off by an entry at most. Between the rings of different workers it is looser: a worker takes a
 //! head that is older than its own by [`crate::sched::find::AGE_GAP`], and one without work
 //! takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
-//! goes elsewhere, what is left goes into the pool (`Shared::flush_ring`).
+//! goes elsewhere, what is left goes into the pool (`Job::flush_ring`).
 //!
 //! A ring's *only* entry is its owner's for a few microseconds (`Stack::offers_task`): the poll that woke it
 //! is about to end, and then it runs where its data is. To take it earlier would make two tasks that wake

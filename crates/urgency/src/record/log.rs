@@ -1,6 +1,6 @@
 //! What was recorded so far, and how it is written.
 
-use crate::{sched::shared::Shared, sys::clock, task::Id};
+use crate::{sched::job::Job, sys::clock, task::Id};
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -76,10 +76,18 @@ impl Recorder {
     }
 
     /// What `shared`, whose recorder this is, ran until now.
-    pub(crate) fn recording(&self, shared: &Shared) -> Recording {
+    pub(crate) fn recording(&self, shared: &Job) -> Recording {
         let log = self.lock();
-        let scheduling = shared.workers.iter().map(|w| w.counters.scheduling.get());
-        let searching = shared.workers.iter().map(|w| w.counters.searching.get());
+        let scheduling = shared
+            .core
+            .workers
+            .iter()
+            .map(|w| w.counters.scheduling.get());
+        let searching = shared
+            .core
+            .workers
+            .iter()
+            .map(|w| w.counters.searching.get());
         Recording {
             threads: log.threads.clone(),
             edges: log.edges.clone(),
@@ -87,7 +95,7 @@ impl Recorder {
             limit: log.limit,
             origin: self.origin,
             ticks: clock::ticks_per_nanosecond(),
-            workers: shared.workers.len(),
+            workers: shared.core.workers.len(),
             prompt: !shared.seats.is_on(),
             scheduling: scheduling.sum(),
             searching: searching.sum(),

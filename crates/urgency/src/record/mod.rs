@@ -47,7 +47,7 @@ pub(crate) use recorded_thread::{RecordedThread, Waits, waits};
 
 use crate::{
     life::{Inherited, inherited},
-    sched::shared::Shared,
+    sched::job::Job,
     task::TaskRef,
 };
 use std::sync::{
@@ -72,7 +72,7 @@ pub(crate) fn start(steps: usize) -> Recorder {
 /// What a task inherits that is spawned here, on `shared`: what the calling code has, but a thread of its
 /// own, if that runtime records.
 #[inline]
-pub(crate) fn inherited_on(shared: &Shared, level: u8) -> Option<Arc<Inherited>> {
+pub(crate) fn inherited_on(shared: &Job, level: u8) -> Option<Arc<Inherited>> {
     let here = inherited();
     if is_on() {
         inherited_recording(here, shared, level)
@@ -84,7 +84,7 @@ pub(crate) fn inherited_on(shared: &Shared, level: u8) -> Option<Arc<Inherited>>
 #[cold]
 fn inherited_recording(
     here: Option<Arc<Inherited>>,
-    shared: &Shared,
+    shared: &Job,
     level: u8,
 ) -> Option<Arc<Inherited>> {
     let spawner = here.as_ref().and_then(|here| here.recorded.clone());

@@ -6,7 +6,7 @@ use crate::{
     level::{Levels, OneLevel, table::LevelTable},
     life::{Capacities, PanicPolicy},
     record,
-    sched::{shared::Shared, thread_options::ThreadOptions},
+    sched::{core::Core, job::Job, thread_options::ThreadOptions},
 };
 use std::{fmt, sync::Arc, thread};
 use urgency_policy::{
@@ -370,7 +370,7 @@ impl Builder {
         self
     }
 
-    fn shared(&self) -> Result<Arc<Shared>, BuildError> {
+    fn shared(&self) -> Result<Arc<Job>, BuildError> {
         let default = || thread::available_parallelism().map_or(1, |n| n.get().min(MAX_WORKERS));
         let workers = self.workers.unwrap_or_else(default);
         if workers == 0 || workers > MAX_WORKERS {
@@ -398,11 +398,10 @@ impl Builder {
             return Err(BuildError::StackSize(threads.stack_size));
         }
         let capacities = Capacities::new(levels, &self.capacities);
-        let shared = Shared::new(
-            workers,
+        let core = Core::new(workers, threads, (self.real_time, self.lowers_threads));
+        let shared = Job::new(
+            core,
             self.levels,
-            threads,
-            (self.real_time, self.lowers_threads),
             (capacities, self.on_panic.clone()),
             &self.pool_kinds()?,
         );
@@ -413,7 +412,7 @@ impl Builder {
             shared.set_schedule(self.schedule.clone());
         }
         if self.start_paused {
-            match shared.driver() {
+            match shared.core.driver() {
                 Ok(driver) => drop(crate::time::clock::pause_of(driver)),
                 Err(error) => panic!("a runtime's clock cannot be paused: {error}"),
             }

@@ -7,8 +7,8 @@ use crate::{
     reactor::driver::Driver,
     record,
     sched::{
+        job::Job,
         poll_context, run,
-        shared::Shared,
         stack::{FOR_ANYTHING, Stack},
     },
     task::{self, JoinErrorKind, JoinHandle, Stopped, TaskRef},
@@ -23,12 +23,12 @@ use std::{
 };
 
 /// The runtime of the calling thread, else the global one.
-pub(crate) fn current() -> Arc<Shared> {
-    with_current(Shared::arc)
+pub(crate) fn current() -> Arc<Job> {
+    with_current(Job::arc)
 }
 
 /// Runs `f` with the runtime of the calling thread, else the global one.
-fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
+fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
     Stack::with_current(
         |me| match me.map(Stack::runtime).or_else(Stack::runtime_aside) {
             Some(shared) => f(shared),
@@ -38,15 +38,15 @@ fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
 }
 
 /// The level of the calling code on `shared`: that of its stack, else the least urgent one.
-pub(crate) fn level_on(shared: &Shared) -> u8 {
+pub(crate) fn level_on(shared: &Job) -> u8 {
     Stack::with_own(|me| match me {
-        Some(me) if ptr::eq(me.runtime(), shared) => me.level(),
+        Some(me) if me.is_of(shared) => me.level(),
         _ => shared.least_urgent(),
     })
 }
 
 #[track_caller]
-pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
+pub(crate) fn rank_on(shared: &Job, level: LevelId) -> u8 {
     let count = shared.levels.len();
     assert!(
         usize::from(level.rank()) < count,
@@ -57,7 +57,7 @@ pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
     level.rank()
 }
 
-pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, level: u8, future: F) -> JoinHandle<F::Output>
+pub(crate) fn spawn_on<F>(shared: &Arc<Job>, level: u8, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -67,7 +67,7 @@ where
 
 /// As [`spawn_on`], with something to do with the task before anybody can run it.
 pub(crate) fn spawn_noted_on<F>(
-    shared: &Arc<Shared>,
+    shared: &Arc<Job>,
     level: u8,
     future: F,
     note: impl FnOnce(&TaskRef),
@@ -76,7 +76,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    shared.process.must_be_this();
+    shared.core.process.must_be_this();
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new(future, shared.clone(), level),
         Some(inherited) => {
@@ -91,7 +91,7 @@ where
     handle
 }
 
-pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Shared>, level: u8, closure: F) -> JoinHandle<T>
+pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Job>, level: u8, closure: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -101,7 +101,7 @@ where
 
 /// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
 pub(crate) fn spawn_fn_noted_on<F, T>(
-    shared: &Arc<Shared>,
+    shared: &Arc<Job>,
     level: u8,
     closure: F,
     note: impl FnOnce(&TaskRef),
@@ -110,7 +110,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    shared.process.must_be_this();
+    shared.core.process.must_be_this();
     let (task, handle) = match record::inherited_on(shared, level) {
         None => task::new_fn(closure, shared.clone(), level),
         Some(inherited) => {
@@ -127,7 +127,7 @@ where
 
 /// The driver of the calling thread's runtime.
 pub(crate) fn driver() -> std::io::Result<Arc<Driver>> {
-    with_current(|shared| shared.driver().cloned())
+    with_current(|shared| shared.core.driver().cloned())
 }
 
 /// Runs `f` on the calling thread's stack; a plain thread borrows one of the global runtime.
@@ -139,7 +139,7 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
     let shared = current();
     // Inside of a blocking call the levels are those of the code around it.
     let (level, waits_as) = Stack::with_own(|aside| {
-        let aside = aside.filter(|aside| ptr::eq(aside.runtime(), &*shared));
+        let aside = aside.filter(|aside| aside.is_of(&shared));
         (aside.map(Stack::level), aside.map(Stack::waits_as))
     });
     as_external_of(&shared, level, |me| {
@@ -153,14 +153,14 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
 /// already, on that one.
 pub(super) fn as_external_of<R>(
-    shared: &Arc<Shared>,
+    shared: &Arc<Job>,
     level: Option<u8>,
     f: impl FnOnce(&Stack) -> R,
 ) -> R {
     let outer = Stack::current_ptr();
     // SAFETY: the thread keeps its stack while it is bound.
     if let Some(outer) = unsafe { outer.as_ref() }
-        && ptr::eq(outer.runtime(), &**shared)
+        && outer.is_of(shared)
     {
         if level.is_none_or(|level| level == outer.level()) {
             return f(outer);
@@ -226,7 +226,7 @@ pub(crate) fn own_name() -> u64 {
 
 /// Whether code of the calling code's runtime may run at the same time: on another worker, or on a plain thread.
 pub(crate) fn others_run() -> bool {
-    Stack::with_current(|me| me.is_none_or(|me| me.runtime().workers.len() > 1))
+    Stack::with_current(|me| me.is_none_or(|me| me.runtime().core.workers.len() > 1))
 }
 
 /// Whether the calling code is in a runtime of several levels.

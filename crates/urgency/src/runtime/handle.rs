@@ -1,7 +1,7 @@
 //! `Handle`: a runtime that other code keeps alive.
 
 use super::{Runtime, context, current, level_on, spawn_fn_on, spawn_on};
-use crate::{JoinHandle, sched::shared::Shared, scheduling_point};
+use crate::{JoinHandle, sched::job::Job, scheduling_point};
 use std::{fmt, future::Future, sync::Arc};
 
 /// A handle of a runtime that does not keep it alive: when the last [`Runtime`] is dropped, the runtime ends, and what
@@ -19,7 +19,7 @@ use std::{fmt, future::Future, sync::Arc};
 /// ```
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
 }
 
 impl Handle {

@@ -23,7 +23,7 @@ use crate::{
     account::Stats,
     record::Recording,
     sched::{
-        shared::Shared,
+        job::Job,
         shutdown::{Report, Shutdown},
     },
     scheduling_point,
@@ -89,7 +89,7 @@ use urgency_policy::level::{Criterion, Schedule};
 /// ```
 #[derive(Debug)]
 pub struct Runtime {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
 }
 
 static GLOBAL: OnceLock<Runtime> = OnceLock::new();
@@ -102,7 +102,7 @@ impl Clone for Runtime {
 
 impl Runtime {
     /// One more handle.
-    fn of(shared: Arc<Shared>) -> Self {
+    fn of(shared: Arc<Job>) -> Self {
         shared.handles.fetch_add(1, Ordering::Relaxed);
         Runtime { shared }
     }
@@ -142,7 +142,7 @@ impl Runtime {
         Runtime::of(current())
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Job> {
         &self.shared
     }
 
@@ -235,7 +235,7 @@ impl Runtime {
     /// If the criterion has not one share for each level of the runtime.
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
         let schedule = Schedule::from(criterion.clone());
-        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
         self.shared.set_criterion(criterion);
         Ok(())
     }
@@ -248,7 +248,7 @@ impl Runtime {
     /// If the schedule does not fit the levels and workers of the runtime.
     pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
         let schedule = schedule.into();
-        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
         self.shared.set_schedule(schedule);
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use crate::{
     protocol::demotion::{Demotion, USUAL, of_level},
-    sched::{shared::Shared, stack::Stack},
+    sched::{core::Core, job::Job, stack::Stack, worker::NO_LEVEL},
     sys::{self, clock},
 };
 use std::sync::{
@@ -14,7 +14,7 @@ use std::sync::{
 /// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
 const REST: f64 = 16e6;
 
-/// The lowered threads of a runtime.
+/// The lowered threads of a core set.
 #[derive(Debug)]
 pub(crate) struct DemotedStacks {
     on: bool,
@@ -64,7 +64,7 @@ impl Stack {
     }
 }
 
-impl Shared {
+impl Job {
     /// The class of a level's threads.
     #[inline]
     pub(crate) fn class_of(&self, level: u8) -> u8 {
@@ -75,7 +75,7 @@ impl Shared {
     #[cold]
     pub(crate) fn lower(&self, stack: &Arc<Stack>) {
         let class = self.class_of(stack.level());
-        let lowered = &self.demoted_stacks;
+        let lowered = &self.core.demoted_stacks;
         if !lowered.on || stack.demotion.class() >= class {
             return;
         }
@@ -94,20 +94,42 @@ impl Shared {
         }
     }
 
-    /// Relief expired, or the runtime closes (`all`). A lowered thread that has kept its worker for long, and
+    /// Whether the class of this stack's thread is too low for work of `level`. It is raised if it may be.
+    #[inline]
+    pub(crate) fn is_too_low(&self, stack: &Stack, level: u8) -> bool {
+        stack.demotion.class() != USUAL && stack.is_too_low_for(self.class_of(level))
+    }
+}
+
+impl Stack {
+    /// Whether the class of the thread is too low for work of this class. It is raised if it may be.
+    pub(crate) fn is_too_low_for(&self, class: u8) -> bool {
+        if self.demotion.class() <= class {
+            return false;
+        }
+        self.raise_thread();
+        self.demotion.class() > class
+    }
+}
+
+impl Core {
+    /// Relief expired, or the core set closes (`all`). A lowered thread that has kept its worker for long, and
     /// beside which nothing more urgent runs, goes back to its usual class.
     pub(crate) fn raise_rested(&self, all: bool) {
         if !self.demoted_stacks.any() {
             return;
         }
         let mut stacks = self.demoted_stacks.locked();
-        // No worker shows a level beyond the last: then it is none.
-        let most_urgent = self.workers.iter().map(|worker| worker.level()).min();
+        let is_above =
+            |other: &Stack, stack: &Stack| other.is_beside(stack) && other.level() < stack.level();
+        let workers = self.workers.iter();
+        let busy = workers.filter(|worker| worker.level() != NO_LEVEL);
+        let busy: Vec<_> = busy.filter_map(|worker| self.holder(worker)).collect();
         let rested = clock::now().saturating_sub(clock::ticks(REST));
         stacks.retain(|stack| {
             let is_needed = stack.attention.is_taken()
                 || stack.lost_worker_at.load(Ordering::Relaxed) > rested
-                || most_urgent.is_some_and(|level| level < stack.level());
+                || busy.iter().any(|other| is_above(other, stack));
             let stays = is_needed && !all && stack.demotion.class() != USUAL;
             if !stays {
                 stack.raise_thread();
@@ -119,21 +141,6 @@ impl Shared {
         if are_left {
             self.arm_late();
         }
-    }
-
-    /// Whether the class of this stack's thread is too low for work of `level`. It is raised if it may be.
-    #[inline]
-    pub(crate) fn is_too_low(&self, stack: &Stack, level: u8) -> bool {
-        stack.demotion.class() != USUAL && self.is_too_low_cold(stack, level)
-    }
-
-    #[cold]
-    fn is_too_low_cold(&self, stack: &Stack, level: u8) -> bool {
-        if stack.demotion.class() <= self.class_of(level) {
-            return false;
-        }
-        stack.raise_thread();
-        stack.demotion.class() > self.class_of(level)
     }
 
     /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of

@@ -28,7 +28,7 @@
 //!   sequentially consistent: a guest that was let in is seen, or sees that it is refused.
 //! - Both may find that they are the last. Closing twice does nothing.
 
-use super::{Work, shared::Shared, stack::Stack};
+use super::{Work, job::Job, stack::Stack};
 use crate::protocol::attention::PREEMPT;
 use std::{
     cell::Cell,
@@ -98,16 +98,16 @@ impl ExternalThreads {
 
 thread_local! {
     /// The runtime whose guest the calling thread became last; null for other threads.
-    static VISITED: Cell<*const Shared> = const { Cell::new(ptr::null()) };
+    static VISITED: Cell<*const Job> = const { Cell::new(ptr::null()) };
 }
 
 /// A plain thread is inside of the runtime, or on its way in. It stays on that thread.
 pub(crate) struct Visit<'a> {
-    shared: &'a Shared,
-    outer: *const Shared,
+    shared: &'a Job,
+    outer: *const Job,
 }
 
-impl Shared {
+impl Job {
     /// Lets a plain thread in, unless the runtime was shut down.
     pub(crate) fn visit(&self) -> Option<Visit<'_>> {
         self.externals.inside.fetch_add(1, SeqCst);

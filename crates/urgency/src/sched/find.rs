@@ -5,7 +5,7 @@
 //! worker searches (`search.rs`).
 
 use super::{
-    StolenFork, Work, pool::Entry, queues::Queues, shared::Shared, stack::Stack, worker::Worker,
+    StolenFork, Work, job::Job, pool::Entry, queues::Queues, stack::Stack, worker::Worker,
 };
 use crate::protocol::attention::SHARE;
 use crate::{
@@ -39,14 +39,14 @@ enum Cleared {
     Fruitless,
 }
 
-impl Shared {
+impl Job {
     /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
     pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker, among: u64) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let level = worker
-                .seat()
+            let level = self
+                .seat(worker)
                 .serve(self.ready.levels() & among & !fruitless)?;
             if let Some(work) = self.next_at(me, worker, level) {
                 if hidden {
@@ -88,7 +88,7 @@ impl Shared {
     /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
     #[inline]
     pub(crate) fn next_in_own_ring(&self, me: &Stack, worker: &Worker) -> Option<TaskRef> {
-        let level = worker.seat().serve(self.ready.levels())?;
+        let level = self.seat(worker).serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
             || self.has_pinned(self.inbox_of(me, worker))
@@ -136,7 +136,7 @@ impl Shared {
         self.oldest_in_rings(me, level, 0).map(Work::Task)
     }
 
-    /// As [`Shared::next_at`], under another policy than aging.
+    /// As [`Job::next_at`], under another policy than aging.
     #[cold]
     fn next_in_queues(&self, worker: &Worker, level: u8, queues: &Queues) -> Option<Work> {
         worker.next_turn();
@@ -165,11 +165,16 @@ impl Shared {
             .filter(|stack| ptr::eq(*stack, me) || stack.offers_task())
             .min_by_key(age)?;
         let pool = &self.pools[usize::from(level)];
-        if pool.is_younger_than(oldest.ring.oldest()) {
-            pop_ring(oldest)
-        } else {
-            None
+        if !pool.is_younger_than(oldest.ring.oldest()) {
+            return None;
         }
+        let task = pop_ring(oldest)?;
+        if task.is_of(self) {
+            return Some(task);
+        }
+        // That stack has taken up another job meanwhile.
+        task.put_back();
+        None
     }
 
     /// Work for which the worker leaves `level`, if there is any.
@@ -181,7 +186,7 @@ impl Shared {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
             let levels = self.ready.levels() & !fruitless;
-            let above = worker.seat().abandon_for(levels, level)?;
+            let above = self.seat(worker).abandon_for(levels, level)?;
             if let Some(work) = self.next_at(me, worker, above) {
                 if hidden {
                     self.show_hidden();
@@ -201,11 +206,19 @@ impl Shared {
         match entry {
             Entry::Task(task) => Some(Work::Task(task)),
             Entry::Stack(stack) => {
-                if !stack.suspension.claim() {
+                if !stack.is_of(self) || !stack.suspension.claim() {
+                    return None;
+                }
+                if let Some(other) = stack.job()
+                    && !ptr::eq(&*other, self)
+                {
+                    // It has taken up another job between the two, and waits there.
+                    stack.suspension.abandon();
+                    other.insert_abandoned(stack);
                     return None;
                 }
                 if mugged {
-                    worker.at(level).mugs.add(1);
+                    self.at(worker, level).mugs.add(1);
                 }
                 Some(Work::Resume(stack))
             }
@@ -218,9 +231,9 @@ impl Shared {
     fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
         stack.queued.fetch_and(!(1 << level), Ordering::SeqCst);
         chaos::delay();
-        // Asked under the deque's lock: while a job lies there, its level is the stack's. The entry may be of
-        // a time when the stack ran something else.
-        let admit = || stack.level() == level;
+        // Asked under the deque's lock: while a job lies there, its level is the stack's, and so is its program. The
+        // entry may be of a time when the stack ran something else.
+        let admit = || stack.level() == level && stack.is_of(self);
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
             Stolen::Forked(forked, more) => {
@@ -229,7 +242,7 @@ impl Shared {
                 } else {
                     self.ask_if_last(worker, stack, level);
                 }
-                worker.at(level).steals.add(1);
+                self.at(worker, level).steals.add(1);
                 Some(Work::Fork(StolenFork {
                     forked,
                     level,
@@ -265,8 +278,8 @@ impl Shared {
     /// There may be more work than the caller took: a woken worker wakes the next.
     #[inline]
     pub(crate) fn wake_next(&self) {
-        if self.idle.any()
-            && (self.idle.searchers() == 0 || self.seats.waits())
+        if self.core.idle.any()
+            && (self.searchers.count() == 0 || self.seats.waits())
             && self.is_offered_to_idle()
         {
             self.start_idle();
@@ -345,7 +358,7 @@ impl Shared {
         if me.deque.publish(true) {
             self.insert_deque_as(me, Arrival::Suspended);
         }
-        if self.threads.relief_timer.is_late() {
+        if self.core.relief_timer.is_late() {
             // This stack will not come to them soon.
             self.arm_relief();
         }

@@ -13,7 +13,7 @@
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A spare beyond
 //!   [`KEPT_SPARES`] ends at once, one that has not been needed for [`KEPT_FOR`] then, but for a few.
 //! - Where lowered threads cannot be raised (`demotion.rs`), a thread runs work of its own class: a spare is chosen
-//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Shared::pass_on`]). A
+//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Job::pass_on`]). A
 //!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to the
 //!   thread in the poller, which is not lowered.
 //! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before
@@ -26,15 +26,16 @@
 
 use super::{
     Work,
+    core::Core,
     idle_spin::IdleSpin,
+    job::Job,
     poll::Polled,
     poll_context::{self, Departure},
-    shared::Shared,
     stack::{Delivery, Stack},
     thread_options::ThreadOptions,
     worker::Worker,
 };
-use crate::protocol::relief_timer::ReliefTimer;
+use crate::protocol::demotion::USUAL;
 use crate::{sys, sys::chaos, task::TaskRef};
 use std::{
     io,
@@ -55,7 +56,7 @@ const KEPT_FOR: Duration = Duration::from_secs(1);
 /// How many threads without work are kept for good beside one for each worker.
 const FEW_SPARES: usize = 2;
 
-/// The threads of a runtime.
+/// The threads of a core set.
 #[derive(Debug)]
 pub(crate) struct Threads {
     spares: Mutex<Vec<Arc<Stack>>>,
@@ -71,7 +72,6 @@ pub(crate) struct Threads {
     alive: AtomicUsize,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
-    pub(crate) relief_timer: ReliefTimer,
     pub(crate) idle_spin: IdleSpin,
     /// How long visits last.
     pub(crate) visits: IdleSpin,
@@ -90,7 +90,6 @@ impl Threads {
             made: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
-            relief_timer: ReliefTimer::new(),
             idle_spin: IdleSpin::default(),
             visits: IdleSpin::default(),
         }
@@ -120,13 +119,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         .expect("nothing panics under the thread table's locks")
 }
 
-impl Shared {
+impl Job {
     /// Hands `worker` to the thread of a stack that the caller claimed.
     pub(crate) fn deliver(&self, worker: &Worker, stack: &Stack) {
         stack.deliver(Delivery::Worker(worker));
     }
 
-    /// As [`Shared::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is
+    /// As [`Job::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is
     /// free for the other. Not if it came from the poller: then it has preempted somebody there, who goes on.
     /// (Nor to a stack that resumes, as a rule: its caches are where it was, and requests beside compute had
     /// a p50 a quarter higher.)
@@ -165,7 +164,7 @@ impl Shared {
     /// thread is of another and cannot change that. Returns the work if it is to be run here.
     #[inline]
     pub(crate) fn pass_on(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
-        if !self.demoted_stacks.any() {
+        if !self.core.demoted_stacks.any() {
             return Some(work);
         }
         self.pass_on_cold(me, worker, work)
@@ -189,11 +188,11 @@ impl Shared {
         if !passes || me.number().is_some() {
             return Some(work);
         }
-        let Some(spare) = self.pop_spare_that(fits, |_| true, |_| true) else {
+        let Some(spare) = self.core.pop_spare_that(fits, |_| true, |_| true) else {
             return Some(work);
         };
         self.flush_ring(me);
-        worker.at(level).hand_offs.add(1);
+        self.at(worker, level).hand_offs.add(1);
         worker.hand(Some(work));
         self.deliver(worker, &spare);
         None
@@ -201,7 +200,7 @@ impl Shared {
 
     /// The calling thread is lowered, so that those that it makes would be; one that is not waits in the poller.
     pub(crate) fn leaves_to_poller(&self, me: &Stack) -> bool {
-        self.is_too_low(me, 0) && self.pollers.load(Ordering::SeqCst) > 0
+        me.is_too_low_for(USUAL) && self.core.pollers.load(Ordering::SeqCst) > 0
     }
 
     /// Starts a worker that the caller claimed and has no work for: it will look by itself.
@@ -210,18 +209,18 @@ impl Shared {
             if let Some(spare) = self.pop_spare_for(worker) {
                 return self.deliver(worker, &spare);
             }
-            if self.pollers.load(Ordering::SeqCst) == 0 {
+            if self.core.pollers.load(Ordering::SeqCst) == 0 {
                 break;
             }
             chaos::delay();
             // A thread in the poller is a spare thread: it claims the worker when it comes out.
             self.unstarted.fetch_add(1, Ordering::SeqCst);
             self.release(worker);
-            if let Some(driver) = self.driver_if_made() {
+            if let Some(driver) = self.core.driver_if_made() {
                 driver.notify();
             }
             // If it came out before the release, it did not see the worker.
-            if self.pollers.load(Ordering::SeqCst) > 0 {
+            if self.core.pollers.load(Ordering::SeqCst) > 0 {
                 return;
             }
             match self.claim_unstarted() {
@@ -230,15 +229,15 @@ impl Shared {
                 None => return self.arm_relief(),
             }
         }
-        match self.spawn_thread(First::Receive) {
+        match self.core.spawn_thread(First::Receive) {
             Some(made) => self.deliver(worker, &made),
             None => {
                 chaos::delay();
                 self.release(worker);
-                if let Some(spare) = self.pop_spare() {
+                if let Some(spare) = self.core.pop_spare() {
                     // It put itself into the list meanwhile, and may have seen no idle worker.
                     spare.deliver(Delivery::Look);
-                } else if self.threads.alive() == 0 {
+                } else if self.core.threads.alive() == 0 {
                     self.refuse_queued();
                     self.pass_to_external();
                 } else {
@@ -253,42 +252,36 @@ impl Shared {
     #[cold]
     fn rouse_suspended(&self) {
         let roused = {
-            let stacks = locked(&self.threads.stacks);
-            stacks.iter().find(|s| s.suspension.wake()).cloned()
+            let stacks = locked(&self.core.threads.stacks);
+            let mut own = stacks.iter().filter(|stack| stack.is_of(self));
+            own.find(|stack| stack.suspension.wake()).cloned()
         };
         if let Some(stack) = roused {
-            self.resume(stack);
+            stack.resume();
         }
     }
 
     /// Has a thread that was brought look for personal work: wakes it if it waits for anything.
     pub(crate) fn nudge(&self, number: usize) {
         let stack = {
-            let stacks = locked(&self.threads.stacks);
+            let stacks = locked(&self.core.threads.stacks);
             stacks.iter().find(|s| s.number() == Some(number)).cloned()
         };
         let Some(stack) = stack else {
             return;
         };
-        if self.unlist(&stack) {
+        if self.core.unlist(&stack) {
             stack.deliver(match self.claim_idle() {
                 Some(worker) => Delivery::Worker(worker),
                 None => Delivery::Look,
             });
         } else if stack.suspension.wake() {
-            self.resume(stack);
-        } else if self.pollers.load(Ordering::SeqCst) > 0
-            && let Some(driver) = self.driver_if_made()
+            stack.resume();
+        } else if self.core.pollers.load(Ordering::SeqCst) > 0
+            && let Some(driver) = self.core.driver_if_made()
         {
             driver.notify();
         }
-    }
-
-    /// The whole life of a thread that the embedder brought.
-    pub(crate) fn run_provided(self: &Arc<Self>, number: usize) {
-        let stack = self.new_stack();
-        stack.set_number(number);
-        self.run_thread(&stack, number, First::Look);
     }
 
     /// The runtime has no thread and cannot get one: what is queued ends with an error.
@@ -308,9 +301,10 @@ impl Shared {
     #[cold]
     fn pass_to_external(&self) {
         while let Some(worker) = self.claim_idle() {
-            let serves = |stack: &Stack| worker.seat().serves_any(1 << stack.level());
+            let seat = self.seat(worker);
+            let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
             let claimed = {
-                let stacks = locked(&self.threads.stacks);
+                let stacks = locked(&self.core.threads.stacks);
                 let mut served = stacks.iter().filter(|stack| serves(stack));
                 served.find(|stack| stack.suspension.claim()).cloned()
             };
@@ -319,7 +313,7 @@ impl Shared {
             }
             self.release(worker);
             // One that came while the worker was in hand found none.
-            let stacks = locked(&self.threads.stacks);
+            let stacks = locked(&self.core.threads.stacks);
             let mut served = stacks.iter().filter(|stack| serves(stack));
             if !served.any(|stack| stack.suspension.is_resumable_after_writes()) {
                 return;
@@ -327,34 +321,72 @@ impl Shared {
         }
     }
 
+    /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
+    /// processor of a caller that goes on.
+    fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
+        let (left, here) = (worker.cpu(), sys::thread::current_cpu());
+        let (class, core) = (
+            self.class_of(self.most_urgent_queued().unwrap_or(0)),
+            &self.core,
+        );
+        match poll_context::departure() {
+            Departure::None => {
+                core.pop_spare_seen(class, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
+            }
+            Departure::Short => core.pop_spare_seen(class, |cpu| cpu == here, |_| true),
+            Departure::Long => core.pop_spare_seen(class, |cpu| cpu == left, |_| true),
+        }
+    }
+
+    /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
+    /// there is none and the caller's thread is not lowered.
+    pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
+        let here = sys::thread::current_cpu();
+        let class = self.class_of(level);
+        let found = self.core.pop_spare_seen(class, |cpu| cpu == here, |_| true);
+        if found.is_some() || self.leaves_to_poller(me) {
+            return found;
+        }
+        self.core.spawn_thread(First::Receive)
+    }
+
+    /// Whether work waits that an idle worker would take.
+    fn is_work_unserved(&self, me: &Stack) -> bool {
+        self.is_offered_to_idle() || self.has_pinned_for_spare(me)
+    }
+
+    /// An idle worker, if work waits for one.
+    fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
+        self.claim_for_pinned(me).or_else(|| self.claim_offered())
+    }
+}
+
+impl Core {
     /// A spare thread that waits in its mailbox; the caller owes it a delivery.
     pub(crate) fn pop_spare(&self) -> Option<Arc<Stack>> {
-        self.pop_spare_seen(0, |_| true, |_| true)
+        self.pop_spare_seen(USUAL, |_| true, |_| true)
     }
 
     /// The spare thread that has waited for longest, of those that may be in the poller.
     fn pop_rested(&self) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
-        let fits = |spare: &Arc<Stack>| {
-            spare.demotion.class() <= self.class_of(0) || sys::thread::can_raise()
-        };
+        let fits = |spare: &Arc<Stack>| spare.demotion.class() == USUAL || sys::thread::can_raise();
         let place = spares.iter().position(fits)?;
         Some(spares.remove(place))
     }
 
-    /// As [`Shared::pop_spare`], for work of `level`: the newest that was last seen on a processor that is `wanted`, or
-    /// else `second`, or else anywhere. A woken thread often stays on the processor where it slept: while the
-    /// processors are busy most of the time, the kernel does not look for an idle one.
+    /// As [`Core::pop_spare`], for work of a level of this class: the newest that was last seen on a processor that is
+    /// `wanted`, or else `second`, or else anywhere. A woken thread often stays on the processor where it slept: while
+    /// the processors are busy most of the time, the kernel does not look for an idle one.
     fn pop_spare_seen(
         &self,
-        level: u8,
+        class: u8,
         wanted: impl Fn(i32) -> bool,
         second: impl Fn(i32) -> bool,
     ) -> Option<Arc<Stack>> {
         if !self.demoted_stacks.any() || sys::thread::can_raise() {
             return self.pop_spare_that(|_| true, wanted, second);
         }
-        let class = self.class_of(level);
         self.pop_spare_that(|spare| spare.demotion.class() <= class, wanted, second)
     }
 
@@ -378,31 +410,6 @@ impl Shared {
             })
             .or_else(|| spares.iter().rposition(|spare| fits(spare)))?;
         Some(spares.remove(place))
-    }
-
-    /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
-    /// processor of a caller that goes on.
-    fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
-        let (left, here) = (worker.cpu(), sys::thread::current_cpu());
-        let level = self.most_urgent_queued().unwrap_or(0);
-        match poll_context::departure() {
-            Departure::None => {
-                self.pop_spare_seen(level, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
-            }
-            Departure::Short => self.pop_spare_seen(level, |cpu| cpu == here, |_| true),
-            Departure::Long => self.pop_spare_seen(level, |cpu| cpu == left, |_| true),
-        }
-    }
-
-    /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
-    /// there is none and the caller's thread is not lowered.
-    pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
-        let here = sys::thread::current_cpu();
-        let found = self.pop_spare_seen(level, |cpu| cpu == here, |_| true);
-        if found.is_some() || self.leaves_to_poller(me) {
-            return found;
-        }
-        self.spawn_thread(First::Receive)
     }
 
     /// Every spare thread looks around: the runtime closes.
@@ -458,12 +465,12 @@ impl Shared {
         };
         let stack = locked(&threads.retired).pop();
         let stack = stack.unwrap_or_else(|| self.new_stack());
-        let (shared, theirs) = (self.arc(), stack.clone());
+        let (core, theirs) = (self.arc(), stack.clone());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
         let spawned = thread::Builder::new()
             .name(Stack::outside_scheduler(|| options.name_of(number)))
             .stack_size(options.stack_size)
-            .spawn(move || shared.run_thread(&theirs, number, first));
+            .spawn(move || core.run_thread(&theirs, number, first));
         match spawned {
             Ok(handle) => {
                 chaos::delay();
@@ -483,7 +490,7 @@ impl Shared {
     }
 
     fn new_stack(&self) -> Arc<Stack> {
-        let stack = Stack::new(self.weak());
+        let stack = Stack::new(Arc::downgrade(&self.arc()));
         locked(&self.threads.stacks).push(stack.clone());
         stack
     }
@@ -503,19 +510,23 @@ impl Shared {
                     // Whether it comes from the poller or was called in and found work on its way: what it
                     // runs may be long.
                     self.call_in_poller();
-                    self.serve(stack, worker);
+                    let job = worker.job().expect("a worker in hand serves a job");
+                    stack.take_up(job);
+                    stack.runtime().serve(stack, worker);
+                    stack.runtime().flush_ring(stack);
                 }
                 Spare::Look => {}
                 Spare::End => break,
             }
             next = self.wait_as_spare(stack);
         }
+        stack.leave_job();
         stack.unbind();
         stack.forget_thread();
         self.threads.options.stopped(number);
         locked(&self.threads.retired).push(stack.clone());
         self.threads.alive.fetch_sub(1, Ordering::AcqRel);
-        self.thread_ended();
+        self.jobs().iter().for_each(|job| job.thread_ended());
     }
 
     /// Waits as a spare thread: in the poller if somebody should be there, else in the mailbox.
@@ -527,7 +538,7 @@ impl Shared {
             return Spare::End;
         }
         // A lowered thread would come out of the poller late.
-        if !self.is_too_low(me, 0) || self.is_poller_missing() {
+        if !me.is_too_low_for(USUAL) || self.is_poller_missing() {
             match self.poll_as_spare(me) {
                 Polled::Worker(worker) => return Spare::Worker(worker),
                 Polled::Look => return Spare::Look,
@@ -541,6 +552,7 @@ impl Shared {
                 return Spare::End;
             }
             me.note_cpu();
+            me.leave_job();
             spares.push(me.clone());
         }
         chaos::delay();
@@ -576,24 +588,34 @@ impl Shared {
     fn received<'a>(delivery: Delivery) -> Spare<'a> {
         match delivery {
             Delivery::Worker(worker) => {
-                // SAFETY: workers live as long as the runtime.
+                // SAFETY: workers live as long as the core set.
                 Spare::Worker(unsafe { &*worker })
             }
             Delivery::Look => Spare::Look,
         }
     }
 
-    /// Whether work waits although a worker is idle.
+    /// Whether work of any job waits although a worker is idle.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.idle.any() && (self.is_offered_to_idle() || self.has_pinned_for_spare(me))
+        let jobs = || self.jobs();
+        self.idle.any() && jobs().iter().any(|job| job.is_work_unserved(me))
     }
 
-    /// An idle worker, if work waits for one.
-    pub(crate) fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
+    /// An idle worker, if work of any job waits for one; it serves that job.
+    fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
         if !self.idle.any() {
             return None;
         }
-        self.claim_for_pinned(me).or_else(|| self.claim_offered())
+        let jobs = self.jobs();
+        let claimed = jobs.iter().find_map(|job| job.claim_for_queued(me))?;
+        Some(&self.workers[claimed.id])
+    }
+
+    /// The whole life of a thread that the embedder provided.
+    pub(crate) fn run_provided(self: &Arc<Self>, number: usize) {
+        let stack = self.new_stack();
+        stack.set_number(number);
+        self.run_thread(&stack, number, First::Look);
     }
 
     /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a

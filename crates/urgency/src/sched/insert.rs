@@ -1,7 +1,7 @@
 //! Insertion: how ready work gets in.
 //!
 //! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, jobs are
-//! published) ends in [`Shared::inserted`]:
+//! published) ends in [`Job::inserted`]:
 //!
 //! 1. the entry is in the pool;
 //! 2. the level's bit is set (a full barrier);
@@ -24,7 +24,7 @@
 //! A thread that comes from the poller inserts a *batch*: steps 3 to 5 follow when all entries are in, and
 //! not for the one that it is going to run itself.
 
-use super::{poll_context, pool::Entry, shared::Shared, stack::Stack, worker::NO_LEVEL};
+use super::{job::Job, poll_context, pool::Entry, stack::Stack, worker::NO_LEVEL};
 use crate::protocol::attention::PREEMPT;
 use crate::{
     protocol::fence,
@@ -34,7 +34,7 @@ use crate::{
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
 
-impl Shared {
+impl Job {
     /// A task became ready.
     #[inline]
     pub(crate) fn insert_task(&self, task: TaskRef) {
@@ -87,6 +87,10 @@ impl Shared {
     #[cold]
     fn flush_ring_cold(&self, stack: &Stack) {
         while let Some(task) = super::find::pop_ring(stack) {
+            if !task.is_of(self) {
+                task.put_back();
+                continue;
+            }
             let level = task.level();
             self.put(level, Arrival::Task, Entry::Task(task));
         }
@@ -140,12 +144,29 @@ impl Shared {
         self.insert_deque_as(stack, Arrival::PublicForks);
     }
 
-    /// As [`Shared::insert_deque`], of a stack that is about to wait if that is what arrives.
+    /// As [`Job::insert_deque`], of a stack that is about to wait if that is what arrives.
     pub(crate) fn insert_deque_as(&self, stack: &Stack, arrival: Arrival) {
         let level = stack.level();
         if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
             chaos::delay();
+            if !stack.is_of(self) {
+                return self.insert_deque_elsewhere(stack, level, arrival);
+            }
             self.put(level, arrival, Entry::Deque(stack.arc()));
+        }
+    }
+
+    /// The stack has taken up another job, whose pool has no entry for what this one has just noted as queued. If its
+    /// owner published a job meanwhile, it found the note. Both change the same word: the look behind the taking back
+    /// sees that job.
+    #[cold]
+    fn insert_deque_elsewhere(&self, stack: &Stack, level: u8, arrival: Arrival) {
+        stack.queued.fetch_and(!(1 << level), Ordering::AcqRel);
+        if stack.deque.seems_public()
+            && let Some(other) = stack.job()
+            && !std::ptr::eq(&*other, self)
+        {
+            other.insert_deque_as(stack, arrival);
         }
     }
 
@@ -159,7 +180,7 @@ impl Shared {
         if self.pools.len() > 1 {
             self.alert_below(level);
         }
-        if self.idle.searchers() != 0 && !self.seats.waits() {
+        if self.searchers.count() != 0 && !self.seats.waits() {
             return;
         }
         if poll_context::defer_wake_up(self) {
@@ -169,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// As [`Shared::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
+    /// As [`Job::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
     /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
     #[inline]
     fn inserted_lightly(&self, level: u8) {
@@ -209,7 +230,7 @@ impl Shared {
         } else if self.pools.len() > 1 {
             self.alert_below(level);
         }
-        if self.idle.searchers() == 0 || self.seats.waits() {
+        if self.searchers.count() == 0 || self.seats.waits() {
             self.start_idle();
         }
     }
@@ -217,11 +238,11 @@ impl Shared {
     /// Alerts every worker that serves something less urgent than `level`, or, in fair rounds, whose primary
     /// level it is; not one that serves its primary level.
     fn alert_below(&self, level: u8) {
-        for worker in &self.workers {
+        for worker in self.workers() {
             let serves = worker.level();
-            if serves != NO_LEVEL && worker.seat().is_drawn_by(level, serves) {
+            if serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves) {
                 worker.want(level, clock::now());
-                if let Some(holder) = self.holder(worker) {
+                if let Some(holder) = self.core.holder(worker) {
                     holder.attention.request(PREEMPT);
                 }
             }

@@ -24,7 +24,7 @@
 //! calls would lose that, but it does not run then.
 
 use super::{
-    shared::Shared,
+    job::Job,
     worker::{NO_LEVEL, Worker},
 };
 use crate::sys::{self, clock};
@@ -59,11 +59,11 @@ impl StalledPoll {
     }
 }
 
-impl Shared {
+impl Job {
     /// The look of `worker`, between two polls, at those of the others.
     pub(crate) fn migrate_stalled(&self, worker: &Worker) {
         let begun = clock::now().saturating_sub(clock::ticks(STALLED));
-        for other in &self.workers {
+        for other in self.workers() {
             if other.id != worker.id
                 && other.level() != NO_LEVEL
                 && other.is_brief()
@@ -77,7 +77,7 @@ impl Shared {
     #[cold]
     fn migrate_if_stalled(&self, worker: &Worker, other: &Worker) {
         let (since, level) = (other.since(), other.level());
-        let Some(stack) = self.holder(other) else {
+        let Some(stack) = self.core.holder(other) else {
             return;
         };
         let tid = stack.tid.load(Ordering::Relaxed);
@@ -86,7 +86,7 @@ impl Shared {
         if !is_stalled || level == NO_LEVEL || !sys::thread::bring_here(tid) {
             return;
         }
-        worker.at(level).fetches.add(1);
+        self.at(worker, level).fetches.add(1);
         // What yields is not stuck.
         worker.set_level(NO_LEVEL);
         std::thread::yield_now();

@@ -3,8 +3,8 @@
 //! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
 //! context:
 //!
-//! - [`shared`]: what all workers share;
-//! - [`insert`]: how ready work gets in (announce, alert, wake);
+//! - [`mod@core`]: what a machine has, and [`job`]: what a program has;
+//! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
 //! - [`find`] and [`search`]: how a worker finds its next work, asks for jobs, and goes idle;
 //! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
@@ -27,6 +27,7 @@
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 
 pub(crate) mod arrival;
+pub(crate) mod core;
 pub(crate) mod demotion;
 mod external;
 pub(crate) mod find;
@@ -34,6 +35,7 @@ pub(crate) mod hand_off;
 mod hunger;
 pub(crate) mod idle_spin;
 mod insert;
+pub(crate) mod job;
 pub(crate) mod migrate;
 mod overflow;
 mod pinned;
@@ -46,9 +48,9 @@ pub(crate) mod reserved_seats;
 mod revoke;
 pub(crate) mod rounds;
 pub(crate) mod run;
+mod schedule;
 mod search;
 pub(crate) mod seats;
-pub(crate) mod shared;
 pub(crate) mod shutdown;
 pub(crate) mod stack;
 pub(crate) mod thread_options;

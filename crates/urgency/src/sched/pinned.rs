@@ -21,7 +21,7 @@
 //!
 //! Within an inbox the oldest job of the most urgent level is next.
 
-use super::{StolenFork, Work, shared::Shared, stack::Stack, worker::Worker};
+use super::{StolenFork, Work, job::Job, stack::Stack, worker::Worker};
 use std::{
     collections::VecDeque,
     sync::{
@@ -81,12 +81,12 @@ impl Pinned {
     }
 }
 
-impl Shared {
+impl Job {
     /// Leaves a job for the worker, or the brought thread, with this number.
     pub(crate) fn insert_pinned(&self, number: usize, forked: StolenFork) {
         debug_assert!(forked.pinned);
         self.pinned.push(number, forked);
-        if self.threads.are_provided() {
+        if self.core.threads.are_provided() {
             self.nudge(number);
         } else if let Some(worker) = self.claim_exactly(number) {
             self.start(worker);
@@ -96,7 +96,7 @@ impl Shared {
     /// The inbox that a stack looks into; a guest of a runtime to which threads were brought has none.
     #[inline]
     pub(crate) fn inbox_of(&self, me: &Stack, worker: &Worker) -> Option<usize> {
-        if self.threads.are_provided() {
+        if self.core.threads.are_provided() {
             me.number()
         } else {
             Some(worker.id)
@@ -153,14 +153,14 @@ impl Shared {
     pub(crate) fn nudge_for_pinned(&self) {
         if self.pinned.any() {
             let waits = |number: &usize| self.pinned.has(*number);
-            let numbers = 0..self.workers.len();
+            let numbers = 0..self.core.workers.len();
             numbers.filter(waits).for_each(|number| self.nudge(number));
         }
     }
 
     /// The look after a release of `worker`.
     pub(crate) fn look_for_pinned(&self, worker: &Worker) {
-        if !self.threads.are_provided()
+        if !self.core.threads.are_provided()
             && self.pinned.has(worker.id)
             && let Some(worker) = self.claim_exactly(worker.id)
         {
@@ -172,7 +172,7 @@ impl Shared {
     pub(crate) fn has_pinned_for_spare(&self, me: &Stack) -> bool {
         match me.number() {
             Some(number) => self.pinned.has(number),
-            None => self.pinned.any() && !self.threads.are_provided(),
+            None => self.pinned.any() && !self.core.threads.are_provided(),
         }
     }
 
@@ -184,7 +184,7 @@ impl Shared {
         if me.number().is_some() {
             return self.claim_idle();
         }
-        let mut workers = 0..self.workers.len();
+        let mut workers = 0..self.core.workers.len();
         workers.find_map(|id| {
             let waits = self.pinned.has(id);
             waits.then(|| self.claim_exactly(id)).flatten()

@@ -17,9 +17,10 @@
 //! is in `relief.rs`.
 
 use super::{
+    core::{Core, JobList, RELIEF_PERIOD},
+    job::Job,
     poll_context,
     revoke::Cause,
-    shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
@@ -28,6 +29,7 @@ use crate::{
     sys::{self, chaos, clock},
 };
 use std::{
+    ptr,
     sync::{Arc, atomic::Ordering},
     task::Waker,
 };
@@ -49,11 +51,10 @@ pub(crate) enum Polled<'a> {
     NotNeeded,
 }
 
-impl Shared {
+impl Core {
     /// Whether somebody should be in the poller.
     fn needs_poller(&self) -> bool {
-        self.threads.relief_timer.is_set()
-            || self.driver_if_made().is_some_and(|d| d.has_interest())
+        self.relief_timer.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
     }
 
     /// Whether somebody should be in the poller, and nobody is.
@@ -149,7 +150,7 @@ impl Shared {
             return self.leave_poller(Polled::NotNeeded);
         }
         chaos::delay();
-        if self.idle.any() && self.has_pinned_for_spare(me) {
+        if self.idle.any() && self.jobs().iter().any(|job| job.has_pinned_for_spare(me)) {
             // Whoever left the job before this thread was counted here has notified nobody.
             return self.leave_poller(Polled::Look);
         }
@@ -165,27 +166,21 @@ impl Shared {
                 return self.leave_poller(Polled::NotNeeded);
             };
             chaos::delay();
-            let relief = outcome.relief;
-            let entries = poll_context::in_batch(|| wake_all(&mut ready));
-            if relief {
-                self.relief_expired();
+            let batch = self.wake_batch(me, &mut ready);
+            // After the wake-ups: a job that got one is alive, and on the list.
+            let jobs = self.jobs();
+            if outcome.relief {
+                self.relief_expired(&jobs);
             }
             chaos::delay();
-            let worker = self
-                .take_worker_for_ready(me, entries > 0)
-                .or_else(|| self.claim_unstarted())
-                .or_else(|| if relief { self.relieve() } else { None });
-            self.batch_inserted(entries, worker.is_some());
-            if relief && worker.is_some() {
-                // There may be more than this worker can take.
-                self.arm_relief();
-            }
-            if let Some(worker) = worker {
+            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, outcome.relief) {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
                 chaos::delay();
                 // Left to a thread in the poller by somebody who still counted this one.
-                if let Some(other) = self.claim_unstarted() {
-                    self.start(other);
+                for job in jobs.iter() {
+                    if let Some(other) = job.claim_unstarted() {
+                        job.start(other);
+                    }
                 }
                 debug_assert!(me.deque.seems_empty());
                 me.note_left_poller();
@@ -194,13 +189,65 @@ impl Shared {
         }
     }
 
+    /// Wakes what became ready. A waker may be any code of the program's, which is then that of a job.
+    fn wake_batch(&self, me: &Stack, ready: &mut Vec<Waker>) -> poll_context::Woken {
+        if ready.is_empty() {
+            return poll_context::Woken::default();
+        }
+        if me.has_no_open_job() {
+            let jobs = self.jobs();
+            let open = jobs.iter().find(|job| !job.closing.load(Ordering::Relaxed));
+            if let Some(open) = open {
+                me.take_up(open.clone());
+            }
+        }
+        poll_context::in_batch(ptr::null(), || wake_all(ready))
+    }
+
+    /// The worker with which the calling thread comes out of the poller, if there is one for it.
+    fn worker_after_poll(
+        &self,
+        me: &Stack,
+        jobs: &JobList,
+        batch: poll_context::Woken,
+        relief: bool,
+    ) -> Option<&Worker> {
+        let mut mine: Option<&Worker> = None;
+        for job in jobs.iter() {
+            let entries = batch.of(job);
+            let worker = job
+                .take_worker_for_ready(me, entries > 0)
+                .or_else(|| job.claim_unstarted())
+                .or_else(|| if relief { job.relieve() } else { None });
+            job.batch_inserted(entries, worker.is_some());
+            let Some(worker) = worker else {
+                continue;
+            };
+            if relief {
+                // There may be more than this worker can take.
+                job.arm_relief();
+            }
+            match mine {
+                None => mine = Some(&self.workers[worker.id]),
+                Some(_) => job.start(worker),
+            }
+        }
+        mine
+    }
+
     /// The calling thread was counted as one in the poller, perhaps by somebody who left a worker to it.
     fn leave_poller<'a>(&'a self, otherwise: Polled<'a>) -> Polled<'a> {
         self.pollers.fetch_sub(1, Ordering::SeqCst);
-        self.claim_unstarted().map_or(otherwise, Polled::Worker)
+        let jobs = self.jobs();
+        let claimed = jobs.iter().find_map(|job| job.claim_unstarted());
+        claimed.map_or(otherwise, |claimed| {
+            Polled::Worker(&self.workers[claimed.id])
+        })
     }
+}
 
-    /// A worker that [`Shared::start`] left for a thread in the poller. What it is to look for may be in no pool.
+impl Job {
+    /// A worker that [`Job::start`] left for a thread in the poller. What it is to look for may be in no pool.
     pub(crate) fn claim_unstarted(&self) -> Option<&Worker> {
         let take = |left: usize| left.checked_sub(1);
         let taken = self
@@ -214,23 +261,27 @@ impl Shared {
 
     /// A look at the poller by a worker that has nothing to do, if nobody waits there for everything.
     pub(crate) fn look(&self) {
-        let waiting = self.pollers.load(Ordering::Relaxed);
-        if waiting > usize::from(self.poll_mode.is_resting()) {
+        let core = &self.core;
+        let waiting = core.pollers.load(Ordering::Relaxed);
+        if waiting > usize::from(core.poll_mode.is_resting()) {
             return;
         }
-        let Some(driver) = self.driver_if_made().filter(|d| d.has_interest()) else {
+        let Some(driver) = core.driver_if_made().filter(|d| d.has_interest()) else {
             return;
         };
         let mut ready = Vec::new();
         let relief = driver
             .wait(false, &mut ready)
             .is_ok_and(|outcome| outcome.relief);
-        let entries = poll_context::in_batch(|| wake_all(&mut ready));
-        self.batch_inserted(entries, true);
+        let batch = poll_context::in_batch(self, || wake_all(&mut ready));
+        self.batch_inserted(batch.of(self), true);
         if relief {
-            self.relief_expired();
-            if let Some(relieved) = self.relieve() {
-                self.start(relieved);
+            let jobs = core.jobs();
+            core.relief_expired(&jobs);
+            for job in jobs.iter() {
+                if let Some(relieved) = job.relieve() {
+                    job.start(relieved);
+                }
             }
         }
     }
@@ -239,7 +290,9 @@ impl Shared {
     /// nobody has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
-        if self.poll_mode.is_resting() && self.poll_mode.is_due(worker.since()) {
+        if self.core.poll_mode.is_resting()
+            && self.core.poll_mode.is_due(worker.since(), self.look_period)
+        {
             self.look();
             self.migrate_stalled(worker);
         }
@@ -255,21 +308,21 @@ impl Shared {
         if let Some(worker) = self.claim_if_offered() {
             return Some(worker);
         }
-        let below = self.workers.iter().filter(|w| {
+        let below = self.workers().filter(|w| {
             let serves = w.level();
-            serves != NO_LEVEL && w.seat().is_drawn_by(level, serves) && self.is_settled(w)
+            serves != NO_LEVEL && self.seat(w).is_drawn_by(level, serves) && self.is_settled(w)
         });
         // Of the least urgent ones that whose thread this one has just preempted: it does not run, so it
         // need not even notice.
         let here = sys::thread::current_cpu();
-        let is_here = |w: &Worker| self.holder(w).is_some_and(|stack| stack.cpu() == here);
+        let is_here = |w: &Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
         let revoked = victim.and_then(|victim| {
             if !by_event {
                 return self.revoke_counted(victim, 0, Cause::Urgency);
             }
             let worker = self.revoke(victim, 0, Cause::Urgency)?;
-            worker.at(level).promotions.add(1);
+            self.at(worker, level).promotions.add(1);
             Some(worker)
         });
         if revoked.is_none() {

@@ -7,12 +7,12 @@
 //! - It comes from the poller with a batch of wake-ups, which are counted.
 //! - It is about to wait for what it makes ready, and leaves its processor.
 
-use super::{shared::Shared, stack::Stack};
+use super::{job::Job, stack::Stack};
 use crate::{
     sys::{chaos, clock},
     task::TaskRef,
 };
-use std::cell::Cell;
+use std::{cell::Cell, ptr};
 
 /// Whether the calling thread polls a task, and may defer a wake-up.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,35 @@ enum Polling {
     /// The next wake-up may be deferred to the end of the poll.
     MayDefer,
     Deferred,
-    /// The thread comes from the poller with a batch of wake-ups; so many entries were made.
+    /// The thread comes from the poller with a batch of wake-ups; so many entries were made for one job.
     Batch(usize),
+}
+
+/// How many entries a batch of wake-ups made for one job. Those for others were ordinary insertions.
+#[derive(Clone, Copy)]
+pub(crate) struct Woken {
+    entries: usize,
+    job: *const Job,
+}
+
+impl Default for Woken {
+    fn default() -> Self {
+        Woken {
+            entries: 0,
+            job: ptr::null(),
+        }
+    }
+}
+
+impl Woken {
+    /// How many of them are of this job.
+    pub(crate) fn of(self, job: &Job) -> usize {
+        if ptr::eq(self.job, job) {
+            self.entries
+        } else {
+            0
+        }
+    }
 }
 
 /// Whether the calling thread is about to wait for what it makes ready, and how long such waits lasted.
@@ -43,6 +70,8 @@ struct Here {
     departure: Cell<Departure>,
     /// The innermost poll is one of `block_on`.
     blocks: Cell<bool>,
+    /// The job for which the batch is, to be compared; null as long as that is open.
+    batch: Cell<*const Job>,
 }
 
 thread_local! {
@@ -54,6 +83,7 @@ thread_local! {
             budget_left: Cell::new(u32::MAX),
             departure: Cell::new(Departure::None),
             blocks: Cell::new(false),
+            batch: Cell::new(ptr::null()),
         }
     };
 }
@@ -97,7 +127,7 @@ pub(crate) fn refill() -> bool {
 /// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
 /// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
 #[inline]
-pub(crate) fn defer_wake_up(shared: &Shared) -> bool {
+pub(crate) fn defer_wake_up(shared: &Job) -> bool {
     let may_defer = polling() == Polling::MayDefer && !chaos::one_in(2);
     let defers = may_defer && Stack::with_current(|me| is_of(me, shared));
     if defers {
@@ -201,13 +231,13 @@ pub(crate) fn departure() -> Departure {
 /// Puts a task that a poll on this thread made ready into the ring of the polling stack. Gives it back if
 /// it belongs elsewhere, or the ring is full.
 #[inline]
-pub(crate) fn push_to_ring(shared: &Shared, task: TaskRef) -> Option<TaskRef> {
+pub(crate) fn push_to_ring(shared: &Job, task: TaskRef) -> Option<TaskRef> {
     if !matches!(polling(), Polling::MayDefer | Polling::Deferred) || chaos::one_in(4) {
         return Some(task);
     }
     Stack::with_current(|me| {
         let mine = me.filter(|me| {
-            std::ptr::eq(me.runtime(), shared)
+            me.is_of(shared)
                 && me.level() == task.level()
                 && me.ring.push(task.as_raw().as_ptr(), task.ready_since())
         });
@@ -222,31 +252,39 @@ pub(crate) fn push_to_ring(shared: &Shared, task: TaskRef) -> Option<TaskRef> {
     })
 }
 
-fn is_of(me: Option<&Stack>, shared: &Shared) -> bool {
-    me.is_some_and(|me| std::ptr::eq(me.runtime(), shared))
+fn is_of(me: Option<&Stack>, shared: &Job) -> bool {
+    me.is_some_and(|me| me.is_of(shared))
 }
 
-/// Whether the calling thread inserts a batch into `shared`, and counts the entry.
+/// Whether the calling thread inserts a batch into `job`, and counts the entry. The first entry of a batch decides for
+/// which job it is, if it is for none yet.
 #[inline]
-pub(crate) fn is_batch_of(shared: &Shared) -> bool {
+pub(crate) fn is_batch_of(job: &Job) -> bool {
     let Polling::Batch(entries) = polling() else {
         return false;
     };
-    let counts = Stack::with_own(|me| is_of(me, shared));
+    let of = HERE.with(|here| here.batch.get());
+    let is_open = || of.is_null() && Stack::with_own(|me| me.is_some_and(|me| me.is_in(&job.core)));
+    let counts = ptr::eq(of, job) || is_open();
     if counts {
+        HERE.with(|here| here.batch.set(job));
         set_polling(Polling::Batch(entries + 1));
     }
     counts
 }
 
-/// Runs `f`, a batch of wake-ups on a thread from the poller, and returns how many entries it made. A waker may be
+/// Runs `f`, a batch of wake-ups, for `job` if that is not null, and returns how many entries it made. A waker may be
 /// anybody's code.
-pub(crate) fn in_batch(f: impl FnOnce()) -> usize {
-    let before = HERE.with(|here| here.polling.replace(Polling::Batch(0)));
-    HERE.with(|here| here.began.set(clock::now()));
+pub(crate) fn in_batch(job: *const Job, f: impl FnOnce()) -> Woken {
+    let before = HERE.with(|here| {
+        here.batch.set(job);
+        here.began.set(clock::now());
+        here.polling.replace(Polling::Batch(0))
+    });
     Stack::outside_scheduler(f);
+    let job = HERE.with(|here| here.batch.get());
     match HERE.with(|here| here.polling.replace(before)) {
-        Polling::Batch(entries) => entries,
-        _ => 0,
+        Polling::Batch(entries) => Woken { entries, job },
+        _ => Woken::default(),
     }
 }

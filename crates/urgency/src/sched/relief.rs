@@ -43,8 +43,9 @@
 //!   another process: the more urgent work should have what there is.
 
 use super::{
+    core::{Core, JobList, RELIEF_PERIOD},
+    job::Job,
     revoke::Cause,
-    shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
@@ -115,45 +116,24 @@ impl Waiting {
     }
 }
 
-impl Shared {
+impl Job {
     /// Somebody must look at the busy workers within the relief period.
     #[inline]
     pub(crate) fn arm_relief(&self) {
-        if !self.closing.load(Ordering::Relaxed) && !self.threads.relief_timer.is_soon() {
-            self.arm_relief_cold();
-        }
-    }
-
-    #[cold]
-    fn arm_relief_cold(&self) {
-        if self.threads.relief_timer.arm() {
-            self.set_timer(self.seats.until_expiry());
+        let core = &self.core;
+        if !core.closing.load(Ordering::Relaxed) && !core.relief_timer.is_soon() {
+            core.arm_relief(self.seats.until_expiry());
         }
     }
 
     /// Somebody must look within some periods.
     pub(crate) fn arm_late(&self) {
-        if !self.closing.load(Ordering::Relaxed) && self.threads.relief_timer.arm_late() {
-            self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
-        }
-    }
-
-    fn set_timer(&self, after: Duration) {
-        match self.driver() {
-            Ok(driver) => {
-                driver.arm_relief(after);
-                self.want_poller();
-            }
-            // The process is out of descriptors: no relief until it has some again.
-            Err(_) => {
-                self.threads.relief_timer.expire();
-            }
-        }
+        self.core.arm_late();
     }
 
     /// Something was inserted, and no worker is idle.
     pub(crate) fn arm_for_queued(&self) {
-        if self.threads.relief_timer.is_soon() {
+        if self.core.relief_timer.is_soon() {
             return;
         }
         match self.most_urgent_queued() {
@@ -176,7 +156,7 @@ impl Shared {
     /// anything less urgent.
     fn are_forks_of_running(&self, level: u8) -> bool {
         let is_below = |worker: &Worker| worker.level() != NO_LEVEL && worker.level() > level;
-        if self.seats.is_on() || self.workers.iter().any(|worker| is_below(worker)) {
+        if self.seats.is_on() || self.workers().any(is_below) {
             return false;
         }
         let deques = self
@@ -185,44 +165,29 @@ impl Shared {
         self.queued(usize::from(level)) <= deques.count()
     }
 
-    /// The relief timer expired. What polls that still run made ready lightly is announced.
-    pub(crate) fn relief_expired(&self) {
-        self.end_periods();
-        let light = self.rings_are_light;
-        if light && self.threads.relief_timer.is_soon() && self.rearm_for_short_polls() {
-            return;
-        }
-        let was_soon = self.threads.relief_timer.expire();
-        self.raise_rested(false);
-        if light && was_soon && fence::heavy() {
-            for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
-                if !stack.ring.is_empty() {
-                    self.ready.announce(stack.level());
-                }
+    /// An expiry of the relief timer that was to come soon is over. What polls that still run made ready lightly is
+    /// announced; the caller has had a barrier on all processors.
+    fn announce_light(&self) {
+        for stack in self.workers().filter_map(|w| self.core.holder(w)) {
+            if stack.is_of(self) && !stack.ring.is_empty() {
+                self.ready.announce(stack.level());
             }
         }
     }
 
-    /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while
-    /// relief is needed anyway, and no poll has lasted for a period, it stays armed instead, without a moment in
-    /// which a light insertion could rely on an expiry that is over.
-    fn rearm_for_short_polls(&self) -> bool {
+    /// Whether a poll has lasted for a period: it may hide something that it made ready lightly.
+    fn has_long_poll(&self) -> bool {
         let now = clock::now();
         let period = clock::ticks(RELIEF_PERIOD.as_nanos() as f64);
-        let lasts = |w: &Worker| {
+        self.workers().any(|w| {
             w.level() != NO_LEVEL && w.is_brief() && now.saturating_sub(w.since()) >= period
-        };
-        let waits = self
-            .most_urgent_queued()
-            .is_some_and(|level| !self.are_forks_of_running(level));
-        if !waits || self.workers.iter().any(|w| lasts(w)) {
-            return false;
-        }
-        if let Some(driver) = self.driver_if_made() {
-            driver.arm_relief(self.seats.until_expiry());
-        }
-        self.want_poller();
-        true
+        })
+    }
+
+    /// Whether something waits that a stack will not come to by itself.
+    fn needs_relief(&self) -> bool {
+        self.most_urgent_queued()
+            .is_some_and(|level| !self.are_forks_of_running(level))
     }
 
     /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
@@ -278,15 +243,18 @@ impl Shared {
     ) -> bool {
         let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
         let now = clock::now();
-        let mut drawn: Vec<&Worker> = self.workers.iter().map(|worker| &**worker).collect();
+        let mut drawn: Vec<&Worker> = self.workers().collect();
         drawn.retain(|worker| worker.level() != NO_LEVEL);
         drawn.sort_by_key(|worker| std::cmp::Reverse(worker.level()));
         let mut asked = false;
         for worker in drawn {
-            let Some(level) = worker.seat().abandon_for(waiting.levels, worker.level()) else {
+            let Some(level) = self
+                .seat(worker)
+                .abandon_for(waiting.levels, worker.level())
+            else {
                 continue;
             };
-            let Some(stack) = self.holder(worker) else {
+            let Some(stack) = self.core.holder(worker) else {
                 continue;
             };
             let since = worker.wanted_since();
@@ -312,15 +280,15 @@ impl Shared {
         revoked: &mut Vec<&'a Worker>,
     ) -> bool {
         let mut asked = false;
-        for worker in &self.workers {
+        for worker in self.workers() {
             let serves = worker.level();
             if serves == NO_LEVEL {
                 continue;
             }
-            let Some(level) = worker.seat().serve(waiting.levels) else {
+            let Some(level) = self.seat(worker).serve(waiting.levels) else {
                 continue;
             };
-            let Some(stack) = self.holder(worker) else {
+            let Some(stack) = self.core.holder(worker) else {
                 continue;
             };
             if !stack.attention.is_pending(CHECK_IN) {
@@ -332,7 +300,9 @@ impl Shared {
             let cause = match self.idleness(stack) {
                 Idleness::Blocked => Cause::Blocked,
                 // What waits is more urgent, or its equal.
-                Idleness::Long if level == serves || worker.seat().is_drawn_by(level, serves) => {
+                Idleness::Long
+                    if level == serves || self.seat(worker).is_drawn_by(level, serves) =>
+                {
                     Cause::Length
                 }
                 Idleness::Waits => {
@@ -341,7 +311,7 @@ impl Shared {
                 }
                 _ => continue,
             };
-            if cause == Cause::Length && self.overrunning.ahead() >= self.workers.len() {
+            if cause == Cause::Length && self.overrunning.ahead() >= self.core.workers.len() {
                 continue;
             }
             if let Some(worker) = self.revoke_counted(worker, CHECK_IN, cause) {
@@ -385,7 +355,7 @@ impl Shared {
                 self.insert_deque(&stack);
             }
             let level = stack.level();
-            if self.workers.iter().any(|worker| worker.level() < level) {
+            if self.workers().any(|worker| worker.level() < level) {
                 self.lower(&stack);
             }
         }
@@ -408,6 +378,71 @@ impl Shared {
             let ticks = clock::now().saturating_sub(since);
             self.overrunning.overruns.note(what, me.level(), ticks);
         }
+    }
+}
+
+impl Core {
+    /// As [`Job::arm_relief`], after this time.
+    #[cold]
+    fn arm_relief(&self, after: Duration) {
+        if self.relief_timer.arm() {
+            self.set_timer(after);
+        }
+    }
+
+    /// As [`Job::arm_late`].
+    pub(crate) fn arm_late(&self) {
+        if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_late() {
+            self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
+        }
+    }
+
+    fn set_timer(&self, after: Duration) {
+        match self.driver() {
+            Ok(driver) => {
+                driver.arm_relief(after);
+                self.want_poller();
+            }
+            // The process is out of descriptors: no relief until it has some again.
+            Err(_) => {
+                self.relief_timer.expire();
+            }
+        }
+    }
+
+    /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows.
+    pub(crate) fn relief_expired(&self, jobs: &JobList) {
+        jobs.iter().for_each(|job| job.end_periods());
+        let light = || jobs.iter().filter(|job| job.rings_are_light);
+        let is_light = light().next().is_some();
+        if is_light && self.relief_timer.is_soon() && self.rearm_for_short_polls(jobs) {
+            return;
+        }
+        let was_soon = self.relief_timer.expire();
+        self.raise_rested(false);
+        if is_light && was_soon && fence::heavy() {
+            light().for_each(|job| job.announce_light());
+        }
+    }
+
+    /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while
+    /// relief is needed anyway, and no poll has lasted for a period, it stays armed instead, without a moment in
+    /// which a light insertion could rely on an expiry that is over.
+    fn rearm_for_short_polls(&self, jobs: &JobList) -> bool {
+        let Some(needs) = jobs.iter().find(|job| job.needs_relief()) else {
+            return false;
+        };
+        if jobs
+            .iter()
+            .any(|job| job.rings_are_light && job.has_long_poll())
+        {
+            return false;
+        }
+        if let Some(driver) = self.driver_if_made() {
+            driver.arm_relief(needs.seats.until_expiry());
+        }
+        self.want_poller();
+        true
     }
 }
 

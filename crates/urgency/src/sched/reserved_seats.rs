@@ -10,11 +10,11 @@
 //! behind a full barrier:
 //!
 //! 1. *An insertion* at level L, after the announcement: claims an idle worker whose seat serves L
-//!    ([`Shared::claim_for`]). It cannot leave the entry to a searcher, which may have another seat.
+//!    ([`Job::claim_for`]). It cannot leave the entry to a searcher, which may have another seat.
 //! 2. *A release*, after the worker's bit is in the idle set: reads its seat, then looks at those levels
-//!    ([`Shared::is_anything_left_to`]).
-//! 3. *The centre*, after the seats are written: looks at the levels and the idle set (`Shared::reseated`; after a
-//!    quantum, [`Shared::claim_reseated`]).
+//!    ([`Job::is_anything_left_to`]).
+//! 3. *The centre*, after the seats are written: looks at the levels and the idle set (`Job::reseated`; after a
+//!    quantum, [`Job::claim_reseated`]).
 //!
 //! Of any two of them, one sees what the other wrote. And one race has three parties: an inserter claims a
 //! worker for its *old* seat, and the worker, started, finds nothing that its *new* one serves. The entry was
@@ -22,14 +22,14 @@
 //! one, sees the entry and starts whoever serves it now. As a second net, a worker that finds nothing starts
 //! another that would find something.
 //!
-//! A started worker starts the next one, as ever: [`Shared::wake_next`](super::shared::Shared) asks for idle workers
+//! A started worker starts the next one, as ever: [`Job::wake_next`](super::job::Job) asks for idle workers
 //! that serve what is left.
 //!
 //! # Jobs
 //!
 //! A forked job is private until somebody is hungry. Here only those are hungry whose seat serves the level
-//! ([`Shared::is_anybody_hungry`]): otherwise each fork would go the long way for a worker that will not take
-//! it. So what a worker that goes idle may not take it *shows* ([`Shared::show_forks`]): it makes it public
+//! ([`Job::is_anybody_hungry`]): otherwise each fork would go the long way for a worker that will not take
+//! it. So what a worker that goes idle may not take it *shows* ([`Job::show_forks`]): it makes it public
 //! and puts the deque into the pool, where the centre sees it as work that waits. After a quantum the centre
 //! does the same for idle workers with new seats.
 //!
@@ -39,14 +39,14 @@
 //! they are the worker's, or the stack's, whatever the seat.
 
 use super::{
-    shared::Shared,
+    job::Job,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::fence;
 use urgency_policy::level::LevelPolicy;
 
-impl Shared {
+impl Job {
     /// Takes an idle worker that serves one of these levels out of the idle set, for the caller. If no seat
     /// waits, that is any idle one, whatever the levels.
     #[inline]
@@ -65,9 +65,10 @@ impl Shared {
     }
 
     fn idle_serving(&self, levels: u64) -> impl Iterator<Item = &Worker> {
-        let workers = self.workers.iter().map(|worker| &**worker);
-        workers
-            .filter(move |worker| self.idle.contains(worker.id) && worker.seat().serves_any(levels))
+        let workers = self.core.workers.iter().map(|worker| &**worker);
+        workers.filter(move |worker| {
+            self.core.idle.contains(worker.id) && self.seat(worker).serves_any(levels)
+        })
     }
 
     /// Takes an idle worker out of the idle set for what is offered, if it serves that.
@@ -95,7 +96,7 @@ impl Shared {
     /// The look after a release, where seats may wait: rule 2 of the module's text.
     #[cold]
     pub(crate) fn is_anything_left_to(&self, me: &Stack, worker: &Worker) -> bool {
-        let seat = worker.seat();
+        let seat = self.seat(worker);
         let offered = self.levels_offered();
         if seat.serves_any(offered) {
             return true;
@@ -129,11 +130,11 @@ impl Shared {
 
     /// After a quantum: what runs at the levels of idle workers shares its jobs, or has them shown.
     pub(crate) fn show_forks_to_idle(&self) {
-        for worker in &self.workers {
+        for worker in self.workers() {
             let level = worker.level();
             if level != NO_LEVEL
                 && self.idle_serving(1 << level).next().is_some()
-                && let Some(stack) = self.holder(worker)
+                && let Some(stack) = self.core.holder(worker)
             {
                 stack.attention.request(crate::protocol::attention::SHARE);
                 self.show_forks(stack);
@@ -153,8 +154,8 @@ impl Shared {
     /// Under quanta: while one worker runs and another is idle, the quantum ends though nothing is queued.
     pub(crate) fn arm_for_quantum(&self) {
         if self.seats.has_quanta()
-            && self.idle.any()
-            && self.workers.iter().any(|worker| worker.level() != NO_LEVEL)
+            && self.core.idle.any()
+            && self.workers().any(|worker| worker.level() != NO_LEVEL)
         {
             self.arm_relief();
         }
@@ -163,7 +164,7 @@ impl Shared {
     /// Whether a worker without work serves this level.
     #[cold]
     pub(crate) fn is_hungry_for(&self, level: u8) -> bool {
-        let mut free = self.workers.iter().filter(|w| w.level() == NO_LEVEL);
-        free.any(|worker| worker.seat().serve(1 << level).is_some())
+        let mut free = self.core.workers.iter().filter(|w| w.is_free_for(self));
+        free.any(|worker| self.seat(worker).serve(1 << level).is_some())
     }
 }

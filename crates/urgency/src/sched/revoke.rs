@@ -6,7 +6,7 @@
 //! - for an event that is more urgent than what the worker runs (`poll.rs`): the kernel has preempted a processor
 //!   already;
 //! - for more urgent work of any kind, from a stack that *overruns*: it has lost its worker before and not
-//!   come to a scheduling point since, so a request would wait for a millisecond ([`Shared::revoke_overrun`]);
+//!   come to a scheduling point since, so a request would wait for a millisecond ([`Job::revoke_overrun`]);
 //! - by relief (`relief.rs`).
 //!
 //! # Restoring
@@ -19,8 +19,8 @@
 
 use super::{
     Work,
+    job::Job,
     relief::note_run_time,
-    shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
@@ -50,21 +50,24 @@ pub(super) enum Cause {
     Length,
 }
 
-impl Shared {
+impl Job {
     /// Revokes the worker of whatever stack holds `worker` now, if it is in user code, and, if `only_if` is not zero,
     /// these requests are still pending there.
     pub(super) fn revoke(&self, worker: &Worker, only_if: u32, cause: Cause) -> Option<&Worker> {
-        let stack = self.holder(worker)?;
+        let stack = self.core.holder(worker)?;
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
-        let revoked = &*self.workers[stack.attention.take(only_if)?];
+        let revoked = &*self.core.workers[stack.attention.take(only_if)?];
         chaos::delay();
+        if !revoked.is_of(self) {
+            return self.revoked_elsewhere(revoked, stack);
+        }
         let level = stack.level();
-        let counters = revoked.at(level);
+        let counters = self.at(revoked, level);
         let now = clock::now();
         counters.running.add(revoked.lap_at(now));
         counters
             .behind
-            .add(revoked.no_longer_wanted(level, revoked.since()));
+            .add(self.no_longer_wanted(revoked, level, revoked.since()));
         if self.rings_are_light {
             // The stack may push at this moment, and look at its word before that is visible.
             fence::heavy();
@@ -91,7 +94,20 @@ impl Shared {
         Some(revoked)
     }
 
-    /// As [`Shared::revoke`], of a stack that is known not to come to a scheduling point soon: it is an overrun, and
+    /// The stack had taken up another job between the look at its worker and the revoking: that job has lost a worker
+    /// by mistake. It goes back, unless the stack has noticed, and then on to the next work of its job.
+    #[cold]
+    fn revoked_elsewhere(&self, revoked: &Worker, stack: &Stack) -> Option<&Worker> {
+        if !stack.attention.give_back(revoked.id)
+            && let Some(job) = revoked.job()
+        {
+            revoked.set_level(NO_LEVEL);
+            job.start(revoked);
+        }
+        None
+    }
+
+    /// As [`Job::revoke`], of a stack that is known not to come to a scheduling point soon: it is an overrun, and
     /// counted as a relief.
     pub(super) fn revoke_counted(
         &self,
@@ -99,7 +115,7 @@ impl Shared {
         only_if: u32,
         cause: Cause,
     ) -> Option<&Worker> {
-        let stack = self.holder(worker)?;
+        let stack = self.core.holder(worker)?;
         let level = stack.level();
         // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
         // other holder yet since an earlier taking.
@@ -111,7 +127,7 @@ impl Shared {
             }
             return None;
         };
-        revoked.at(level).reliefs.add(1);
+        self.at(revoked, level).reliefs.add(1);
         Some(revoked)
     }
 
@@ -124,14 +140,13 @@ impl Shared {
         let overruns = |worker: &&Worker| {
             let serves = worker.level();
             serves != NO_LEVEL
-                && worker.seat().is_drawn_by(level, serves)
+                && self.seat(worker).is_drawn_by(level, serves)
                 && self.is_settled(worker)
-                && self.holder(worker).is_some_and(|stack| {
+                && self.core.holder(worker).is_some_and(|stack| {
                     stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_taken()
                 })
         };
-        let workers = self.workers.iter().map(|worker| &**worker);
-        let worker = workers.filter(overruns).max_by_key(|w| w.level())?;
+        let worker = self.workers().filter(overruns).max_by_key(|w| w.level())?;
         self.revoke_counted(worker, 0, Cause::Urgency)
     }
 
@@ -164,8 +179,7 @@ impl Shared {
         let level = stack.level();
         let is_drawn = || {
             // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
-            worker
-                .seat()
+            self.seat(worker)
                 .abandon_for(self.levels_queued(), level)
                 .is_some()
         };
@@ -208,8 +222,8 @@ impl Shared {
     fn more_above(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
         let least = level.checked_sub(1)?;
         let above = |worker: &Worker| worker.level() <= least && worker.hides_forks();
-        let others = || self.workers.iter().filter(|other| other.id != worker.id);
-        if self.served.above(level) == 0 || !others().any(|other| above(other)) {
+        let others = || self.workers().filter(|other| other.id != worker.id);
+        if self.served.above(level) == 0 || !others().any(&above) {
             return None;
         }
         worker.counters.scheduling.add(worker.lap());
@@ -221,7 +235,7 @@ impl Shared {
             }
             if clock::now() >= end
                 || self.ready.levels() & !(u64::MAX << level) != 0
-                || !others().any(|other| above(other))
+                || !others().any(&above)
             {
                 break None;
             }

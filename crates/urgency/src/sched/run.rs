@@ -1,7 +1,7 @@
 //! The loop of a thread that holds a worker, and the scheduling point.
 //!
-//! [`Shared::serve`] is the loop: find work, run it, until the worker goes elsewhere. User code runs
-//! between [`Shared::go`] and `Attention::enter`; everything else is "inside the scheduler".
+//! [`Job::serve`] is the loop: find work, run it, until the worker goes elsewhere. User code runs
+//! between [`Job::go`] and `Attention::enter`; everything else is "inside the scheduler".
 //!
 //! [`check`] is the scheduling point: one load and one branch on the hot path of every fork, sync,
 //! spawn and get. Its cold side answers what others asked for, in this order:
@@ -11,7 +11,7 @@
 //! 3. more urgent work is ready: take it, and abandon this stack for it.
 
 use super::{
-    StolenFork, Work, poll_context, revoke::Restored, shared::Shared, stack::Stack, worker::Worker,
+    StolenFork, Work, job::Job, poll_context, revoke::Restored, stack::Stack, worker::Worker,
 };
 use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
 use crate::{
@@ -95,7 +95,7 @@ pub(crate) fn lowered(task: &TaskRef) {
     });
 }
 
-impl Shared {
+impl Job {
     /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack.
     pub(crate) fn serve(&self, me: &Stack, worker: &Worker) {
         me.hold(worker);
@@ -135,7 +135,7 @@ impl Shared {
             let holding = match work {
                 Work::Resume(stack) => {
                     self.flush_ring(me);
-                    worker.at(stack.level()).hand_offs.add(1);
+                    self.at(worker, stack.level()).hand_offs.add(1);
                     self.deliver(worker, &stack);
                     false
                 }
@@ -178,7 +178,7 @@ impl Shared {
     #[inline]
     fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
-            self.rouse_resting();
+            self.core.rouse_resting();
         }
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);
@@ -231,7 +231,7 @@ impl Shared {
             // Whoever inserted that may have seen this worker between two pieces of work.
             self.arm_relief();
         } else {
-            worker.no_longer_wanted(level, now);
+            self.no_longer_wanted(worker, level, now);
         }
         worker.counters.scheduling.add(worker.lap_at(now));
         me.attention.leave(worker.id, room);
@@ -283,10 +283,10 @@ impl Shared {
     fn account_running(&self, me: &Stack, requests: u32) {
         let worker = me.worker();
         let now = clock::now();
-        worker.at(me.level()).running.add(worker.lap_at(now));
+        self.at(worker, me.level()).running.add(worker.lap_at(now));
         if requests & PREEMPT != 0 {
-            let behind = worker.no_longer_wanted(me.level(), now);
-            worker.at(me.level()).behind.add(behind);
+            let behind = self.no_longer_wanted(worker, me.level(), now);
+            self.at(worker, me.level()).behind.add(behind);
         }
     }
 
@@ -316,7 +316,7 @@ impl Shared {
         self.abandon(me, work)
     }
 
-    /// As [`Shared::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself:
+    /// As [`Job::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself:
     /// it may sit in a long leaf, or in a call that blocks, and nobody else comes for it while no worker is idle.
     pub(crate) fn give_turn_or_steal(&self, me: &Stack) -> bool {
         if self.give_turn(me) {
@@ -332,7 +332,7 @@ impl Shared {
         true
     }
 
-    /// As [`Shared::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
+    /// As [`Job::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
     fn take_turn(&self, me: &Stack) -> bool {
         let worker = me.worker();
         let inbox = self.inbox_of(me, worker);
@@ -365,7 +365,7 @@ impl Shared {
     /// Polls a task, or runs a closure on this thread's stack. Returns whether it still holds a worker.
     fn run_task(&self, me: &Stack, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
-        let counters = worker.at(level);
+        let counters = self.at(worker, level);
         let now = self.dispatch_time(worker);
         counters
             .latency
@@ -412,7 +412,7 @@ impl Shared {
 
     /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.
     fn run_fork(&self, me: &Stack, worker: &Worker, stolen: StolenFork) -> bool {
-        worker.at(stolen.level).jobs.add(1);
+        self.at(worker, stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
         // Also that of what the job leaves here, for its scopes.
@@ -518,10 +518,6 @@ pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
 }
 
 /// The number of the worker that `me` holds in `shared`, as a hint.
-pub(crate) fn worker_of(me: &Stack, shared: &Shared) -> usize {
-    if std::ptr::eq(me.runtime(), shared) {
-        me.worker().id
-    } else {
-        0
-    }
+pub(crate) fn worker_of(me: &Stack, shared: &Job) -> usize {
+    if me.is_of(shared) { me.worker().id } else { 0 }
 }

@@ -11,7 +11,7 @@
 use super::{
     StolenFork, Work,
     find::pop_ring,
-    shared::Shared,
+    job::Job,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
@@ -27,7 +27,7 @@ const PREEMPTED: f64 = 5_000.0;
 /// How many turns of the search loop pass between two rounds of requests.
 const TURNS_PER_ROUND: u32 = 64;
 
-impl Shared {
+impl Job {
     #[cold]
     pub(crate) fn find_cold(
         &self,
@@ -43,29 +43,29 @@ impl Shared {
                 // Tasks of a level that the seat does not serve.
                 self.flush_ring(me);
             }
-            self.idle.start_search();
+            self.searchers.start();
             let found = self.search(me, worker, inbox, raise);
             let ticks = worker.lap();
             worker.counters.searching.add(ticks);
             if found.is_some() {
-                self.idle.stop_search();
-                self.threads.idle_spin.learn(ticks);
+                self.searchers.stop();
+                self.core.threads.idle_spin.learn(ticks);
                 self.wake_next();
                 self.watch_the_rest();
                 return found;
             }
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
-            self.idle.stop_search();
+            self.searchers.stop();
             if !self.is_anything_left(me, worker) && !self.has_pinned(inbox) {
                 return None;
             }
             raise = true;
             let claimed = if self.seats.waits() {
                 // Another one may have another seat.
-                self.idle.claim_exactly(worker.id).then_some(worker.id)
+                self.core.idle.claim_exactly(worker.id).then_some(worker.id)
             } else {
-                self.idle.claim(worker.id)
+                self.core.idle.claim(worker.id)
             };
             let Some(id) = claimed else {
                 // Whoever took it may have taken it for something else than what insertions left to this
@@ -75,7 +75,9 @@ impl Shared {
             };
             if id != worker.id {
                 // Somebody started our worker already; what we got instead is as good.
-                self.start(&self.workers[id]);
+                let other = &self.core.workers[id];
+                other.serve(self);
+                self.start(other);
                 return None;
             }
             // Somebody may have had it meanwhile. A stack that runs and is not its worker's holder is asked for
@@ -91,7 +93,7 @@ impl Shared {
         if self.seats.waits() {
             self.watch_queued();
             self.arm_for_quantum();
-        } else if !self.idle.any() {
+        } else if !self.core.idle.any() {
             self.watch_queued();
             self.arm_for_rounds();
         }
@@ -99,7 +101,7 @@ impl Shared {
 
     /// Arms the relief timer if anything is queued.
     pub(crate) fn watch_queued(&self) {
-        if !self.threads.relief_timer.is_soon()
+        if !self.core.relief_timer.is_soon()
             && let Some(level) = self.most_urgent_queued()
         {
             self.arm_for(level);
@@ -134,8 +136,7 @@ impl Shared {
         // A poll that has forked nothing says so when it is asked, and its first fork sees that this worker
         // is idle: it says that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
         if !self
-            .workers
-            .iter()
+            .workers()
             .any(|w| w.level() != NO_LEVEL && w.hides_forks())
         {
             return false;
@@ -158,10 +159,10 @@ impl Shared {
         }
         self.ask_for_forks(me, worker);
         self.look();
-        let spins = self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
+        let spins = self.searchers.count() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
-                chaos::idle_spin(self.threads.idle_spin.ticks())
+                chaos::idle_spin(self.core.threads.idle_spin.ticks())
             } else {
                 0
             };
@@ -192,7 +193,7 @@ impl Shared {
             }
             let before = std::mem::replace(&mut now, clock::now());
             if now.saturating_sub(before) > clock::ticks(PREEMPTED) {
-                self.threads.idle_spin.lose();
+                self.core.threads.idle_spin.lose();
                 return None;
             }
             if now >= end {
@@ -212,15 +213,15 @@ impl Shared {
     /// not wait for it.
     fn steal_published(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
-            .filter(|stack| serves(worker, stack, least) && stack.deque.seems_public())
+            .filter(|stack| self.serves(worker, stack, least) && stack.deque.seems_public())
             .find_map(|stack| self.steal_from_running(worker, stack, least, false))
     }
 
     /// The stacks that run user code, other than `me`.
     pub(crate) fn running_besides<'a>(&'a self, me: &'a Stack) -> impl Iterator<Item = &'a Stack> {
-        let busy = self.workers.iter().filter(|w| w.level() != NO_LEVEL);
-        let stacks = busy.filter_map(|w| self.holder(w));
-        stacks.filter(move |stack| !ptr::eq(*stack, me))
+        let busy = self.workers().filter(|w| w.level() != NO_LEVEL);
+        let stacks = busy.filter_map(|w| self.core.holder(w));
+        stacks.filter(move |stack| !ptr::eq(*stack, me) && stack.is_of(self))
     }
 
     fn steal_from_running(
@@ -234,7 +235,7 @@ impl Shared {
         // As in `steal_from_pool`.
         let admit = || {
             level = stack.level();
-            level <= least
+            level <= least && stack.is_of(self)
         };
         let (Stolen::Forked(forked, more), origin) = stack.steal(raise, admit) else {
             return None;
@@ -245,13 +246,13 @@ impl Shared {
             self.ask_if_last(worker, stack, level);
         }
         if raise {
-            worker.at(level).raises.add(1);
+            self.at(worker, level).raises.add(1);
             // Only half was raised, and its owner will not say that there is more.
-            if !stack.deque.seems_empty() && self.idle.any() {
+            if !stack.deque.seems_empty() && self.core.idle.any() {
                 self.start_idle_for(1 << level);
             }
         }
-        worker.at(level).steals.add(1);
+        self.at(worker, level).steals.add(1);
         Some(Work::Fork(StolenFork {
             forked,
             level,
@@ -263,13 +264,13 @@ impl Shared {
     /// A job that its owner does not publish: it sits in a long leaf.
     fn steal_hidden(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
-            .filter(|stack| serves(worker, stack, least) && !stack.deque.seems_empty())
+            .filter(|stack| self.serves(worker, stack, least) && !stack.deque.seems_empty())
             .find_map(|stack| self.steal_from_running(worker, stack, least, true))
     }
-}
 
-/// Whether the worker would steal from this stack, for what needs a job at `least` or a more urgent level.
-fn serves(worker: &Worker, stack: &Stack, least: u8) -> bool {
-    let level = stack.level();
-    level <= least && worker.seat().serves_any(1 << level)
+    /// Whether the worker would steal from this stack, for what needs a job at `least` or a more urgent level.
+    fn serves(&self, worker: &Worker, stack: &Stack, least: u8) -> bool {
+        let level = stack.level();
+        level <= least && self.seat(worker).serves_any(1 << level)
+    }
 }

@@ -14,7 +14,7 @@
 //! # Protocol
 //!
 //! 1. The relief timer is armed while work waits and no worker is idle that would serve it, which is the only time
-//!    in which any level is owed anything. So rounds and quanta end where it expires ([`Shared::end_periods`]).
+//!    in which any level is owed anything. So rounds and quanta end where it expires ([`Job::end_periods`]).
 //!    Under quanta it is also armed while one worker runs and another is idle: the idle one may be of more use at
 //!    another level; in rounds, while two workers run different levels: the one may owe the other time, though all work
 //!    that waits is in their deques. An idle runtime does not tick.
@@ -32,7 +32,8 @@
 //! A seat is a hint for those who alert: whoever decides for a worker reads it again.
 
 use super::{
-    shared::{RELIEF_PERIOD, Shared},
+    core::RELIEF_PERIOD,
+    job::Job,
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::PREEMPT;
@@ -40,11 +41,11 @@ use crate::sys::clock;
 use std::{
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
-use urgency_policy::level::{Criterion, LevelPolicy, Period, Schedule, Seat, Use};
+use urgency_policy::level::{Criterion, LevelPolicy, Otherwise, Period, Schedule, Seat, Use};
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -75,6 +76,69 @@ pub(super) struct State {
     pub(super) ran_by: Vec<u64>,
     /// In rounds: how long each worker has run in its own, in nanoseconds.
     pub(super) round_ran: Vec<u64>,
+}
+
+/// The seat of a worker without a primary level: it is prompt.
+const PROMPT: u8 = u8::MAX;
+
+/// Added to the rank of its primary level: it waits for that.
+const WAITS: u8 = 64;
+
+/// What one worker is to serve of a job, and since when. It has a seat in each job, also in those that it does not
+/// serve.
+#[derive(Debug)]
+pub(crate) struct Seating {
+    /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the centre.
+    seat: AtomicU8,
+    /// The levels that are ahead, as a bitfield; written by the centre.
+    ahead: AtomicU64,
+    /// When its round began, in ticks; 0 if none has.
+    since: AtomicU64,
+}
+
+impl Default for Seating {
+    fn default() -> Self {
+        Seating {
+            seat: AtomicU8::new(PROMPT),
+            ahead: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Seating {
+    /// Which levels the worker is drawn to.
+    #[inline]
+    fn seat(&self) -> Seat {
+        match self.seat.load(Ordering::Relaxed) {
+            PROMPT => Seat::PROMPT,
+            waits @ WAITS.. => Seat::at(waits - WAITS, Otherwise::Wait),
+            primary => {
+                let ahead = self.ahead.load(Ordering::Relaxed);
+                Seat::at(primary, Otherwise::Donate).with_ahead(ahead)
+            }
+        }
+    }
+
+    /// These levels come before its primary level, if they are more urgent. Only the centre does this.
+    pub(super) fn set_ahead(&self, levels: u64) {
+        self.ahead.store(levels, Ordering::Relaxed);
+    }
+
+    /// The worker has another seat from now on. Only the centre does this.
+    pub(super) fn set(&self, seat: Seat) {
+        let waits = match seat.otherwise() {
+            Otherwise::Donate => 0,
+            Otherwise::Wait => WAITS,
+        };
+        let seat = seat.primary().map_or(PROMPT, |primary| primary + waits);
+        self.seat.store(seat, Ordering::Relaxed);
+    }
+
+    /// When its round began, in ticks; 0 if none has.
+    pub(super) fn since(&self) -> &AtomicU64 {
+        &self.since
+    }
 }
 
 impl SeatAssigner {
@@ -122,7 +186,22 @@ impl SeatAssigner {
     }
 }
 
-impl Shared {
+impl Job {
+    /// Which of this job's levels a worker is drawn to.
+    #[inline]
+    pub(crate) fn seat(&self, worker: &Worker) -> Seat {
+        if self.seats.is_on() {
+            self.seating(worker).seat()
+        } else {
+            Seat::PROMPT
+        }
+    }
+
+    #[inline]
+    pub(super) fn seating(&self, worker: &Worker) -> &Seating {
+        &self.seatings[worker.id]
+    }
+
     /// From now on this schedule holds, which fits the runtime.
     pub(crate) fn set_schedule(&self, schedule: Schedule) {
         let mut state = self.seats.lock();
@@ -149,16 +228,16 @@ impl Shared {
         seats.waits.store(waits, Ordering::Relaxed);
         let is_on = !matches!(state.schedule, Schedule::Prompt);
         seats.is_on.store(is_on, Ordering::Relaxed);
-        let (count, levels) = (self.workers.len(), self.ready.levels());
-        for worker in &self.workers {
+        let (count, levels) = (self.core.workers.len(), self.ready.levels());
+        for worker in &self.core.workers {
             // Rounds begin at an expiry.
             let seat = match period {
                 Period::EachWorker(_) => Seat::PROMPT,
                 _ => state.schedule.seat(worker.id, count, levels),
             };
-            worker.set_seat(seat);
-            worker.set_ahead(0);
-            worker.seated_at().store(0, Ordering::Relaxed);
+            self.seating(worker).set(seat);
+            self.seating(worker).set_ahead(0);
+            self.seating(worker).since().store(0, Ordering::Relaxed);
         }
         drop(state);
         self.reseated();
@@ -185,17 +264,17 @@ impl Shared {
     /// seats.
     pub(super) fn alert_drawn(&self) -> u64 {
         let levels = self.ready.levels_after_writes();
-        for worker in &self.workers {
+        for worker in self.workers() {
             self.alert_if_drawn(worker, levels);
         }
         levels
     }
 
     pub(super) fn alert_if_drawn(&self, worker: &Worker, levels: u64) {
-        let serves = worker.level();
+        let serves = worker.level_in(self);
         if serves != NO_LEVEL
-            && let Some(above) = worker.seat().abandon_for(levels, serves)
-            && let Some(stack) = self.holder(worker)
+            && let Some(above) = self.seat(worker).abandon_for(levels, serves)
+            && let Some(stack) = self.core.holder(worker)
         {
             worker.want(above, clock::now());
             stack.attention.request(PREEMPT);
@@ -235,16 +314,21 @@ impl Shared {
                 Use {
                     busy: (busy as f64 / lasted as f64 * length as f64) as u64,
                     has_work: self.is_queued(level)
-                        || self.workers.iter().any(|worker| worker.level() == level),
+                        || self.workers().any(|worker| worker.level() == level),
                 }
             })
             .collect();
-        let mut seats: Vec<Seat> = self.workers.iter().map(|worker| worker.seat()).collect();
+        let mut seats: Vec<Seat> = self
+            .core
+            .workers
+            .iter()
+            .map(|worker| self.seat(worker))
+            .collect();
         state.schedule.reallocate(&used, &mut seats);
-        for (worker, seat) in self.workers.iter().zip(seats) {
-            if worker.seat() != seat {
-                worker.set_seat(seat);
-                worker.seated_at().store(now, Ordering::Relaxed);
+        for (worker, seat) in self.core.workers.iter().zip(seats) {
+            if self.seat(worker) != seat {
+                self.seating(worker).set(seat);
+                self.seating(worker).since().store(now, Ordering::Relaxed);
             }
         }
         self.alert_drawn();
@@ -253,7 +337,7 @@ impl Shared {
 
     /// How long a level has run on all workers together, in ticks.
     fn run_ticks(&self, level: u8, now: u64) -> u64 {
-        let of = |worker: &Worker| worker.run_ticks(level, now);
-        self.workers.iter().map(|worker| of(worker)).sum()
+        let of = |worker: &Worker| self.run_ticks_of(worker, level, now);
+        self.core.workers.iter().map(|worker| of(worker)).sum()
     }
 }

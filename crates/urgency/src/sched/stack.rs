@@ -6,11 +6,18 @@
 //!
 //! A stack has the owner's side of everything that a scheduling point touches: the attention word,
 //! the deque, the worker it holds. Other threads reach it through an `Arc` (queue entries, wakers) or
-//! through a worker's holder pointer (valid while the runtime lives: it keeps all its stacks).
+//! through a worker's holder pointer (valid while the core set lives: it keeps all its stacks).
+//!
+//! # The job whose code it runs
+//!
+//! A stack keeps the job that its code belongs to. Its thread takes another one up ([`Stack::take_up`]) with nothing on
+//! the stack only: no code, no forked jobs, no task in the ring. A spare thread that waits for a delivery keeps none.
+//! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{Origin, shared::Shared, worker::Worker};
-use crate::protocol::demotion::Demotion;
-use crate::protocol::{attention::Attention, mailbox::Mailbox, ring::Ring, suspension::Suspension};
+use super::{Origin, core::Core, job::Job, worker::Worker};
+use crate::protocol::{
+    attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
+};
 use crate::{
     account::overruns::Name,
     life::Frames,
@@ -108,7 +115,11 @@ pub(crate) struct Stack {
     waits: AtomicU32,
     /// See [`Stack::nesting`]; its own.
     nesting: AtomicU32,
-    shared: Weak<Shared>,
+    /// The job whose code the stack runs; null if none. Written by the stack, compared by others.
+    job: AtomicPtr<Job>,
+    /// The reference for that pointer.
+    kept: Mutex<Option<Arc<Job>>>,
+    core: Weak<Core>,
     myself: Weak<Stack>,
 }
 
@@ -122,7 +133,7 @@ pub(crate) enum Delivery {
 }
 
 impl Stack {
-    pub(crate) fn new(shared: Weak<Shared>) -> Arc<Self> {
+    pub(crate) fn new(core: Weak<Core>) -> Arc<Self> {
         Arc::new_cyclic(|myself| Stack {
             attention: Attention::new_busy(),
             level: AtomicU8::new(0),
@@ -153,7 +164,9 @@ impl Stack {
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
-            shared,
+            job: AtomicPtr::new(ptr::null_mut()),
+            kept: Mutex::new(None),
+            core,
             myself: myself.clone(),
         })
     }
@@ -236,10 +249,13 @@ impl Stack {
         unsafe { ASIDE.get().as_ref() }.map(f)
     }
 
-    /// The runtime of the stack that the calling plain thread has set aside, if it has.
-    pub(crate) fn runtime_aside<'a>() -> Option<&'a Shared> {
-        // SAFETY: set for the time of a call on that stack's own thread, which keeps the runtime alive.
-        unsafe { ASIDE.get().as_ref() }.map(Stack::runtime)
+    /// The job of the stack that the calling plain thread has set aside, if it has.
+    pub(crate) fn runtime_aside<'a>() -> Option<&'a Job> {
+        // SAFETY: set for the time of a call on that stack's own thread, which keeps the stack, and takes up no other
+        // job during the call.
+        let job = unsafe { ASIDE.get().as_ref() }?.job.load(Ordering::Relaxed);
+        // SAFETY: the stack keeps its job.
+        unsafe { job.as_ref() }
     }
 
     /// The calling thread is a plain thread again.
@@ -261,23 +277,85 @@ impl Stack {
             .expect("a stack that runs is referenced")
     }
 
-    /// The runtime, if it still lives.
-    pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
-        self.shared.upgrade()
+    /// The job whose code is on this stack, for any thread.
+    pub(crate) fn job(&self) -> Option<Arc<Job>> {
+        self.lock_kept().clone()
     }
 
-    /// The runtime, for the stack's own thread.
+    /// Whether the code on this stack is of `job`. On another thread this is a hint: the stack may take up another one.
     #[inline]
-    pub(crate) fn runtime(&self) -> &Shared {
-        // SAFETY: whoever runs on this stack keeps the runtime alive: a runtime thread holds an `Arc`
-        // for its whole life, a guest borrows one while it is bound.
-        unsafe { &*self.runtime_ptr() }
+    pub(crate) fn is_of(&self, job: &Job) -> bool {
+        ptr::eq(self.job.load(Ordering::SeqCst), job)
     }
 
-    /// The pointer of the `Arc` in which the runtime is.
+    /// Whether both have code of one job, as a hint.
+    pub(crate) fn is_beside(&self, other: &Stack) -> bool {
+        ptr::eq(
+            self.job.load(Ordering::Relaxed),
+            other.job.load(Ordering::Relaxed),
+        )
+    }
+
+    /// The job whose code is on this stack, for the stack's own thread.
     #[inline]
-    pub(crate) fn runtime_ptr(&self) -> *const Shared {
-        self.shared.as_ptr()
+    pub(crate) fn runtime(&self) -> &Job {
+        let job = self.runtime_ptr();
+        debug_assert!(!job.is_null(), "a stack without a job runs nothing");
+        // SAFETY: the stack keeps its job (`kept`), and takes up another one only when nothing of this one is on it, so
+        // not while its thread uses the reference.
+        unsafe { &*job }
+    }
+
+    /// The pointer of the `Arc` in which that job is.
+    #[inline]
+    pub(crate) fn runtime_ptr(&self) -> *const Job {
+        self.job.load(Ordering::Relaxed)
+    }
+
+    fn lock_kept(&self) -> std::sync::MutexGuard<'_, Option<Arc<Job>>> {
+        self.kept.lock().expect("nothing panics under this lock")
+    }
+
+    /// Whether the stack, the caller's, has no job, or one that has ended.
+    pub(crate) fn has_no_open_job(&self) -> bool {
+        self.runtime_ptr().is_null() || self.runtime().closing.load(Ordering::Relaxed)
+    }
+
+    /// The stack, the caller's, has nothing on it, and is about to run code of `job`.
+    pub(crate) fn take_up(&self, job: Arc<Job>) {
+        if !ptr::eq(self.runtime_ptr(), &*job) {
+            self.exchange(Some(job));
+        }
+    }
+
+    /// The stack, the caller's, has nothing on it, and waits for whatever comes.
+    pub(crate) fn leave_job(&self) {
+        if !self.runtime_ptr().is_null() {
+            self.exchange(None);
+        }
+    }
+
+    #[cold]
+    fn exchange(&self, new: Option<Arc<Job>>) {
+        debug_assert!(self.deque.seems_empty() && self.ring.is_empty());
+        let pointer = new.as_ref().map_or(ptr::null(), Arc::as_ptr);
+        let old = std::mem::replace(&mut *self.lock_kept(), new);
+        self.job.store(pointer.cast_mut(), Ordering::SeqCst);
+        // Entries of the old job's pools for this deque are stale; see `Job::insert_deque_as`.
+        self.queued.store(0, Ordering::SeqCst);
+        drop(old);
+    }
+
+    /// Whether the stack is one of this core set.
+    pub(crate) fn is_in(&self, core: &Core) -> bool {
+        ptr::eq(self.core.as_ptr(), core)
+    }
+
+    /// The core set, for the stack's own thread.
+    #[inline]
+    pub(crate) fn core(&self) -> &Core {
+        // SAFETY: each thread keeps the core set while it is one of its stacks (`core.rs`).
+        unsafe { &*self.core.as_ptr() }
     }
 
     /// As [`Deque::steal`], with what the thief has of the code that forked the job.
@@ -333,8 +411,7 @@ impl Stack {
     pub(crate) fn worker(&self) -> &Worker {
         let worker = self.worker.load(Ordering::Relaxed);
         debug_assert!(!worker.is_null());
-        // SAFETY: set by `hold`; workers live as long as the runtime, and the stack's thread keeps
-        // the runtime alive.
+        // SAFETY: set by `hold`; workers live as long as the core set, which the stack's thread keeps.
         unsafe { &*worker }
     }
 
@@ -344,8 +421,9 @@ impl Stack {
         unsafe { self.worker.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// This stack holds `worker` from now on. Called inside the scheduler.
+    /// This stack holds `worker` from now on, which serves its job. Called inside the scheduler.
     pub(crate) fn hold(&self, worker: &Worker) {
+        worker.serve(self.runtime());
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self);
@@ -408,7 +486,7 @@ impl Stack {
     pub(crate) fn set_urgent(&self, urgent: bool) {
         if self.urgent.load(Ordering::Relaxed) != urgent {
             self.urgent.store(urgent, Ordering::Relaxed);
-            if !(self.runtime().real_time && crate::sys::thread::set_real_time(urgent)) {
+            if !(self.core().real_time && crate::sys::thread::set_real_time(urgent)) {
                 crate::sys::thread::set_short_slice(urgent);
             }
         }
@@ -547,10 +625,16 @@ impl Stack {
 
     /// Ends the stack's wait.
     pub(crate) fn wake(&self) {
-        if self.suspension.wake()
-            && let Some(shared) = self.shared()
-        {
-            shared.resume(self.arc());
+        if self.suspension.wake() {
+            self.resume();
+        }
+    }
+
+    /// The stack's wait is over; the caller ended it, and owes it an entry.
+    pub(crate) fn resume(&self) {
+        // None: an older entry was enough, and the stack has gone on, to its end.
+        if let Some(job) = self.job() {
+            job.resume(self.arc());
         }
     }
 }

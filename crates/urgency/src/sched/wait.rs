@@ -3,20 +3,21 @@
 //! All three end in the same way: the stack's jobs become stealable, its worker goes on without it, the
 //! thread parks in its mailbox, and whoever claims the stack from the pool delivers a worker.
 //!
-//! - [`Shared::suspend`]: the stack waits for a wake-up. Before it parks, its thread looks for the
+//! - [`Job::suspend`]: the stack waits for a wake-up. Before it parks, its thread looks for the
 //!   worker's next work itself: if that is a resumable stack, the worker goes straight to it; if it is
 //!   the waiting stack itself, nothing moves at all; if there is none, the worker becomes idle and a
 //!   later wake-up comes with it directly.
-//! - [`Shared::abandon`]: more urgent work is in hand. The thread that will run it is secured first: if
+//! - [`Job::abandon`]: more urgent work is in hand. The thread that will run it is secured first: if
 //!   there is none, the work goes back and the stack goes on.
-//! - [`Shared::regain`]: the worker was taken while the stack ran user code. An idle worker will do;
+//! - [`Job::regain`]: the worker was taken while the stack ran user code. An idle worker will do;
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work, poll_context,
+    Work,
+    job::Job,
+    poll_context,
     revoke::Restored,
     run,
-    shared::Shared,
     stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
 };
@@ -26,13 +27,13 @@ use std::sync::{
     atomic::{Ordering, fence},
 };
 
-impl Shared {
+impl Job {
     /// The stack waits until somebody wakes it. Called inside the scheduler with a worker held;
     /// returns the same way. May return early: every wait is a loop around its condition.
     pub(crate) fn suspend(&self, me: &Stack) {
-        if !self.process.is_this() {
+        if !self.core.process.is_this() {
             self.go_on(me);
-            self.process.must_be_this();
+            self.core.process.must_be_this();
         }
         me.note_wait();
         self.share_all(me);
@@ -47,7 +48,7 @@ impl Shared {
         let worker = me.worker();
         let found = match self.restore(me, worker) {
             Restored::Done => {
-                self.rouse_resting();
+                self.core.rouse_resting();
                 return self.await_worker(me);
             }
             Restored::Not => None,
@@ -55,22 +56,22 @@ impl Shared {
         };
         // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it
         // came after the look above, its sender wakes this stack.
-        let inbox = (!self.threads.are_provided()).then_some(worker.id);
+        let inbox = (!self.core.threads.are_provided()).then_some(worker.id);
         let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
             // This thread does not go into the poller, as a spare would.
-            self.rouse_resting();
+            self.core.rouse_resting();
             return self.await_worker(me);
         };
         match work {
             Work::Resume(stack) if std::ptr::eq(&*stack, me) => self.goes_on(me),
             Work::Resume(stack) => {
-                worker.at(me.level()).hand_offs.add(1);
+                self.at(worker, me.level()).hand_offs.add(1);
                 self.deliver(worker, &stack);
                 self.await_worker(me);
             }
             work => match self.hand_to_spare(me, worker, work) {
                 Ok(()) => {
-                    worker.at(me.level()).hand_offs.add(1);
+                    self.at(worker, me.level()).hand_offs.add(1);
                     self.await_worker(me);
                 }
                 Err(work) if me.suspension.retract() => self.run_here(me, work),
@@ -143,8 +144,8 @@ impl Shared {
         match work {
             Work::Resume(stack) => {
                 self.leave_resumable(me);
-                worker.at(level).abandonments.add(1);
-                worker.at(level).hand_offs.add(1);
+                self.at(worker, level).abandonments.add(1);
+                self.at(worker, level).hand_offs.add(1);
                 if self.seats.has_rounds() {
                     // Compute in turns: the kernel would wake it on the processor that idles, which has slept
                     // for a round.
@@ -160,15 +161,15 @@ impl Shared {
                         return false;
                     }
                     self.leave_resumable(me);
-                    worker.at(level).abandonments.add(1);
+                    self.at(worker, level).abandonments.add(1);
                     self.start(worker);
                     self.await_worker(me);
                     self.came_back(me);
                     return true;
                 };
                 self.leave_resumable(me);
-                worker.at(level).abandonments.add(1);
-                worker.at(level).hand_offs.add(1);
+                self.at(worker, level).abandonments.add(1);
+                self.at(worker, level).hand_offs.add(1);
                 worker.hand(Some(work));
                 self.hand_over(me, worker, &spare);
             }
@@ -202,7 +203,7 @@ impl Shared {
         loop {
             match me.receive() {
                 Delivery::Worker(worker) => {
-                    // SAFETY: workers live as long as the runtime, which this stack's thread keeps.
+                    // SAFETY: workers live as long as the core set, which this stack's thread keeps.
                     me.hold(unsafe { &*worker });
                     return self.goes_on(me);
                 }
@@ -215,16 +216,17 @@ impl Shared {
     /// A stack that was ready has a worker.
     fn goes_on(&self, me: &Stack) {
         if let Some(ticks) = me.no_longer_waits() {
-            me.worker().at(me.level()).latency.record(ticks);
+            self.at(me.worker(), me.level()).latency.record(ticks);
         }
     }
 
     /// A plain thread enters: it borrows a stack and waits for a worker. The thread keeps the runtime
-    /// alive until [`Shared::leave_external`].
+    /// alive until [`Job::leave_external`].
     pub(crate) fn enter_external(&self, level: Option<u8>) -> Arc<Stack> {
-        self.process.must_be_this();
-        let me = self.borrow_external();
+        self.core.process.must_be_this();
+        let me = self.core.borrow_external();
         me.bind();
+        me.take_up(self.arc());
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
         // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
         let level = level.unwrap_or(0);
@@ -262,9 +264,10 @@ impl Shared {
                     }
                 }
             }
-            self.rouse_resting();
+            self.core.rouse_resting();
         }
+        me.leave_job();
         me.unbind();
-        self.return_external(me);
+        self.core.return_external(me);
     }
 }

@@ -220,6 +220,13 @@ impl TaskRef {
         unsafe { schedule(self) };
     }
 
+    /// Puts this entry, which came out of a queue, where its own scheduler queues it.
+    pub(crate) fn put_back(self) {
+        let promote = self.header().vtable.promote;
+        // SAFETY: the vtable is the cell's.
+        unsafe { promote(self) };
+    }
+
     /// Drops the future, which is ours, and completes.
     fn abandon(self) {
         let header = self.header();

@@ -1,26 +1,28 @@
-//! What all workers of a runtime share, and who of them is idle.
+//! What a program has: pools, the word that says which of them have work, levels, tasks, accounts, limits.
 //!
-//! The rest of `Shared` is spread over the files that say what is done with it: how ready work gets in
+//! A job runs on the workers of a core set (`core.rs`), which other jobs may share. All that is said here of workers is
+//! said of those that serve this job at the time: they are alerted, asked for forked jobs, stolen from, relieved. Idle
+//! workers are the core set's, and any job may claim one.
+//!
+//! The rest of `Job` is spread over the files that say what is done with it: how ready work gets in
 //! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
 
 use super::{
+    core::Core,
     pool::Pool,
+    seats::Seating,
     stack::Stack,
-    thread_options::ThreadOptions,
     worker::{NO_LEVEL, Worker},
 };
-use crate::protocol::{
-    attention::SHARE,
-    idle::Idle,
-    poll_mode::{PollMode, look_period},
-    ready::Ready,
-};
 use crate::{
+    account::counters::LevelCounters,
     level::table::LevelTable,
     life::{Capacities, PanicPolicy},
-    protocol::fence,
-    reactor::driver::Driver,
-    sys::{clock, fork::Process},
+    protocol::{
+        attention::SHARE, fence, idle::Searchers, poll_mode::look_period, ready::Ready,
+        served::Served,
+    },
+    sys::clock,
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -30,23 +32,17 @@ use std::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU8, AtomicUsize},
     },
-    time::Duration,
 };
 use urgency_policy::{level::LevelPolicy, pool::Kind};
 
-/// A worker that was asked for attention and has not checked in for this long loses its worker.
-/// It is the cost of a few dozen hand-offs, and far below what a person notices.
-pub(crate) const RELIEF_PERIOD: Duration = Duration::from_millis(1);
-
 /// See the module's text.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct Job {
+    pub(crate) core: Arc<Core>,
     pub(crate) ready: Ready,
-    pub(crate) idle: Idle,
+    pub(crate) searchers: Searchers,
     pub(crate) pools: Box<[Pool]>,
-    pub(crate) workers: Box<[CachePadded<Worker>]>,
     pub(crate) levels: LevelTable,
-    pub(crate) threads: super::hand_off::Threads,
     pub(crate) tasks: super::shutdown::Tasks,
     pub(crate) pinned: super::pinned::Pinned,
     pub(crate) externals: super::external::ExternalThreads,
@@ -55,93 +51,79 @@ pub(crate) struct Shared {
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::relief::Overrunning,
-    pub(crate) demoted_stacks: super::demotion::DemotedStacks,
-    pub(crate) served: crate::protocol::served::Served,
-    pub(crate) poll_mode: PollMode,
+    pub(crate) served: Served,
     pub(crate) seats: super::seats::SeatAssigner,
-    /// Set when the runtime is built, if it records.
+    /// What each worker is to serve here.
+    pub(super) seatings: Box<[CachePadded<Seating>]>,
+    /// What each worker did at each level here; all levels of one worker follow each other.
+    accounts: Box<[CachePadded<LevelCounters>]>,
+    /// Set when the job is made, if it records.
     pub(crate) recorder: OnceLock<crate::record::Recorder>,
-    driver: OnceLock<Arc<Driver>>,
+    /// How often busy workers look for events, in ticks.
+    pub(crate) look_period: u64,
     /// Whether an entry in a ring needs no barrier; see `insert.rs`.
     pub(crate) rings_are_light: bool,
     /// The levels with another policy than aging.
     with_queues: u64,
-    /// How many threads are in the poller.
-    pub(crate) pollers: AtomicUsize,
     /// How many workers were left for a thread in the poller to start.
     pub(crate) unstarted: AtomicUsize,
     pub(crate) closing: AtomicBool,
-    /// The thread in the poller is to be in the real-time class, where permitted.
-    pub(crate) real_time: bool,
     pub(crate) capacities: Capacities,
     pub(crate) on_panic: PanicPolicy,
     /// The least urgent level whose tasks are admitted; see `shutdown`.
     pub(crate) least_admitted: AtomicU8,
-    /// Where its threads are.
-    pub(crate) process: Process,
-    myself: Weak<Shared>,
+    myself: Weak<Job>,
 }
 
-impl Shared {
+impl Job {
     pub(crate) fn new(
-        workers: usize,
+        core: Arc<Core>,
         levels: LevelTable,
-        threads: ThreadOptions,
-        (real_time, lowers_threads): (bool, bool),
         (capacities, on_panic): (Capacities, PanicPolicy),
         pools: &[Kind],
     ) -> Arc<Self> {
-        clock::calibrate();
-        let count = levels.len();
-        let shared = Arc::new_cyclic(|myself| Shared {
+        let (count, workers) = (levels.len(), core.workers.len());
+        let job = Arc::new_cyclic(|myself| Job {
+            core,
             ready: Ready::new(),
-            idle: Idle::new(workers),
+            searchers: Searchers::new(),
             pools: (0..count)
                 .map(|level| Pool::new(pools[level], level, workers))
                 .collect(),
-            workers: (0..workers)
-                .map(|id| CachePadded::new(Worker::new(id, count)))
-                .collect(),
             levels,
-            threads: super::hand_off::Threads::new(threads),
             tasks: super::shutdown::Tasks::new(workers),
             pinned: super::pinned::Pinned::new(workers),
             externals: super::external::ExternalThreads::default(),
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             overrunning: super::relief::Overrunning::default(),
-            demoted_stacks: super::demotion::DemotedStacks::new(lowers_threads),
-            served: crate::protocol::served::Served::new(),
-            poll_mode: PollMode::new(clock::ticks(look_period(count))),
+            served: Served::new(),
             seats: super::seats::SeatAssigner::default(),
+            seatings: (0..workers).map(|_| CachePadded::default()).collect(),
+            accounts: (0..workers * count)
+                .map(|_| CachePadded::default())
+                .collect(),
             recorder: OnceLock::new(),
-            driver: OnceLock::new(),
+            look_period: clock::ticks(look_period(count)),
             rings_are_light: count == 1 && fence::heavy(),
             with_queues: (0..count).fold(0, |levels, level| {
                 levels | u64::from(pools[level] != Kind::Aging) << level
             }),
-            pollers: AtomicUsize::new(0),
             unstarted: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
-            real_time,
             capacities,
             on_panic,
             least_admitted: AtomicU8::new(u8::MAX),
-            process: Process::this(),
             myself: myself.clone(),
         });
-        for id in 0..workers {
-            shared.idle.release(id);
-        }
-        // A failure shows at the first operation that needs the driver.
-        let _ = shared.driver();
-        shared
+        job.core.enters(&job);
+        job
     }
 
-    pub(crate) fn arc(&self) -> Arc<Shared> {
+    pub(crate) fn arc(&self) -> Arc<Job> {
         self.myself
             .upgrade()
-            .expect("whoever uses the runtime keeps it alive")
+            .expect("who calls a method of a job keeps it alive")
     }
 
     /// The level of what comes from outside and names none.
@@ -149,43 +131,40 @@ impl Shared {
         self.levels.len() as u8 - 1
     }
 
-    pub(crate) fn weak(&self) -> Weak<Shared> {
-        self.myself.clone()
-    }
-
-    /// The I/O driver. It is made with the runtime, so that a process that runs out of descriptors later
-    /// keeps its timers and its relief; if there were none even then, it is made when it is needed.
-    pub(crate) fn driver(&self) -> std::io::Result<&Arc<Driver>> {
-        self.process.must_be_this();
-        if let Some(driver) = self.driver.get() {
-            return Ok(driver);
-        }
-        let made = Driver::new()?;
-        Ok(self.driver.get_or_init(|| {
-            let shared = self.weak();
-            made.on_interest(move || {
-                if let Some(shared) = shared.upgrade() {
-                    shared.call_in_poller();
-                }
-            });
-            let shared = self.weak();
-            made.idle_if(move || shared.upgrade().is_none_or(|shared| shared.is_quiet()));
-            made
-        }))
-    }
-
-    /// Whether all workers are idle, and nothing is ready: nothing happens but from outside, or by a timer.
-    fn is_quiet(&self) -> bool {
-        self.workers
-            .iter()
-            .all(|worker| self.idle.contains(worker.id))
-            && self.levels_queued() == 0
-    }
-
-    /// The I/O driver, if anything needed it yet.
+    /// What a worker did at a level of this job.
     #[inline]
-    pub(crate) fn driver_if_made(&self) -> Option<&Arc<Driver>> {
-        self.driver.get()
+    pub(crate) fn at(&self, worker: &Worker, level: u8) -> &LevelCounters {
+        &self.accounts[worker.id * self.pools.len() + usize::from(level)]
+    }
+
+    /// What a worker did at each level of this job.
+    pub(crate) fn account_of(&self, worker: &Worker) -> impl Iterator<Item = &LevelCounters> {
+        let levels = self.pools.len();
+        let account = &self.accounts[worker.id * levels..][..levels];
+        account.iter().map(|counters| &**counters)
+    }
+
+    /// The workers that serve this job, at the moment of the look.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = &Worker> {
+        let workers = self.core.workers.iter().map(|worker| &**worker);
+        workers.filter(|worker| worker.is_of(self))
+    }
+
+    /// How long a worker has run a level until `now`, in ticks.
+    pub(crate) fn run_ticks_of(&self, worker: &Worker, level: u8, now: u64) -> u64 {
+        let open = if worker.level_in(self) == level {
+            now.saturating_sub(worker.since())
+        } else {
+            0
+        };
+        self.at(worker, level).running.get() + open
+    }
+
+    /// The worker comes to the scheduler from `serves`, or goes there and nothing is more urgent. Returns for how long
+    /// more urgent work has wanted it, in ticks.
+    #[inline]
+    pub(crate) fn no_longer_wanted(&self, worker: &Worker, serves: u8, now: u64) -> u64 {
+        worker.no_longer_wanted(self.seat(worker), serves, now)
     }
 
     /// Whether a level has another policy than aging.
@@ -207,10 +186,14 @@ impl Shared {
         self.pools[level].len() + in_rings.sum::<usize>()
     }
 
-    /// The stacks at `level` that hold a worker, or held it last: those whose rings count.
+    /// The stacks of this job at `level` that hold a worker, or held it last: those whose rings count.
     pub(crate) fn stacks_at(&self, level: u8) -> impl Iterator<Item = &Stack> {
-        let holders = self.workers.iter().filter_map(|worker| self.holder(worker));
-        holders.filter(move |stack| stack.level() == level)
+        let holders = self
+            .core
+            .workers
+            .iter()
+            .filter_map(|worker| self.core.holder(worker));
+        holders.filter(move |stack| stack.is_of(self) && stack.level() == level)
     }
 
     /// Whether anything is ready at `level`: in its pool, or in the ring of a stack that holds a worker.
@@ -219,16 +202,10 @@ impl Shared {
             || self.stacks_at(level).any(|stack| !stack.ring.is_empty())
     }
 
-    /// As [`Shared::is_queued`], of what any worker may take: a ring's only entry is its owner's for a while.
+    /// As [`Job::is_queued`], of what any worker may take: a ring's only entry is its owner's for a while.
     pub(crate) fn is_offered(&self, level: u8) -> bool {
         !self.pools[usize::from(level)].is_empty()
             || self.stacks_at(level).any(|stack| stack.offers_task())
-    }
-
-    /// The stack that holds a worker, or held it last.
-    pub(crate) fn holder(&self, worker: &Worker) -> Option<&Stack> {
-        // SAFETY: the thread table keeps every stack until the runtime is gone.
-        unsafe { worker.holder().as_ref() }
     }
 
     /// Starts an idle worker for what is ready if there is one, else sees to it that the busy ones check in.
@@ -245,7 +222,7 @@ impl Shared {
         }
     }
 
-    /// As [`Shared::start_idle`], for something at these levels that is in no pool.
+    /// As [`Job::start_idle`], for something at these levels that is in no pool.
     pub(crate) fn start_idle_for(&self, levels: u64) {
         match self.claim_for(levels) {
             Some(worker) => self.start(worker),
@@ -255,19 +232,20 @@ impl Shared {
 
     /// Takes a worker out of the idle set, for the caller.
     pub(crate) fn claim_idle(&self) -> Option<&Worker> {
-        self.idle.claim(0).map(|id| self.claimed(id))
+        self.core.idle.claim(0).map(|id| self.claimed(id))
     }
 
     /// Takes this worker out of the idle set, for the caller, if it is there.
     pub(crate) fn claim_exactly(&self, id: usize) -> Option<&Worker> {
-        self.idle.claim_exactly(id).then(|| self.claimed(id))
+        self.core.idle.claim_exactly(id).then(|| self.claimed(id))
     }
 
     fn claimed(&self, id: usize) -> &Worker {
-        let worker = &*self.workers[id];
+        let worker = &*self.core.workers[id];
         let slept = worker.lap();
         worker.counters.asleep.add(slept);
-        self.threads.idle_spin.learn(slept);
+        self.core.threads.idle_spin.learn(slept);
+        worker.serve(self);
         worker
     }
 
@@ -276,29 +254,31 @@ impl Shared {
         worker.set_level(NO_LEVEL);
         worker.note_cpu();
         worker.lap();
-        self.idle.release(worker.id);
-        if self.threads.are_provided() {
+        worker.serve_none();
+        self.core.idle.release(worker.id);
+        if self.core.threads.are_provided() {
             self.nudge_for_pinned();
         }
     }
 
-    /// As [`Shared::release`], and looks once more: no worker is idle while anything is ready.
+    /// As [`Job::release`], and looks once more: no worker is idle while anything is ready.
     pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
         self.release(worker);
         self.look_for_pinned(worker);
-        if self.is_anything_left(me, worker) && (self.idle.searchers() == 0 || self.seats.waits()) {
+        if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.seats.waits())
+        {
             self.start_idle();
         }
     }
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.
     pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
-        let seat = worker.seat();
-        for other in &self.workers {
+        let seat = self.seat(worker);
+        for other in self.workers() {
             let serves = other.level();
             if serves != NO_LEVEL
                 && seat.serves_any(1 << serves)
-                && let Some(stack) = self.holder(other)
+                && let Some(stack) = self.core.holder(other)
                 && !ptr::eq(stack, me)
             {
                 stack.attention.request(SHARE);
@@ -318,6 +298,12 @@ impl Shared {
             return None;
         }
         let levels = self.ready.levels_in_order();
-        worker.seat().abandon_for(levels, level)
+        self.seat(worker).abandon_for(levels, level)
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.core.forget_ended();
     }
 }
