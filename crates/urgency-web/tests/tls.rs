@@ -30,7 +30,7 @@ struct Server {
 }
 
 fn server() -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = urgency::spawn(pending()).share();
     let stopped = stop.clone();
