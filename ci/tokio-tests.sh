@@ -88,8 +88,6 @@ total=0 left=0
 for file in "${files[@]}"; do
     names=$(awk -v file="$file" '$1 ~ "^" file "::" { sub(/.*::/, "", $1); print $1 }' "$list" | tr '\n' ' ')
     leave_out "$names" < "$theirs/$file.rs" > "$out/tests/$file.rs"
-    # What `#[tokio::test]` expands to names the library.
-    echo 'extern crate tokio as urgency;' >> "$out/tests/$file.rs"
     all=$(number_of_tests "$theirs/$file.rs") kept=$(number_of_tests "$out/tests/$file.rs")
     total=$((total + all)) left=$((left + all - kept))
 done
