@@ -24,7 +24,7 @@ use std::{fs, thread};
 /// Bytes of the number of an arrival.
 pub const ARRIVAL: usize = 8;
 
-/// From the last arrival until those that are not done count as unanswered.
+/// From the last arrival until the requests that are not done count as unanswered.
 const GRACE: Duration = Duration::from_secs(3);
 /// From the making of a schedule to its beginning, so that nothing is late because a thread has to start.
 const LEAD: Duration = Duration::from_millis(100);

@@ -280,8 +280,8 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Called with each panic that nobody waits for: that of a spawned closure or of another handler. Without
-    /// a panic handler such a panic aborts the process; a panic of the panic handler does, too.
+    /// Called with each panic that nobody waits for: the panic of a spawned closure or of another handler. Without a
+    /// panic handler such a panic aborts the process. A panic of the panic handler aborts it, too.
     pub fn panic_handler<H>(mut self, panic_handler: H) -> Self
     where
         H: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
@@ -296,7 +296,7 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Has no effect: a stack's own jobs run youngest first.
+    /// Has no effect: a stack's own forks run youngest first.
     #[deprecated(note = "use `scope_fifo` and `spawn_fifo` for similar effect")]
     pub fn breadth_first(mut self) -> Self {
         self.breadth_first = true;

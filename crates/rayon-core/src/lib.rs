@@ -19,7 +19,7 @@
 //! | `join` on a pool's thread | `join` of Urgency |
 //! | `install`, and everything from outside | a visit: a thread of the runtime runs it, the caller waits |
 //! | a thread's index | the number of the worker that the stack holds |
-//! | `broadcast` | one job for each worker |
+//! | `broadcast` | one closure for each worker |
 //!
 //! Calls inside an Urgency task stay where they are: on that task's runtime, at its level. So a parallel
 //! iterator in a background task is background work. [`urgency::pool_at`] makes a [`ThreadPool`] of one level

@@ -2,7 +2,7 @@
 //!
 //! | test | known from |
 //! | --- | --- |
-//! | `rayon_592_...` | rayon issue 592: a `join` under a lock steals a job that wants the lock |
+//! | `rayon_592_...` | rayon issue 592: a `join` under a lock steals a fork that wants the lock |
 //! | `block_on_inside_a_blocking_pool_...` | all threads of a pool wait in `block_on` for what only the pool could run |
 //! | `future_lock_...` | a lock is handed to a future that is not polled, while its task waits for that lock |
 //! | `lifo_slot_ping_pong_...` | two tasks that wake each other in a LIFO slot keep all others out |
@@ -27,8 +27,8 @@ use urgency::{
     yield_now,
 };
 
-/// Many jobs take one lock and fork under it. A `join` that waits by running whatever it finds takes a job that
-/// wants the lock its own stack holds, and waits for itself.
+/// Many forks take one lock and fork under it. A `join` that waits by running whatever it finds takes a fork that wants
+/// the lock its own stack holds, and waits for itself.
 #[test]
 fn rayon_592_a_join_under_a_lock_runs_no_job_that_wants_the_lock() {
     for workers in [1, 2, 4] {

@@ -20,7 +20,7 @@ fn spin_until(flag: &AtomicBool) {
     }
 }
 
-/// As [`spin_until`], and answers requests for a job: a thief may come after the fork.
+/// As [`spin_until`], and answers requests for forks: a thief may come after the fork was made.
 fn answer_until(flag: &AtomicBool) {
     while !flag.load(SeqCst) {
         scheduling_point();

@@ -61,7 +61,7 @@ struct Connection<'s, S> {
 /// Serves a client until it closes the connection, quits, or breaks the protocol.
 ///
 /// # Errors
-/// Those of the stream.
+/// The stream's errors.
 pub async fn serve<S>(stream: S, registered: &Registered, server: &Server) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -256,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
     }
 
-    /// After a request: sends answers that have become many, and lets others run who may have waited.
+    /// After a request: sends answers that have become many, and lets waiting tasks run.
     #[inline]
     async fn give_way(&mut self) -> io::Result<()> {
         self.turn -= 1;

@@ -94,7 +94,7 @@ impl<'s> Input<'s> {
     /// Receives more, with a view to having `at_least` unused bytes in the end.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The connection's errors.
     pub async fn fill<S: AsyncRead + Unpin>(
         &mut self,
         stream: &mut S,
@@ -160,7 +160,7 @@ impl<'s> Input<'s> {
         self.tidy(0);
     }
 
-    /// Makes room for at least one byte behind those that are there; `false` if the right to them was lost.
+    /// Makes room for at least one byte behind the bytes that are there; `false` if the right to them was lost.
     async fn make_room(&mut self, at_least: usize) -> bool {
         self.tidy(at_least);
         if self.start > 0 && self.start + at_least > self.buffer.len() {

@@ -164,7 +164,7 @@ impl Server {
         self.registry.total()
     }
 
-    /// The requests since the start, or since `stats reset`: those that read, store, touch, delete or change a number.
+    /// The requests since the start, or since `stats reset`, that read, store, touch, delete or change a number.
     pub fn requests(&self) -> u64 {
         self.counters.requests()
     }

@@ -95,7 +95,7 @@ impl<'s> Output<'s> {
     /// called. `input` is what the connection holds besides.
     ///
     /// # Errors
-    /// Those of the connection, and [`TimedOut`](io::ErrorKind::TimedOut) if a share is lost.
+    /// The connection's errors, and [`TimedOut`](io::ErrorKind::TimedOut) if a share is lost.
     pub async fn flush<S: AsyncWrite + Unpin>(
         &mut self,
         stream: &mut S,

@@ -6,7 +6,7 @@
 //! Between two steps the shard is as usable as ever; the state is the page's number alone, because what was
 //! emptied is one free block at the page's beginning.
 //!
-//! The page chosen is that of the item that would be evicted next.
+//! The chosen page is the one that holds the item that would be evicted next.
 //!
 //! # A table without memory
 //!

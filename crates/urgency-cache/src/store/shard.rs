@@ -7,8 +7,8 @@
 //!   [`Shard::put`].
 //! - **pinned**: in the table but in no segment: the old item, while its successor is being built from
 //!   its value. Eviction goes by the segments, so it cannot meet it.
-//! - **dead**: linked, but expired or of an earlier flush generation. [`Shard::find`] does not return it;
-//!   whoever meets it removes it: a look-up, the tail of a segment, the crawler.
+//! - **dead**: linked, but expired or of an earlier flush generation. [`Shard::find`] does not return it. A look-up,
+//!   the tail of a segment or the crawler removes it, whichever meets it first.
 //!
 //! # Flush
 //!

@@ -136,8 +136,8 @@ impl Store {
         }
     }
 
-    /// Gives pages of shards that have too many to those that have too few, or back to the system
-    /// after the limit was lowered. Moves or evicts about `budget` items.
+    /// Gives pages of shards that have too many to shards that have too few, or back to the system after the limit was
+    /// lowered. Moves or evicts about `budget` items.
     pub fn rebalance_step(&self, now: u32, budget: u64) -> Done {
         let Some(number) = self.donor(now) else {
             return Done::default();

@@ -2,9 +2,9 @@
 //!
 //! # Layout
 //!
-//! A bucket is a cache line: ten references, ten 16-bit tags (other bits of the hash than those that chose
-//! the bucket), and the number of an overflow bucket. A look-up loads one line, compares ten tags,
-//! and goes to the item only where one agrees: two cache misses for a hit, one for a miss.
+//! A bucket is a cache line: ten references, ten 16-bit tags (bits of the hash that did not choose the bucket), and the
+//! number of an overflow bucket. A look-up loads one line, compares ten tags, and goes to the item only where one
+//! agrees: two cache misses for a hit, one for a miss.
 //!
 //! # Growth
 //!

@@ -24,7 +24,7 @@ use crate::order::MAX_LEVELS;
 use alloc::{vec, vec::Vec};
 use core::fmt;
 
-/// The numbers of the adaptive scheduler. The defaults are those of its source.
+/// The numbers of the adaptive scheduler. The defaults are its source's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// The time between two allotments in nanoseconds; 1 ms by default.

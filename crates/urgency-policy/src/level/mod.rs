@@ -15,9 +15,9 @@
 //! A policy that returns a level without a bit sends the worker to an empty pool, again and again.
 //! The contract therefore is: an answer is always a set bit of the argument.
 //!
-//! | schedule | who assigns a worker its primary level | a primary level without work |
+//! | schedule | when, and how, a worker is assigned its primary level | a primary level without work |
 //! |---|---|---|
-//! | [`Prompt`] | nobody: there is none | |
+//! | [`Prompt`] | never: there is none | |
 //! | fairly prompt, [`Rounds`] | each round, by the fairness criterion | donates to the most urgent |
 //! | winner takes all, [`WinnerTakeAll`] | each round, the most urgent of two that has work | donates |
 //! | adaptive, [`Adaptive`] | each quantum, by utilisation | waits |

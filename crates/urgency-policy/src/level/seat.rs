@@ -71,7 +71,7 @@ impl Seat {
         }
     }
 
-    /// The same seat while these levels are ahead. Only those that are more urgent than the primary one count.
+    /// The same seat while these levels are ahead. Only levels that are more urgent than the primary one count.
     ///
     /// ```
     /// use urgency_policy::level::{LevelPolicy, Otherwise, Seat};

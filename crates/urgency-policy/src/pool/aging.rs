@@ -11,16 +11,16 @@
 //!    of the regular queue it would stand behind contexts that became ready after it (it would be
 //!    *de-aged*).
 //! 3. The mugging queue is served before the regular one, first in, first out.
-//! 4. A deque that still holds jobs after a steal goes to the tail of the regular queue, so that the
-//!    deques of a level take turns, each giving its oldest job. A deque without jobs is dropped;
-//!    it comes back when its stack publishes a job ([`Arrival::PublicForks`]).
+//! 4. A deque that still holds forks after a steal goes to the tail of the regular queue, so that the deques of a level
+//!    take turns, each giving its oldest fork. A deque without forks is dropped; it comes back when its stack publishes
+//!    a fork ([`Arrival::PublicForks`]).
 //!
 //! # What stays out of order
 //!
-//! A deque may stand in the regular queue for its jobs, lose them all, and then become resumable:
-//! it keeps its old place and so overtakes contexts that became ready before it. The paper leaves
-//! it so, because it is rare and a queue from which one can only take the head is what makes the
-//! pool fast. The runtime measures it.
+//! A deque may stand in the regular queue for its forks, lose them all, and then become resumable: it keeps its old
+//! place and so overtakes contexts that became ready before it. The paper leaves this so, because it is rare, and
+//! because a queue from which only the head can be taken makes the pool fast. The runtime measures how often it
+//! happens.
 
 use super::{Arrival, Left, Place, PoolPolicy, Queue, Sight, Source};
 
@@ -72,7 +72,7 @@ mod tests {
     use alloc::{collections::VecDeque, vec::Vec};
     use proptest::prelude::*;
 
-    /// A pool as the runtime has it, with the arrival's number and its jobs as the entry.
+    /// A pool as the runtime has it, with the arrival's number and its forks as the entry.
     #[derive(Default)]
     struct Pool {
         mugging: VecDeque<(usize, u32)>,

@@ -2,12 +2,14 @@
 //!
 //! One run: a computation (generated, or a trace), a machine, a table of what happened and of the bounds.
 //! With `--compare` the same computation under every pool policy, one row each. With `--calibrate` nothing is
-//! simulated: the costs of this machine are measured, to be given to `--costs`.
+//! simulated: the costs of this machine are measured, to be given to `--costs`. `urgency sim jobs` simulates many jobs
+//! under core policies.
 //!
 //! Exit codes: 0; 1 if a bound whose premises hold is violated, or a file cannot be read or written; 2 if the
 //! command line is wrong.
 
 mod calibrate;
+mod jobs;
 mod options;
 mod picture;
 mod table;
@@ -41,6 +43,9 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn perform(options: &Options) -> Result<(), Stop> {
+    if let Some(options::More::Jobs(jobs)) = &options.more {
+        return jobs.perform();
+    }
     if options.calibrate {
         let costs = calibrate::costs();
         println!("{}", serde_json::to_string(&costs).map_err(failed)?);

@@ -1,6 +1,6 @@
 //! The options, and what they stand for.
 
-use super::{Stop, failed, wrong};
+use super::{Stop, failed, jobs::JobsOptions, wrong};
 use crate::{
     Costs, Machine,
     dag::{Dag, LONGEST},
@@ -8,7 +8,7 @@ use crate::{
     machine::MAX_WORKERS,
     trace,
 };
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use urgency_policy::{
     level::{
@@ -19,6 +19,7 @@ use urgency_policy::{
 
 /// What to simulate.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
     /// The computation: fork-join, futures, map-reduce, wavefront, random, inversions, three-levels,
     /// job-server, memcached, bing or finance.
@@ -108,6 +109,16 @@ pub struct Options {
     /// Measure this machine's costs, and simulate nothing.
     #[arg(long)]
     pub(super) calibrate: bool,
+    /// Something else to simulate.
+    #[command(subcommand)]
+    pub(super) more: Option<More>,
+}
+
+/// What can be simulated besides one computation.
+#[derive(Debug, Subcommand)]
+pub(super) enum More {
+    /// Many jobs on one set of cores: flow times, deadlines, parallelism feedback.
+    Jobs(Box<JobsOptions>),
 }
 
 /// A computation that can be generated.

@@ -186,7 +186,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Continues a resumable deque, or steals the oldest job of another.
+    /// Continues a resumable deque, or steals the oldest fork of another.
     fn take_from_deque(&mut self, me: usize, deque: u32) -> Option<(Vertex, u64)> {
         let record = self.deques.get(deque);
         let costs = &self.machine.costs;
@@ -223,7 +223,7 @@ impl Engine<'_> {
         }
         self.refresh(deque);
         if left == Left::Jobs {
-            // Its first job woke this worker; as in the runtime, this one wakes the next.
+            // The deque's first fork woke this worker; as in the runtime, this worker wakes the next.
             let level = self.deques.get(deque).level;
             self.publish(level, None);
         }

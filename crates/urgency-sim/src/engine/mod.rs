@@ -6,14 +6,14 @@
 //!
 //! The mechanism mirrors the runtime's, in three layouts:
 //!
-//! - **central** ([`Kind::Aging`]) and **proactive** ([`Kind::Proactive`]): a worker's jobs are in its active
-//!   deque. A thread that waits takes the deque with it (suspended); when its wait is over the deque is
-//!   resumable. In the first, deques stand in the level's two queues; in the second, in workers' sets.
+//! - **central** ([`Kind::Aging`]) and **proactive** ([`Kind::Proactive`]): a worker's forks are in its active deque. A
+//!   thread that waits takes the deque with it (suspended); when its wait is over the deque is resumable. In the first,
+//!   deques stand in the level's two queues; in the second, in workers' sets.
 //! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
-//! Who does what: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says;
-//! [`find`] looks where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds;
-//! [`contest`] sees when the first level has run dry; [`deques`] and [`queues`] are the structures.
+//! The files: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says; [`find`] looks
+//! where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds; [`contest`] sees when the first
+//! level has run dry; [`deques`] and [`queues`] are the structures.
 //!
 //! # What is exact and what is not
 //!
@@ -156,6 +156,8 @@ struct Engine<'a> {
     pending: Vec<u32>,
     left: Vec<u64>,
     unfinished: usize,
+    /// How many are under way.
+    latencies: usize,
     busy_in_quantum: Vec<u64>,
     accounts: Accounts,
     contest: Contest,
@@ -244,6 +246,7 @@ impl<'a> Engine<'a> {
             pending: dag.parents.clone(),
             left: dag.work.clone(),
             unfinished: dag.len(),
+            latencies: 0,
             busy_in_quantum: vec![0; levels],
             accounts: Accounts::new(machine.workers, levels),
             contest: Contest::new(dag.work_by_level()),
@@ -295,7 +298,10 @@ impl<'a> Engine<'a> {
             self.advance(timed.time);
             match timed.event {
                 Event::Done(worker) => self.done(worker as usize),
-                Event::Over(vertex) => self.parent_done(vertex, None),
+                Event::Over(vertex) => {
+                    self.latencies -= 1;
+                    self.parent_done(vertex, None);
+                }
                 Event::Release(thread) => {
                     let vertex = self.dag.threads[thread as usize].first;
                     self.parent_done(vertex, None);

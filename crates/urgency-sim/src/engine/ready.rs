@@ -14,9 +14,8 @@ impl Engine<'_> {
         }
     }
 
-    /// The targets of a vertex that `me` has just run. The first that is ready at the worker's level is what
-    /// it runs next; the others go to its jobs, so that the newest is the one that a serial execution runs
-    /// first.
+    /// The targets of a vertex that `me` has just run. The first that is ready at the worker's level is what it runs
+    /// next; the others go to its forks, so that the newest is the one that a serial execution runs first.
     pub(super) fn enable_targets(&mut self, me: usize, vertex: Vertex) {
         let dag = self.dag;
         let level = dag.level(vertex);
@@ -25,6 +24,8 @@ impl Engine<'_> {
         let mut mine = Vec::new();
         for edge in dag.edges(vertex) {
             if edge.latency > 0 {
+                self.latencies += 1;
+                self.report.most_pending = self.report.most_pending.max(self.latencies);
                 self.at(self.now + edge.latency, 0, super::Event::Over(edge.to));
                 continue;
             }
@@ -112,7 +113,7 @@ impl Engine<'_> {
         self.waits_in[next as usize] = deque;
         let place = self.workers[me].policy.place(Arrival::Suspended, 0);
         match self.machine.pool {
-            // In the pool it stands for its jobs only.
+            // In the pool the deque stands for its forks only.
             Kind::Aging => self.refresh(deque),
             _ => {
                 self.place_deque(deque, place);
@@ -154,7 +155,7 @@ impl Engine<'_> {
         self.workers[me].active
     }
 
-    /// A ready vertex goes to the worker's own jobs.
+    /// A ready vertex goes to the worker's own forks.
     pub(super) fn push_job(&mut self, me: usize, vertex: Vertex) {
         if self.plan.is_some() {
             return self.place_vertex(me, vertex, Arrival::Task);

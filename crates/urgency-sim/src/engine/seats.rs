@@ -1,4 +1,4 @@
-//! Seats and quanta; who sleeps, and who is woken.
+//! Seats and quanta; which worker sleeps, and which is woken.
 
 use super::{Engine, Event, State};
 use crate::dag::NONE;
@@ -8,7 +8,7 @@ use urgency_policy::{
 };
 
 impl Engine<'_> {
-    /// The levels with work, as this worker sees them: those of all, but with banks only its own.
+    /// The levels with work, as this worker sees them: all workers' levels, but with banks only its own.
     pub(super) fn sight(&self, me: usize) -> u64 {
         if self.is_dealt() {
             self.queues.own_levels(me)

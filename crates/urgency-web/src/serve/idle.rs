@@ -62,7 +62,7 @@ impl Activity {
     }
 }
 
-/// Who refers to an [`Activity`] beside requests: the limit, the service and the stream.
+/// The references to an [`Activity`] beside the requests' own: the limit's, the service's and the stream's.
 const OTHERS: usize = 3;
 
 /// Marks its requests.
@@ -226,7 +226,7 @@ mod tests {
         idle.poll(&mut Context::from_waker(std::task::Waker::noop()))
     }
 
-    /// An activity and its limit, with all who refer to it.
+    /// An activity and its limit, with all references to the activity.
     fn idle() -> ([Arc<Activity>; OTHERS - 1], Idle) {
         let activity = Arc::<Activity>::default();
         let idle = Idle::new(LIMIT, activity.clone());
@@ -258,7 +258,7 @@ mod tests {
             }
             drop(request);
             let begin = Instant::now();
-            // It wakes whoever polled it.
+            // The limit wakes the task that polled it.
             poll_fn(|cx| idle.poll(cx)).await;
             assert!(idle.since.elapsed() >= LIMIT && idle.since <= begin);
         });

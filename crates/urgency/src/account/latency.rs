@@ -1,6 +1,6 @@
 //! A histogram of times, as programs see it: quantiles for people, buckets and sums for alerts.
 //!
-//! The buckets are those of `counters`, eight for each power of two. A program that exports them chooses its own,
+//! The buckets are the ones of `counters`, eight for each power of two. A program that exports them chooses its own,
 //! coarser bounds: [`LatencyHistogram::at_most`] counts below any of them. Histograms of one runtime can be added up
 //! (over levels) and subtracted (a snapshot from a later one).
 

@@ -99,13 +99,13 @@ level_counters! {
     tasks,
     /// Closures started on a stack of their own.
     closures,
-    /// Jobs started after a steal.
+    /// Forks started after a steal.
     jobs,
-    /// Jobs taken from another stack's deque.
+    /// Forks taken from another stack's deque.
     steals,
-    /// Jobs stolen back from the thief of the job that a stack waits for.
+    /// Forks stolen back from the thief of the fork that a stack waits for.
     leaps,
-    /// Steals for which the thief had to make the job public itself.
+    /// Steals for which the thief had to make the fork public itself.
     raises,
     /// Abandoned stacks taken over from the mugging queue.
     mugs,

@@ -1,9 +1,9 @@
 //! A visit: a closure of a waiting thread that runs on a stack of another host.
 //!
-//! The job lies in the frame of the visitor, who leaves only when [`Visit::execute`] has ended it:
+//! The visit lies in the visitor's frame, which the visitor leaves only when [`Visit::execute`] has ended:
 //!
-//! 1. The visitor makes the job, inserts it into the host's pool, and waits until the countdown is over.
-//! 2. A stack of the host takes it, runs the closure, writes the result and counts down. That is its last
+//! 1. The visitor makes the visit, inserts it into the host's pool, and waits until the countdown is over.
+//! 2. A stack of the host takes the visit, runs the closure, writes the result and counts down. That is its last
 //!    access.
 //! 3. The visitor takes the result, or resumes the panic.
 
@@ -73,7 +73,7 @@ where
     /// As [`Kind::execute`]: once, while the visitor waits.
     unsafe fn execute(this: *const Forked) {
         let this = this.cast::<Self>();
-        // SAFETY: the visitor keeps the job until the countdown is over; the closure is taken once.
+        // SAFETY: the visitor keeps the visit until the countdown is over; the closure is taken once.
         let closure = unsafe { ManuallyDrop::take(&mut *(*this).closure.get()) };
         let result = catch_unwind(AssertUnwindSafe(|| closure(true)));
         // SAFETY: only this writes the result, and the visitor does not look before the countdown is over.
@@ -85,7 +85,7 @@ where
     /// # Safety
     /// As [`Kind::stolen`].
     unsafe fn stolen(this: *const Forked) {
-        // SAFETY: nobody else looks at the job before it is inserted.
+        // SAFETY: no other thread looks at the visit before it is inserted.
         unsafe { Forked::init_thief(this) };
     }
 }

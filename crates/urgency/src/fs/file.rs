@@ -89,7 +89,7 @@ impl File {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// The future gives those of [`std::fs::File::open`].
+    /// The future gives the errors of [`std::fs::File::open`].
     pub fn open<P: AsRef<Path>>(path: P) -> impl Future<Output = io::Result<File>> + Send + use<P> {
         OpenOptions::new().read(true).open(path)
     }
@@ -97,7 +97,7 @@ impl File {
     /// Makes a file, or empties it, for writing.
     ///
     /// # Errors
-    /// The future gives those of [`std::fs::File::create`].
+    /// The future gives the errors of [`std::fs::File::create`].
     pub fn create<P: AsRef<Path>>(
         path: P,
     ) -> impl Future<Output = io::Result<File>> + Send + use<P> {
@@ -139,7 +139,7 @@ impl File {
     /// Waits until everything written is with the operating system.
     ///
     /// # Errors
-    /// Those of the writes before.
+    /// The errors of the writes before.
     pub async fn flush(&mut self) -> io::Result<()> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_flush(cx)).await
     }
@@ -147,7 +147,7 @@ impl File {
     /// Waits until everything written is on the device.
     ///
     /// # Errors
-    /// Those of the writes before, and of [`std::fs::File::sync_all`].
+    /// The errors of the writes before, and of [`std::fs::File::sync_all`].
     pub async fn sync_all(&mut self) -> io::Result<()> {
         self.flush().await?;
         let file = self.file.clone();
@@ -157,7 +157,7 @@ impl File {
     /// Cuts or extends the file to `length` bytes.
     ///
     /// # Errors
-    /// Those of the writes before, and of [`std::fs::File::set_len`].
+    /// The errors of the writes before, and of [`std::fs::File::set_len`].
     pub async fn set_len(&mut self, length: u64) -> io::Result<()> {
         self.flush().await?;
         let file = self.file.clone();
@@ -385,7 +385,7 @@ impl OpenOptions {
     /// Starts to open the file.
     ///
     /// # Errors
-    /// The future gives those of [`std::fs::OpenOptions::open`].
+    /// The future gives the errors of [`std::fs::OpenOptions::open`].
     pub fn open<P: AsRef<Path>>(
         &self,
         path: P,

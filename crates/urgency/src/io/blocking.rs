@@ -18,9 +18,8 @@ use std::{
 
 /// A descriptor seen from a closure: its operations return when they are done.
 ///
-/// Made by the `blocking` method of each stream, listener and socket. Inside async code use the
-/// descriptor itself. Reads and writes of a stream have no place in the order of those that wait: see
-/// [`net`](crate::net).
+/// Made by the `blocking` method of each stream, listener and socket. Inside async code use the descriptor itself.
+/// Reads and writes of a stream have no place in the order of the waiting tasks: see [`net`](crate::net).
 ///
 /// ```
 /// use std::io::{BufRead, BufReader, Write};

@@ -12,10 +12,10 @@ use std::{
 /// The rank of a level: 0 is the most urgent one, and there are at most [`LevelId::LIMIT`].
 ///
 /// Ranks are a topological order of the levels: of two ordered levels, the more urgent one has the
-/// smaller rank. Of two incomparable levels one has the smaller rank as well, so comparing ranks does
-/// not say who may wait for whom. A level's type converts into its rank.
+/// smaller rank. Of two incomparable levels one has the smaller rank as well, so comparing ranks does not say which
+/// level may wait for which. A level's type converts into its rank.
 ///
-/// As a text it is the level's name. One that was made of a number has none, and shows the number.
+/// As a text it is the level's name. A `LevelId` that was made of a number has no name, and shows the number.
 ///
 /// ```
 /// use urgency::{LevelId, Runtime, levels};

@@ -61,7 +61,7 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     ///
     /// # Errors
     ///
-    /// The future's output is an error as that of [`get`](Self::get).
+    /// The future's output is the error that [`get`](Self::get) returns.
     pub fn wait<'cx, C>(&self, cx: Cx<'cx, C>) -> Wait<'cx, Shared<T>>
     where
         C: MayWaitFor<L>,
@@ -89,7 +89,7 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     ///
     /// # Errors
     ///
-    /// The future's output is an error as that of [`get`](Self::get).
+    /// The future's output is the error that [`get`](Self::get) returns.
     pub fn boosted<'cx, C>(&self, cx: Cx<'cx, C>) -> Wait<'cx, Shared<T>>
     where
         C: Level<Order = L::Order>,

@@ -1,4 +1,4 @@
-//! The levels of one runtime, as data: how many, their names, who may wait for whom.
+//! The levels of one runtime, as data: how many, their names, which may wait for which.
 //!
 //! A runtime is built with one order. The table is a copy of the order's constants and never changes,
 //! so looking into it needs no synchronisation. The rule of waiting is the policy crate's; the types
@@ -67,7 +67,7 @@ impl LevelTable {
         LevelId::named(rank, name)
     }
 
-    /// May work at the level of rank `waiter` wait for work at that of rank `awaited`?
+    /// May work at the level of rank `waiter` wait for work at the level of rank `awaited`?
     #[inline]
     pub(crate) fn may_wait(&self, waiter: u8, awaited: u8) -> bool {
         order::may_wait(self.above, waiter, awaited)

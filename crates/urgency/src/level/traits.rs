@@ -14,8 +14,8 @@ pub trait Levels: 'static {
     const NAME: &'static str;
     /// The names of the levels by rank, most urgent first; 1 to 64 of them.
     const NAMES: &'static [&'static str];
-    /// By rank: bit `j` of entry `i` is set if the level of rank `j` is more urgent than that of
-    /// rank `i`. As long as [`NAMES`](Self::NAMES), and transitively closed.
+    /// By rank: bit `j` of entry `i` is set if the level of rank `j` is more urgent than the level of rank `i`. As long
+    /// as [`NAMES`](Self::NAMES), and transitively closed.
     const ABOVE: &'static [u64];
 }
 

@@ -1,12 +1,12 @@
 //! A limit on how many tasks of a level there are: backpressure at the place where work comes in (Dissertation, 4.4.6).
 //!
-//! A level with a capacity has a semaphore of so many permits. Whoever brings work from outside asks for
-//! admission *before* it makes the work, and so decides what happens when there is none: wait ([`admit`]), so
-//! that a queue builds up where it can be seen, in the kernel's accept queue or with the caller; or fail and
-//! shed ([`try_admit`]), with the work still in hand. The task carries the permit until its future is gone.
+//! A level with a capacity has a semaphore of so many permits. Code that brings work from outside asks for admission
+//! *before* it makes the work, and so decides what happens when there is no room. It may wait ([`admit`]), so that a
+//! queue builds up where it can be seen, in the kernel's accept queue or with the caller. Or it may fail and shed
+//! ([`try_admit`]), with the work still in hand. The task carries the permit until its future is gone.
 //!
-//! The plain `spawn` forms ask nobody: they are for the parts of work that was admitted, and a part that is
-//! refused would leave the whole hanging.
+//! The plain `spawn` forms do not ask: they are for the parts of work that was admitted, and a part that is refused
+//! would leave the whole hanging.
 
 use super::held::Held;
 use crate::{
@@ -66,7 +66,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// That of a level of the current runtime; `None` if it has no limit.
+    /// The capacity of a level of the current runtime; `None` if the level has no limit.
     ///
     /// # Panics
     ///
@@ -84,7 +84,7 @@ impl Capacity {
     }
 }
 
-/// The right to one more task of a level, for who has it; dropped, it goes to the next.
+/// The right to one more task of a level. If it is dropped unused, it goes to the next waiter.
 #[derive(Debug)]
 #[must_use = "an admission that is dropped goes to the next"]
 pub struct Admission {
@@ -121,7 +121,7 @@ impl Admission {
 }
 
 /// Waits until there is room for one more task of this level in the current runtime; at once if the level has no
-/// [capacity](crate::Builder::capacity). Who waits is served more urgent levels first, and in order within a level.
+/// [capacity](crate::Builder::capacity). Waiters are served more urgent levels first, and in order within a level.
 ///
 /// An accept loop that asks first stops accepting when there is too much work:
 ///

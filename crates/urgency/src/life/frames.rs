@@ -1,20 +1,19 @@
-//! Which jobs of a stack were forked by code that has something to inherit, so that their thieves have it, too.
+//! Which forks of a stack come from code that has something to inherit, so that their thieves have it, too.
 //!
-//! A fork must not look whether there is anything to inherit: it is bound by its stores. But what code has
-//! changes in frames of the stack, and the deque is a stack, too: a job was forked inside a frame if it lies
-//! at or above the index at which the frame began. So a frame is noted when it is entered, and whoever steals
-//! a job asks what its index was inside of. Code that has nothing to inherit, which is nearly all, enters no
-//! frame.
+//! `join` must not look whether there is anything to inherit: its cost is its few stores. But what code has changes in
+//! frames of the stack, and the deque is a stack, too: a fork was made inside a frame if it lies at or above the index
+//! at which the frame began. So a frame is noted when it is entered, and a thief asks which frame the stolen fork's
+//! index is inside of. Code that has nothing to inherit, which is nearly all, enters no frame.
 //!
 //! # Rules
 //!
 //! 1. The owner enters and leaves; under the lock, since thieves look.
-//! 2. A thief looks under the deque's lock, before the owner can see that the job is gone: the `join` that
-//!    forked it has not ended, so its frames are here.
-//! 3. A child of a scope may outlive the frame that spawned it, so it carries what it inherits; for it, the
-//!    look only finds the same or what is further out.
-//! 4. If jobs from below a frame's beginning were run inside of it (a `sync` of an outer scope), the frame
-//!    begins further down: [`Frames::lower`].
+//! 2. A thief looks under the deque's lock, before the owner can see that the fork is gone: the `join` that made the
+//!    fork has not ended, so its frames are here.
+//! 3. A child of a scope may outlive the frame that spawned it, so it carries what it inherits. For a child, the look
+//!    finds only the same, or what is further out.
+//! 4. If forks from below a frame's beginning were run inside the frame (a `sync` of an outer scope), the frame begins
+//!    further down: [`Frames::lower`].
 
 use super::inherited::{Inherited, inherited};
 use std::sync::{
@@ -27,7 +26,8 @@ type List = Vec<(usize, Option<Arc<Inherited>>)>;
 /// See the module's text.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
-    /// Whether there is any. A thief that found a job sees the frames that the owner entered before it forked it.
+    /// Whether there is any frame. A thief that found a fork sees the frames that the owner entered before it made the
+    /// fork.
     any: AtomicBool,
     list: Mutex<List>,
 }
@@ -38,7 +38,7 @@ impl Frames {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From `index` on, jobs are forked by code that has `what`.
+    /// From `index` on, forks are made by code that has `what`.
     pub(super) fn enter(&self, index: usize, what: Option<Arc<Inherited>>) {
         self.lock().push((index, what));
         self.any.store(true, Relaxed);
@@ -50,7 +50,7 @@ impl Frames {
         let left = list.pop();
         self.any.store(!list.is_empty(), Relaxed);
         drop(list);
-        // The last reference to a local may go, which is anybody's code.
+        // The last reference to a local may go, and the local's drop is the program's code.
         drop(left);
     }
 
@@ -68,7 +68,7 @@ impl Frames {
         }
     }
 
-    /// Rule 4: no job lies at `index` or above any more.
+    /// Rule 4: no fork lies at `index` or above any more.
     pub(crate) fn lower(&self, index: usize) {
         if self.any.load(Relaxed) {
             for (begins, _) in self.lock().iter_mut() {
@@ -77,7 +77,7 @@ impl Frames {
         }
     }
 
-    /// What the code that forked the job at `index` has.
+    /// What the code that made the fork at `index` has.
     #[inline]
     pub(crate) fn at(&self, index: usize) -> Option<Arc<Inherited>> {
         if !self.any.load(Relaxed) {

@@ -1,11 +1,11 @@
 //! What a task inherits from the code that spawns it: a deadline, and locals.
 //!
-//! The calling thread knows what the code that runs on it has; a future that has something of its own puts it
-//! there for the time of each poll, and a closure for the time of its run. Spawning looks there: if there is
-//! nothing, which is one load, nothing is different; else the task is wrapped. A stack never changes its
-//! thread, so a closure that waits, or is abandoned, keeps its own.
+//! The calling thread knows what the code that runs on it has. A future that has something of its own puts it into the
+//! thread for the time of each poll, and a closure for the time of its run. Spawning looks into the thread, with one
+//! load: if there is nothing, the task is as usual; otherwise the task is wrapped. A stack never changes its thread, so
+//! a closure that waits, or is abandoned, keeps what it has.
 //!
-//! A job that another stack steals has what the code that forked it had, at no cost for the fork (frames.rs).
+//! A fork that another stack steals has what the code that made it had, at no cost for `join` (frames.rs).
 //!
 //! *The deadline of a child*: a task that was spawned under a deadline and is still there at that time is
 //! cancelled, as by its handle. (Its output has no room for an error.) If the time is over when a task or a closure
@@ -281,9 +281,9 @@ impl<F> Drop for CarriedClosure<F> {
     }
 }
 
-/// The result of `future`, unless it takes longer than until `at`, or until a deadline that the calling code
-/// has already. All tasks that it spawns have the same deadline: those that are still there then are
-/// cancelled, and what has not begun then never runs. (A closure that has begun runs to its end.)
+/// The result of `future`, unless it takes longer than until `at`, or until a deadline that the calling code has
+/// already. All tasks that `future` spawns have the same deadline: tasks that are still there then are cancelled, and
+/// what has not begun then never runs. (A closure that has begun runs to its end.)
 ///
 /// # Errors
 ///
@@ -317,7 +317,7 @@ pub fn with_deadline<F: IntoFuture>(at: Instant, future: F) -> WithDeadline<F::I
     }
 }
 
-/// The deadline of the calling code: the earliest of those that it and the code that spawned it were given.
+/// The deadline of the calling code: the earliest of its own deadlines and the deadlines of the code that spawned it.
 /// `None`: it may take as long as it takes.
 pub fn deadline() -> Option<Instant> {
     inherited().and_then(|here| here.deadline)

@@ -52,7 +52,7 @@ impl PanicPolicy {
         PanicPolicy(Choice::Propagate)
     }
 
-    /// The process aborts, whoever waits.
+    /// The process aborts, whether or not the task has a waiter.
     pub fn abort() -> Self {
         PanicPolicy(Choice::Abort)
     }

@@ -217,7 +217,7 @@ impl TaskScope {
         handle
     }
 
-    /// Cancels all tasks of the scope, and those that are spawned later.
+    /// Cancels all tasks of the scope, and the tasks that are spawned in it later.
     pub fn cancel(&self) {
         self.inner.cancel();
     }

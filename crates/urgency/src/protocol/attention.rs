@@ -1,26 +1,27 @@
-//! Attention: three words that say everything to a running stack.
+//! Attention: three words by which others tell a running stack what they want of it.
 //!
-//! Whoever wants something of a stack sets a bit in `requests` and clears `room`; the stack compares `room`
-//! (relaxed, one branch) at each of its scheduling points. `room` is the index of the last slot of the stack's
-//! deque while nobody wants anything, so that the one comparison after a fork, "was there room for this
-//! job and more?", answers both questions. `word` says who owns the worker that the stack runs on, so that a
-//! worker can be taken from a stack that does not answer.
+//! A thread that wants something of a stack sets a bit in `requests` and clears `room`. The stack compares `room`
+//! (relaxed, one branch) at each of its scheduling points. While there is no request, `room` is the index of the last
+//! slot of the stack's deque. So the one comparison after a fork, "was there room for this fork and more?", answers
+//! both questions. `word` says whether the stack holds its worker, and which worker that is, so that the worker can be
+//! taken from a stack that does not answer.
 //!
 //! # States of `word`
 //!
-//! - `BUSY` set: the stack is inside the scheduler (or parked there). Only the stack itself sets
-//!   and clears it, and nobody else writes the word meanwhile. Nobody can take its worker now: the scheduler never
-//!   runs user code, so it will look at everything by itself in a moment.
-//! - `BUSY` clear, `TAKEN` clear: the stack runs user code and holds a worker, whose number is in the upper
-//!   half of the word: whoever takes it learns *which* one in the same step. (A first version read it from
-//!   the stack afterwards; by then the stack could have checked in and got another one.)
-//! - `TAKEN` set: somebody else took the worker (relief, or an urgent event). The stack goes on
-//!   until its next scheduling point, where [`Attention::enter`] tells it. Until then whoever took the
-//!   worker may give it back, and the stack never notices.
-//! - `PINNED` set: the stack asked for the number of its worker, and may use it as an index that no other
-//!   stack uses at the same time. Nobody takes the worker until the next `enter`, which clears the bit.
+//! - `BUSY` set: the stack is inside the scheduler (or parked there). Only the stack itself sets and clears the bit,
+//!   and no other thread writes the word meanwhile. The stack's worker cannot be taken now: the scheduler never runs
+//!   user code, so the stack will look at everything by itself in a moment.
+//! - `BUSY` clear, `TAKEN` clear: the stack runs user code and holds a worker. The worker's number is in the upper half
+//!   of the word: the taker learns *which* worker it took in the same step. (A first version read the number from the
+//!   stack afterwards; by then the stack could have checked in and got another worker.)
+//! - `TAKEN` set: another thread took the worker (relief, or an urgent event). The stack goes on until its next
+//!   scheduling point, where [`Attention::enter`] tells it. Until then the taker may give the worker back, and the
+//!   stack never notices.
+//! - `PINNED` set: the stack asked for the number of its worker, and may use the number as an index that no other stack
+//!   uses at the same time. The worker is not taken until the next `enter`, which clears the bit.
 //!
-//! The bits between count the visits to user code: who saw a request pending takes the worker of that very visit.
+//! The bits between count the visits to user code ([`Visit`]): what was seen of a stack during a visit is reason to take
+//! its worker only as long as that very visit lasts.
 //!
 //! Requests are hints: what they announce is always written to shared state *before* the bit is set, and a
 //! stack that gets a worker looks at that state before it runs user code. So a bit set on a stack that just
@@ -28,9 +29,9 @@
 //!
 //! # Rules
 //!
-//! 1. Only the stack calls `enter` and `leave`, alternately. `enter` is a locked instruction, since it decides
-//!    against `take`; a `leave` after which nobody wants anything is a plain store. (With one word for both, a
-//!    leave had to be a locked instruction as well, so as not to lose a request.)
+//! 1. Only the stack calls `enter` and `leave`, alternately. `enter` is a locked instruction, since it decides against
+//!    `take`; a `leave` without pending requests is a plain store. (With one word for both, a leave had to be a locked
+//!    instruction as well, so as not to lose a request.)
 //! 2. `take` succeeds at most once between a `leave` and the next `enter`, and never inside.
 //! 3. Whatever a taker wrote before `take` is visible to the stack after `enter` returned
 //!    [`Entered::Taken`]; whatever the stack wrote before `leave` is visible to the taker.
@@ -46,7 +47,7 @@ use crate::sys::{
 
 const BUSY: u32 = 1;
 const TAKEN: u32 = 2;
-/// Set by the stack itself: nobody takes its worker before its next scheduling point.
+/// Set by the stack itself: its worker is not taken before its next scheduling point.
 const PINNED: u32 = 4;
 /// One visit to user code.
 const VISIT: u32 = 8;
@@ -56,7 +57,7 @@ const WORKER_SHIFT: u32 = 16;
 
 /// More urgent work is ready: look at the levels.
 pub(crate) const PREEMPT: u32 = 1;
-/// Somebody is hungry: publish jobs.
+/// A worker is hungry: publish forks.
 pub(crate) const SHARE: u32 = 2;
 /// Show that you are alive: relief takes the worker if this bit survives one relief period.
 pub(crate) const CHECK_IN: u32 = 4;
@@ -71,6 +72,10 @@ pub(crate) enum Entered {
     /// The worker was taken meanwhile.
     Taken,
 }
+
+/// One visit of a stack to user code, during which it holds its worker.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) struct Visit(u32);
 
 /// See the module's text.
 #[derive(Debug)]
@@ -94,7 +99,7 @@ impl Attention {
         }
     }
 
-    /// How many jobs the deque may hold; zero if anybody wants anything.
+    /// How many forks the deque may hold; zero if there is a request.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         if chaos::one_in(16) {
@@ -103,15 +108,15 @@ impl Attention {
         self.room.load(Ordering::Relaxed)
     }
 
-    /// The scheduling point: does anybody want anything?
+    /// The scheduling point: is there a request?
     #[inline(always)]
     pub(crate) fn is_wanted(&self) -> bool {
         self.room() == 0
     }
 
-    /// Asked where there is no room: whether nobody wants anything, and only the next fork is to look around.
+    /// Asked where there is no room: whether there is no request, and only the next fork is to look around.
     pub(crate) fn is_for_forks(&self) -> bool {
-        // Whoever cleared `room` wrote these before.
+        // The thread that cleared `room` wrote these before.
         fence(Ordering::Acquire);
         self.requests.load(Ordering::Relaxed) == 0 && self.word.load(Ordering::Relaxed) & TAKEN == 0
     }
@@ -134,8 +139,8 @@ impl Attention {
         }
     }
 
-    /// The stack goes back to user code, holding the worker with this number, with room for `room`
-    /// jobs; zero makes its first fork look around. Requests set meanwhile stay pending.
+    /// The stack goes back to user code, holding the worker with this number, with room for `room` forks; zero makes
+    /// its first fork look around. Requests set meanwhile stay pending.
     #[inline]
     pub(crate) fn leave(&self, worker: usize, room: usize) {
         debug_assert_ne!(
@@ -204,12 +209,18 @@ impl Attention {
         self.requests.load(Ordering::Acquire) & bits == bits
     }
 
-    /// Takes the worker from a stack that is in user code, and returns its number. If `only_if` is not
-    /// zero, only from a stack on which these requests are still pending.
-    pub(crate) fn take(&self, only_if: u32) -> Option<usize> {
+    /// The visit that the stack is on, if its worker can be taken now.
+    pub(crate) fn visit(&self) -> Option<Visit> {
+        let word = self.word.load(Ordering::Acquire);
+        (word & (BUSY | TAKEN | PINNED) == 0).then_some(Visit(word))
+    }
+
+    /// Takes the worker from a stack that is in user code, and returns its number; if a visit is given, only as long as
+    /// that lasts.
+    pub(crate) fn take(&self, during: Option<Visit>) -> Option<usize> {
         let mut old = self.word.load(Ordering::Acquire);
         loop {
-            if old & (BUSY | TAKEN | PINNED) != 0 || !self.is_pending(only_if) {
+            if old & (BUSY | TAKEN | PINNED) != 0 || during.is_some_and(|visit| visit.0 != old) {
                 return None;
             }
             match self.word.compare_exchange_weak(
@@ -291,9 +302,9 @@ mod loom_models {
                 .map(|_| {
                     let model = model.clone();
                     thread::spawn(move || {
-                        let took = model.word.take(0) == Some(5);
+                        let took = model.word.take(None) == Some(5);
                         if took {
-                            // SAFETY: who took the worker is its one holder; loom checks it.
+                            // SAFETY: the thread that took the worker is its one holder; loom checks it.
                             model.worker.with_mut(|w| unsafe { *w += 1 });
                             model.holders.fetch_add(1, Relaxed);
                         }
@@ -321,7 +332,7 @@ mod loom_models {
             let word = Arc::new(Attention::new_busy());
             word.leave(5, 8);
             let other = word.clone();
-            let taker = thread::spawn(move || other.take(0) == Some(5) && !other.give_back(5));
+            let taker = thread::spawn(move || other.take(None) == Some(5) && !other.give_back(5));
             let holds = matches!(word.enter(), Entered::Holding(_));
             assert!(
                 holds ^ taker.join().unwrap(),
@@ -336,11 +347,28 @@ mod loom_models {
             let word = Arc::new(Attention::new_busy());
             word.leave(5, 8);
             let other = word.clone();
-            let taker = thread::spawn(move || other.take(0) == Some(5));
+            let taker = thread::spawn(move || other.take(None) == Some(5));
             let pinned = word.pin();
             let taken = taker.join().unwrap();
             assert!(pinned ^ taken, "the stack has the worker, or the taker");
             assert_eq!(taken, word.enter() == Entered::Taken);
+        });
+    }
+
+    /// What was seen of the first visit is no reason to take the worker of the second.
+    #[test]
+    fn a_worker_is_taken_only_during_the_visit_that_was_seen() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let seen = word.visit();
+            let other = word.clone();
+            let taker = thread::spawn(move || other.take(seen) == Some(5));
+            let first = word.enter() == Entered::Taken;
+            word.leave(5, 8);
+            let second = word.enter() == Entered::Taken;
+            assert!(!second, "the worker of a later visit is taken");
+            assert_eq!(taker.join().unwrap(), first);
         });
     }
 

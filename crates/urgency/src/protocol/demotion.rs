@@ -1,37 +1,37 @@
-//! The class of a stack's thread in the kernel's scheduler, and who changes it.
+//! The class of a stack's thread in the kernel's scheduler, and how it changes.
 //!
-//! A stack whose worker was revoked for more urgent work goes on without one, until its next scheduling point. For
-//! the kernel it and its replacement are two threads of one weight, and each gets half of the processor. So the
-//! stack's thread is *lowered*: it gets the class of the stack's level.
+//! A stack whose worker was revoked for more urgent work goes on without a worker, until its next scheduling point. For
+//! the kernel the stack's thread and its replacement are two threads of one weight, and each gets half of the
+//! processor. So the stack's thread is *lowered*: it gets the class of the stack's level.
 //!
 //! # Classes
 //!
 //! [`USUAL`] is the class of the program's other threads, 1 to 19 are so much more niceness, and [`IDLE`] is the
-//! kernel's idle class, which a thread of any other class preempts at once. The most urgent level has the
-//! first, the least urgent the last, and those between have steps of equal size ([`of_level`]).
+//! kernel's idle class, which a thread of any other class preempts at once. The most urgent level has the first class,
+//! the least urgent the last, and the levels between have steps of equal size ([`of_level`]).
 //!
 //! # When
 //!
 //! A stack of the least urgent level is lowered when its worker is revoked, unless it is in a poll, which is brief as a
-//! rule. A poll, and a stack of a level between, is lowered when it still lacks its worker as relief expires: what took
-//! the worker is not brief then. The thread stays lowered when the worker comes back, since more urgent work comes
-//! again soon, and finds the processor at once.
+//! rule. A stack that is in a poll, or of a level between, is lowered when it still lacks its worker as relief expires:
+//! then the work that took the worker is not brief. The thread stays lowered when the worker comes back, since more
+//! urgent work comes again soon, and finds the processor at once.
 //!
 //! # The way back
 //!
-//! Any thread may be lowered, but the kernel asks for a permission to raise one. Where the process has it
+//! Any thread may be lowered, but the kernel asks for a permission to raise one. Where the process has the permission
 //! (`sys::thread::can_raise`), a thread is raised before it begins more urgent work, and when it has kept its worker
-//! for sixteen milliseconds and nothing more urgent runs. Where it has not, the thread stays lowered for good, and runs
-//! work of its class only: a lowered thread passes more urgent work on to one that is not, and a usual thread passes
-//! closures and jobs of less urgent levels on to a lowered one (`hand_off.rs`). So after a while there are two kinds of
-//! threads, and nobody has to come back.
+//! for sixteen milliseconds and nothing more urgent runs. Where the process lacks it, the thread stays lowered for
+//! good, and runs work of its class only. A lowered thread passes more urgent work on to a usual thread, and a usual
+//! thread passes closures and forks of less urgent levels on to a lowered one (`hand_off.rs`). So after a while there
+//! are two kinds of threads, and no thread has to be raised.
 //!
 //! # Inversions
 //!
-//! A lowered thread that holds a worker has a processor to itself, as far as this runtime goes: at most as many
-//! threads hold workers as there are processors, and those that lost theirs are lowered or parked. A lowered
-//! thread that holds a lock of the allocator, or one of the program's, is in nobody's way either: whoever waits
-//! for the lock sleeps, and its processor runs the lowered thread. *Other* processes come before a lowered thread.
+//! A lowered thread that holds a worker has a processor to itself, as far as this runtime goes: at most as many threads
+//! hold workers as there are processors, and the threads that lost their workers are lowered or parked. Nor does a
+//! lowered thread that holds a lock of the allocator or of the program cause an inversion: a thread that waits for the
+//! lock sleeps, and its processor runs the lowered thread. *Other* processes come before a lowered thread.
 //!
 //! # Protocol
 //!
@@ -42,7 +42,7 @@
 //! 3. The stack looks at `class` before it begins more urgent work. Between its finding that its worker was revoked and
 //!    that look is a barrier, as between the writing and the look of 1: one of the two sees the other.
 //!
-//! Invariant: a thread of the class `USUAL` in `class` is in its usual class in the kernel, or somebody is between the
+//! Invariant: a thread of the class `USUAL` in `class` is in its usual class in the kernel, or a lowerer is between the
 //! two steps of 1, and looks at the stack afterwards.
 //!
 //! # Rejected
@@ -189,7 +189,7 @@ mod loom_models {
             let model = Model::new();
             let theirs = model.clone();
             let taker = thread::spawn(move || {
-                let taken = theirs.attention.take(0).is_some();
+                let taken = theirs.attention.take(None).is_some();
                 if taken {
                     theirs.lower();
                 }
@@ -213,7 +213,7 @@ mod loom_models {
     fn a_stack_that_two_lower_at_once_comes_back_to_its_usual_class() {
         loom::model(|| {
             let model = Model::new();
-            model.attention.take(0).unwrap();
+            model.attention.take(None).unwrap();
             let (taker, expiry) = (model.clone(), model.clone());
             let taker = thread::spawn(move || taker.lower());
             let expiry = thread::spawn(move || expiry.lower());

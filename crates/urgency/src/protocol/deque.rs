@@ -1,43 +1,42 @@
-//! The deque of a stack: its forked, not yet started jobs.
+//! The deque of a stack: its forks that have not started yet.
 //!
 //! Oldest first, in an array: `[0, top)` were stolen, `[top, split)` are *public*, `[split, bottom)`
 //! are *private*. The owner pushes and pops at the bottom with plain stores, no fence, no atomic
-//! read-modify-write, as long as it stays in the private part; thieves take the oldest public job.
+//! read-modify-write, as long as it stays in the private part; thieves take the oldest public fork.
 //! It is Cilk's THE protocol with Lace's split and an asymmetric fence ([`super::fence`]).
 //!
-//! # Who may write what
+//! # What may be written by which thread
 //!
 //! - `bottom`: the owner, at any time.
 //! - slots: the owner, at `bottom`, before it moves `bottom` up.
-//! - `top`, `split`, the buffer: whoever holds the lock. The owner reads `split` without it.
+//! - `top`, `split`, the buffer: the holder of the lock. The owner reads `split` without the lock.
 //!
-//! # How a private job becomes public
+//! # How a private fork becomes public
 //!
-//! 1. The owner answers a request (the SHARE bit of its attention word) with [`Deque::publish`]:
-//!    the oldest half of the private part. This is the usual way and costs nobody a fence.
-//! 2. A thief raises the split itself, for an owner that does not answer (it sits in a long leaf):
-//!    it stores the new split, makes every thread execute a barrier, and reads `bottom`. If the
-//!    owner popped below the new split meanwhile, the thief lowers the split again.
+//! 1. The owner answers a request (the SHARE bit of its attention word) with [`Deque::publish`]: the oldest half of the
+//!    private part. This is the usual way and costs no fence.
+//! 2. A thief raises the split itself, for an owner that does not answer because it is in a long leaf: it stores the
+//!    new split, makes every thread execute a barrier, and reads `bottom`. If the owner popped below the new split
+//!    meanwhile, the thief lowers the split again.
 //!
-//! # Why no job is run twice
+//! # Why no fork is run twice
 //!
-//! The owner's pop stores `bottom = i` and then reads `split`. If `split <= i`, the job at `i` was
-//! private and no thief touches it: a raise that the owner did not see yet ordered its read of
-//! `bottom` after our store (the barrier), so it sees `bottom = i` and stays below. If `split > i`
-//! the owner takes the lock, and `top` tells. *Named race, "pop under raise"*: both see each other;
-//! then both are in the locked part, where the order of the lock decides.
+//! The owner's pop stores `bottom = i` and then reads `split`. If `split <= i`, the fork at `i` was private and no
+//! thief touches it: a raise that the owner did not see yet ordered its read of `bottom` after the owner's store (the
+//! barrier), so the raise sees `bottom = i` and stays below. If `split > i` the owner takes the lock, and `top` tells
+//! whether the fork was stolen. *Named race, "pop under raise"*: both see each other; then both are in the locked part,
+//! where the order of the lock decides.
 //!
-//! A job found stolen resets the deque to that index: everything below was stolen before it, and
-//! jobs pushed while waiting for it start there.
+//! A pop that finds its fork stolen resets the deque to that index: everything below was stolen before, and forks that
+//! are pushed while the owner waits for the stolen one start there.
 //!
-//! A slot's lowest bit says that the job is *its own box* (a child of a scope), and not in the frame of a
-//! `join`. Whoever runs jobs in the midst of a computation looks at it first, since a `join` that has not
-//! ended takes its job back by its index.
+//! A slot's lowest bit says that the fork is *its own box* (a child of a scope), and not in the frame of a `join`. Code
+//! that runs forks in the midst of a computation looks at the bit first, since a `join` that has not ended takes its
+//! fork back by its index.
 //!
-//! The array is bounded only by memory; growing takes the lock, so thieves need no reclamation
-//! scheme. Rejected: a linked list through the frames (0.1 ns slower, and halving needs indices); a
-//! lock-free steal (a thief's cost is dominated by cache misses anyway, and the lock lets growth and
-//! publication be simple).
+//! Only memory bounds the array. Growing takes the lock, so thieves need no reclamation scheme. Rejected: a linked list
+//! through the frames (0.1 ns slower, and halving needs indices); a lock-free steal (a thief's cost is dominated by
+//! cache misses anyway, and the lock lets growth and publication be simple).
 
 use super::fence;
 use crate::sys::{
@@ -58,7 +57,7 @@ const INITIAL_SLOTS: usize = 256;
 #[cfg(urgency_loom)]
 const INITIAL_SLOTS: usize = 4;
 
-/// In a slot: the job is a box of its own.
+/// In a slot: the fork is a box of its own.
 const BOXED: usize = 1;
 
 fn of_slot<T>(slot: &Slot<T>) -> *const T {
@@ -69,20 +68,20 @@ fn of_slot<T>(slot: &Slot<T>) -> *const T {
 /// How the owner's pop ended.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Popped {
-    /// The job is the owner's again.
+    /// The fork is the owner's again.
     Mine,
-    /// A thief has it; the deque is empty and starts over at the job's index.
+    /// A thief has it; the deque is empty and starts over at the fork's index.
     Stolen,
 }
 
 /// How a thief's attempt ended.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Stolen<T> {
-    /// A job, and whether more public jobs are left.
+    /// A fork, and whether more public forks are left.
     Forked(*const T, bool),
-    /// There are jobs, but none is public.
+    /// There are forks, but none is public.
     OnlyPrivate,
-    /// No job at all.
+    /// No fork at all.
     Empty,
     /// Another thief, or the owner, is at it.
     Contended,
@@ -134,17 +133,16 @@ impl<T> Deque<T> {
         }
     }
 
-    /// Pushes a job and returns its index. If that is not below [`Deque::room`], the owner calls
+    /// Pushes a fork and returns its index. If that is not below [`Deque::room`], the owner calls
     /// [`Deque::make_room`] before it pushes again.
     ///
-    /// What the owner reads afterwards, its attention word above all, is read after the push in the sense
-    /// of the asymmetric fence: a thief that asked for jobs, executed the heavy side and saw no job here is
-    /// seen. (A first version asked before it pushed: a job forked in between slept until its owner's next
-    /// scheduling point.)
+    /// What the owner reads afterwards, its attention word above all, is read after the push in the sense of the
+    /// asymmetric fence: a thief that asked for forks, executed the heavy side and saw no fork here is seen. (A first
+    /// version asked before it pushed: a fork made in between slept until its owner's next scheduling point.)
     ///
     /// # Safety
-    /// Only the owner calls this. The job stays valid until it was popped as [`Popped::Mine`] or
-    /// until whoever stole it is done with it.
+    /// Only the owner calls this. The fork stays valid until it was popped as [`Popped::Mine`] or until its thief is
+    /// done with it.
     #[inline(always)]
     pub(crate) unsafe fn push(&self, forked: *const T) -> usize {
         let index = self.bottom();
@@ -159,17 +157,17 @@ impl<T> Deque<T> {
         index
     }
 
-    /// As [`Deque::push`], for a job that is a box of its own.
+    /// As [`Deque::push`], for a fork that is a box of its own.
     ///
     /// # Safety
     /// As [`Deque::push`].
     #[inline(always)]
     pub(crate) unsafe fn push_boxed(&self, forked: *const T) {
-        // SAFETY: by the caller's promise. Who reads the slot removes the bit.
+        // SAFETY: by the caller's promise. Every reader of the slot removes the bit.
         unsafe { self.push(forked.map_addr(|address| address | BOXED)) };
     }
 
-    /// Whether all jobs from `base` on are boxes of their own: no `join` that was called since then is
+    /// Whether all forks from `base` on are boxes of their own: no `join` that was called since then is
     /// unfinished. Meaningful for the owner.
     #[cold]
     pub(crate) fn is_boxed_above(&self, base: usize) -> bool {
@@ -196,15 +194,15 @@ impl<T> Deque<T> {
         self.room.get()
     }
 
-    /// The index of the next job to be pushed: how many jobs a frame that remembers an earlier value
-    /// has above it. Meaningful for the owner.
+    /// The index of the next fork to be pushed: how many forks a frame that remembers an earlier value has above it.
+    /// Meaningful for the owner.
     #[inline(always)]
     pub(crate) fn bottom(&self) -> usize {
         self.bottom.load(Ordering::Relaxed)
     }
 
-    /// Takes the youngest job back: the one at `index`, which must be `bottom() - 1`. `pop_public` is called, and calls
-    /// [`Deque::pop_public`], if that was in the public part.
+    /// Takes the youngest fork back: the one at `index`, which must be `bottom() - 1`. If that index was in the public
+    /// part, `pop_public` is called, which calls [`Deque::pop_public`].
     ///
     /// # Safety
     /// Only the owner calls this.
@@ -220,7 +218,7 @@ impl<T> Deque<T> {
         }
     }
 
-    /// The job in the slot of an index that the owner just popped as its own.
+    /// The fork in the slot of an index that the owner just popped as its own.
     ///
     /// # Safety
     /// Only the owner calls this, with the index of a successful pop, before it pushes again.
@@ -244,7 +242,7 @@ impl<T> Deque<T> {
         if stolen { Popped::Stolen } else { Popped::Mine }
     }
 
-    /// Starts over at `base`: all jobs from there on were stolen, as a pop has just shown.
+    /// Starts over at `base`: all forks from there on were stolen, as a pop has just shown.
     ///
     /// # Safety
     /// Only the owner calls this, after [`Popped::Stolen`] for an index not below `base`.
@@ -271,8 +269,8 @@ impl<T> Deque<T> {
         *buffer = grown;
     }
 
-    /// The owner, or whoever knows that the owner is parked, makes the oldest half of the private
-    /// part public (all of it with `all`). Returns whether anything is public now.
+    /// Makes the oldest half of the private part public (all of it with `all`). Called by the owner, or by a thread
+    /// that knows that the owner is parked. Returns whether anything is public now.
     pub(crate) fn publish(&self, all: bool) -> bool {
         let _buffer = lock(&self.public.buffer);
         let bottom = self.bottom.load(Ordering::Acquire);
@@ -283,9 +281,9 @@ impl<T> Deque<T> {
         self.public.top.load(Ordering::Relaxed) < split + share
     }
 
-    /// A thief takes the oldest public job, if `admit` (asked when there is one) allows it. `on_steal` runs
-    /// under the lock with the job and its index, before the owner can learn that the job is gone. With
-    /// `raise`, a thief that finds only private jobs makes the oldest half public itself.
+    /// A thief takes the oldest public fork, if `admit` (asked when there is one) allows it. `on_steal` runs
+    /// under the lock with the fork and its index, before the owner can learn that the fork is gone. With
+    /// `raise`, a thief that finds only private forks makes the oldest half public itself.
     pub(crate) fn steal(
         &self,
         raise: bool,
@@ -322,7 +320,7 @@ impl<T> Deque<T> {
         Stolen::Forked(forked, top + 1 < split)
     }
 
-    /// Makes all jobs public, for an owner that is not asked. Returns whether there are any.
+    /// Makes all forks public, for an owner that is not asked. Returns whether there are any.
     pub(crate) fn raise_all(&self) -> bool {
         let _buffer = lock(&self.public.buffer);
         let split = self.split.load(Ordering::Relaxed);
@@ -335,7 +333,7 @@ impl<T> Deque<T> {
         self.public.top.load(Ordering::Relaxed) < public
     }
 
-    /// Raises the split to `wanted`, or as far as there are jobs. Called with the lock held.
+    /// Raises the split to `wanted`, or as far as there are forks. Called with the lock held.
     fn raise(&self, split: usize, wanted: usize) -> usize {
         self.set_split(wanted);
         chaos::delay();
@@ -362,7 +360,7 @@ impl<T> Deque<T> {
         self.public.top.load(Ordering::Relaxed) >= self.bottom.load(Ordering::Relaxed)
     }
 
-    /// A guess: how many public jobs there are.
+    /// A guess: how many public forks there are.
     pub(crate) fn public_forks(&self) -> usize {
         let top = self.public.top.load(Ordering::Relaxed);
         self.public
@@ -371,7 +369,7 @@ impl<T> Deque<T> {
             .saturating_sub(top)
     }
 
-    /// A guess, for thieves: whether there is a public job.
+    /// A guess, for thieves: whether there is a public fork.
     #[inline]
     pub(crate) fn seems_public(&self) -> bool {
         self.public.top.load(Ordering::Relaxed) < self.public.split.load(Ordering::Relaxed)

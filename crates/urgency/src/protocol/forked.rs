@@ -20,8 +20,8 @@ pub(crate) type Payload = Box<dyn Any + Send>;
 #[repr(C)]
 pub(crate) struct Forked<S: 'static> {
     pub(crate) kind: &'static Kind<S>,
-    /// The stack that runs the stolen job, once it does: whom the joiner steals back from.
-    /// Initialised by [`Kind::stolen`].
+    /// The stack that runs the stolen fork, once it runs it: the joiner steals back from this stack. Initialised by
+    /// [`Kind::stolen`].
     thief: UnsafeCell<MaybeUninit<AtomicPtr<S>>>,
 }
 
@@ -34,31 +34,31 @@ impl<S> Forked<S> {
         }
     }
 
-    /// Nobody runs the job yet.
+    /// No stack runs the fork yet.
     ///
     /// # Safety
-    /// Called by [`Kind::stolen`], once, with a valid job that nobody else looks at.
+    /// Called by [`Kind::stolen`], once, with a valid fork that no other thread looks at.
     pub(crate) unsafe fn init_thief(this: *const Forked<S>) {
         // SAFETY: by the caller's promise.
         unsafe { (*(*this).thief.get()).write(AtomicPtr::new(ptr::null_mut())) };
     }
 
-    /// Who runs the job.
+    /// The stack that runs the fork.
     ///
     /// # Safety
-    /// The job was stolen, and that is known through the deque's lock, or by being its thief.
+    /// The fork was stolen, and the caller knows this through the deque's lock, or is its thief.
     pub(crate) unsafe fn thief(&self) -> &AtomicPtr<S> {
         // SAFETY: initialised when it was stolen, and the lock orders that before this.
         unsafe { (*self.thief.get()).assume_init_ref() }
     }
 }
 
-/// What can be done with a job, by the structure that it heads.
+/// What can be done with a fork, by the structure that it heads.
 #[derive(Debug)]
 pub(crate) struct Kind<S: 'static> {
-    /// Runs the job on a thief's stack. Consumes it: the memory may be gone when it returns.
+    /// Runs the fork on a thief's stack. Consumes it: the memory may be gone when this returns.
     pub(crate) execute: unsafe fn(*const Forked<S>),
-    /// Called under the deque's lock when the job is stolen.
+    /// Called under the deque's lock when the fork is stolen.
     pub(crate) stolen: unsafe fn(*const Forked<S>),
     /// The name of its closure's type.
     pub(crate) name: fn() -> &'static str,

@@ -1,62 +1,93 @@
-//! Idle workers and searchers: who sleeps, who looks, who must be woken.
+//! Idle workers and searchers: which workers sleep, which look for work, which must be woken.
 //!
-//! An idle worker is a permission that nobody uses: a bit in this set. It needs no thread. Whoever
-//! has work for it claims the bit and runs (a plain thread that calls `join`, a thread that returns
-//! from the poller with an event in hand) or hands it to a spare thread.
+//! An idle worker is a permission that no stack uses: a bit in this set. It needs no thread. A thread that has work for
+//! it claims the bit, and then uses the worker itself (a plain thread that calls `join`, a thread that returns from the
+//! poller with an event in hand) or hands it to a spare thread.
 //!
-//! A *searcher* is a thread with a worker and without work that is still looking. While somebody
-//! searches, an insertion wakes nobody: a wake-up costs the waker 10 µs and the sleeper 30 to 50.
+//! A *searcher* is a thread that has a worker, has no work, and is still looking. While there is a searcher, an
+//! insertion wakes no thread: a wake-up costs the waker 10 µs and the sleeper 30 to 50.
+//!
+//! # Reserve
+//!
+//! A runtime may have more workers than there are processors, for code that sleeps in the kernel. A worker without work
+//! is *hungry* while fewer workers run than there are processors; the others are *in reserve*. A worker of the reserve
+//! would only share a processor with those that run. So no thread starts one for what is inserted, and no stack publishes
+//! a fork for it; `reserve.rs` says when it is needed after all. (When every idle worker was hungry, fib(32) on 2
+//! processors took 5 ms with 2 workers, 326 with 64 and 1.6 s with 256: each fork was published.)
+//!
+//! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not
+//!   come to a scheduling point (`reserve.rs`), W - P - B free ones are in reserve, and those beyond are hungry.
+//! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several that run
+//!   dry at once, the last finds out that it is.
+//! - The count of idle workers goes up before the bit is set, and down after it was cleared. It is never too low.
+//! - A worker that runs dry takes tasks and stacks from the pools, whether it would be in reserve or not. A thread that
+//!   runs already, one that comes from the poller or an external one, may take a worker of the reserve. So may a stack that can
+//!   go on: its thread is there.
 //!
 //! # Protocol (no lost wake-up)
 //!
-//! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if nobody
-//!   searches, claim an idle worker and start it.
+//! - Inserter: 1. put the entry into the pool; 2. announce the level (a full barrier); 3. if no worker searches, claim
+//!   an idle worker that is not in reserve and start it.
 //! - Searcher that gives up: 1. [`Idle::release`] its worker; 2. [`Searchers::stop`] (a full barrier);
-//!   3. look at the levels once more; if there is work, claim a worker back. In this order, so that whoever
-//!   asks whether anybody is hungry (a stack that starts, and would keep its jobs to itself otherwise)
-//!   sees a searcher or an idle worker at every moment.
-//! - Searcher that found work: [`Searchers::stop`], a full barrier, and if there is more work and nobody
-//!   else searches, start the next idle worker: a woken one wakes the next.
+//!   3. look at the levels once more; if there is work, claim a worker back. In this order, because a stack that starts
+//!   asks whether a worker is hungry, and keeps its forks to itself if none is. So at every moment it must see a
+//!   searcher or an idle worker.
+//! - Searcher that found work: [`Searchers::stop`], a full barrier, and if there is more work and no other worker
+//!   searches, start the next idle worker: a woken worker wakes the next.
 //!
-//! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the job to itself, while a
-//! worker goes idle that would have asked for it. A stack without jobs that knows of somebody hungry says
-//! that it hides none (`Worker::hides_forks`): when its poll begins, or when it answers a request. It has no
-//! room then, so its next fork comes in (`Attention::is_for_forks`), first says otherwise, and then looks
-//! whether anybody is hungry. The worker that goes idle is hungry first, then looks: one of them sees the
-//! other. Of a stack that may hide jobs it sees them behind a barrier on all processors.
+//! *Named race, "first fork under release"*: a stack forks in a poll, and keeps the fork to itself, while a worker goes
+//! idle that would have asked for it. A stack without forks that knows of a hungry worker says that it hides none
+//! (`Worker::hides_forks`): when its poll begins, or when it answers a request. It has no room then. So its next fork
+//! comes into the scheduler (`Attention::is_for_forks`), first says otherwise, and then looks whether a worker is
+//! hungry. The worker that goes idle is hungry first, and then looks: one of the two sees the other. If a stack may
+//! hide forks, the worker sees them behind a barrier on all processors.
 //!
 //! *Named race, "insert under release"*: the inserter looks at the set before the bit is there, the
-//! worker looks at the levels before the announcement is there. The two barriers exclude that both
-//! happen.
+//! worker looks at the levels before the announcement is there. The two barriers exclude that both look too early.
 
 use crate::sys::{
     chaos,
     primitives::atomic::{AtomicU64, AtomicUsize, Ordering, fence},
 };
+use crossbeam_utils::CachePadded;
+
+/// One idle worker, in [`Idle::free`]; the lower half counts searchers.
+const IDLE: u64 = 1 << 32;
 
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Idle {
     words: Box<[AtomicU64]>,
+    /// Idle workers and searchers.
+    free: CachePadded<AtomicU64>,
+    /// How many free workers are in reserve.
+    withheld: AtomicUsize,
+    /// How many workers there are beyond the processors.
+    beyond: usize,
 }
 
-/// How many workers of a job search.
+/// How many workers of a job search. [`Idle`] counts those of all jobs.
 #[derive(Debug)]
 pub(crate) struct Searchers(AtomicUsize);
 
 impl Idle {
-    /// A set for `workers` workers, all in use.
-    pub(crate) fn new(workers: usize) -> Self {
+    /// A set for `workers` workers on so many processors, all in use.
+    pub(crate) fn new(workers: usize, processors: usize) -> Self {
+        let beyond = workers.saturating_sub(processors);
         Idle {
             words: (0..workers.div_ceil(64))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
+            free: CachePadded::new(AtomicU64::new(0)),
+            withheld: AtomicUsize::new(beyond),
+            beyond,
         }
     }
 
-    /// Worker `id` is no longer used by anybody. Ends with a full barrier.
+    /// No stack uses worker `id` any longer. Ends with a full barrier.
     pub(crate) fn release(&self, id: usize) {
         chaos::delay();
+        self.free.fetch_add(IDLE, Ordering::SeqCst);
         let old = self.words[id / 64].fetch_or(1 << (id % 64), Ordering::SeqCst);
         debug_assert_eq!(old >> (id % 64) & 1, 0, "a worker was released twice");
         fence(Ordering::SeqCst);
@@ -83,7 +114,10 @@ impl Idle {
                     Ordering::SeqCst,
                     Ordering::SeqCst,
                 ) {
-                    Ok(_) => return Some(index * 64 + bit.trailing_zeros() as usize),
+                    Ok(_) => {
+                        self.free.fetch_sub(IDLE, Ordering::SeqCst);
+                        return Some(index * 64 + bit.trailing_zeros() as usize);
+                    }
                     Err(now) => old = now,
                 }
             }
@@ -94,7 +128,11 @@ impl Idle {
     /// Takes this worker, if it is idle.
     pub(crate) fn claim_exactly(&self, id: usize) -> bool {
         let bit = 1 << (id % 64);
-        self.words[id / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0
+        let claimed = self.words[id / 64].fetch_and(!bit, Ordering::SeqCst) & bit != 0;
+        if claimed {
+            self.free.fetch_sub(IDLE, Ordering::SeqCst);
+        }
+        claimed
     }
 
     /// Whether this worker is idle.
@@ -102,10 +140,10 @@ impl Idle {
         self.words[id / 64].load(Ordering::SeqCst) >> (id % 64) & 1 != 0
     }
 
-    /// Whether any worker is idle.
+    /// Whether any worker is idle, or about to be.
     #[inline]
     pub(crate) fn any(&self) -> bool {
-        self.words.iter().any(|w| w.load(Ordering::SeqCst) != 0)
+        self.free.load(Ordering::SeqCst) >= IDLE
     }
 }
 
@@ -115,15 +153,17 @@ impl Searchers {
     }
 
     /// The calling worker starts to search.
-    pub(crate) fn start(&self) {
+    pub(crate) fn start(&self, idle: &Idle) {
+        idle.free.fetch_add(1, Ordering::SeqCst);
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The calling worker found work or gives up. Ends with a full barrier.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(&self, idle: &Idle) {
         chaos::delay();
         let old = self.0.fetch_sub(1, Ordering::SeqCst);
         debug_assert_ne!(old, 0);
+        idle.free.fetch_sub(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         chaos::delay();
     }
@@ -132,6 +172,35 @@ impl Searchers {
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Idle {
+    /// Whether a worker without work is hungry: fewer run than there are processors.
+    #[inline]
+    pub(crate) fn is_any_hungry(&self) -> bool {
+        let free = self.free.load(Ordering::SeqCst);
+        free != 0 && (free / IDLE + free % IDLE) as usize > self.withheld.load(Ordering::SeqCst)
+    }
+
+    /// Whether there are more workers than processors.
+    #[inline]
+    pub(crate) fn may_hold_back(&self) -> bool {
+        self.beyond != 0
+    }
+
+    /// Whether some idle worker may be in reserve.
+    #[inline]
+    pub(crate) fn has_reserve(&self) -> bool {
+        self.may_hold_back() && self.any()
+    }
+
+    /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
+    /// with a full barrier.
+    pub(crate) fn set_held(&self, held: usize) {
+        let withheld = self.beyond.saturating_sub(held);
+        self.withheld.store(withheld, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 }
 
@@ -152,11 +221,11 @@ mod loom_models {
     #[test]
     fn no_worker_sleeps_while_an_entry_is_ready() {
         loom::model(|| {
-            let idle = Arc::new(Idle::new(1));
+            let idle = Arc::new(Idle::new(1, 1));
             let searchers = Arc::new(Searchers::new());
             let ready = Arc::new(Ready::new());
             let pool = Arc::new(AtomicBool::new(false));
-            searchers.start();
+            searchers.start(&idle);
             let (i, s) = (idle.clone(), searchers.clone());
             let (r, p) = (ready.clone(), pool.clone());
             let inserter = thread::spawn(move || {
@@ -166,10 +235,10 @@ mod loom_models {
             });
             let mut found = ready.levels() != 0;
             if found {
-                searchers.stop();
+                searchers.stop(&idle);
             } else {
                 idle.release(0);
-                searchers.stop();
+                searchers.stop(&idle);
                 found = ready.levels_after_writes() != 0 && idle.claim(0).is_some();
             }
             let started = inserter.join().unwrap();
@@ -177,16 +246,38 @@ mod loom_models {
         });
     }
 
-    /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of
-    /// the poll is seen, or its stack sees that somebody is idle, and publishes the job.
+    /// Three workers on two processors, of which two run dry at once: one of them finds that it is hungry, and asks the
+    /// third one's stack for forks.
+    #[test]
+    fn of_workers_that_run_dry_at_once_the_last_is_hungry() {
+        loom::model(|| {
+            let idle = Arc::new(Idle::new(3, 2));
+            let searchers = Arc::new(Searchers::new());
+            let runs_dry = |idle: &Idle, searchers: &Searchers, id| {
+                searchers.start(idle);
+                let asks = idle.is_any_hungry();
+                idle.release(id);
+                searchers.stop(idle);
+                asks
+            };
+            let (i, s) = (idle.clone(), searchers.clone());
+            let other = thread::spawn(move || runs_dry(&i, &s, 0));
+            let asks = runs_dry(&idle, &searchers, 1);
+            assert!(other.join().unwrap() || asks, "a processor is free");
+            assert!(idle.is_any_hungry(), "the next fork stays private");
+        });
+    }
+
+    /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of the poll
+    /// is seen, or its stack sees that a worker is idle, and publishes the fork.
     #[test]
     fn the_first_fork_of_a_poll_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {
-            let idle = Arc::new(Idle::new(2));
+            let idle = Arc::new(Idle::new(2, 2));
             let searchers = Arc::new(Searchers::new());
             let hides = Arc::new(AtomicBool::new(false));
             let forked = Arc::new(AtomicBool::new(false));
-            searchers.start();
+            searchers.start(&idle);
             let (i, s) = (idle.clone(), searchers.clone());
             let (h, j) = (hides.clone(), forked.clone());
             let polls = thread::spawn(move || {
@@ -195,20 +286,20 @@ mod loom_models {
                 s.count() != 0 || i.any()
             });
             idle.release(0);
-            searchers.stop();
-            // If it may hide jobs the barrier on all processors follows, after which the job is seen.
+            searchers.stop(&idle);
+            // If it may hide forks the barrier on all processors follows, after which the fork is seen.
             let seen = hides.load(SeqCst) && forked.load(Relaxed);
             let published = polls.join().unwrap();
             assert!(seen || published, "the job is hidden while a worker sleeps");
         });
     }
 
-    /// A stack in a poll that began while nobody was hungry is asked for jobs while it has none, and forks
-    /// later. Whether it said then that it hides none or not, its fork is seen by who goes idle, or sees him.
+    /// A stack in a poll that began while no worker was hungry is asked for forks while it has none, and forks later.
+    /// Whether or not it said that it hides none, the worker that goes idle sees the fork, or the fork sees the worker.
     #[test]
     fn the_first_fork_after_an_answer_is_seen_by_who_goes_idle_or_sees_him() {
         loom::model(|| {
-            let idle = Arc::new(Idle::new(2));
+            let idle = Arc::new(Idle::new(2, 2));
             let searchers = Arc::new(Searchers::new());
             let hides = Arc::new(AtomicBool::new(true));
             let (forked, asked) = (
@@ -218,7 +309,7 @@ mod loom_models {
             let (i, s) = (idle.clone(), searchers.clone());
             let (h, j, a) = (hides.clone(), forked.clone(), asked.clone());
             let polls = thread::spawn(move || {
-                let is_hungry = || s.count() != 0 || i.any();
+                let is_hungry = || i.is_any_hungry();
                 // The scheduling point.
                 let has_room = !is_hungry();
                 if !has_room {
@@ -233,9 +324,9 @@ mod loom_models {
                 h.store(true, SeqCst);
                 is_hungry()
             });
-            searchers.start();
+            searchers.start(&idle);
             idle.release(0);
-            searchers.stop();
+            searchers.stop(&idle);
             asked.store(true, Relaxed);
             let mut seen = forked.load(Relaxed);
             if !seen && hides.load(SeqCst) {

@@ -1,12 +1,11 @@
-//! The latch of a forked job: from its thief to the stack that joins it.
+//! The latch of a fork: from its thief to the stack that joins it.
 //!
 //! One word: `PENDING`, `DONE`, or the address of the waiting stack.
 //!
-//! 1. The joiner registers itself with [`Latch::wait`] before it suspends; the answer `false` says
-//!    that the job is done already.
-//! 2. The thief sets the latch when the result is written. From that moment the job's memory, and
-//!    the latch in it, may be gone: [`Latch::set`] takes a raw pointer, and only the swapped-out
-//!    value is used afterwards.
+//! 1. The joiner registers itself with [`Latch::wait`] before it suspends; the answer `false` says that the fork is
+//!    done already.
+//! 2. The thief sets the latch when the result is written. From that moment the fork's memory, and the latch in it, may
+//!    be gone: [`Latch::set`] takes a raw pointer, and only the swapped-out value is used afterwards.
 //! 3. The joiner reads the result only after [`Latch::is_done`] or a refused `wait`.
 
 use crate::sys::{
@@ -29,7 +28,7 @@ impl<S> Latch<S> {
         Latch(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Whether the job is done. What the thief wrote is visible then.
+    /// Whether the fork is done. What the thief wrote is visible then.
     #[inline]
     pub(crate) fn is_done(&self) -> bool {
         self.0.load(Ordering::Acquire) == done()

@@ -5,7 +5,7 @@
 //! little else is (`ci/loom.sh`). The protocols that belong to one type of another room are with it: a task's state
 //! (`task/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
-//! - *Who has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`].
+//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`].
 //! - *What there is to do*: [`ready`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`], [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
 

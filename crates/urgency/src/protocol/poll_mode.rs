@@ -1,17 +1,17 @@
-//! Who looks for events while workers are busy: a thread in the poller, or the workers themselves.
+//! What looks for events while workers are busy: a thread in the poller, or the workers themselves.
 //!
-//! A thread in the poller is prompt: the kernel preempts a core for it when an event arrives, or wakes one
-//! up. But it is a thread switch for each event, and while some worker runs *brief* polls of tasks it is for
-//! nothing: that worker is back at the scheduler before a woken thread would run. Then the thread *rests*: it
-//! waits for notifications only, for a relief period at a time, and the brief workers look at the kernel's
-//! queue between two polls, once in [`LOOK_PERIOD`] (less often if there is one level only), and whenever
-//! they run dry. If a look finds more than one event, the next idle worker is started as after any insertion.
-//! While any worker runs what may be long, nobody rests: an event may have to preempt it (with rest, p99 of
-//! requests beside endless compute was 5.9 ms instead of 0.2).
+//! A thread in the poller is prompt: the kernel preempts a core for it when an event arrives, or wakes one up. But it
+//! costs a thread switch for each event. While some worker runs *brief* polls of tasks, the switch is for nothing: that
+//! worker is back at the scheduler before a woken thread would run. Then the thread *rests*: it waits for notifications
+//! only, for a relief period at a time, and the brief workers look at the kernel's queue between two polls, once in
+//! [`LOOK_PERIOD`] (less often if there is one level only), and whenever they run dry. If a look finds more than one
+//! event, the next idle worker is started as after any insertion. While any worker runs what may be long, no thread
+//! rests: an event may have to preempt the worker (with rest, p99 of requests beside endless compute was 5.9 ms instead
+//! of 0.2).
 //!
 //! # States
 //!
-//! - `AWAKE`: nobody rests. Whoever is in the poller waits there for everything.
+//! - `AWAKE`: no thread rests. A thread in the poller waits there for everything.
 //! - `RESTING`: one thread rests. It wakes up after every relief period, and goes on resting only while each
 //!   worker that is not idle is brief or searches. (It does not wait for the timer descriptor: that stays
 //!   readable while the worker that took its event is preempted, and the thread would spin.)
@@ -21,9 +21,10 @@
 //!
 //! # Rules
 //!
-//! 1. Only a thread in the poller leaves `AWAKE`, and only the one that rests comes back to it. At most one rests.
-//! 2. It sets `RESTING`, *then* looks whether a worker is brief. A worker that is no longer brief says so,
-//!    *then* looks at the state. Both steps of both are sequentially consistent: one of them sees the other.
+//! 1. Only a thread in the poller leaves `AWAKE`, and only the thread that rests comes back to it. At most one thread
+//!    rests.
+//! 2. The thread sets `RESTING`, *then* looks whether a worker is brief. A worker that is no longer brief says so,
+//!    *then* looks at the state. All four steps are sequentially consistent: one of the two sees the other.
 //! 3. So an event that arrives while all workers run long finds a thread in the poller, but for what becomes long
 //!    without a scheduling point: a poll that computes. That is found when the relief period ends.
 
@@ -54,7 +55,7 @@ pub(crate) fn look_period(levels: usize) -> f64 {
 #[derive(Debug)]
 pub(crate) struct PollMode {
     state: AtomicU8,
-    /// When somebody looked last, in ticks.
+    /// When a worker looked last, in ticks.
     looked_at: AtomicU64,
 }
 
@@ -98,8 +99,8 @@ impl PollMode {
         old.is_ok()
     }
 
-    /// Whether nobody has looked for a period, [`look_period`] in ticks; then the caller does, and nobody else for as
-    /// long.
+    /// Whether no worker has looked for a period, [`look_period`] in ticks. Then the caller looks, and no other worker
+    /// for as long.
     #[inline]
     pub(crate) fn is_due(&self, now: u64, period: u64) -> bool {
         let last = self.looked_at.load(Ordering::Relaxed);

@@ -63,9 +63,9 @@ impl Ready {
         chaos::delay();
     }
 
-    /// The pool of `level` was found empty; `is_empty` looks again after the bit is cleared. `false`: an entry
-    /// had slipped in, and the bit is set again. Whoever looked at the bits meanwhile has not seen that entry:
-    /// the caller sees to the wake-ups that may be missing.
+    /// The pool of `level` was found empty; `is_empty` looks again after the bit is cleared. `false`: an entry had
+    /// slipped in, and the bit is set again. A thread that looked at the bits meanwhile has not seen that entry: the
+    /// caller sees to the wake-ups that may be missing.
     #[must_use]
     pub(crate) fn clear(&self, level: u8, is_empty: impl Fn() -> bool) -> bool {
         let bit = 1 << level;

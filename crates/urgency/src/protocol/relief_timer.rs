@@ -1,14 +1,14 @@
-//! Whether somebody must look at the busy workers, and how soon: the state of the relief timer.
+//! Whether relief must look at the busy workers, and how soon: the state of the relief timer.
 //!
-//! - OFF: nothing waits, or an idle worker or a searcher will come to it.
-//! - LATE: all that waits is jobs of stacks that run (their deques are in the pool), and no worker serves
-//!   anything less urgent. The stacks come to their own jobs themselves, so that the timer expires only after
-//!   some periods, and only a stack that is blocked, or has not checked in for long, loses its worker.
+//! - OFF: nothing waits, or an idle worker or a searcher will come to what waits.
+//! - LATE: all that waits is forks of stacks that run (their deques are in the pool), and no worker serves anything
+//!   less urgent. The stacks come to their own forks themselves. So the timer expires only after some periods, and only
+//!   a stack that is blocked, or has not checked in for long, loses its worker.
 //! - SOON: something else waits. The timer expires within a period.
 //!
-//! Only an expiry switches it off. Whoever finds that something waits arms it first and then sets the timer:
-//! a LATE one may become SOON at any time, and the timer is then set anew. A timer that expires when it was
-//! not meant to is a vain look.
+//! Only an expiry switches the timer off. A thread that finds that something waits arms it first, and then sets the
+//! driver's timer. LATE may become SOON at any time, and the driver's timer is then set anew. A timer that expires when
+//! it was not meant to causes one look in vain.
 //!
 //! An insertion without a barrier (`insert.rs`) relies on SOON, and only an expiry of SOON owes it the barrier.
 

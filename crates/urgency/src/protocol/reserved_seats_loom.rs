@@ -34,7 +34,7 @@ impl Model {
 fn a_worker_that_is_moved_to_a_level_while_work_arrives_there_does_not_sleep() {
     loom::model(|| {
         let model = Arc::new(Model {
-            idle: Idle::new(1),
+            idle: Idle::new(1, 1),
             ready: Ready::new(),
             entry: AtomicBool::new(false),
             seat: AtomicU8::new(0),

@@ -5,17 +5,17 @@
 //! becomes ready *inside a poll* goes into a ring of the polling stack instead, and usually that stack runs
 //! it next, from its own cache: the ring is FIFO, too, and everybody may take from its head.
 //!
-//! Ring and pool are merged by age: each slot keeps the time at which its task became ready, the pool that of
-//! the entry it gave last. A ring's head that is older than that goes first, otherwise the pool does; so the
-//! merged order is off by an entry at most. Between the rings of different workers it is looser: a worker takes a
-//! head that is older than its own by [`crate::sched::find::AGE_GAP`], and one without work
-//! takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
+//! Ring and pool are merged by age: each slot keeps the time at which its task became ready, and the pool keeps the
+//! time of the entry it gave last. A ring's head that is older than the pool's time goes first; otherwise the pool
+//! does. So the merged order is off by an entry at most. Between the rings of different workers the order is looser: a
+//! worker takes another ring's head if it is older than its own by [`crate::sched::find::AGE_GAP`], and a worker
+//! without work takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
 //! goes elsewhere, what is left goes into the pool (`Job::flush_ring`).
 //!
-//! A ring's *only* entry is its owner's for a few microseconds (`Stack::offers_task`): the poll that woke it
-//! is about to end, and then it runs where its data is. To take it earlier would make two tasks that wake
-//! each other change the processor at every step. If the poll is long after all, a searcher takes the entry
-//! then; if nobody searches by that time, relief sees to it.
+//! A ring's *only* entry is its owner's for a few microseconds (`Stack::offers_task`): the poll that woke the task is
+//! about to end, and then the task runs where its data is. To take the entry earlier would make two tasks that wake
+//! each other change the processor at every step. If the poll is long after all, a searcher takes the entry then; if no
+//! worker searches by that time, relief sees to it.
 //!
 //! # Protocol
 //!
@@ -25,10 +25,10 @@
 //! 2. Pop: read `head`, then `tail` (Acquire), then the slot, then move `head` up by compare-exchange.
 //!    A slot that was overwritten meanwhile had its position consumed, so the exchange fails.
 //!
-//! *Named race, "push under take"*: somebody takes the worker and empties the ring while the stack still
-//! pushes. The pusher looks at its attention word after the push, the taker empties the ring after it has set
-//! the word, and there is a full barrier between the two steps of each (in a runtime of one level the
-//! pusher's is the taker's `fence::heavy`): one of them sees the entry.
+//! *Named race, "push under take"*: a taker takes the worker and empties the ring while the stack still pushes. The
+//! pusher looks at its attention word after the push, the taker empties the ring after it has set the word, and there
+//! is a full barrier between the two steps of each (in a runtime of one level the pusher's is the taker's
+//! `fence::heavy`): one of them sees the entry.
 
 use crate::sys::{
     chaos,
@@ -186,7 +186,7 @@ mod loom_models {
             word.leave(0, 8);
             let (their_ring, their_word) = (ring.clone(), word.clone());
             let taker = thread::spawn(move || {
-                assert_eq!(their_word.take(0), Some(0));
+                assert_eq!(their_word.take(None), Some(0));
                 fence(SeqCst);
                 their_ring.pop().is_some()
             });

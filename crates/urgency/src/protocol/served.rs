@@ -1,18 +1,19 @@
-//! Which levels workers serve: a word that tells with one load that nobody serves anything less urgent.
+//! Which levels workers serve: a word that tells with one load that no worker serves anything less urgent.
 //!
-//! A fork asks whether somebody would come for its job. A worker that serves a less urgent level would, so the answer
-//! is in the levels that all workers show. To read those is work in proportion to the number of workers, and most
-//! programs have no less urgent work at the time. The word has a bit for each level that some worker shows,
-//! and perhaps for more: a bit is cleared by the first that relies on it and finds no such worker.
+//! A stack that forks asks whether a worker would come for the fork. A worker that serves a less urgent level would, so
+//! the answer is in the levels that all workers show. To read all of these is work in proportion to the number of
+//! workers, and most programs have no less urgent work at the time. The word has a bit for each level that some worker
+//! shows, and perhaps for more: the first thread that relies on a bit and finds no worker at that level clears the bit.
 //!
 //! # Protocol
 //!
 //! - A worker shows its level, *then* calls [`Served::show`], and *then* looks at the levels above (`hunger.rs`).
 //! - A stack that begins shows its level, then looks at the levels below, then at the workers that show them.
-//! - Whoever finds no worker at a level of the word calls [`Served::clear`], which looks once more behind the clearing.
+//! - A thread that finds no worker at a level of the word calls [`Served::clear`], which looks once more behind the
+//!   clearing.
 //!
 //! *Named race, "show under clear"*: a worker shows its level, sees the bit still set, and leaves it alone, while
-//! somebody is about to clear it. The second look comes after the clearing and finds the worker's level.
+//! another thread is about to clear it. The second look comes after the clearing and finds the worker's level.
 
 use crate::sys::{
     chaos,
@@ -49,7 +50,7 @@ impl Served {
         self.0.load(Ordering::SeqCst) & !(u64::MAX << level)
     }
 
-    /// No worker was found at these levels. `served` tells, after the clearing, which there are after all.
+    /// No worker was found at these levels. `served` tells, after the clearing, which of them workers serve after all.
     #[cold]
     pub(crate) fn clear(&self, levels: u64, served: impl FnOnce() -> u64) {
         self.0.fetch_and(!levels, Ordering::SeqCst);
@@ -107,7 +108,7 @@ mod loom_models {
                 l[1].store(1, SeqCst);
                 in_order();
                 s.show(1);
-                // It asks the stack above for jobs: the next scheduling point of that stack answers.
+                // It asks the stack above for forks: the next scheduling point of that stack answers.
                 s.above(1) != 0 && l[0].load(SeqCst) == 0 || f.load(SeqCst)
             });
             levels[0].store(0, SeqCst);

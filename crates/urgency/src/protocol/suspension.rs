@@ -1,15 +1,15 @@
-//! Suspension of a stack: the token between a stack that waits and whoever ends its wait.
+//! Suspension of a stack: the token between a stack that waits and the thread that ends its wait.
 //!
-//! A stack is a thread; suspending it means that its worker goes elsewhere and the thread parks
-//! until somebody grants it a worker again. This type decides *who* may do so, exactly once.
+//! A stack is a thread. Suspending it means that its worker goes elsewhere, and the thread parks until it is granted a
+//! worker again. This type decides *which* thread may grant the worker, exactly once.
 //!
 //! # States
 //!
 //! - `RUNNING`: the stack holds a worker (or is about to give it away).
-//! - `SUSPENDED`: it waits for a wake-up; it is in no queue.
-//! - `RESUMABLE`: it can go on; there is at least one entry for it in a pool. Whoever pops an entry
-//!   calls [`Suspension::claim`]; exactly one of them wins and grants it a worker. (Two entries can
-//!   exist: boosting a resumable stack queues it again at the higher level.)
+//! - `SUSPENDED`: the stack waits for a wake-up; it is in no queue.
+//! - `RESUMABLE`: the stack can go on; there is at least one entry for it in a pool. A thread that pops an entry calls
+//!   [`Suspension::claim`]. Exactly one of them wins and grants the stack a worker. (Two entries can exist: boosting a
+//!   resumable stack queues it again at the higher level.)
 //! - The flag `NOTIFIED` beside them: a wake-up came that no suspension has consumed yet.
 //!
 //! # Rules
@@ -20,9 +20,9 @@
 //!    `NOTIFIED`, so that the next attempt to suspend fails at once. No wake-up is lost; a stale one
 //!    costs a spurious return, and every wait is a loop.
 //! 3. Only `claim` leaves `RESUMABLE`.
-//! 4. A stack may be raised to a more urgent level at any time. Who makes it resumable reads its level
-//!    afterwards, for the entry; who raises it looks afterwards whether it is resumable, and if so makes a
-//!    second entry, at the new level. Both behind a full barrier: one sees the other.
+//! 4. A stack may be raised to a more urgent level at any time. The thread that makes the stack resumable reads the
+//!    stack's level afterwards, for the entry. The thread that raises the stack looks afterwards whether the stack is
+//!    resumable, and if so makes a second entry, at the new level. Both look behind a full barrier: one sees the other.
 
 use crate::sys::{
     chaos,
@@ -57,7 +57,7 @@ impl Suspension {
         suspended
     }
 
-    /// The stack changes its mind about a suspension. `false`: somebody has claimed it meanwhile, and a
+    /// The stack changes its mind about a suspension. `false`: another thread has claimed the stack meanwhile, and a
     /// worker is coming.
     #[must_use]
     pub(crate) fn retract(&self) -> bool {
@@ -99,7 +99,7 @@ impl Suspension {
         }
     }
 
-    /// Whoever popped an entry asks for the right to grant the stack a worker.
+    /// A thread that popped an entry asks for the right to grant the stack a worker.
     #[must_use]
     pub(crate) fn claim(&self) -> bool {
         chaos::delay();

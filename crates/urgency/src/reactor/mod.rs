@@ -2,7 +2,7 @@
 //!
 //! From the bottom up:
 //!
-//! - `poller`: the kernel's interface, that of Linux.
+//! - `poller`: the kernel's interface, Linux's.
 //! - `slab`: keys that are never valid twice.
 //! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
 //!   `watchers`: a part of it.

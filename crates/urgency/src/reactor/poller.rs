@@ -12,14 +12,14 @@
 //!    taken already. (Level-triggered descriptors go back to the ready list at once and wake the
 //!    next thread for nothing.)
 //! 2. No lock is held anywhere while a thread waits. The kernel wakes the thread that came last.
-//! 3. A notification is a count in user space plus an edge of the eventfd. Whoever harvests the edge
-//!    and wants the notification takes one from the count; if some are left it raises the edge again, so
-//!    that `n` notifications end `n` waits although the kernel may have merged their edges.
+//! 3. A notification is a count in user space plus an edge of the eventfd. A thread that harvests the edge and wants
+//!    the notification takes one from the count. If some are left, the thread raises the edge again: so `n`
+//!    notifications end `n` waits although the kernel may have merged their edges.
 //! 4. Interest in writing is added when a write would block for the first time. Asking for both at once
 //!    would make each new connection report that it is writable, and so wake a thread for nothing.
-//! 5. The timer is programmed with absolute times of the monotonic clock; a time in the past fires at
-//!    once. Programming it anew discards an expiry nobody has harvested yet, which is harmless since
-//!    the new time is then in the past.
+//! 5. The timer is programmed with absolute times of the monotonic clock; a time in the past fires at once. Programming
+//!    the timer anew discards an expiry that no thread has harvested yet, which is harmless since the new time is then
+//!    in the past.
 //!
 //! # Rejected
 //!
@@ -139,7 +139,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Three descriptors; the error is that of the process's or system's limit.
+    /// Takes three descriptors; the error says that the process's or the system's limit is reached.
     pub(crate) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let notification = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -236,7 +236,7 @@ impl Poller {
 
     /// Ends one wait, now or later.
     pub(crate) fn notify(&self) {
-        // Release: what the notifier wrote is visible to whoever takes the notification.
+        // Release: what the notifier wrote is visible to the thread that takes the notification.
         self.pending.fetch_add(1, Ordering::Release);
         self.raise();
     }

@@ -1,4 +1,4 @@
-//! The readiness of one descriptor in one direction, and who waits for it.
+//! The readiness of one descriptor in one direction, and the queue of its waiters.
 //!
 //! # Words
 //!
@@ -19,17 +19,17 @@
 //!
 //! 1. [`look`](Readiness::look) (one load). If `READY`, attempt. If the attempt succeeds, that is
 //!    all: no lock, no write.
-//! 2. If it would block, [`retract`](Readiness::retract) `READY`, which fails if an edge came since the
-//!    look; then go to 1. A short read or write of a stream is a hint that the next attempt would block:
+//! 2. If the attempt would block, [`retract`](Readiness::retract) `READY`. The retraction fails if an edge came since
+//!    the look; then go to 1. A short read or write of a stream is a hint that the next attempt would block:
 //!    [`retract_if_trusted`](Readiness::retract_if_trusted) saves that attempt.
 //! 3. [`wait`](Readiness::wait) enters the queue under the lock unless `READY` or `SHUT` is set by then.
 //! 4. An [`edge`](Readiness::edge) first sets `READY` and counts, then takes the lock, all watchers and
 //!    the first waiter, which thereby holds a baton.
-//! 5. Whoever waited calls [`leave`](Readiness::leave) when it got its result or is dropped. If it is
-//!    no longer in the queue it held a baton: while `READY` is set the next waiter gets it.
+//! 5. A future that waited calls [`leave`](Readiness::leave) when it got its result or is dropped. If it is no longer
+//!    in the queue, it held a baton: while `READY` is set the next waiter gets the baton.
 //! 6. A baton holder whose attempt would block waits again, at its old place in the queue.
 //!
-//! Invariant: while `READY` is set and somebody is in the queue, somebody holds a baton.
+//! Invariant: while `READY` is set and the queue is not empty, a waiter holds a baton.
 //!
 //! # Named races
 //!
@@ -41,9 +41,9 @@
 //! - *Barging*: an attempt that finds `READY` does not look at the queue. The overtaken waiter goes
 //!   back to its place (6).
 //!
-//! Wakers are never woken or dropped under the lock: dropping one can drop a task, and with it a future
-//! that waits right here. They are anybody's code, and baton and bytes are passed on in a `Drop`: so a
-//! panic in one stops there ([`wake`]).
+//! Wakers are never woken or dropped under the lock: dropping a waker can drop a task, and with it a future that waits
+//! right here. A waker may be the program's code, and batons and bytes are passed on in a `Drop`: so a panic of a waker
+//! is caught ([`wake`]).
 //!
 //! # Rejected
 //!
@@ -189,7 +189,7 @@ impl Readiness {
         ready.extend(waiting.watchers.take());
     }
 
-    /// Step 5, by whoever has a ticket.
+    /// Step 5, by a future that has a ticket.
     pub(crate) fn leave(&self, ticket: Ticket) {
         let _own;
         let mut waiting = self.lock();
@@ -207,7 +207,7 @@ impl Readiness {
         }
     }
 
-    /// Nobody waits here any more, nor ever will. Adds all wakers.
+    /// Ends all waiting here, for ever. Adds all wakers.
     pub(crate) fn shut(&self, ready: &mut Vec<Waker>) {
         self.state.fetch_or(SHUT, Ordering::AcqRel);
         let mut waiting = self.lock();

@@ -1,16 +1,15 @@
 //! One descriptor that can wait: its two directions and its registration with a driver.
 //!
-//! A source is not registered until an operation would block for the first time; then it belongs to the
-//! driver of the thread that made this attempt. Until then, and for a descriptor that never blocks,
-//! it costs nothing but the system calls of its operations.
+//! A source is not registered until an operation would block for the first time. Then it belongs to the driver of the
+//! thread that made this attempt. Until then it costs nothing but the system calls of its operations.
 //!
 //! # Protocol of an operation ([`Source::poll`])
 //!
 //! 1. Not registered for the direction: attempt. If it would block, register and go to 2.
 //! 2. Look at the direction's readiness; if ready, attempt. If it would block, retract and, unless an
 //!    edge came meanwhile, go to 3.
-//! 3. Wait (see `readiness.rs`), unless the driver was shut down: that is an error, but not for a task that ends
-//!    with its runtime, whose poll is pending.
+//! 3. Wait (see `readiness.rs`), unless the driver was shut down. Then the operation is an error, or pending if its
+//!    task ends with its runtime.
 //!
 //! The registration itself makes the kernel report readiness that exists already, and a new direction
 //! starts as ready, so nothing is lost between 1 and 2. What comes from elsewhere ([`Source::raise`])
@@ -116,13 +115,13 @@ impl<R> Done<R> {
     }
 }
 
-/// Who waits if the operation would block.
+/// What waits if the operation would block.
 pub(crate) enum Waits<'a> {
     /// A future that keeps its ticket and calls [`Source::leave`] when it is dropped.
     Future(&'a mut Option<Ticket>, &'a Waker),
     /// A `poll_*` form.
     Watcher(&'a Waker),
-    /// Nobody: the source is registered, and that is all.
+    /// Nothing: the source is registered, and that is all.
     Nobody,
 }
 

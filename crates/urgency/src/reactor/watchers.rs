@@ -1,14 +1,14 @@
 //! The watchers of one direction: tasks that used a `poll_*` form. See `readiness.rs`.
 //!
-//! A watcher has no identity but its waker, and does not say when it stops waiting. So each waker is kept
-//! once, until the next edge wakes them all, and their number is bounded: a task that makes a new waker for
-//! each poll cannot fill the memory.
+//! A watcher has no identity but its waker, and does not say when it stops waiting. So each waker is kept once, until
+//! the next edge wakes them all. The number of wakers is bounded: a task that makes a new waker for each poll cannot
+//! fill the memory.
 //!
 //! # The bound
 //!
-//! It adapts. A newcomer beyond it makes all others be woken and doubles it: those that still wait come
-//! back, and have room then; those that do not are gone. So after a few rounds all that live fit, and an
-//! idle descriptor is at rest. After an edge the bound is what the watchers before that needed.
+//! The bound adapts. A newcomer beyond the bound wakes all others and doubles the bound. Watchers that still wait come
+//! back, and have room then; the others are gone. So after a few rounds all live watchers fit, and an idle descriptor
+//! is at rest. After an edge the bound is the number of watchers before the edge.
 //!
 //! Rejected: to wake the oldest only. With one task more than the bound they wake each other in turns for
 //! ever.
@@ -48,7 +48,7 @@ impl Watchers {
         self.names.contains(&name(waker))
     }
 
-    /// Adds one that is not there. Returns those that are to be woken in its stead.
+    /// Adds a waker that is not there. Returns the wakers that are to be woken in its stead.
     pub(crate) fn add(&mut self, waker: Waker) -> Vec<Waker> {
         let mut ousted = Vec::new();
         if self.wakers.len() >= self.bound {
@@ -65,7 +65,7 @@ impl Watchers {
         ousted
     }
 
-    /// All of them, the oldest first; nobody watches any more.
+    /// Takes all wakers, the oldest first; nothing watches any more.
     pub(crate) fn take(&mut self) -> std::vec::Drain<'_, Waker> {
         self.bound = self.wakers.len().max(FEW);
         self.names.clear();
@@ -96,7 +96,7 @@ mod tests {
         (0..count).map(|n| Arc::new(Any(n)).into()).collect()
     }
 
-    /// As a task that polls: it watches, and whoever is ousted polls again. Returns how many were.
+    /// As a task that polls: it watches, and every ousted watcher polls again. Returns how many were ousted.
     fn watch(watchers: &mut Watchers, waker: &Waker) -> usize {
         let mut polling = vec![waker.clone()];
         let mut ousted = 0;

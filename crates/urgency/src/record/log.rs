@@ -262,7 +262,7 @@ impl Recording {
             write!(text, "\"finished\":{},", self.since_origin(done))?;
         }
         text.push_str("\"steps\":[");
-        // Who was dropped before it ran has had one all the same.
+        // A thread that was dropped before it ran has one step all the same.
         let none = [Step {
             work: 1,
             latency: 0,

@@ -97,7 +97,7 @@ impl RecordedThread {
             .expect("nothing panics under a strand's lock")
     }
 
-    /// Not so for a job of its task that another stack stole.
+    /// Whether the calling OS thread began the step that runs. It did not if it stole a fork of the task.
     fn runs_here(&self) -> bool {
         self.state().tid == tid()
     }
@@ -130,7 +130,7 @@ impl RecordedThread {
         state.began = cpu_time();
     }
 
-    /// Ends the step that runs, and begins the next. What a stolen job does is done after the last step.
+    /// Ends the step that runs, and begins the next. What a stolen fork does counts as done after the last step.
     fn cut(&self) -> Option<Place> {
         let mut state = self.state();
         if state.tid != tid() {
@@ -246,7 +246,7 @@ impl RecordedThread {
     }
 }
 
-/// A waker that tells who woke.
+/// A waker that tells the thread which step woke it.
 struct Tells {
     recorded: Arc<RecordedThread>,
     waker: Waker,

@@ -32,7 +32,7 @@ use super::{
 use crate::{
     protocol::{idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
-    sys::{clock, fork::Process},
+    sys::{clock, fork::Process, thread},
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -107,7 +107,7 @@ impl Core {
             workers: (0..workers)
                 .map(|id| CachePadded::new(Worker::new(id)))
                 .collect(),
-            idle: Idle::new(workers),
+            idle: Idle::new(workers, thread::processors()),
             threads: Threads::new(threads),
             demoted_stacks: DemotedStacks::new(lowers_threads),
             poll_mode: PollMode::new(),

@@ -237,11 +237,7 @@ impl Job {
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
             Stolen::Forked(forked, more) => {
-                if more {
-                    self.insert_deque(stack);
-                } else {
-                    self.ask_if_last(worker, stack, level);
-                }
+                self.leave_rest(worker, stack, level, more);
                 self.at(worker, level).steals.add(1);
                 Some(Work::Fork(StolenFork {
                     forked,
@@ -252,9 +248,9 @@ impl Job {
             }
             Stolen::Contended | Stolen::Empty => {
                 // Its owner or another thief is at it, or its jobs are of another level. Public jobs must
-                // stay in a pool.
+                // stay in a pool while anybody is hungry.
                 if stack.deque.seems_public() {
-                    self.insert_deque(stack);
+                    self.leave_rest(worker, stack, level, true);
                 }
                 None
             }
@@ -278,7 +274,7 @@ impl Job {
     /// There may be more work than the caller took: a woken worker wakes the next.
     #[inline]
     pub(crate) fn wake_next(&self) {
-        if self.core.idle.any()
+        if self.core.idle.is_any_hungry()
             && (self.searchers.count() == 0 || self.seats.waits())
             && self.is_offered_to_idle()
         {

@@ -352,12 +352,15 @@ impl Job {
 
     /// Whether work waits that an idle worker would take.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.is_offered_to_idle() || self.has_pinned_for_spare(me)
+        self.core.idle.is_any_hungry() && self.is_offered_to_idle() || self.has_pinned_for_spare(me)
     }
 
     /// An idle worker, if work waits for one.
     fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
-        self.claim_for_pinned(me).or_else(|| self.claim_offered())
+        self.claim_for_pinned(me).or_else(|| {
+            let is_wanted = self.core.idle.is_any_hungry();
+            is_wanted.then(|| self.claim_offered()).flatten()
+        })
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Forked jobs are private until somebody is hungry, which makes a fork cheap. Hungry are
 //!
-//! - a worker that searches, or is idle, and serves the level (`search.rs`, `reserved_seats.rs`);
+//! - a worker that searches, or is idle, and serves the level (`search.rs`, `reserved_seats.rs`), but for those in
+//!   reserve (`reserve.rs`);
 //! - a worker that serves something *less urgent*: urgent work gets all workers, forked work as well;
 //! - a donor that misses the level of its round (`rounds.rs`).
 //!
@@ -62,7 +63,7 @@ impl Job {
     /// Whether a worker without work, or a donor, would take jobs of this level.
     #[inline]
     pub(crate) fn is_anybody_free(&self, level: u8) -> bool {
-        if self.searchers.count() == 0 && !self.core.idle.any() {
+        if !self.core.idle.is_any_hungry() {
             return self.is_missed(level);
         }
         !self.seats.waits() || self.is_hungry_for(level)
@@ -127,9 +128,20 @@ impl Job {
         }
     }
 
-    /// A thief took a job of `stack`, at `level`, and leaves no public one: rule 2.
+    /// A thief took a job of `stack`, at `level`, and leaves `more` public ones or none. Without an entry in the pool
+    /// they are their owner's, who comes to them, and a searcher's.
     #[inline]
-    pub(crate) fn ask_if_last(&self, thief: &Worker, stack: &Stack, level: u8) {
+    pub(crate) fn leave_rest(&self, thief: &Worker, stack: &Stack, level: u8, more: bool) {
+        if !more {
+            self.ask_if_last(thief, stack, level);
+        } else if !self.core.idle.may_hold_back() || self.is_anybody_hungry(level) {
+            self.insert_deque(stack);
+        }
+    }
+
+    /// Rule 2, of the last public job.
+    #[inline]
+    fn ask_if_last(&self, thief: &Worker, stack: &Stack, level: u8) {
         if self.is_anybody_below(level, Some(thief.id)) {
             self.ask_to_share(stack);
         }
@@ -159,7 +171,7 @@ impl Job {
             }
             waits |= is_asked && !stack.attention.is_taken();
         }
-        let revoked = late.and_then(|worker| self.revoke_counted(worker, 0, Cause::Urgency));
+        let revoked = late.and_then(|worker| self.revoke_counted(worker, None, Cause::Urgency));
         if let Some(worker) = revoked {
             self.start(worker);
         }

@@ -8,7 +8,7 @@
 //! 3. every worker that serves a less urgent level is alerted through its attention word: the prompt
 //!    principle. A worker that finds nothing by then has lost a look, not its place: it takes the work
 //!    first and abandons its stack only if it got some;
-//! 4. if nobody searches, an idle worker is started;
+//! 4. if nobody searches, an idle worker is started that is not in reserve (`idle.rs`);
 //! 5. if there is none, the relief timer is armed: somebody must check in within a millisecond (or some, if
 //!    all that waits is jobs of stacks that run).
 //!

@@ -208,12 +208,15 @@ impl Job {
             || self.stacks_at(level).any(|stack| stack.offers_task())
     }
 
-    /// Starts an idle worker for what is ready if there is one, else sees to it that the busy ones check in.
+    /// Starts an idle worker for what is ready if there is one, and it is not in reserve, else sees to it that the busy
+    /// ones check in.
     pub(crate) fn start_idle(&self) {
         let claimed = if self.seats.waits() {
             self.claim_for(self.ready.levels())
-        } else {
+        } else if self.core.idle.is_any_hungry() {
             self.claim_idle()
+        } else {
+            None
         };
         let served = || self.revoke_overrun(self.most_urgent_queued()?);
         match claimed.or_else(served) {

@@ -21,7 +21,7 @@
 //! - [`relief`]: workers that are revoked from what does not give way, by the timer of
 //!   [`relief_timer`](crate::protocol::relief_timer), and [`revoke`]: how; [`hunger`]: how forks reach workers that
 //!   serve something less urgent; [`migrate`]: polls whose thread lost its processor; [`demotion`]: threads whose
-//!   worker was revoked;
+//!   worker was revoked; [`reserve`]: workers beyond the processors;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
@@ -44,6 +44,7 @@ pub(crate) mod poll_context;
 pub(crate) mod pool;
 pub(crate) mod queues;
 pub(crate) mod relief;
+mod reserve;
 pub(crate) mod reserved_seats;
 mod revoke;
 pub(crate) mod rounds;

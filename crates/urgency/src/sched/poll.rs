@@ -319,9 +319,9 @@ impl Job {
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
         let revoked = victim.and_then(|victim| {
             if !by_event {
-                return self.revoke_counted(victim, 0, Cause::Urgency);
+                return self.revoke_counted(victim, None, Cause::Urgency);
             }
-            let worker = self.revoke(victim, 0, Cause::Urgency)?;
+            let worker = self.revoke(victim, None, Cause::Urgency)?;
             self.at(worker, level).promotions.add(1);
             Some(worker)
         });

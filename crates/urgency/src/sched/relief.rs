@@ -18,7 +18,9 @@
 //! So at most P leaves of a computation are begun for each time that it is overtaken as a whole: with two levels, at
 //! most 2 P threads compute, and at most 2 P leaves are in progress, however often events come.
 //!
-//! A stack whose worker was revoked and that still has not checked in at an expiry has its jobs made public.
+//! A stack whose worker was revoked and that still has not checked in at an expiry has its jobs made public. Meanwhile
+//! the others that keep jobs to themselves are asked to check in as well, and those that do not answer have theirs made
+//! public: a child that sleeps may wait for one that nobody sees.
 //!
 //! # Jobs of stacks that run
 //!
@@ -45,7 +47,7 @@
 use super::{
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
-    revoke::Cause,
+    revoke::{Cause, Seen},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
@@ -100,14 +102,14 @@ impl Overrunning {
 }
 
 /// How many pieces of work wait, by level.
-struct Waiting {
-    levels: u64,
+pub(super) struct Waiting {
+    pub(super) levels: u64,
     counts: [usize; 64],
 }
 
 impl Waiting {
     /// A worker was found for one of these levels.
-    fn serve(&mut self, level: u8) {
+    pub(super) fn serve(&mut self, level: u8) {
         let count = &mut self.counts[usize::from(level)];
         *count = count.saturating_sub(1);
         if *count == 0 {
@@ -200,9 +202,16 @@ impl Job {
         self.arm_for_rounds();
         self.look_at_overrunning();
         self.show_hidden_from_below();
+        let asked_for_hidden = self.is_any_overrunning() && self.show_hidden_of_silent();
         let mut waiting = self.waiting();
-        self.most_urgent_queued()?;
+        if self.most_urgent_queued().is_none() {
+            if asked_for_hidden {
+                self.arm_late();
+            }
+            return None;
+        }
         let mut revoked = Vec::new();
+        self.call_reserve(&mut waiting, &mut revoked);
         let mut asked = self.revoke_for_urgent(&mut waiting, &mut revoked);
         asked |= self.revoke_from_blocked_or_long(&mut waiting, &mut revoked);
         if asked || !revoked.is_empty() {
@@ -260,7 +269,7 @@ impl Job {
             let since = worker.wanted_since();
             let is_late = since != 0 && now.saturating_sub(since) >= half;
             if is_late && stack.attention.is_pending(PREEMPT) || chaos::one_in(2) {
-                if let Some(worker) = self.revoke_counted(worker, 0, Cause::Urgency) {
+                if let Some(worker) = self.revoke_counted(worker, None, Cause::Urgency) {
                     waiting.serve(level);
                     revoked.push(worker);
                 }
@@ -291,12 +300,18 @@ impl Job {
             let Some(stack) = self.core.holder(worker) else {
                 continue;
             };
+            // Before the look: a thread that sleeps inside the scheduler until it gets a worker may be in user code
+            // when the look has ended.
+            let visit = stack.attention.visit();
             if !stack.attention.is_pending(CHECK_IN) {
                 note_run_time(stack);
                 stack.attention.request(CHECK_IN);
                 asked = true;
                 continue;
             }
+            let Some(visit) = visit else {
+                continue;
+            };
             let cause = match self.idleness(stack) {
                 Idleness::Blocked => Cause::Blocked,
                 // What waits is more urgent, or its equal.
@@ -314,7 +329,7 @@ impl Job {
             if cause == Cause::Length && self.overrunning.ahead() >= self.core.workers.len() {
                 continue;
             }
-            if let Some(worker) = self.revoke_counted(worker, CHECK_IN, cause) {
+            if let Some(worker) = self.revoke_counted(worker, Some(Seen { stack, visit }), cause) {
                 waiting.serve(level);
                 revoked.push(worker);
             }
@@ -359,6 +374,35 @@ impl Job {
                 self.lower(&stack);
             }
         }
+    }
+
+    /// Whether some stack has lost its worker and not checked in since.
+    fn is_any_overrunning(&self) -> bool {
+        let stacks = locked(&self.overrunning.stacks);
+        stacks.iter().any(|(stack, _)| stack.attention.is_taken())
+    }
+
+    /// Asks the stacks that hold workers and have private jobs only to check in. Those that have not answered since the
+    /// last expiry have their jobs made public. Whether any was asked.
+    fn show_hidden_of_silent(&self) -> bool {
+        let mut asked = false;
+        for worker in self.workers() {
+            let hides = |stack: &&Stack| {
+                stack.is_of(self) && !stack.deque.seems_empty() && !stack.deque.seems_public()
+            };
+            let holder = self.core.holder(worker).filter(hides);
+            let Some(stack) = holder.filter(|_| worker.level() != NO_LEVEL) else {
+                continue;
+            };
+            if !stack.attention.is_pending(CHECK_IN) {
+                note_run_time(stack);
+                stack.attention.request(CHECK_IN);
+                asked = true;
+            } else if stack.deque.raise_all() {
+                self.insert_deque(stack);
+            }
+        }
+        asked
     }
 
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
@@ -415,14 +459,14 @@ impl Core {
         jobs.iter().for_each(|job| job.end_periods());
         let light = || jobs.iter().filter(|job| job.rings_are_light);
         let is_light = light().next().is_some();
-        if is_light && self.relief_timer.is_soon() && self.rearm_for_short_polls(jobs) {
-            return;
+        if !(is_light && self.relief_timer.is_soon() && self.rearm_for_short_polls(jobs)) {
+            let was_soon = self.relief_timer.expire();
+            self.raise_rested(false);
+            if is_light && was_soon && fence::heavy() {
+                light().for_each(|job| job.announce_light());
+            }
         }
-        let was_soon = self.relief_timer.expire();
-        self.raise_rested(false);
-        if is_light && was_soon && fence::heavy() {
-            light().for_each(|job| job.announce_light());
-        }
+        self.recount_reserve(jobs);
     }
 
     /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while

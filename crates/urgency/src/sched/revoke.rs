@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     account::overruns::Name,
-    protocol::fence,
+    protocol::{attention::Visit, fence},
     sys::{chaos, clock},
 };
 use std::{
@@ -50,13 +50,25 @@ pub(super) enum Cause {
     Length,
 }
 
+/// A stack that was looked at while it was on a visit to user code.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) stack: &'a Stack,
+    pub(super) visit: Visit,
+}
+
 impl Job {
-    /// Revokes the worker of whatever stack holds `worker` now, if it is in user code, and, if `only_if` is not zero,
-    /// these requests are still pending there.
-    pub(super) fn revoke(&self, worker: &Worker, only_if: u32, cause: Cause) -> Option<&Worker> {
-        let stack = self.core.holder(worker)?;
+    /// Revokes the worker of whatever stack holds `worker` now, if it is in user code; or that of the stack that was
+    /// `seen`, as long as the visit lasts.
+    pub(super) fn revoke(
+        &self,
+        worker: &Worker,
+        seen: Option<Seen<'_>>,
+        cause: Cause,
+    ) -> Option<&Worker> {
+        let stack = self.holder_or_seen(worker, seen)?;
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
-        let revoked = &*self.core.workers[stack.attention.take(only_if)?];
+        let revoked = &*self.core.workers[stack.attention.take(seen.map(|seen| seen.visit))?];
         chaos::delay();
         if !revoked.is_of(self) {
             return self.revoked_elsewhere(revoked, stack);
@@ -76,7 +88,7 @@ impl Job {
         let stack = stack.arc();
         stack.overruns.store(true, Ordering::Relaxed);
         stack.lost_worker_at.store(now, Ordering::Relaxed);
-        if only_if == 0 {
+        if seen.is_none() {
             // Nobody has asked it yet.
             note_run_time(&stack);
         }
@@ -112,16 +124,16 @@ impl Job {
     pub(super) fn revoke_counted(
         &self,
         worker: &Worker,
-        only_if: u32,
+        seen: Option<Seen<'_>>,
         cause: Cause,
     ) -> Option<&Worker> {
-        let stack = self.core.holder(worker)?;
+        let stack = self.holder_or_seen(worker, seen)?;
         let level = stack.level();
         // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
         // other holder yet since an earlier taking.
         let mark = &stack.relieved_at;
         let marked = mark.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
-        let Some(revoked) = self.revoke(worker, only_if, cause) else {
+        let Some(revoked) = self.revoke(worker, seen, cause) else {
             if marked.is_ok() {
                 mark.store(0, Ordering::Relaxed);
             }
@@ -129,6 +141,17 @@ impl Job {
         };
         self.at(revoked, level).reliefs.add(1);
         Some(revoked)
+    }
+
+    fn holder_or_seen<'a>(
+        &'a self,
+        worker: &'a Worker,
+        seen: Option<Seen<'a>>,
+    ) -> Option<&'a Stack> {
+        match seen {
+            Some(seen) => Some(seen.stack),
+            None => self.core.holder(worker),
+        }
     }
 
     /// Something at `level` became ready, and no worker is idle. Revokes a worker that serves something less urgent
@@ -147,7 +170,7 @@ impl Job {
                 })
         };
         let worker = self.workers().filter(overruns).max_by_key(|w| w.level())?;
-        self.revoke_counted(worker, 0, Cause::Urgency)
+        self.revoke_counted(worker, None, Cause::Urgency)
     }
 
     /// The stack, the caller's, comes to a scheduling point in the middle of `what`, or at its end. If it has lost its

@@ -3,6 +3,7 @@
 //! 1. The worker becomes a *searcher*. It asks every running stack to share jobs, looks at
 //!    the poller without waiting, and keeps looking for a while (see `IdleSpin`). At most one searcher
 //!    spins: a second one would only take the caches from the first.
+//!    A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only.
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
 //!    for the deques. A stack that did not answer sits in a long leaf: the worker comes back and takes
 //!    from it what is private (`Deque::steal` with `raise`). So no job stays hidden while a worker sleeps,
@@ -43,12 +44,12 @@ impl Job {
                 // Tasks of a level that the seat does not serve.
                 self.flush_ring(me);
             }
-            self.searchers.start();
+            self.searchers.start(&self.core.idle);
             let found = self.search(me, worker, inbox, raise);
             let ticks = worker.lap();
             worker.counters.searching.add(ticks);
             if found.is_some() {
-                self.searchers.stop();
+                self.searchers.stop(&self.core.idle);
                 self.core.threads.idle_spin.learn(ticks);
                 self.wake_next();
                 self.watch_the_rest();
@@ -56,7 +57,7 @@ impl Job {
             }
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
-            self.searchers.stop();
+            self.searchers.stop(&self.core.idle);
             if !self.is_anything_left(me, worker) && !self.has_pinned(inbox) {
                 return None;
             }
@@ -93,7 +94,7 @@ impl Job {
         if self.seats.waits() {
             self.watch_queued();
             self.arm_for_quantum();
-        } else if !self.core.idle.any() {
+        } else if !self.core.idle.is_any_hungry() {
             self.watch_queued();
             self.arm_for_rounds();
         }
@@ -122,7 +123,7 @@ impl Job {
             // What a poll woke is still its owner's, unless that poll is long.
             self.watch_queued();
         }
-        if self.running_besides(me).next().is_none() {
+        if !self.core.idle.is_any_hungry() || self.running_besides(me).next().is_none() {
             return false;
         }
         self.ask_for_forks(me, worker);
@@ -157,9 +158,13 @@ impl Job {
         if raise && let Some(work) = self.steal_hidden(me, worker, NO_LEVEL) {
             return Some(work);
         }
-        self.ask_for_forks(me, worker);
+        let is_hungry = self.seats.waits() || self.core.idle.is_any_hungry();
+        if is_hungry {
+            self.ask_for_forks(me, worker);
+        }
         self.look();
-        let spins = self.searchers.count() == 1 && !self.closing.load(Ordering::Relaxed);
+        let spins =
+            is_hungry && self.searchers.count() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
                 chaos::idle_spin(self.core.threads.idle_spin.ticks())
@@ -177,7 +182,7 @@ impl Job {
             if let Some(forked) = self.pinned_fork(worker, inbox) {
                 return Some(Work::Fork(forked));
             }
-            if let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
+            if is_hungry && let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
                 return Some(work);
             }
             // Somebody who clears the level's bit hides it for a moment, in which he may lose his processor.
@@ -240,15 +245,12 @@ impl Job {
         let (Stolen::Forked(forked, more), origin) = stack.steal(raise, admit) else {
             return None;
         };
-        if more {
-            self.insert_deque(stack);
-        } else {
-            self.ask_if_last(worker, stack, level);
-        }
+        self.leave_rest(worker, stack, level, more);
         if raise {
             self.at(worker, level).raises.add(1);
             // Only half was raised, and its owner will not say that there is more.
-            if !stack.deque.seems_empty() && self.core.idle.any() {
+            if !stack.deque.seems_empty() && self.core.idle.any() && self.core.idle.is_any_hungry()
+            {
                 self.start_idle_for(1 << level);
             }
         }

@@ -228,6 +228,10 @@ impl Job {
         seats.waits.store(waits, Ordering::Relaxed);
         let is_on = !matches!(state.schedule, Schedule::Prompt);
         seats.is_on.store(is_on, Ordering::Relaxed);
+        if is_on {
+            // A seat has a worker of its own.
+            self.core.idle.set_held(usize::MAX);
+        }
         let (count, levels) = (self.core.workers.len(), self.ready.levels());
         for worker in &self.core.workers {
             // Rounds begin at an expiry.

@@ -1,8 +1,7 @@
 //! `Barrier`: all wait until all have come.
 //!
-//! Under one short lock are the number of those who came and the number of the round. The last who comes ends
-//! the round and notifies all. Whoever is dropped while it waits takes its arrival back, so a round never
-//! ends with too few.
+//! Under one short lock are the number of arrivals and the number of the round. The last arrival ends the round and
+//! notifies all. A future that is dropped while it waits takes its arrival back, so a round never ends with too few.
 
 use super::{
     hooks,

@@ -1,17 +1,17 @@
 //! A channel in which each receiver gets each message.
 //!
-//! Messages have consecutive numbers. Under one lock are the last `capacity` of them, each with the number of
-//! receivers that still want it; a receiver knows the number of its next. A message that nobody wants any
-//! more leaves. If the channel is full, the oldest message leaves, and a receiver that wanted it has
-//! *lagged*: sending never waits, so one slow receiver does not hold up the others. Whoever wants
-//! backpressure uses an [`mpsc`](super::mpsc) for each receiver.
+//! Messages have consecutive numbers. Under one lock are the last `capacity` messages, each with the number of
+//! receivers that still want it. A receiver knows the number of its next message. A message leaves when no receiver
+//! wants it any more. If the channel is full, the oldest message leaves, and a receiver that still wanted it has
+//! *lagged*: sending never waits, so one slow receiver does not hold up the others. A program that needs backpressure
+//! uses an [`mpsc`](super::mpsc) for each receiver.
 //!
 //! A message is shared until it is received (message.rs): the clone is made without the lock, and the last
-//! receiver gets the message itself. A receiver takes several messages out at a time; they count as received.
-//! What a message was in is used again.
+//! receiver gets the message itself. A receiver takes several messages out at a time; they count as received. The
+//! allocation of a message is used again.
 //!
-//! A receiver that waits has said so under the lock (`waits`), and only then a sender announces. So one whose
-//! receivers are behind touches nothing but what the lock guards.
+//! A receiver that waits has said so under the lock (`waits`), and a sender announces a message only if a receiver
+//! waits. So a sender whose receivers are behind touches nothing but what the lock guards.
 //!
 //! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their
 //! memory. Nobody blocks on the lock then, but two workers were no faster for it (88 and 91 ns a message for
@@ -55,7 +55,7 @@ impl<T> RefUnwindSafe for Channel<T> {}
 impl<T> UnwindSafe for Channel<T> {}
 
 struct State<T> {
-    /// Each in portions for those who want it still.
+    /// Each message in portions for the receivers that still want it.
     messages: VecDeque<Message<T>>,
     /// The number of the first of `messages`.
     first: u64,
@@ -74,7 +74,7 @@ impl<T> State<T> {
         self.first + self.messages.len() as u64
     }
 
-    /// Removes what nobody wants any more. It is freed by who has its last portion.
+    /// Removes the messages that no receiver wants any more. The receiver with the last portion of a message frees it.
     fn pop_unwanted(&mut self) {
         while self.messages.front().is_some_and(|m| m.count() == 0) {
             self.messages.pop_front();

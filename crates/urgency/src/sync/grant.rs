@@ -1,8 +1,8 @@
-//! What was decided about a waiter, where it finds it without the lock of the queue.
+//! A decision about a waiter, where the waiter finds it without the queue's lock.
 //!
-//! A waiter that is woken would take the lock only to learn that it may go on; with two workers that share a
-//! busy primitive, a third of all that is done under the lock was this. So whoever decides takes the waiter
-//! out of the queue, and *tells* it here.
+//! A waiter that is woken would take the lock only to learn that it may go on. With two workers that share a busy
+//! primitive, this was a third of all that is done under the lock. So the thread that decides takes the waiter out of
+//! the queue, and *tells* it here.
 //!
 //! # States
 //!
@@ -12,12 +12,12 @@
 //!
 //! # Rules
 //!
-//! 1. While it is undecided, under the lock, the waiter is in the queue and its key names its slot.
-//! 2. Whoever says something takes the waiter out in the same critical section. From then on its key names
-//!    nothing; the waiter does not use it again.
-//! 3. What is said stays. So the waiter may look without the lock: granted means that it owns what it waited
-//!    for, and if it is dropped then, it gives that back. If it looks and is undecided, it looks again under
-//!    the lock before it relies on rule 1.
+//! 1. While the grant is undecided, as seen under the lock, the waiter is in the queue and its key names its slot.
+//! 2. The thread that decides takes the waiter out in the same critical section. From then on the waiter's key names
+//!    nothing, and the waiter does not use it again.
+//! 3. A decision stays. So the waiter may look without the lock. If it finds `granted`, it owns what it waited for, and
+//!    gives that back if it is dropped. If it finds `undecided`, it looks again under the lock before it relies on rule
+//!    1.
 
 use crate::sys::primitives::{
     Arc,
@@ -44,7 +44,7 @@ impl Grant {
         Grant(Arc::new(AtomicU8::new(UNDECIDED)))
     }
 
-    /// Rule 2. What the sayer did before is seen by the waiter that finds it.
+    /// Rule 2. The waiter that finds the decision sees all that the deciding thread did before.
     pub(super) fn say(&self, decided: Result<(), Refused>) {
         let decided = if decided.is_ok() { GRANTED } else { REFUSED };
         self.0.store(decided, Release);

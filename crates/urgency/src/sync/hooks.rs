@@ -1,17 +1,17 @@
 //! What the primitives need of the floors above, in one place.
 //!
-//! - `level()`: the rank of the calling code, by which it queues. A plain thread queues as the most urgent
-//!   level: nothing says how urgent it is, and it must not starve behind those of which something does.
+//! - `level()`: the rank of the calling code, by which it queues. A plain thread queues as the most urgent level:
+//!   nothing says how urgent it is, and it must not starve behind waiters that have a level.
 //! - `check()`: a scheduling point. Each operation begins with one, so that a task whose channel never runs
 //!   empty is prompt; and so that no lowered thread takes one of the short locks in here.
 //! - `may_go_on()`: whether the poll that runs on this thread may do one more operation. After
-//!   [`BUDGET`](crate::sched::poll_context::BUDGET) operations that never waited it is to suspend once, for the sake
-//!   of those of its own level.
-//! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds it while it
-//!   lives; 0 if it is no task. `own_task()`: that task, if its runtime has several levels, which
-//!   `is_leveled()` says.
-//! - `others_run()`: whether somebody may run at the same time who holds what the calling code wants.
-//! - `lowered(task)`: the task gave back what it inherited; if it is the calling one, its stack gives way.
+//!   [`BUDGET`](crate::sched::poll_context::BUDGET) operations that never waited the task suspends once, for the sake
+//!   of other tasks of its own level.
+//! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds the task while it lives;
+//!   0 if the code belongs to no task. `own_task()`: that task, if its runtime has several levels, which `is_leveled()`
+//!   says.
+//! - `others_run()`: whether other code may run at the same time, and hold what the calling code wants.
+//! - `lowered(task)`: the task gave back a level that it inherited. If it is the calling task, its stack gives way.
 //!
 //! In the models (`loom.rs`) a thread is code of a task while [`as_task`] runs; nothing else is needed there.
 

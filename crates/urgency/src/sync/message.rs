@@ -1,18 +1,19 @@
 //! A value for several receivers, each of which owns a *portion* of it.
 //!
-//! An `Arc` counts each time it is handed on. Here all portions are counted when the value is made, and
-//! handing one on is a move: a receiver's whole cost is one locked instruction when it is done, and none if
-//! it is the last, which gets the value itself.
+//! An `Arc` counts each time it is handed on. Here all portions are counted when the value is made, and handing a
+//! portion on is a move. So a receiver's whole cost is one locked instruction when it is done. The last receiver, which
+//! gets the value itself, pays none.
 //!
 //! # Rules
 //!
-//! 1. `left` is the sum of the portions that exist, those in [`Message`] included.
-//! 2. Whoever gives portions back makes `left` smaller by their number; who makes it zero frees the value.
-//! 3. Who has the only portion may move the value out: nobody is left who could make another.
+//! 1. `left` is the sum of the portions that exist, the portions in [`Message`] included.
+//! 2. A receiver that gives portions back subtracts their number from `left`. The receiver that makes `left` zero frees
+//!    the value.
+//! 3. The owner of the only portion may move the value out: no other portion can be made any more.
 //!
-//! Whoever empties the allocation gets it as a [`Spare`], for the next value: a sender that allocates what
-//! another processor frees pays more for that than for the rest (10 of the 42 % of the samples that are a
-//! sender's were in `malloc`).
+//! The receiver that empties the allocation gets it as a [`Spare`], for the next value. A sender that allocates what
+//! another processor frees pays more for the allocation than for the rest (of the samples, 42 % were a sender's, and 10
+//! % were in its `malloc`).
 
 use crate::sys::primitives::atomic::{
     AtomicUsize,

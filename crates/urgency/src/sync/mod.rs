@@ -13,7 +13,7 @@
 //! | [`Mutex`], [`Condvar`] | data for one at a time, and waiting for a change of it |
 //! | [`RwLock`] | data for many readers or one writer |
 //! | [`Semaphore`] | so many at a time |
-//! | [`OnceCell`], [`SetOnce`] | data that the first who needs it makes; data that is set once and waited for |
+//! | [`OnceCell`], [`SetOnce`] | data that is made when it is first needed; data that is set once and waited for |
 //! | [`Barrier`] | all wait until all have come |
 //! | [`Notify`] | an event without data |
 //! | [`mpsc`] | a queue of messages to one receiver, bounded (backpressure) or not |
@@ -26,23 +26,22 @@
 //!
 //! # What holds for all of them
 //!
-//! - *Order.* Who waits is served in the order of arrival within a level, and more urgent levels first. What
-//!   is released while somebody waits is handed to whoever's turn it is, so nobody barges in (but see
-//!   [`Mutex`]: until a woken waiter has come to a worker). A less urgent waiter can starve if more urgent
-//!   ones never stop coming, as everywhere else in this runtime. A plain thread queues as the most urgent
-//!   level.
-//! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place
-//!   in a channel that had been handed to it goes to the next.
+//! - *Order.* Waiters are served in the order of arrival within a level, and more urgent levels first. What is released
+//!   while there are waiters is handed to the waiter whose turn it is, so a newcomer does not barge in (but see
+//!   [`Mutex`]: until a woken waiter has come to a worker). A less urgent waiter can starve if more urgent ones never
+//!   stop coming, as everywhere else in this runtime. A plain thread queues as the most urgent level.
+//! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place in a
+//!   channel that was handed to a dropped future goes to the next waiter.
 //! - *Nobody hogs a worker.* Each operation that may wait is a scheduling point. A task that does many
 //!   operations that never have to wait suspends now and then for the sake of others of its level.
-//! - *Cost.* What need not wait costs one or two locked instructions, and no allocation; but `watch` allocates
-//!   for each value, and `mpsc` and `broadcast` where nothing is left over from earlier messages.
+//! - *Cost.* An operation that need not wait costs one or two locked instructions, and no allocation. But `watch`
+//!   allocates for each value, and `mpsc` and `broadcast` allocate where nothing is left over from earlier messages.
 //!
 //! These are the synchronisation primitives that the papers' programs are made of (Dissertation, 2.4 and 4.4.5).
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `lists.rs`, `levels.rs` | who waits, in which order, and what was handed over |
+//! | `lists.rs`, `levels.rs` | the waiters in their order, and what was handed over to them |
 //! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
 //! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
 //! | `permit.rs` | a semaphore's future and its permits |
@@ -52,7 +51,7 @@
 //! | `rwlock.rs`, `once_cell.rs`, `set_once.rs` | semaphores with data |
 //! | `guard.rs` | the guards of locks, and of parts of what they guard |
 //! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
-//! | `message.rs` | a broadcast message and who still wants it |
+//! | `message.rs` | a broadcast message and how many receivers still want it |
 //! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
 //! | `error.rs` | the errors that several of them share |
 //! | `hooks.rs` | what is needed of the floors above |

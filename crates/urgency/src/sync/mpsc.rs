@@ -5,15 +5,15 @@
 //!
 //! # Protocol
 //!
-//! Everything is under one lock, held for a few dozen instructions: the messages, the senders that wait, the
-//! receiver's waker. A *place* is room for one message: `taken` counts those that hold a message, those handed to
-//! a sender that did not come yet, and those that a permit holds (`reserved`).
+//! Everything is under one lock, held for a few dozen instructions: the messages, the senders that wait, the receiver's
+//! waker. A *place* is room for one message: `taken` counts the places that hold a message, the places handed to a
+//! sender that did not come yet, and the places that a permit holds (`reserved`).
 //!
-//! 1. *Send*: if nobody waits and there is a place, the message goes in. Otherwise the sender enters the
-//!    queue. *Reserve* takes places in the same way, and makes permits of them; to send with a permit never waits.
+//! 1. *Send*: if nobody waits and there is a place, the message goes in. Otherwise the sender enters the queue.
+//!    *Reserve* takes places in the same way, and makes permits of them; a send with a permit never waits.
 //! 2. *Receive*: a message goes out, and its place becomes free.
 //! 3. *Serve*: free places are handed to the sender whose turn it is, as soon as there are as many as it needs.
-//! 4. *Drop of a waiting sender or of a permit*: places that it had been handed become free.
+//! 4. *Drop of a waiting sender or of a permit*: the places that were handed to it become free.
 //! 5. *Close*: by the receiver, or by its drop. All senders that wait, or were handed a place and did not
 //!    come yet, get their messages back; permits stay good. When the last sender is gone, or the channel is closed
 //!    and no permit is left, the receiver gets what is left, and then the end.

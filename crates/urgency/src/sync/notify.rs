@@ -130,8 +130,8 @@ impl Notify {
         crate::block_on(self.notified());
     }
 
-    /// Wakes the waiter whose turn it is. If nobody waits, the next who does goes on at once; more than one
-    /// notification is not stored.
+    /// Wakes the waiter whose turn it is. If nothing waits, the next waiter goes on at once; more than one notification
+    /// is not stored.
     pub fn notify_one(&self) {
         self.notify(Woken::One);
     }
@@ -175,7 +175,7 @@ impl Notify {
         wakers.wake();
     }
 
-    /// Wakes all who wait, and every future that was made before. Nothing is stored for later ones.
+    /// Wakes all waiters, and every future that was made before. Nothing is stored for later ones.
     pub fn notify_waiters(&self) {
         let count = |word: u64| word.wrapping_add(CALL);
         if self.queue.update(|word| Some(count(word))).is_ok() {

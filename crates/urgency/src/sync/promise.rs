@@ -56,7 +56,7 @@ pub struct Filler<T> {
 }
 
 impl<T> Filler<T> {
-    /// Fills the promise, and wakes all who wait for it.
+    /// Fills the promise, and wakes all its waiters.
     pub fn fill(self, value: T) {
         // Only this line sets it, and it consumes the one filler.
         let _ = self.inner.value.set(value);
@@ -143,7 +143,7 @@ impl<T: fmt::Debug> fmt::Debug for Promise<T> {
     }
 }
 
-/// Whoever had the right to fill the promise is gone, and has not done so.
+/// The filler of the promise was dropped, and has not filled it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenPromise;
 

@@ -2,23 +2,23 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, bit 1 says closed, above them is the number of free permits. While somebody waits
-//! there may be free permits: fewer than the one whose turn it is needs. They are kept for it (or for a more
-//! urgent one that needs fewer), else a waiter for many would starve behind many for one.
+//! Bit 0 is the queue's, bit 1 says closed, above them is the number of free permits. While the queue has waiters there
+//! may be free permits: fewer than the waiter whose turn it is needs. They are kept for it, or for a more urgent waiter
+//! that needs fewer. Otherwise a waiter for many permits would starve behind many waiters for one.
 //!
 //! # Protocol
 //!
-//! 1. *Acquire*: one compare-and-swap, if nobody waits and there are enough.
-//! 2. Otherwise, under the lock: claim (queue.rs, rule 3), enter, and [`serve`](Semaphore::serve): a newcomer
-//!    may be more urgent than those who wait, and what is free may suffice for it.
-//! 3. *Release*: one compare-and-swap if nobody waits, else under the lock: add and serve.
-//! 4. *Serve*: as long as the free permits suffice for the one whose turn it is, take them, take it out of
+//! 1. *Acquire*: one compare-and-swap, if the queue is empty and there are enough permits.
+//! 2. Otherwise, under the lock: claim (queue.rs, rule 3), enter, and [`serve`](Semaphore::serve): a newcomer may be
+//!    more urgent than the waiters, and the free permits may suffice for it.
+//! 3. *Release*: one compare-and-swap if the queue is empty; otherwise, under the lock: add and serve.
+//! 4. *Serve*: as long as the free permits suffice for the waiter whose turn it is, take them, take the waiter out of
 //!    the queue and tell it (grant.rs). Permits that go from hand to hand are never in the word.
-//! 5. *Drop of a waiter*: if it was granted, release; if not, serve, since the next may need fewer.
+//! 5. *Drop of a waiter*: if it was granted permits, release them; if not, serve, since the next waiter may need fewer.
 //!
-//! So a permit for which somebody waits costs the lock twice, to enter and to hand over. It was three times,
-//! and the waiter that had been woken found the lock taken: with 2 workers, 8 tasks and 2 permits a quarter
-//! of the time went into waiting for it; the whole takes a seventh less now.
+//! So a permit that is waited for costs the lock twice, to enter and to hand over. With a third time, by the woken
+//! waiter, that waiter found the lock taken: with 2 workers, 8 tasks and 2 permits a quarter of the time went into
+//! waiting for the lock. Without it the whole takes a seventh less.
 //!
 //! Rejected: offers, as the mutex has them (raw.rs). A permit is mostly held across a wait. Then the
 //! overtaker has it still when the waiter comes, which takes the lock to say so: four times for two permits
@@ -44,8 +44,8 @@ const ONE: u64 = 1 << SHIFT;
 
 /// A number of permits to be acquired and given back; see [`mod@crate::sync`] for what holds for all primitives.
 ///
-/// There is no priority inheritance: a permit may be given back by anybody, or added, so that nobody knows
-/// for whom a waiter waits. What guards data that several levels share is a [`Mutex`](super::Mutex).
+/// There is no priority inheritance: any code may give a permit back, or add one, so it is not known which task a
+/// waiter waits for. Data that several levels share is guarded by a [`Mutex`](super::Mutex).
 ///
 /// ```
 /// use urgency::sync::Semaphore;
@@ -282,7 +282,7 @@ impl Semaphore {
         forgotten(before) as usize
     }
 
-    /// From now on nobody gets a permit: who waits gets an error, and so does who comes later. What was acquired can be
+    /// From now on no permit is acquired: all present and later waiters get an error. Permits that were acquired can be
     /// given back.
     pub fn close(&self) {
         let mut wakers = Wakers::default();

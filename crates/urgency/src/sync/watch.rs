@@ -40,7 +40,8 @@ const NEXT: u64 = 2;
 
 struct Place<T> {
     value: Mutex<Arc<T>>,
-    /// Changed under the lock of `value`, but for `ENDED`, after which nobody is left who could change anything.
+    /// Changed under the lock of `value`. Only `ENDED` is set without the lock, by the last sender: after it nothing
+    /// changes any more.
     version: AtomicU64,
     senders: AtomicUsize,
     receivers: AtomicUsize,

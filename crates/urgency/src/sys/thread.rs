@@ -1,8 +1,8 @@
 //! Thread identity, and what the kernel's scheduler lets a process say about its own threads.
 //!
-//! Each means is probed: where it is missing or not permitted, the runtime does without. A probe changes the
-//! class of a thread of its own. What the kernel said is remembered; that no thread could be had for the
-//! question is not, so the next who wants to know asks again.
+//! Each means is probed: where it is missing or not permitted, the runtime does without. A probe changes the class of a
+//! thread of its own. The kernel's answer is remembered. If no thread could be had for the question, there is no
+//! answer, and the next caller asks again.
 //!
 //! - *Lowering*: a thread whose worker was revoked for more urgent work gets a higher niceness, or goes to the idle
 //!   class, so that the thread that got its worker runs first. Any process may do that. To come back the kernel
@@ -16,7 +16,7 @@
 //!   times as long as a switch on this one (30 and 2 µs here). A thread that leaves its stack for more urgent
 //!   work is about to sleep; so the thread for that work is called to this processor, and may run everywhere
 //!   again as soon as it runs.
-//! - *A stuck poll*: a thread that lost its processor in the middle of a poll is called to that of a worker
+//! - *A stalled poll*: a thread that lost its processor in the middle of a poll is called to the processor of a worker
 //!   that looks (`sched/migrate.rs`).
 //! - *The real-time class* for that thread instead, if the program asks for it and the system permits it.
 
@@ -137,6 +137,13 @@ mod imp {
     /// The processors that a thread may run on.
     pub(crate) type Processors = rustix::thread::CpuSet;
 
+    /// On how many processors the calling thread may run. A quota of their time does not count: one and a half
+    /// processors are two that rest at times. If the system does not tell, as many as one likes.
+    pub(crate) fn processors() -> usize {
+        let affinity = rustix::thread::sched_getaffinity(None);
+        affinity.map_or(usize::MAX, |set| set.count() as usize)
+    }
+
     /// Until [`send_home`], a thread of this process, which sleeps, runs on the calling thread's processor
     /// only. Returns where it may run otherwise; `None`: it is left as it is.
     pub(crate) fn call_here(tid: i32) -> Option<Processors> {
@@ -169,7 +176,7 @@ mod imp {
     }
 
     fn allow(thread: Option<rustix::thread::Pid>, home: &Processors) {
-        // It may have been forbidden some of them meanwhile; the kernel takes those that are left.
+        // Some of these processors may have been forbidden meanwhile; the kernel takes the ones that are left.
         let _ = rustix::thread::sched_setaffinity(thread, home);
     }
 
@@ -302,6 +309,10 @@ mod imp {
 
     pub(crate) type Processors = ();
 
+    pub(crate) fn processors() -> usize {
+        std::thread::available_parallelism().map_or(1, |count| count.get())
+    }
+
     pub(crate) fn call_here(_: i32) -> Option<Processors> {
         None
     }
@@ -343,6 +354,6 @@ mod imp {
 
 pub(crate) use imp::{
     Processors, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, raise, send_home,
-    set_real_time, set_short_slice,
+    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, processors, raise,
+    send_home, set_real_time, set_short_slice,
 };
