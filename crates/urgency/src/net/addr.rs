@@ -50,7 +50,7 @@ impl Resolved {
 ///
 /// # Errors
 ///
-/// That of the lookup; or that the runtime was shut down.
+/// The error of the lookup; or that the runtime was shut down.
 pub fn lookup_host<A: ToSocketAddrs>(
     host: A,
 ) -> impl Future<Output = io::Result<impl Iterator<Item = SocketAddr> + use<A>>> + Send + use<A> {

@@ -133,7 +133,7 @@ impl<S: Duplex> Deref for OwnedWriteHalf<S> {
     }
 }
 
-/// The traits of a half are those of a reference to its stream.
+/// The traits of a half are the ones that a reference to its stream has.
 macro_rules! impl_halves {
     ($reads:ty, $writes:ty) => {
         impl<S: Duplex> AsyncRead for $reads

@@ -36,7 +36,7 @@ macro_rules! option {
         $(#[$text])*
         ///
         /// # Errors
-        /// Those of the kernel.
+        /// The errors of the kernel.
         pub fn $name(&self) -> io::Result<$type> {
             Ok(sockopt::$kernel(&self.fd)?.try_into().expect("the kernel's type holds it"))
         }
@@ -44,7 +44,7 @@ macro_rules! option {
         #[doc = concat!("See [`", stringify!($name), "`](Self::", stringify!($name), ").")]
         ///
         /// # Errors
-        /// Those of the kernel.
+        /// The errors of the kernel.
         pub fn $set(&self, value: $type) -> io::Result<()> {
             let value = value.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
             Ok(sockopt::$set_kernel(&self.fd, value)?)
@@ -85,7 +85,7 @@ impl TcpSocket {
     /// Takes an address, of which port 0 is any free port.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The errors of the kernel.
     pub fn bind(&self, address: SocketAddr) -> io::Result<()> {
         Ok(rustix::net::bind(&self.fd, &address)?)
     }
@@ -93,7 +93,7 @@ impl TcpSocket {
     /// Listens. At most `backlog` connections wait to be accepted; the kernel has a limit of its own.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The errors of the kernel.
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
         let backlog = backlog.try_into().unwrap_or(i32::MAX);
         rustix::net::listen(&self.fd, backlog)?;
@@ -103,7 +103,7 @@ impl TcpSocket {
     /// Connects, at once: before the future is polled.
     ///
     /// # Errors
-    /// The future gives those of the kernel.
+    /// The future gives the errors of the kernel.
     pub fn connect(self, address: SocketAddr) -> Connect {
         Connect::with(self, address)
     }
@@ -111,7 +111,7 @@ impl TcpSocket {
     /// The address that it was bound to.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The errors of the kernel.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         address(rustix::net::getsockname(&self.fd)?)
     }

@@ -20,6 +20,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 /// How many connections may wait to be accepted; the kernel lowers it to its own limit.
@@ -68,7 +69,7 @@ impl TcpStream {
     /// Of a stream of the standard library, which is made non-blocking.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The errors of the kernel.
     pub fn from_std(stream: std::net::TcpStream) -> io::Result<Self> {
         stream.try_into()
     }
@@ -123,6 +124,23 @@ impl TcpStream {
     /// The kernel's errors.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         Ok(sockopt::set_tcp_nodelay(self.fd(), nodelay)?)
+    }
+
+    /// How long closing waits for what is not sent yet; `None`: it does not wait, and the kernel goes on sending.
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        Ok(sockopt::socket_linger(self.fd())?)
+    }
+
+    /// Makes closing drop what is not sent yet and reset the connection. (A longer
+    /// [`linger`](TcpStream::linger) would block the thread that closes.)
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        Ok(sockopt::set_socket_linger(self.fd(), Some(Duration::ZERO))?)
     }
 }
 
@@ -194,7 +212,7 @@ impl TcpListener {
     /// Of a listener of the standard library, which is made non-blocking.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The errors of the kernel.
     pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
         listener.try_into()
     }

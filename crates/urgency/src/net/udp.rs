@@ -66,7 +66,7 @@ impl UdpSocket {
     /// Of a socket of the standard library, which is made non-blocking.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The errors of the kernel.
     pub fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
         socket.try_into()
     }

@@ -13,7 +13,7 @@
 //!    empty: its wait is over, as after any other result.
 //! 4. Take the slot back, put a clone of the waker in, set `WAITER`. If the task finished
 //!    meanwhile, either step fails and the result is taken.
-//! 5. `waiting_for` notes who waits for what (boost.rs).
+//! 5. `waiting_for` notes which task waits for what (boost.rs).
 //!
 //! What waits for a device and not for the program ([`poll_device`](JoinHandle::poll_device)) is waited for from
 //! any level: no refusal, and it becomes as urgent as each task that waits.
@@ -100,7 +100,7 @@ impl Right {
             return Err(self);
         }
         let raw = ManuallyDrop::new(self).task.as_raw();
-        // SAFETY: the reference and the `HANDLE` are moved, not dropped; the type is that of the task's output.
+        // SAFETY: the reference and the `HANDLE` are moved, not dropped; the type is the type of the output.
         Ok(unsafe { JoinHandle::from_raw(raw) })
     }
 }
