@@ -3,7 +3,7 @@
 use super::{poll_context, run, stack::Stack};
 use crate::{
     inherit::record::{self, Waits},
-    tasks::{Handle, Shared, TaskRef, WaitError},
+    tasks::{JoinError, JoinHandle, Shared, TaskRef},
 };
 use std::{
     future::Future,
@@ -40,23 +40,21 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-impl<T: 'static> Handle<T> {
+impl<T: 'static> JoinHandle<T> {
     /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain
     /// thread it parks the thread; on a worker it suspends the calling stack, and the worker does other
     /// work meanwhile.
     ///
     /// # Errors
-    /// The task was cancelled, its runtime was shut down, or the wait was refused: the caller is
-    /// more urgent than the task, or is the task itself. The task goes on, detached.
-    ///
-    /// # Panics
-    /// With the panic of the task, if it panicked.
+    /// The task panicked, was cancelled, its runtime was shut down, or the wait was refused: the caller is
+    /// more urgent than the task, or is the task itself. Then the error has the handle
+    /// ([`JoinError::into_handle`]).
     ///
     /// ```
     /// let answer = urgency::spawn_fn(|| 6 * 7);
     /// assert_eq!(answer.get().unwrap(), 42);
     /// ```
-    pub fn get(self) -> Result<T, WaitError> {
+    pub fn get(self) -> Result<T, JoinError> {
         block_on(self)
     }
 }
@@ -65,11 +63,8 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
     /// Waits for the result and returns a clone of it; the blocking form of awaiting.
     ///
     /// # Errors
-    /// As for [`Handle::get`].
-    ///
-    /// # Panics
-    /// If the task panicked.
-    pub fn get(&self) -> Result<T, WaitError> {
+    /// As for [`JoinHandle::get`]; a wait that is refused leaves this handle as it is.
+    pub fn get(&self) -> Result<T, JoinError> {
         block_on(self.clone())
     }
 }
@@ -159,7 +154,7 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
 /// ```
 /// let text = urgency::spawn_fn(|| urgency::blocking(|| std::fs::read_to_string("Cargo.toml")));
 /// assert!(text.get()?.is_ok());
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     let me = Stack::current_ptr();

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     inherit::record,
-    tasks::{Caller, Stopped, TaskRef, WaitError, WaitErrorKind},
+    tasks::{Caller, JoinErrorKind, Stopped, TaskRef},
 };
 use std::{panic::resume_unwind, sync::atomic::Ordering};
 
@@ -64,13 +64,13 @@ impl Caller for Stacks {
     /// Code has two levels: that at which it was created, and that to which it was raised. Either will do, on either side.
     /// What the awaited task only inherits does not count: it may be over before the wait. A stolen job has the levels of
     /// the code that forked it; which task that is part of is not known to its thief.
-    fn may_wait(&self, awaited: &TaskRef) -> Result<(), WaitError> {
+    fn may_wait(&self, awaited: &TaskRef) -> Result<(), JoinErrorKind> {
         Stack::with_current(|me| {
             let Some(me) = me.filter(|me| awaited.is_of(me.runtime())) else {
                 return Ok(());
             };
             if run::with_current_task(|task| task.is_some_and(|task| task.id() == awaited.id())) {
-                return Err(WaitError::new(WaitErrorKind::WaitsForItself));
+                return Err(JoinErrorKind::WaitsForItself);
             }
             let base = me.waits_as();
             if base == FOR_ANYTHING {
@@ -85,10 +85,10 @@ impl Caller for Stacks {
             if may_wait(base) || may_wait(me.level()) || raised_enough() {
                 return Ok(());
             }
-            Err(WaitError::new(WaitErrorKind::Inversion {
+            Err(JoinErrorKind::Inversion {
                 waiter: levels.named(base),
                 awaited: levels.named(own),
-            }))
+            })
         })
     }
 

@@ -23,7 +23,8 @@
 //! memory of a million small tasks, and neighbours mostly live on the same worker.
 
 use super::{
-    Caller, Schedule, TaskRef, boost::Waits, error::WaitErrorKind, guarded::Guarded, state::State,
+    Caller, Schedule, TaskRef, boost::Waits, guarded::Guarded, join_error::JoinErrorKind,
+    state::State,
 };
 use crate::sys::primitives::{
     Arc, Mutex,
@@ -79,7 +80,7 @@ pub(crate) struct Stopped;
 pub(super) enum Outcome<T> {
     Finished(T),
     Panicked(Box<Payload>),
-    Abandoned(WaitErrorKind),
+    Abandoned(JoinErrorKind),
 }
 
 enum Stage<F: Future> {
@@ -97,7 +98,7 @@ pub(super) struct Vtable {
     /// Polls once; on `Ready` steps 1 to 3 are done. Needs the future (rule 1).
     pub(super) poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
     /// Gives the future up: steps 1 to 3. Needs the future (rule 1).
-    pub(super) abandon: unsafe fn(NonNull<Header>, WaitErrorKind),
+    pub(super) abandon: unsafe fn(NonNull<Header>, JoinErrorKind),
     /// Moves the result to `*mut Option<Outcome<T>>`. Needs the result (rule 5).
     pub(super) take: unsafe fn(NonNull<Header>, *mut ()),
     /// Drops the result. Needs the result (rule 5).
@@ -267,11 +268,11 @@ unsafe fn poll<F: Future, S: Schedule>(header: NonNull<Header>, cx: &mut Context
     })
 }
 
-unsafe fn abandon<F: Future, S: Schedule>(header: NonNull<Header>, reason: WaitErrorKind) {
+unsafe fn abandon<F: Future, S: Schedule>(header: NonNull<Header>, reason: JoinErrorKind) {
     // SAFETY: the vtable belongs to this cell, and the caller has a reference.
     let cell = unsafe { cell::<F, S>(header) };
     let result = match reason {
-        WaitErrorKind::ShutDown => Stage::ShutDown,
+        JoinErrorKind::ShutDown => Stage::ShutDown,
         _ => Stage::Cancelled,
     };
     cell.stage.with_mut(|stage| {
@@ -290,8 +291,8 @@ unsafe fn take<F: Future, S>(header: NonNull<Header>, into: *mut ()) {
     let outcome = match stage {
         Stage::Finished(output) => Some(Outcome::Finished(output)),
         Stage::Panicked(payload) => Some(Outcome::Panicked(payload)),
-        Stage::Cancelled => Some(Outcome::Abandoned(WaitErrorKind::Cancelled)),
-        Stage::ShutDown => Some(Outcome::Abandoned(WaitErrorKind::ShutDown)),
+        Stage::Cancelled => Some(Outcome::Abandoned(JoinErrorKind::Cancelled)),
+        Stage::ShutDown => Some(Outcome::Abandoned(JoinErrorKind::ShutDown)),
         Stage::Empty => None,
         Stage::Future(_) => unreachable!("a finished task has no future"),
     };

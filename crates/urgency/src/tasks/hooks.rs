@@ -2,7 +2,7 @@
 //!
 //! Where a scheduler has nothing to say ([`Nobody`], as in the models), every wait is allowed and none is noted.
 
-use super::{TaskRef, WaitError};
+use super::{JoinErrorKind, TaskRef};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The code that calls a handle's method, as the awaited task's scheduler sees it.
@@ -11,7 +11,7 @@ pub(crate) trait Caller: Sync {
     fn boost(&self, _task: &TaskRef) {}
 
     /// May the calling code wait for that task? Asked before each wait by a new waiter.
-    fn may_wait(&self, _awaited: &TaskRef) -> Result<(), WaitError> {
+    fn may_wait(&self, _awaited: &TaskRef) -> Result<(), JoinErrorKind> {
         Ok(())
     }
 
@@ -51,7 +51,7 @@ pub(super) fn boost(task: &TaskRef) {
     caller(task).boost(task);
 }
 
-pub(super) fn may_wait(awaited: &TaskRef) -> Result<(), WaitError> {
+pub(super) fn may_wait(awaited: &TaskRef) -> Result<(), JoinErrorKind> {
     caller(awaited).may_wait(awaited)
 }
 

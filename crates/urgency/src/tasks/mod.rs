@@ -10,10 +10,11 @@
 //! | `cell.rs` | the allocation, and all that knows the future's type |
 //! | `run.rs` | `TaskRef`: the life of a task as a scheduler sees it |
 //! | `waker.rs` | wakers |
-//! | `handle.rs`, `shared.rs` | [`Handle`], [`Shared`]: waiting for the result |
+//! | `handle.rs`, `shared.rs` | [`JoinHandle`], [`Shared`]: waiting for the result |
 //! | `boost.rs` | raising a task and what it waits for |
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
-//! | `error.rs`, `join_error.rs` | [`WaitError`]; `JoinError`, which has the panic as a value |
+//! | `join_error.rs` | [`JoinError`]: why there is no result, with the panic as a value |
+//! | `abort_handle.rs` | [`AbortHandle`]: the right to cancel, for others |
 //! | `panic_policy.rs` | what a runtime does when a task panics |
 //! | `hooks.rs` | what the handles ask about the calling code |
 //!
@@ -21,13 +22,12 @@
 //! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle
 //! no place to say for whom it waits.
 
+mod abort_handle;
 mod boost;
 mod cell;
-mod error;
 mod guarded;
 mod handle;
 mod hooks;
-#[cfg(not(urgency_loom))]
 mod join_error;
 mod live;
 #[cfg(all(test, urgency_loom))]
@@ -44,10 +44,9 @@ mod stress;
 mod tests;
 mod waker;
 
-pub use error::{WaitError, WaitErrorKind};
-pub use handle::Handle;
-#[cfg(not(urgency_loom))]
-pub use join_error::JoinError;
+pub use abort_handle::AbortHandle;
+pub use handle::JoinHandle;
+pub use join_error::{JoinError, JoinErrorKind};
 #[cfg(not(urgency_loom))]
 pub use shared::Shared;
 
@@ -62,14 +61,37 @@ pub(crate) use run::{Ran, TaskRef};
 
 use crate::sys::primitives::Arc;
 use std::{
+    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
 
-/// Names a task while it is referenced; may be reused after that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TaskId(usize);
+/// Names a task among all that live: two tasks that live at the same time have different names. The name of a task
+/// whose handles are gone may be that of a later one.
+///
+/// ```
+/// use urgency::task;
+///
+/// let handle = urgency::spawn(async { task::id() });
+/// let name = handle.id();
+/// assert_eq!(handle.get()?, name);
+/// # Ok::<(), task::JoinError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id(usize);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({self})")
+    }
+}
 
 /// What tasks need of their scheduler. All of it is called from any thread, also from within
 /// itself, and never under a lock of this floor.
@@ -113,7 +135,7 @@ pub(crate) trait Schedule: Send + Sync + 'static {
 }
 
 /// Makes a task of a future. It counts as ready: the entry belongs into a queue.
-pub(crate) fn new<F, S>(future: F, scheduler: Arc<S>, level: u8) -> (TaskRef, Handle<F::Output>)
+pub(crate) fn new<F, S>(future: F, scheduler: Arc<S>, level: u8) -> (TaskRef, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -123,7 +145,7 @@ where
 }
 
 /// Makes a task of a closure. Its one run lasts until the closure returns.
-pub(crate) fn new_fn<F, T, S>(closure: F, scheduler: Arc<S>, level: u8) -> (TaskRef, Handle<T>)
+pub(crate) fn new_fn<F, T, S>(closure: F, scheduler: Arc<S>, level: u8) -> (TaskRef, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -134,7 +156,11 @@ where
 
 /// Makes a task of a future whose first poll is the run of a closure; it is ready after it, or the task is
 /// cancelled in it.
-pub(crate) fn new_run<F, S>(run: F, scheduler: Arc<S>, level: u8) -> (TaskRef, Handle<F::Output>)
+pub(crate) fn new_run<F, S>(
+    run: F,
+    scheduler: Arc<S>,
+    level: u8,
+) -> (TaskRef, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -148,7 +174,7 @@ fn make<F, S>(
     scheduler: Arc<S>,
     level: u8,
     is_closure: bool,
-) -> (TaskRef, Handle<F::Output>)
+) -> (TaskRef, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -156,7 +182,7 @@ where
 {
     let header = cell::Cell::allocate(future, scheduler, level, is_closure);
     // SAFETY: a new cell has two references, one of them for the handle, whose type is the output's.
-    unsafe { (TaskRef::from_raw(header), Handle::from_raw(header)) }
+    unsafe { (TaskRef::from_raw(header), JoinHandle::from_raw(header)) }
 }
 
 /// A closure as a future that is ready at its first poll.

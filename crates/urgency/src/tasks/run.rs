@@ -25,7 +25,7 @@
 //! without having been run; both drop the future on the spot, because no worker may be left.
 
 use super::{
-    Header, TaskId,
+    Header, Id,
     cell::{CLOSURE, caught, discard_payload},
     state::{Claim, Complete, Dropped, Suspend},
     waker,
@@ -91,8 +91,8 @@ impl TaskRef {
     }
 
     /// Names the task for as long as it is referenced.
-    pub(crate) fn id(&self) -> TaskId {
-        TaskId(self.0.as_ptr().addr())
+    pub(crate) fn id(&self) -> Id {
+        Id(self.0.as_ptr().addr())
     }
 
     /// The number of the task's slot in the table of live tasks.

@@ -48,7 +48,7 @@
 //!   looking at the flags; either it sees `SCHEDULED` and makes a second entry, or the wake-up that
 //!   comes later sees the new level.
 
-use super::error::WaitErrorKind;
+use super::join_error::JoinErrorKind;
 use crate::sys::primitives::atomic::{
     AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
@@ -72,7 +72,7 @@ pub(super) enum Claim {
     /// The caller owns the future and polls it.
     Poll,
     /// The caller owns the future and drops it, for this reason.
-    Abandon(WaitErrorKind),
+    Abandon(JoinErrorKind),
     /// Somebody else claimed it: nothing to do.
     Stale,
 }
@@ -85,7 +85,7 @@ pub(super) enum Suspend {
     /// Woken meanwhile: the runner pushes its reference as an entry.
     Again,
     /// To be dropped, for this reason; the runner still owns the future.
-    Abandon(WaitErrorKind),
+    Abandon(JoinErrorKind),
 }
 
 /// What the owner of the future does after it stored the result.
@@ -129,11 +129,11 @@ fn refs(word: usize) -> usize {
     word / REF
 }
 
-fn reason(word: usize) -> WaitErrorKind {
+fn reason(word: usize) -> JoinErrorKind {
     if word & SHUT_DOWN != 0 {
-        WaitErrorKind::ShutDown
+        JoinErrorKind::ShutDown
     } else {
-        WaitErrorKind::Cancelled
+        JoinErrorKind::Cancelled
     }
 }
 
@@ -208,7 +208,7 @@ impl State {
     }
 
     /// Why a seized or claimed task is given up.
-    pub(super) fn reason(&self) -> WaitErrorKind {
+    pub(super) fn reason(&self) -> JoinErrorKind {
         reason(self.0.load(Relaxed))
     }
 
@@ -222,7 +222,7 @@ impl State {
                 (Some(word & !RUNNING), Suspend::Again)
             } else if refs(word) == 1 {
                 // Only the runner is left: nothing could ever wake it (rule 7).
-                (None, Suspend::Abandon(WaitErrorKind::Cancelled))
+                (None, Suspend::Abandon(JoinErrorKind::Cancelled))
             } else {
                 (Some(word - RUNNING - REF), Suspend::Idle)
             }

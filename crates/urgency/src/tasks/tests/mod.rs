@@ -57,7 +57,7 @@ impl Schedule for Toy {
 }
 
 impl Toy {
-    fn spawn<F>(self: &Arc<Self>, future: F) -> Handle<F::Output>
+    fn spawn<F>(self: &Arc<Self>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
@@ -65,7 +65,7 @@ impl Toy {
         self.spawn_at(1, future)
     }
 
-    fn spawn_at<F>(self: &Arc<Self>, level: u8, future: F) -> Handle<F::Output>
+    fn spawn_at<F>(self: &Arc<Self>, level: u8, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
