@@ -1,9 +1,8 @@
 //! Why a wait ended without the awaited result.
 //!
-//! A panic of the awaited work is not among the reasons: it is resumed in whoever waits.
-//! The error is small and `Copy`, since every waiter of a shared handle gets one of its own.
-//! Inversion is the word of the priority papers (Prompt I-Cilk, section 2): more urgent work
-//! waits for less urgent work and so, in effect, runs at its level.
+//! A panic of the awaited work is not among the reasons: it is resumed in the waiter. The error is small and `Copy`,
+//! since every waiter of a shared handle gets one of its own. Inversion is the word of the priority papers (Prompt
+//! I-Cilk, section 2): more urgent work waits for less urgent work and so, in effect, runs at its level.
 
 use crate::rank::LevelId;
 use std::fmt;
