@@ -20,6 +20,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::inject::experiments,
         crate::task_spawn::experiments,
         crate::yielding::experiments,
+        crate::workers::experiments,
         crate::ping_pong::experiments,
         crate::wake::experiments,
         crate::sync::experiments,

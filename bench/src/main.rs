@@ -67,6 +67,7 @@ mod tick;
 mod uts;
 mod wake;
 mod web;
+mod workers;
 mod yielding;
 
 fn main() -> std::process::ExitCode {

@@ -136,7 +136,7 @@ fn a_client_that_sends_byte_by_byte_or_half_a_request_holds_up_nobody() {
         thread::sleep(Duration::from_millis(1));
     }
     slow.expect("STORED\r\nVALUE s 0 3\r\nabc\r\nEND\r\n");
-    // Those that leave in the middle of a value have stored nothing.
+    // Clients that leave in the middle of a value have stored nothing.
     for client in &mut half {
         client.stream.shutdown(Shutdown::Write).unwrap();
         assert_eq!(client.rest(), b"");
@@ -157,7 +157,7 @@ fn silent_clients_lose_their_places(request: &[u8], refusal: &[u8]) {
             .set_write_timeout(Some(Duration::from_millis(100)))
             .unwrap();
         client.send(request);
-        // Those that have to wait for memory are not read from.
+        // A connection that has to wait for memory is not read from.
         let _ = client.stream.write_all(&vec![b'x'; 600_000]);
     }
     // The kernel takes all of it at once. Others that came before the server has read it would be in time.
@@ -214,7 +214,7 @@ fn clients_that_do_not_read_large_values_lose_their_places_to_others() {
     let value = "x".repeat(900_000);
     let mut other = running.client();
     other.ask(format!("set k 0 0 900000\r\n{value}\r\n"), "STORED\r\n");
-    // Each protocol, and each way to a value; those of the kernel's buffers are many.
+    // Each protocol, and each way to a value; many, because the kernel's buffers hold much.
     let requests = ["get k\r\n", "mg k v\r\n", "gat 0 k\r\n", "mg k v T0\r\n"];
     let silent: Vec<_> = (0..80)
         .map(|number| {

@@ -62,8 +62,8 @@ fn a_loop_that_never_checks_in_delays_nobody_for_ever() {
     }
 }
 
-/// More endless loops than workers: each takes a worker and loses it, and all run at once, up to one for each worker
-/// beside those that have one.
+/// More endless loops than workers: each takes a worker and loses it, and all run at once: beside the loops that have a
+/// worker, up to one for each worker.
 #[test]
 fn several_loops_overrun_at_once_and_each_loses_its_worker() {
     ends(|| {
@@ -216,7 +216,7 @@ fn nothing_is_relieved_while_nothing_waits() {
     });
 }
 
-/// Each stack comes to its own jobs itself.
+/// Each stack comes to its own forks itself.
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn jobs_of_stacks_that_run_take_no_worker_from_anybody() {
@@ -241,8 +241,8 @@ fn jobs_of_stacks_that_run_take_no_worker_from_anybody() {
     });
 }
 
-/// Each child waits until all have begun, and two workers begin two. Those that sleep lose their workers; of those that
-/// loop, as many go on without a worker as there are workers.
+/// Each child waits until all have begun, and two workers begin two. Children that sleep lose their workers. Of the
+/// children that loop, as many go on without a worker as there are workers.
 #[test]
 fn public_jobs_behind_loops_of_their_own_stacks_get_a_worker_in_the_end() {
     for (blocks, children) in [(false, 4), (true, 8)] {
@@ -277,8 +277,8 @@ fn public_jobs_behind_loops_of_their_own_stacks_get_a_worker_in_the_end() {
     }
 }
 
-/// The owner goes to sleep later than all that took its public jobs: when it does, none is left for which anybody would
-/// look at it, and the rest is private.
+/// The owner goes to sleep later than all thieves of its public forks: when it does, no public fork is left for which a
+/// worker would look at it, and the rest is private.
 #[test]
 fn private_jobs_of_a_stack_that_sleeps_after_others_get_a_worker_in_the_end() {
     const CHILDREN: usize = 16;

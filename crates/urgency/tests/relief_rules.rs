@@ -133,8 +133,8 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         let (most, stats) = (leaves.most.load(SeqCst), runtime.stats());
         let what = format!("{workers} workers, leaves of {length:?}, ticks: {ticks:?}: {stats:?}");
         assert!(most <= 2 * workers, "{most} leaves in progress; {what}");
-        // A leaf goes on beside those of all workers only if its worker was revoked: without ticks, because its thread
-        // slept in the kernel, in a page fault for instance.
+        // A leaf goes on beside the leaves of all workers only if its worker was revoked: without ticks, because its
+        // thread slept in the kernel, in a page fault for instance.
         let total = stats.total();
         let revoked = total.reliefs + total.promotions;
         assert!(

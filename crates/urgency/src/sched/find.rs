@@ -5,14 +5,14 @@
 //! worker searches (`search.rs`).
 
 use super::{
-    StolenJob, Work, attention::SHARE, pool::Entry, queues::Queues, shared::Shared, stack::Stack,
-    worker::Worker,
+    StolenFork, Work, job::Job, pool::Entry, queues::Queues, stack::Stack, worker::Worker,
 };
+use crate::protocol::attention::SHARE;
 use crate::{
-    chaos,
-    fork::{deque::Stolen, job::Job},
-    os::clock,
-    task::TaskRef,
+    protocol::deque::Stolen,
+    sched::Forked,
+    sys::{chaos, clock},
+    tasks::TaskRef,
 };
 use std::{
     ptr::{self, NonNull},
@@ -39,14 +39,14 @@ enum Cleared {
     Fruitless,
 }
 
-impl Shared {
+impl Job {
     /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
     pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker, among: u64) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let level = worker
-                .seat()
+            let level = self
+                .seat(worker)
                 .serve(self.ready.levels() & among & !fruitless)?;
             if let Some(work) = self.next_at(me, worker, level) {
                 if hidden {
@@ -88,10 +88,10 @@ impl Shared {
     /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
     #[inline]
     pub(crate) fn next_in_own_ring(&self, me: &Stack, worker: &Worker) -> Option<TaskRef> {
-        let level = worker.seat().serve(self.ready.levels())?;
+        let level = self.seat(worker).serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_personal(self.inbox_of(me, worker))
+            || self.has_pinned(self.inbox_of(me, worker))
             || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
         {
             return None;
@@ -136,7 +136,7 @@ impl Shared {
         self.oldest_in_rings(me, level, 0).map(Work::Task)
     }
 
-    /// As [`Shared::next_at`], under another policy than aging.
+    /// As [`Job::next_at`], under another policy than aging.
     #[cold]
     fn next_in_queues(&self, worker: &Worker, level: u8, queues: &Queues) -> Option<Work> {
         worker.next_turn();
@@ -165,11 +165,16 @@ impl Shared {
             .filter(|stack| ptr::eq(*stack, me) || stack.offers_task())
             .min_by_key(age)?;
         let pool = &self.pools[usize::from(level)];
-        if pool.is_younger_than(oldest.ring.oldest()) {
-            pop_ring(oldest)
-        } else {
-            None
+        if !pool.is_younger_than(oldest.ring.oldest()) {
+            return None;
         }
+        let task = pop_ring(oldest)?;
+        if task.is_of(self) {
+            return Some(task);
+        }
+        // That stack has taken up another job meanwhile.
+        task.put_back();
+        None
     }
 
     /// Work for which the worker leaves `level`, if there is any.
@@ -181,7 +186,7 @@ impl Shared {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
             let levels = self.ready.levels() & !fruitless;
-            let above = worker.seat().abandon_for(levels, level)?;
+            let above = self.seat(worker).abandon_for(levels, level)?;
             if let Some(work) = self.next_at(me, worker, above) {
                 if hidden {
                     self.show_hidden();
@@ -201,16 +206,24 @@ impl Shared {
         match entry {
             Entry::Task(task) => Some(Work::Task(task)),
             Entry::Stack(stack) => {
-                if !stack.suspension.claim() {
+                if !stack.is_of(self) || !stack.suspension.claim() {
+                    return None;
+                }
+                if let Some(other) = stack.job()
+                    && !ptr::eq(&*other, self)
+                {
+                    // It has taken up another job between the two, and waits there.
+                    stack.suspension.abandon();
+                    other.insert_abandoned(stack);
                     return None;
                 }
                 if mugged {
-                    worker.at(level).mugs.add(1);
+                    self.at(worker, level).mugs.add(1);
                 }
                 Some(Work::Resume(stack))
             }
             Entry::Deque(stack) => self.steal_from_pool(worker, level, &stack),
-            Entry::Job(job) => Some(Work::Job(job)),
+            Entry::Fork(forked) => Some(Work::Fork(forked)),
         }
     }
 
@@ -218,30 +231,26 @@ impl Shared {
     fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
         stack.queued.fetch_and(!(1 << level), Ordering::SeqCst);
         chaos::delay();
-        // Asked under the deque's lock: while a job lies there, its level is the stack's. The entry may be of
-        // a time when the stack ran something else.
-        let admit = || stack.level() == level;
+        // Asked under the deque's lock: while a job lies there, its level is the stack's, and so is its program. The
+        // entry may be of a time when the stack ran something else.
+        let admit = || stack.level() == level && stack.is_of(self);
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
-            Stolen::Job(job, more) => {
-                if more {
-                    self.insert_deque(stack);
-                } else {
-                    self.ask_if_last(worker, stack, level);
-                }
-                worker.at(level).steals.add(1);
-                Some(Work::Job(StolenJob {
-                    job,
+            Stolen::Forked(forked, more) => {
+                self.leave_rest(worker, stack, level, more);
+                self.at(worker, level).steals.add(1);
+                Some(Work::Fork(StolenFork {
+                    forked,
                     level,
-                    personal: false,
+                    pinned: false,
                     origin,
                 }))
             }
             Stolen::Contended | Stolen::Empty => {
                 // Its owner or another thief is at it, or its jobs are of another level. Public jobs must
-                // stay in a pool.
+                // stay in a pool while anybody is hungry.
                 if stack.deque.seems_public() {
-                    self.insert_deque(stack);
+                    self.leave_rest(worker, stack, level, true);
                 }
                 None
             }
@@ -252,8 +261,8 @@ impl Shared {
     /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
     /// released.
     pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
-        if let Some(job) = self.personal_job(worker, inbox) {
-            return Some(Work::Job(job));
+        if let Some(forked) = self.pinned_fork(worker, inbox) {
+            return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
             self.wake_next();
@@ -265,8 +274,8 @@ impl Shared {
     /// There may be more work than the caller took: a woken worker wakes the next.
     #[inline]
     pub(crate) fn wake_next(&self) {
-        if self.idle.any()
-            && (self.idle.searchers() == 0 || self.centre.waits())
+        if self.core.idle.is_any_hungry()
+            && (self.searchers.count() == 0 || self.seats.waits())
             && self.is_offered_to_idle()
         {
             self.start_idle();
@@ -345,7 +354,7 @@ impl Shared {
         if me.deque.publish(true) {
             self.insert_deque_as(me, Arrival::Suspended);
         }
-        if self.threads.alarm.is_late() {
+        if self.core.relief_timer.is_late() {
             // This stack will not come to them soon.
             self.arm_relief();
         }
@@ -360,9 +369,9 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
 }
 
 /// What happens under the deque's lock when a job is stolen.
-pub(crate) fn on_steal(job: *const Job) {
+pub(crate) fn on_steal(forked: *const Forked) {
     // SAFETY: the job is in the deque, so it is alive, until whoever steals it has run it.
-    let kind = unsafe { (*job).kind };
+    let kind = unsafe { (*forked).kind };
     // SAFETY: as above; `stolen` is called once, by the one steal.
-    unsafe { (kind.stolen)(job) };
+    unsafe { (kind.stolen)(forked) };
 }

@@ -6,7 +6,7 @@
 //! - for an event that is more urgent than what the worker runs (`poll.rs`): the kernel has preempted a processor
 //!   already;
 //! - for more urgent work of any kind, from a stack that *overruns*: it has lost its worker before and not
-//!   come to a scheduling point since, so a request would wait for a millisecond ([`Shared::revoke_overrun`]);
+//!   come to a scheduling point since, so a request would wait for a millisecond ([`Job::revoke_overrun`]);
 //! - by relief (`relief.rs`).
 //!
 //! # Restoring
@@ -19,13 +19,16 @@
 
 use super::{
     Work,
-    attention::Visit,
+    job::Job,
     relief::note_run_time,
-    shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{account::overruns::Name, chaos, fork::fence, os::clock};
+use crate::{
+    account::overruns::Name,
+    protocol::{attention::Visit, fence},
+    sys::{chaos, clock},
+};
 use std::{
     hint,
     sync::{Arc, atomic::Ordering},
@@ -54,7 +57,7 @@ pub(super) struct Seen<'a> {
     pub(super) visit: Visit,
 }
 
-impl Shared {
+impl Job {
     /// Revokes the worker of whatever stack holds `worker` now, if it is in user code; or that of the stack that was
     /// `seen`, as long as the visit lasts.
     pub(super) fn revoke(
@@ -65,15 +68,18 @@ impl Shared {
     ) -> Option<&Worker> {
         let stack = self.holder_or_seen(worker, seen)?;
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
-        let revoked = &*self.workers[stack.attention.take(seen.map(|seen| seen.visit))?];
+        let revoked = &*self.core.workers[stack.attention.take(seen.map(|seen| seen.visit))?];
         chaos::delay();
+        if !revoked.is_of(self) {
+            return self.revoked_elsewhere(revoked, stack);
+        }
         let level = stack.level();
-        let counters = revoked.at(level);
+        let counters = self.at(revoked, level);
         let now = clock::now();
         counters.running.add(revoked.lap_at(now));
         counters
             .behind
-            .add(revoked.no_longer_wanted(level, revoked.since()));
+            .add(self.no_longer_wanted(revoked, level, revoked.since()));
         if self.rings_are_light {
             // The stack may push at this moment, and look at its word before that is visible.
             fence::heavy();
@@ -100,7 +106,20 @@ impl Shared {
         Some(revoked)
     }
 
-    /// As [`Shared::revoke`], of a stack that is known not to come to a scheduling point soon: it is an overrun, and
+    /// The stack had taken up another job between the look at its worker and the revoking: that job has lost a worker
+    /// by mistake. It goes back, unless the stack has noticed, and then on to the next work of its job.
+    #[cold]
+    fn revoked_elsewhere(&self, revoked: &Worker, stack: &Stack) -> Option<&Worker> {
+        if !stack.attention.give_back(revoked.id)
+            && let Some(job) = revoked.job()
+        {
+            revoked.set_level(NO_LEVEL);
+            job.start(revoked);
+        }
+        None
+    }
+
+    /// As [`Job::revoke`], of a stack that is known not to come to a scheduling point soon: it is an overrun, and
     /// counted as a relief.
     pub(super) fn revoke_counted(
         &self,
@@ -109,7 +128,8 @@ impl Shared {
         cause: Cause,
     ) -> Option<&Worker> {
         let stack = self.holder_or_seen(worker, seen)?;
-        let level = stack.level();
+        // As far as the stack is of this job.
+        let level = stack.level().min(self.least_urgent());
         // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
         // other holder yet since an earlier taking.
         let mark = &stack.relieved_at;
@@ -120,7 +140,7 @@ impl Shared {
             }
             return None;
         };
-        revoked.at(level).reliefs.add(1);
+        self.at(revoked, level).reliefs.add(1);
         Some(revoked)
     }
 
@@ -131,7 +151,7 @@ impl Shared {
     ) -> Option<&'a Stack> {
         match seen {
             Some(seen) => Some(seen.stack),
-            None => self.holder(worker),
+            None => self.core.holder(worker),
         }
     }
 
@@ -144,14 +164,13 @@ impl Shared {
         let overruns = |worker: &&Worker| {
             let serves = worker.level();
             serves != NO_LEVEL
-                && worker.seat().is_drawn_by(level, serves)
+                && self.seat(worker).is_drawn_by(level, serves)
                 && self.is_settled(worker)
-                && self.holder(worker).is_some_and(|stack| {
+                && self.core.holder(worker).is_some_and(|stack| {
                     stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_taken()
                 })
         };
-        let workers = self.workers.iter().map(|worker| &**worker);
-        let worker = workers.filter(overruns).max_by_key(|w| w.level())?;
+        let worker = self.workers().filter(overruns).max_by_key(|w| w.level())?;
         self.revoke_counted(worker, None, Cause::Urgency)
     }
 
@@ -214,11 +233,11 @@ impl Shared {
         worker.set_level(level);
         self.shows(worker, level);
         worker.set_brief(false);
-        worker.set_hides_jobs(true);
+        worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
         // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
         let queued = self.levels_queued();
-        let is_drawn = worker.seat().abandon_for(queued, level).is_some();
+        let is_drawn = self.seat(worker).abandon_for(queued, level).is_some();
         if !is_drawn && stack.attention.give_back(worker.id) {
             return Some(true);
         }
@@ -230,9 +249,9 @@ impl Shared {
     /// up again for them would cost two wake-ups, so it waits for about as long.
     fn more_above(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
         let least = level.checked_sub(1)?;
-        let above = |worker: &Worker| worker.level() <= least && worker.hides_jobs();
-        let others = || self.workers.iter().filter(|other| other.id != worker.id);
-        if self.served.above(level) == 0 || !others().any(|other| above(other)) {
+        let above = |worker: &Worker| worker.level() <= least && worker.hides_forks();
+        let others = || self.workers().filter(|other| other.id != worker.id);
+        if self.served.above(level) == 0 || !others().any(&above) {
             return None;
         }
         worker.counters.scheduling.add(worker.lap());
@@ -244,7 +263,7 @@ impl Shared {
             }
             if clock::now() >= end
                 || self.ready.levels() & !(u64::MAX << level) != 0
-                || !others().any(|other| above(other))
+                || !others().any(&above)
             {
                 break None;
             }

@@ -1,0 +1,70 @@
+//! A runtime with more workers than processors: forked work uses the processors, and workers beyond them only when
+//! threads sleep in the kernel.
+
+mod common;
+
+use common::{ends, fib, runtime};
+use std::{
+    sync::{Arc, Barrier},
+    thread,
+};
+use urgency::MAX_WORKERS;
+
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, |count| count.get())
+}
+
+/// Calls `join` down to this many leaves. Each returns when all of them are inside.
+fn meet(leaves: usize, barrier: &Barrier) {
+    if leaves == 1 {
+        barrier.wait();
+        return;
+    }
+    let half = leaves / 2;
+    urgency::join(|| meet(half, barrier), || meet(leaves - half, barrier));
+}
+
+#[test]
+fn a_computation_takes_no_threads_beyond_the_processors() {
+    let workers = (64 * processors()).min(MAX_WORKERS);
+    if workers < 32 * processors() {
+        return;
+    }
+    let runtime = runtime(workers);
+    for _ in 0..10 {
+        assert_eq!(runtime.run(|| fib(24)), 46_368);
+    }
+    // One for each processor, some that wait for stolen jobs, and those in the poller.
+    let peak = runtime.stats().threads_peak;
+    assert!(peak < workers / 4, "{peak} threads for {workers} workers");
+}
+
+#[test]
+fn forks_that_sleep_in_the_kernel_get_the_workers_beyond_the_processors() {
+    let workers = (4 * processors()).min(MAX_WORKERS);
+    let runtime = runtime(workers);
+    ends(move || {
+        for _ in 0..3 {
+            let barrier = Barrier::new(workers);
+            runtime.run(|| meet(workers, &barrier));
+        }
+    });
+}
+
+#[test]
+fn tasks_that_sleep_in_the_kernel_get_the_workers_beyond_the_processors() {
+    let workers = (4 * processors()).min(MAX_WORKERS);
+    let runtime = runtime(workers);
+    ends(move || {
+        let barrier = Arc::new(Barrier::new(workers));
+        let meets = |_| {
+            let barrier = barrier.clone();
+            runtime.spawn(async move { barrier.wait().is_leader() })
+        };
+        let tasks: Vec<_> = (0..workers).map(meets).collect();
+        let leaders = tasks
+            .into_iter()
+            .map(|task| usize::from(task.get().unwrap()));
+        assert_eq!(leaders.sum::<usize>(), 1);
+    });
+}
