@@ -67,8 +67,8 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Names a task among all that live: two tasks that live at the same time have different names. The name of a task
-/// whose handles are gone may be that of a later one.
+/// Names a task among all that live: two tasks that live at the same time have different names. When all handles of a
+/// task are gone, a later task may get its name.
 ///
 /// ```
 /// use urgency::task;
