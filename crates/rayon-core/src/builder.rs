@@ -1,8 +1,8 @@
 //! [`ThreadPoolBuilder`]: its options, and the runtime that they describe.
 //!
-//! A pool with start or exit handlers, or with a stack size, makes its threads at once, so that the handlers
-//! run and a refusal is an error of `build`. Any other pool makes one, with which it can do whatever it will
-//! be asked for, and the others when it needs them.
+//! A pool with start or exit handlers, or with a stack size, makes its threads at once, so that the handlers run and a
+//! refusal is an error of `build`. Any other pool makes one thread, with which it can do all that it is asked for, and
+//! makes further threads when it needs them.
 
 use crate::{
     error::{ErrorKind, ThreadPoolBuildError},
@@ -63,8 +63,8 @@ impl Default for ThreadPoolBuilder {
     }
 }
 
-/// How many threads a pool has if nobody says: `RAYON_NUM_THREADS`, else the older `RAYON_RS_NUM_CPUS`, else
-/// one for each processor that the process may use. A number that is zero or none counts as not said.
+/// How many threads a pool has if its builder does not say: `RAYON_NUM_THREADS`, else the older `RAYON_RS_NUM_CPUS`,
+/// else one for each processor that the process may use. A number that is zero or none counts as not said.
 pub(crate) fn default_num_threads() -> usize {
     let processors = || thread::available_parallelism().map_or(1, |n| n.get());
     let said = |name| {

@@ -97,8 +97,8 @@ impl Registry {
         *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
     }
 
-    /// Calls `f` with the registry that a call of the calling code means: this one, or if that follows the
-    /// caller, his level of it.
+    /// Calls `f` with the registry that a call of the calling code means: this one, or, if it follows its callers, the
+    /// one for the caller's level.
     pub(crate) fn with_here<R>(self: &Arc<Self>, f: impl FnOnce(&Arc<Registry>) -> R) -> R {
         if !self.follows || self.host.is_at_home() {
             return f(self);

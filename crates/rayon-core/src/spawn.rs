@@ -1,4 +1,4 @@
-//! `spawn` and `spawn_fifo`: closures that nobody waits for.
+//! `spawn` and `spawn_fifo`: closures that have no waiter.
 //!
 //! A spawned closure holds its registry, so a pool lives until all that was spawned on it has run.
 //!

@@ -244,11 +244,6 @@
 #[cfg(not(urgency_loom))]
 mod account;
 #[cfg(not(urgency_loom))]
-mod block;
-#[cfg(not(urgency_loom))]
-#[doc(hidden)]
-pub mod coop;
-#[cfg(not(urgency_loom))]
 pub mod embed;
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
@@ -265,6 +260,8 @@ mod future {
     mod loom;
 }
 #[cfg(not(urgency_loom))]
+mod inherit;
+#[cfg(not(urgency_loom))]
 pub mod io;
 #[cfg(not(urgency_loom))]
 pub mod level;
@@ -277,9 +274,8 @@ pub mod par;
 #[cfg(not(urgency_loom))]
 pub mod policy;
 mod protocol;
+mod rank;
 mod reactor;
-#[cfg(not(urgency_loom))]
-mod record;
 #[cfg(not(urgency_loom))]
 pub mod runtime;
 #[cfg(not(urgency_loom))]
@@ -290,13 +286,13 @@ pub mod signal;
 mod spawn;
 pub mod sync;
 mod sys;
+#[cfg(not(urgency_loom))]
 pub mod task;
+mod tasks;
 #[cfg(not(urgency_loom))]
 pub mod time;
 #[cfg(all(not(urgency_loom), feature = "tokio-io"))]
 mod tokio_io;
-#[cfg(not(urgency_loom))]
-mod yield_now;
 
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
@@ -304,16 +300,22 @@ pub use urgency_levels::{join_branches, select_branches, try_join_branches};
 
 #[cfg(not(urgency_loom))]
 pub use {
-    account::{LatencyHistogram, LevelStats, Overrun, Stats, WorkerLevelStats, WorkerStats},
-    block::{block_on, blocking},
+    account::{LatencyHistogram, Overrun},
     fork::{Scope, join, scope},
-    level::LevelId,
-    record::Recording,
-    runtime::{BuildError, Builder, MAX_WORKERS, Runtime},
-    sched::shutdown::{Report, Shutdown},
-    spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},
-    task::{JoinError, JoinErrorKind, JoinHandle, Shared},
+    inherit::record::Recording,
+    rank::LevelId,
+    runtime::{
+        BuildError, Builder, MAX_WORKERS, Runtime,
+        context::current_level,
+        stats::{LevelStats, Stats, WorkerLevelStats, WorkerStats},
+        yield_now::{YieldNow, scheduling_point, yield_far, yield_now},
+    },
+    sched::{
+        block::{block_on, blocking},
+        shutdown::{Report, Shutdown},
+    },
+    spawn::{spawn, spawn_at, spawn_fn, spawn_fn_at},
+    tasks::{JoinError, JoinErrorKind, JoinHandle, Shared},
     urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},
-    yield_now::{YieldNow, yield_far, yield_now},
 };

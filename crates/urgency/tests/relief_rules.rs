@@ -77,27 +77,46 @@ fn none(_: usize, _: usize) -> usize {
 /// What runs so many leaves of a length, and how many threads wait meanwhile.
 type Shape = (fn(&Leaves, usize, Duration), fn(usize, usize) -> usize);
 
+/// What is more urgent than the leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ticks {
+    None,
+    /// A task that sleeps and runs.
+    Brief,
+    /// It forks now and then, too.
+    Forking,
+}
+
+/// Items of a loop that is forked at a tick.
+const FORKED: usize = 400;
+
 /// Asserts the bounds for batch work of these leaves, beside urgent ticks if there are any.
-fn bounded(workers: usize, length: Duration, ticks: bool, (batch, waiting): Shape) {
+fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Shape) {
     ends(move || {
         let runtime = with_levels::<App>(workers);
         let ended = Arc::new(AtomicBool::new(false));
         let theirs = ended.clone();
-        let urgent = ticks.then(|| {
+        let urgent = (ticks != Ticks::None).then(|| {
             runtime.spawn_at(Urgent, async move {
-                let mut ticks = 0u32;
+                let mut ran = 0u32;
                 while !theirs.load(Relaxed) {
                     time::sleep(Duration::from_micros(1_500)).await;
+                    // All workers come for these, and find them gone at nearly the same time.
+                    if ticks == Ticks::Forking && ran % 4 == 2 {
+                        let item = |_| (0..2_000).for_each(|_| hint::spin_loop());
+                        let fork = move || par::for_each(0..FORKED, item);
+                        urgency::spawn_fn(fork).await.unwrap();
+                    }
                     // Now and then for longer than relief's period.
-                    if ticks.is_multiple_of(16) {
+                    if ran.is_multiple_of(16) {
                         let since = Instant::now();
                         while since.elapsed() < Duration::from_millis(3) {
                             hint::spin_loop();
                         }
                     }
-                    ticks += 1;
+                    ran += 1;
                 }
-                ticks
+                ran
             })
         });
         let leaves = Arc::new(Leaves::default());
@@ -112,7 +131,7 @@ fn bounded(workers: usize, length: Duration, ticks: bool, (batch, waiting): Shap
         }
         assert_eq!(leaves.ran.load(SeqCst), count);
         let (most, stats) = (leaves.most.load(SeqCst), runtime.stats());
-        let what = format!("{workers} workers, leaves of {length:?}, ticks: {ticks}: {stats:?}");
+        let what = format!("{workers} workers, leaves of {length:?}, ticks: {ticks:?}: {stats:?}");
         assert!(most <= 2 * workers, "{most} leaves in progress; {what}");
         // A leaf goes on beside the leaves of all workers only if its worker was revoked: without ticks, because its
         // thread slept in the kernel, in a page fault for instance.
@@ -122,9 +141,10 @@ fn bounded(workers: usize, length: Duration, ticks: bool, (batch, waiting): Shap
             most as u64 <= workers as u64 + revoked,
             "{most} leaves in progress; {what}"
         );
-        let waiting = waiting(workers, count);
+        let forked = if ticks == Ticks::Forking { FORKED } else { 1 };
+        let waiting = waiting(workers, count) + joiners(workers, forked);
         assert!(
-            stats.threads_peak <= 2 * workers + 6 + waiting,
+            stats.threads_peak <= 2 * workers + 8 + waiting,
             "threads; {what}"
         );
     });
@@ -133,7 +153,7 @@ fn bounded(workers: usize, length: Duration, ticks: bool, (batch, waiting): Shap
 fn all_bounded(batch: Shape) {
     for micros in [100, 1_000, 10_000, 40_000, 90_000] {
         for workers in [1, 2, 8] {
-            for ticks in [false, true] {
+            for ticks in [Ticks::None, Ticks::Brief, Ticks::Forking] {
                 bounded(workers, Duration::from_micros(micros), ticks, batch);
             }
         }

@@ -168,7 +168,7 @@ fn each_of_many_short_urgent_scopes_gets_a_second_worker() {
     }
 }
 
-/// Jobs that their owner forked while nobody was below it, and keeps to itself in a long leaf.
+/// Forks that their owner made while no worker was below it, and keeps to itself in a long leaf.
 #[test]
 fn a_worker_that_goes_below_later_gets_the_jobs_that_a_long_leaf_hides() {
     ends(|| {

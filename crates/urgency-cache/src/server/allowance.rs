@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-/// The time between two looks at the holders, while somebody waits.
+/// The time between two looks at the holders, while a connection waits.
 pub const SWEEP: Duration = Duration::from_millis(250);
 
 /// So many sweeps without [`LEAST`] bytes, and a holder may lose its share.
@@ -42,13 +42,13 @@ pub const SPARE: usize = 16 << 20;
 #[derive(Debug)]
 pub struct Allowance {
     state: Mutex<State>,
-    /// Told that somebody waits.
+    /// Told that a connection waits.
     crowded: Arc<Kick>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// What nobody holds.
+    /// Bytes that no connection holds.
     left: usize,
     next: u64,
     /// In the order in which they came.

@@ -4,7 +4,7 @@
 //! or timers. It waits in four places only: for bytes from the client, for the client to take answers, and for memory
 //! for a large value of either kind (`allowance.rs`).
 //!
-//! Requests that were received together have one time. What comes after a wait, even if it was received
+//! Requests that were received together have one time. A request that is executed after a wait, even if it was received
 //! before, has the time after the wait: nothing is served that expired while the client did not read.
 
 use super::{

@@ -1,9 +1,10 @@
 //! What a connection has received and not yet used: one buffer, filled by reads as long as it has room.
 //!
 //! A buffer starts small, for most of ten thousand connections wait; it doubles when a read fills it, up to [`ROOM`],
-//! and shrinks again when it is empty. For a value longer than that, or a line, it takes a share of one [`Allowance`]
-//! of the whole server, as large as the request may become, and waits until there is one. Then it grows as the bytes
-//! arrive: announcing a large value costs no memory, but a place, which a client that does not go on may lose.
+//! and shrinks again when it is empty. For a value or a line longer than that, the connection takes a share of one
+//! [`Allowance`] of the whole server, as large as the request may become, and waits until there is one. Then the buffer
+//! grows as the bytes arrive: announcing a large value costs no memory, but a share, which a client that does not go on
+//! may lose.
 
 use super::allowance::{Allowance, Share};
 use crate::protocol::text::GET_LINE_MAX;

@@ -75,7 +75,7 @@ pub struct Server {
     prefixes: Prefixes,
     incoming: Allowance,
     outgoing: Allowance,
-    /// Somebody waits for one of the two.
+    /// A connection waits for one of the two.
     crowded: Arc<Kick>,
     upkeep: Kick,
     background: Kick,

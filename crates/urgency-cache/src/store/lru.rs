@@ -11,10 +11,9 @@
 //! - Hot and warm hold a share of the bytes each; items above that share move on. The item at the tail moves on as well
 //!   if it is much older than the oldest of cold.
 //!
-//! Where it differs: memcached moves an active cold item to warm when it is read, by a queue that a thread
-//! serves. Here it moves when it comes to the tail, which is before it could be evicted. (It is what
-//! CLOCK and S3-FIFO do; the reads stay free of list work, and the order of eviction is the same but
-//! for ties.)
+//! One rule differs: memcached moves an active cold item to warm when it is read, by a queue that a thread serves. Here
+//! the item moves when it comes to the tail, which is before it could be evicted. (CLOCK and S3-FIFO do the same; reads
+//! stay free of list work, and the order of eviction is the same but for ties.)
 
 use super::heap::{Heap, Ref};
 

@@ -9,9 +9,9 @@
 //!   expired already", and never goes back. An item is dead once `expires <= now`; 0 is never.
 //! - [`Store::get`] reads: the closure sees the item while its shard is held, and copies.
 //! - [`Store::entry`] is exclusive access to one key, for everything else.
-//! - The steps ([`Store::lru_step`], [`Store::crawl_step`], [`Store::grow_step`],
-//!   [`Store::rebalance_step`]) are background work in small pieces. Somebody calls them in a loop
-//!   when there is time. The store is correct, and stays below its limit, if nobody does.
+//! - The steps ([`Store::lru_step`], [`Store::crawl_step`], [`Store::grow_step`], [`Store::rebalance_step`]) are
+//!   background work in small pieces. The program calls them in a loop when there is time. The store is correct, and
+//!   stays below its limit, even if they are never called.
 //!
 //! # Inside, from below
 //!

@@ -1,8 +1,8 @@
 //! Background work, in small pieces.
 //!
-//! Each step holds one shard at a time, for a few items, and goes round the shards. None of it is needed:
-//! a write does its O(1) share by itself. It makes writes find their victim, their bucket and their page at once,
-//! and it removes what nobody asks for any more.
+//! Each step holds one shard at a time, for a few items, and goes round the shards. None of this work is needed: a
+//! write does its O(1) share by itself. With it, writes find their victim, their bucket and their page at once, and
+//! items that are not asked for any more are removed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;

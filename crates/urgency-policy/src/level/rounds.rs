@@ -14,9 +14,9 @@
 //! 1. `credit[i]` is what level `i` is owed, in parts of a round ([`SCALE`] parts are one round). A draw adds
 //!    each level's share to its credit, and takes a whole round from the level that is drawn.
 //! 2. Credits sum to zero between draws.
-//! 3. A round that lasted longer or shorter than the others is charged as it was ([`Rounds::charge`]), and
-//!    what another level took of it to that one ([`Rounds::move_time`]). So shares hold for time, not only
-//!    for counts, whatever delays the end of a round.
+//! 3. A round that lasted longer or shorter than the others is charged as long as it was ([`Rounds::charge`]). Time
+//!    that another level took in the round is charged to that level ([`Rounds::move_time`]). So shares hold for time,
+//!    not only for counts, whatever delays the end of a round.
 //! 4. A change of the criterion starts over: what was owed under the old one is forgotten, less than one
 //!    round for each level.
 //!

@@ -34,7 +34,7 @@ use crate::{
     report::Report,
 };
 use serde::Serialize;
-use urgency_policy::pool::Kind;
+use urgency_policy::pool::Layout;
 
 /// The constant with which O(..) bounds are checked.
 pub const CONSTANT: f64 = 4.0;
@@ -165,14 +165,14 @@ pub fn steals_of_active(stolen: &Stolen, crew: &Crew, look: u64) -> Check {
 }
 
 fn not_proactive(machine: &Machine) -> Vec<String> {
-    match machine.pool {
-        Kind::Proactive { .. } => Vec::new(),
+    match machine.pool.layout() {
+        Layout::Deques => Vec::new(),
         _ => vec!["the pool policy is not randomised proactive stealing".to_owned()],
     }
 }
 
-/// While all levels have work, the reciprocals of their stretches sum to at most 1: nobody is served faster
-/// without somebody being served slower. `stretches` are measured, by rank.
+/// While all levels have work, the reciprocals of their stretches sum to at most 1: no level is served faster without
+/// another being served slower. `stretches` are measured, by rank.
 pub fn feasibility(stretches: &[f64]) -> Check {
     Check {
         name: "feasibility: sum of 1/stretch <= 1",

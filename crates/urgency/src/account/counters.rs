@@ -28,11 +28,11 @@ impl Count {
 pub(crate) struct LevelCounters {
     /// Polls of async tasks.
     pub(crate) tasks: Count,
-    /// Jobs started after a steal.
+    /// Forks started after a steal.
     pub(crate) jobs: Count,
     /// Closures started on a stack of their own.
     pub(crate) closures: Count,
-    /// Jobs taken from a deque in the pool.
+    /// Forks taken from a deque in the pool.
     pub(crate) steals: Count,
     /// Forks stolen back from the thief of the fork that a stack waits for.
     pub(crate) leaps: Count,

@@ -32,7 +32,7 @@ pub struct LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    pub(super) fn of(histogram: &Histogram) -> Self {
+    pub(crate) fn of(histogram: &Histogram) -> Self {
         LatencyHistogram {
             counts: histogram.counts().collect(),
             sum: histogram.sum(),

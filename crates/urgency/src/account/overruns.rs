@@ -39,7 +39,7 @@ pub struct Overrun {
 
 impl Overrun {
     /// What came back after the snapshot `earlier`.
-    pub(super) fn since(now: &[Overrun], earlier: &[Overrun]) -> Vec<Overrun> {
+    pub(crate) fn since(now: &[Overrun], earlier: &[Overrun]) -> Vec<Overrun> {
         let before = |of: &Overrun| {
             let same = |one: &&Overrun| one.what == of.what && one.level == of.level;
             earlier.iter().find(same).map_or(0, |one| one.times)

@@ -23,9 +23,11 @@ pub use countdown::Countdown;
 use crate::{
     LevelId, Runtime,
     fork::join_told as join_told_on,
-    life::{inherited, inheriting},
+    inherit::inherited,
     runtime::rank_on,
-    sched::{Origin, StolenFork, find::on_steal, job::Job, run, stack::Stack},
+    sched::{
+        Origin, StolenFork, find::on_steal, inheriting::inheriting, job::Job, run, stack::Stack,
+    },
 };
 use std::{
     any::Any,

@@ -23,7 +23,7 @@ use crate::{
         run::{self, check},
         stack::Stack,
     },
-    task::{caught, discard_payload},
+    tasks::{caught, discard_payload},
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

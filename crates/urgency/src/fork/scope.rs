@@ -31,17 +31,17 @@
 
 use super::spin::Spin;
 use crate::{
-    block::unblocked,
-    life::inheriting,
+    protocol::forked::Payload,
+    sched::{Forked, Kind},
+};
+use crate::{
     sched::{
+        block::unblocked,
+        inheriting::inheriting,
         run::{self, check},
         stack::Stack,
     },
-    task::discard_payload,
-};
-use crate::{
-    protocol::forked::Payload,
-    sched::{Forked, Kind},
+    tasks::discard_payload,
 };
 use std::{
     cell::Cell,

@@ -2,14 +2,14 @@
 //!
 //! # States
 //!
-//! - *idle*: nobody touches the file. The buffer holds what was read ahead and not yet taken, or nothing.
-//! - *busy*: an operation has the buffer; its result comes with it. Its kind is kept, so that a result nobody
-//!   asked for any more (the future was dropped) is used or undone by the next call: bytes that were read
-//!   are taken by the next read; the error of a write is reported by the next write, flush or close.
+//! - *idle*: no operation touches the file. The buffer holds what was read ahead and not yet taken, or nothing.
+//! - *busy*: an operation has the buffer; its result comes with the buffer. The operation's kind is kept. If the future
+//!   was dropped, the next call uses or undoes the result: the next read takes bytes that were read; the next write,
+//!   flush or close reports the error of a write.
 //!
-//! A write is done when its bytes are in the buffer and an operation is on its way; `flush` waits for it. The
-//! file's position is ahead of the reader by what is in the buffer, so a write or seek after a read first
-//! goes back by that much. If it cannot, nothing has happened, and what was read ahead stays in the buffer.
+//! A write is done when its bytes are in the buffer and an operation is on its way; `flush` waits for that operation.
+//! The file's position is ahead of the reader by what is in the buffer, so a write or seek after a read first goes back
+//! by that much. If going back fails, nothing has happened, and what was read ahead stays in the buffer.
 
 use super::{Offloaded, with_path};
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
@@ -51,7 +51,7 @@ const BUFFER: usize = 64 * 1024;
 pub struct File {
     file: Arc<fs::File>,
     state: State,
-    /// Of a write whose result nobody waited for.
+    /// Of a write whose result was not waited for.
     late_error: Option<io::Error>,
     /// By Tokio's trait: it was started, and is polled without its target.
     #[cfg(feature = "tokio-io")]

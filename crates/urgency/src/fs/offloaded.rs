@@ -16,7 +16,8 @@
 use crate::{
     JoinHandle,
     life::without_deadline,
-    runtime::{current, level_on, spawn_fn_on},
+    runtime::{current, level_on},
+    spawn::spawn_fn_on,
 };
 use std::{
     fmt, io,

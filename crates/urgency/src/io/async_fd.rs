@@ -7,12 +7,11 @@
 //! An operation is one system call that succeeds or does not happen, so dropping its future loses
 //! nothing. Its ticket in the queue of waiters is given back when the future is dropped.
 
-use super::Blocking;
-use crate::reactor::{
-    poller::set_nonblocking,
-    readiness::Ticket,
-    source::{Direction, Done, Source, Waits, ready_now},
+use super::{
+    Blocking,
+    source::{Done, Source, Waits, ready_now},
 };
+use crate::reactor::{directions::Direction, poller::set_nonblocking, readiness::Ticket};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{fd::AsFd, fs::FileType};
 use std::{

@@ -6,6 +6,7 @@
 //!
 //! What waits in the kernel, and how, is the reactor's (`reactor/`). Here are:
 //!
+//! - `source`: a descriptor and its registration with the driver. Read this one first.
 //! - `unread`: results of started operations whose future was dropped.
 //! - [`Async`]: any descriptor; [`Blocking`]: the blocking forms for closures; [`stdin`], [`stdout`].
 //!
@@ -16,6 +17,7 @@
 
 mod async_fd;
 mod blocking;
+pub(crate) mod source;
 mod stdio;
 pub(crate) mod unread;
 

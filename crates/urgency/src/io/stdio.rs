@@ -3,13 +3,13 @@
 //! They may be anything, and their open file is shared with other processes (the shell that started this
 //! one), so it must not be made non-blocking: the others would see it, too. Instead:
 //!
-//! - A terminal, pipe or socket is waited for, and read or written only when the kernel says that this will
-//!   not block. A write is at most `PIPE_BUF` bytes (4096) then, which is what the kernel promises room
-//!   for in a pipe; a terminal may take less at once. If anybody else, also a task of this process, takes
-//!   the input or the room between the two, the call blocks its thread, where no limit of time and no
-//!   cancellation reaches it, and relief deals with it.
-//! - A file, or what the kernel cannot wait for, goes by blocking operations as [`fs`](crate::fs). A write
-//!   returns when the operating system has it; by the traits it is flushing that waits.
+//! - A terminal, pipe or socket is waited for, and read or written only when the kernel says that this will not block.
+//!   A write is then at most `PIPE_BUF` bytes (4096), which is what the kernel promises room for in a pipe; a terminal
+//!   may take less at once. If another process, or another task of this one, takes the input or the room between the
+//!   kernel's word and the call, the call blocks its thread. Then no limit of time and no cancellation reaches the
+//!   call, and relief deals with it.
+//! - A file, or what the kernel cannot wait for, goes by blocking operations as [`fs`](crate::fs). A write returns when
+//!   the operating system has the bytes; by the traits, the flush is what waits.
 //!
 //! An operation begins when it is first polled; one that is to begin now and to be awaited later is spawned.
 //!
@@ -25,11 +25,14 @@
 //!
 //! The descriptor is duplicated, because one descriptor can be registered only once with a driver.
 
-use super::{Async, Blocking, blocking::write_through};
-use crate::fs::File;
-use crate::reactor::{
-    driver::wake_all,
-    source::{Direction, Done, ready_now},
+use super::{
+    Async, Blocking,
+    blocking::write_through,
+    source::{Done, ready_now},
+};
+use crate::{
+    fs::File,
+    reactor::{directions::Direction, driver::wake_all},
 };
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{

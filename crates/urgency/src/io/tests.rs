@@ -3,9 +3,9 @@
 use super::Async;
 use crate::reactor::timers::TimerKey;
 use crate::reactor::{
+    directions::{Direction, Directions},
     driver::{Driver, WaitOutcome},
     poller::Interest,
-    source::{Direction, Directions},
 };
 use std::{
     io::{Read, Write},

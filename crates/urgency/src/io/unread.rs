@@ -13,7 +13,7 @@
 //! operation has consumed already is past: put back after that, a result comes out behind it.
 //!
 //! A usual read pays one load; a started read pays a locked instruction beside its system call. After a result was put
-//! back, the source's read direction is raised; [`Source::raise`](crate::reactor::source::Source::raise) says why no
+//! back, the source's read direction is raised; [`Source::raise`](super::source::Source::raise) says why no
 //! waiting reader misses it.
 
 use std::{
@@ -56,7 +56,7 @@ impl<T> Unread<T> {
 
     /// The place of what a started operation has just taken from the kernel: one result, or so many bytes.
     pub(crate) fn place(&self, count: usize) -> Place {
-        // Relaxed: only operations that follow one another have an order, and each sees those before it.
+        // Relaxed: only operations that follow one another have an order, and each sees the operations before it.
         Place(self.next.fetch_add(count as u64, Ordering::Relaxed))
     }
 

@@ -62,19 +62,17 @@ mod cx;
 mod default;
 mod handle;
 mod here;
-mod id;
 mod shared;
-pub(crate) mod table;
 mod traits;
 
 pub use cx::{Cx, SendBody};
-pub use default::{Normal, OneLevel};
+pub use default::Normal;
 pub use handle::{AwaitedWithoutCx, TypedHandle, Wait};
 pub use here::WrongLevel;
-pub use id::LevelId;
 pub use shared::TypedShared;
-pub use table::WrongOrder;
-pub use traits::{AtLeast, Level, Levels, MayWaitFor};
+pub use traits::{AtLeast, Level, MayWaitFor};
+
+pub use crate::rank::{LevelId, Levels, OneLevel, WrongOrder};
 
 #[cfg(test)]
 mod tests;

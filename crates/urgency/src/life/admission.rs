@@ -11,9 +11,10 @@
 use super::held::Held;
 use crate::{
     JoinHandle, LevelId,
-    runtime::{current, rank_on, spawn_fn_on, spawn_on},
+    runtime::{current, rank_on},
     sched::job::Job,
     scheduling_point,
+    spawn::{spawn_fn_on, spawn_on},
     sync::{Permit, Semaphore},
 };
 use std::{
@@ -27,8 +28,8 @@ use std::{
 };
 
 /// The limits of a runtime, by level.
-#[derive(Debug, Default)]
-pub(crate) struct Capacities(Vec<Option<Limit>>);
+#[derive(Debug)]
+struct Limits(Vec<Option<Limit>>);
 
 #[derive(Debug)]
 struct Limit {
@@ -37,9 +38,15 @@ struct Limit {
     refused: AtomicU64,
 }
 
-impl Capacities {
+impl Limits {
+    /// The limit of a level of `shared`, if it has one.
+    fn of(shared: &Job, rank: u8) -> Option<&Limit> {
+        let limits = shared.capacities.made(Limits::new);
+        limits.0[usize::from(rank)].as_ref()
+    }
+
     /// For so many levels.
-    pub(crate) fn new(levels: usize, limits: &[(LevelId, u32)]) -> Self {
+    fn new(levels: usize, limits: &[(LevelId, u32)]) -> Self {
         let limit = |rank: usize| {
             let of_rank = |(level, _): &&(LevelId, u32)| usize::from(level.rank()) == rank;
             let &(_, tasks) = limits.iter().rev().find(of_rank)?;
@@ -49,7 +56,7 @@ impl Capacities {
                 refused: AtomicU64::new(0),
             })
         };
-        Capacities((0..levels).map(limit).collect())
+        Limits((0..levels).map(limit).collect())
     }
 }
 
@@ -75,7 +82,7 @@ impl Capacity {
     pub fn of(level: impl Into<LevelId>) -> Option<Capacity> {
         let shared = current();
         let rank = rank_on(&shared, level.into());
-        let limit = shared.capacities.0[usize::from(rank)].as_ref()?;
+        let limit = Limits::of(&shared, rank)?;
         Some(Capacity {
             limit: limit.tasks,
             free: limit.permits.available_permits() as u32,
@@ -154,7 +161,7 @@ impl Admission {
 pub fn admit(level: impl Into<LevelId>) -> impl Future<Output = Admission> + Send {
     let (shared, level) = place(level.into());
     async move {
-        let permits = shared.capacities.0[usize::from(level)].as_ref();
+        let permits = Limits::of(&shared, level);
         let permit = match permits.map(|limit| limit.permits.clone()) {
             Some(permits) => permits.acquire_owned().await.ok(),
             None => None,
@@ -206,7 +213,7 @@ pub fn blocking_admit(level: impl Into<LevelId>) -> Admission {
 #[track_caller]
 pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
     let (shared, level) = place(level.into());
-    let permit = match &shared.capacities.0[usize::from(level)] {
+    let permit = match Limits::of(&shared, level) {
         Some(limit) => match limit.permits.clone().try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {

@@ -8,9 +8,9 @@
 //! result.
 
 use crate::{
-    LevelId,
+    rank::LevelId,
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
-    task::{AbortHandle, JoinError, JoinHandle},
+    tasks::{AbortHandle, JoinError, JoinHandle},
 };
 use std::{
     collections::HashMap,

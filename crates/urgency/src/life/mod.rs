@@ -22,25 +22,22 @@
 //! test `a_wave_of_cancellations_under_overload_makes_room_at_once` counts it; `bench`'s `cancel-wave` measures it.
 
 mod admission;
-mod frames;
+mod deadline;
 mod held;
-mod inherited;
 mod join_set;
 mod local;
-mod panic_policy;
 mod scope;
 mod token;
 mod tracker;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
-pub use inherited::{WithDeadline, deadline, with_deadline};
+pub use deadline::{WithDeadline, deadline, with_deadline};
 pub use join_set::JoinSet;
 pub use local::{Local, WithLocal};
-pub use panic_policy::PanicPolicy;
 pub use scope::{TaskScope, task_scope};
 pub use token::{CancellationToken, Cancelled, DropGuard};
 pub use tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWait};
 
-pub(crate) use admission::Capacities;
-pub(crate) use frames::Frames;
-pub(crate) use inherited::{Inherited, inherited, inheriting, run_as, without_deadline};
+pub use crate::tasks::PanicPolicy;
+
+pub(crate) use deadline::without_deadline;

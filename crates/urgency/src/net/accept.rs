@@ -4,12 +4,10 @@ use super::started::Startable;
 use crate::{
     io::{
         Async,
+        source::Done,
         unread::{Place, Unread},
     },
-    reactor::{
-        poller,
-        source::{Direction, Done},
-    },
+    reactor::{directions::Direction, poller},
 };
 use rustix::{fd::OwnedFd, net::SocketAddrAny};
 use std::{

@@ -18,12 +18,8 @@ use super::{
 };
 use crate::{
     fs::Offloaded,
-    io::Async,
-    reactor::{
-        poller::socket,
-        readiness::Ticket,
-        source::{Direction, Done},
-    },
+    io::{Async, source::Done},
+    reactor::{directions::Direction, poller::socket, readiness::Ticket},
 };
 use rustix::{
     fd::OwnedFd,

@@ -4,9 +4,10 @@ use super::started::Startable;
 use crate::{
     io::{
         Async,
+        source::Done,
         unread::{Place, Unread},
     },
-    reactor::source::{Direction, Done},
+    reactor::directions::Direction,
 };
 use rustix::fd::AsFd;
 use std::{

@@ -9,11 +9,12 @@ use super::started::Startable;
 use crate::{
     io::{
         Async,
+        source::{Done, ready_now},
         unread::{Bytes, Place, Unread},
     },
     reactor::{
+        directions::Direction,
         poller::{MOST_SLICES, SEND_FLAGS},
-        source::{Direction, Done, ready_now},
     },
 };
 use rustix::{

@@ -5,8 +5,8 @@
 //!    in the shorter one, which cuts both in two pairs that are merged in parallel.
 //! 3. The merged elements are moved back.
 //!
-//! The elements always stay in the slice, bit by bit, while the buffer holds copies that nobody drops; the way back
-//! cannot panic. So when a comparison panics, the slice holds each element once, in some order.
+//! The elements always stay in the slice, bit by bit, while the buffer holds copies that are never dropped; the way
+//! back cannot panic. So when a comparison panics, the slice holds each element once, in some order.
 //!
 //! A leaf is an eighth of a worker's share: a few leaves for each worker balance the load, and each level of halving
 //! costs two moves of every element. Small slices are one leaf.

@@ -20,8 +20,8 @@
 //! - `PINNED` set: the stack asked for the number of its worker, and may use the number as an index that no other stack
 //!   uses at the same time. The worker is not taken until the next `enter`, which clears the bit.
 //!
-//! The bits between count the visits to user code ([`Visit`]): what was seen of a stack during a visit is reason to take
-//! its worker only as long as that very visit lasts.
+//! The bits between count the visits to user code ([`Visit`]): what was seen of a stack during a visit is a reason to
+//! take its worker only as long as that very visit lasts.
 //!
 //! Requests are hints: what they announce is always written to shared state *before* the bit is set, and a
 //! stack that gets a worker looks at that state before it runs user code. So a bit set on a stack that just

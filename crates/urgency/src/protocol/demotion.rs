@@ -54,14 +54,12 @@
 //!   would share its processors with the last level's threads for good.
 
 use crate::sys::{
-    chaos,
+    IDLE, chaos,
     primitives::atomic::{AtomicU8, Ordering, fence},
 };
 
 /// The class of the program's other threads.
 pub(crate) const USUAL: u8 = 0;
-/// The kernel's idle class.
-pub(crate) const IDLE: u8 = 20;
 
 /// The class of the level with this rank, of so many.
 pub(crate) fn of_level(rank: usize, levels: usize) -> u8 {

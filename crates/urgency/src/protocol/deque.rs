@@ -111,8 +111,8 @@ struct Public<T> {
     buffer: Mutex<Box<[Slot<T>]>>,
 }
 
-// SAFETY: `room` is touched by the owner only (the contract of `push`); all else is atomic or
-// locked. Jobs are sent to the thief that steals them: `join` and `scope` require `Send` of them.
+// SAFETY: `room` is touched by the owner only (the contract of `push`); all else is atomic or locked. Forks are sent to
+// the thief that steals them: `join` and `scope` require `Send` of their closures.
 unsafe impl<T> Send for Deque<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Deque<T> {}

@@ -6,7 +6,7 @@
 //! steal), and by no other.
 //!
 //! What only a thief needs, its name and the latch, is initialised when the closure is stolen ([`Kind::stolen`], under
-//! the deque's lock): a fork is bound by its stores, and nearly none is stolen.
+//! the deque's lock): the cost of a fork is its few stores, and nearly no fork is stolen.
 //!
 //! Panics are data: they are caught where a thief runs the closure, and resumed at the join.
 

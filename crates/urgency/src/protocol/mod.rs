@@ -3,7 +3,7 @@
 //! Each is a file with its states, rules and named races on top and its loom model at the end. They know the
 //! primitives and nothing else of the library. All of them are compiled under `--cfg urgency_loom` as well, where
 //! little else is (`ci/loom.sh`). The protocols that belong to one type of another room are with it: a task's state
-//! (`task/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
+//! (`tasks/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`].
 //! - *What there is to do*: [`ready`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`], [`latch`].

@@ -1,4 +1,4 @@
-//! Model of the invariant of `reserved_seats.rs`: an inserter, the centre and a worker that goes idle.
+//! Model of the invariant of `reserved_seats.rs`: an inserter, the seat assigner and a worker that goes idle.
 
 use super::{idle::Idle, ready::Ready};
 use loom::{
@@ -9,7 +9,7 @@ use loom::{
     thread,
 };
 
-/// The level at which the entry arrives, and to which the centre moves the worker.
+/// The level at which the entry arrives, and to which the seat assigner moves the worker.
 const LEVEL: u8 = 1;
 
 struct Model {
@@ -24,7 +24,7 @@ impl Model {
         self.ready.levels_after_writes() >> LEVEL & 1 == 1 && self.entry.load(Acquire)
     }
 
-    /// What an insertion and the centre do alike: claim the worker if its seat serves the level.
+    /// What an insertion and the seat assigner do alike: claim the worker if its seat serves the level.
     fn claim(&self) -> bool {
         self.idle.contains(0) && self.seat.load(Relaxed) == LEVEL && self.idle.claim_exactly(0)
     }

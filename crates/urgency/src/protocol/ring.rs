@@ -2,8 +2,8 @@
 //!
 //! The pool of a level is one FIFO queue, and that is what makes aging exact. It is also two or three
 //! cache lines that travel between the processors for every task that wakes another. So a task that
-//! becomes ready *inside a poll* goes into a ring of the polling stack instead, and usually that stack runs
-//! it next, from its own cache: the ring is FIFO, too, and everybody may take from its head.
+//! becomes ready *inside a poll* goes into a ring of the polling stack instead, and usually that stack runs it next,
+//! from its own cache: the ring is FIFO, too, and every thread may take from its head.
 //!
 //! Ring and pool are merged by age: each slot keeps the time at which its task became ready, and the pool keeps the
 //! time of the entry it gave last. A ring's head that is older than the pool's time goes first; otherwise the pool

@@ -1,10 +1,9 @@
 //! The driver: what one runtime waits for in the kernel, descriptors, timers and relief alike.
 //!
-//! It owns the [`Poller`], the table of registered sources and the timers. It has no thread: workers and
-//! the thread in the poller call [`Driver::wait`], any number of them at once. It wakes nobody by
-//! itself but in [`Driver::shutdown`]; `wait` hands the wakers out in the order in which the kernel
-//! reported the events, expired timers in the order of their deadlines. Together with FIFO queues
-//! that order is the aging heuristic (fairness paper, section 3).
+//! It owns the [`Poller`], the table of registered sources and the timers. It has no thread: workers and the thread in
+//! the poller call [`Driver::wait`], any number of them at once. It wakes tasks by itself in [`Driver::shutdown`] only.
+//! `wait` hands the wakers out in the order in which the kernel reported the events, and for expired timers in the
+//! order of their deadlines. Together with FIFO queues that order is the aging heuristic (fairness paper, section 3).
 //!
 //! # Locks
 //!
@@ -13,22 +12,22 @@
 //!
 //! # One timer descriptor
 //!
-//! Timers and relief share it. It is programmed with the earliest thing to come, and only when something
-//! earlier is added: `programmed` is what it is set to. A cancelled timer stays programmed and costs
-//! one vain expiry at most. Relief is one-shot too, so nothing ticks.
+//! Timers and relief share one timer descriptor. It is programmed with the earliest thing to come, and only when
+//! something earlier is added: `programmed` is what it is set to. A cancelled timer stays programmed and costs at most
+//! one expiry in vain. Relief is one-shot too, so nothing ticks.
 //!
 //! # Interest
 //!
-//! The number of registered sources and pending timers. A program without them never enters the kernel
-//! for the driver's sake. When the number leaves zero the hook of [`Driver::on_interest`] is called, since
-//! all workers may be busy and nobody in the poller then.
+//! The number of registered sources and pending timers. A program without sources and timers never enters the kernel
+//! for the driver's sake. When the number leaves zero the hook of [`Driver::on_interest`] is called, since at that
+//! moment all workers may be busy and no thread in the poller.
 //!
 //! # A paused clock
 //!
-//! Tests may pause the clock of the timers (time/clock.rs). Relief goes by the system's clock in any case. While the
+//! Tests may pause the clock of the timers (`clock.rs`). Relief goes by the system's clock in any case. While the
 //! clock is paused, the timer descriptor expires again and again: each time, if the runtime is idle, the clock goes on
-//! to the earliest timer. The wakers of such timers are woken here, before anybody looks again whether the runtime is
-//! idle.
+//! to the earliest timer. The wakers of such timers are woken here, before any thread looks again whether the runtime
+//! is idle.
 //!
 //! # Shutdown
 //!
@@ -38,14 +37,12 @@
 mod paused;
 
 use super::{
+    clock::Clock,
+    directions::Directions,
     poller::{Batch, Event, Interest, Poller},
     readiness::wake,
     slab::Slab,
-    source::Directions,
-};
-use crate::{
-    reactor::timers::{TimerKey, Timers},
-    time::clock::Clock,
+    timers::{TimerKey, Timers},
 };
 use rustix::fd::BorrowedFd;
 use std::{
@@ -64,7 +61,7 @@ const NEVER: u64 = u64::MAX;
 /// What a wait brought beside the wakers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WaitOutcome {
-    /// Descriptors and timers that became ready, whether or not anybody waits for them.
+    /// Descriptors and timers that became ready, whether or not a task waits for them.
     pub(crate) events: usize,
     /// The relief time is over; arm it again if it is still needed.
     pub(crate) relief: bool,
@@ -218,7 +215,7 @@ impl Driver {
         Ok(outcome)
     }
 
-    /// Makes one thread return from a blocking wait: one that waits now, else the next one that would.
+    /// Makes one thread return from a blocking wait: a thread that waits now, or else the next thread that would wait.
     pub(crate) fn notify(&self) {
         self.poller.notify();
     }

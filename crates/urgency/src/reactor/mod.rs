@@ -6,10 +6,14 @@
 //! - `slab`: keys that are never valid twice.
 //! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
 //!   `watchers`: a part of it.
-//! - `source`: a descriptor's two directions and its registration.
-//! - `timers`: the heap of pending timers.
+//! - `directions`: a descriptor's two directions, as the driver knows them. What registers them is `io/source.rs`.
+//! - `clock`: the clock of the timers, which tests may pause. `timers`: the heap of pending timers.
 //! - `driver`: all sources and timers of a runtime; what the scheduler calls.
 
+#[cfg(not(urgency_loom))]
+pub(crate) mod clock;
+#[cfg(not(urgency_loom))]
+pub(crate) mod directions;
 #[cfg(not(urgency_loom))]
 pub(crate) mod driver;
 #[cfg(not(urgency_loom))]
@@ -17,8 +21,6 @@ pub(crate) mod poller;
 pub(crate) mod readiness;
 #[cfg(not(urgency_loom))]
 pub(crate) mod slab;
-#[cfg(not(urgency_loom))]
-pub(crate) mod source;
 #[cfg(not(urgency_loom))]
 pub(crate) mod timers;
 pub(crate) mod watchers;

@@ -6,11 +6,10 @@
 //!
 //! # Rules
 //!
-//! 1. Everything is edge-triggered, the eventfd and the timerfd included. So nothing has to be read
-//!    from them (but by `rest`, which polls the eventfd without the epoll instance), one event
-//!    wakes one of the threads that wait, and no thread is woken for an event that another one has
-//!    taken already. (Level-triggered descriptors go back to the ready list at once and wake the
-//!    next thread for nothing.)
+//! 1. Everything is edge-triggered, the eventfd and the timerfd included. So nothing has to be read from these two (but
+//!    by `rest`, which polls the eventfd without the epoll instance). One event wakes one of the threads that wait, and
+//!    no thread is woken for an event that another one has taken already. (Level-triggered descriptors go back to the
+//!    ready list at once and wake the next thread for nothing.)
 //! 2. No lock is held anywhere while a thread waits. The kernel wakes the thread that came last.
 //! 3. A notification is a count in user space plus an edge of the eventfd. A thread that harvests the edge and wants
 //!    the notification takes one from the count. If some are left, the thread raises the edge again: so `n`
@@ -114,7 +113,7 @@ pub(crate) enum Event {
     Ready(u64, Edge),
     /// The timer expired.
     Timer,
-    /// Somebody notified.
+    /// A thread notified.
     Notification,
 }
 
@@ -361,7 +360,7 @@ pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<Owne
 
 /// Accepts one connection, already non-blocking, by a single system call.
 ///
-/// A connection that was aborted while it was in the queue is nobody's error: the next one is taken.
+/// A connection that was aborted while it was in the queue is no error of the listener: the next one is taken.
 pub(crate) fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     loop {

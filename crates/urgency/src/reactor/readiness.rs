@@ -56,7 +56,7 @@ use crate::{
         Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{caught, discard_payload},
+    tasks::{caught, discard_payload},
 };
 use std::{collections::VecDeque, task::Waker};
 

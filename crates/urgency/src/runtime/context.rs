@@ -1,21 +1,14 @@
-//! The way from any thread to its runtime, and what the floors below ask about the calling code.
+//! The way from any thread to its runtime, and what the rooms above ask about the calling code.
 
 use super::Runtime;
 use crate::{
-    LevelId,
-    level::WrongOrder,
+    rank::{LevelId, WrongOrder},
     reactor::driver::Driver,
-    record,
-    sched::{
-        job::Job,
-        poll_context, run,
-        stack::{FOR_ANYTHING, Stack},
-    },
-    task::{self, JoinErrorKind, JoinHandle, Stopped, TaskRef},
+    sched::{block::blocking, job::Job, poll_context, run, stack::Stack},
+    tasks::{self, TaskRef},
 };
 use std::{
     any::TypeId,
-    future::Future,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
@@ -55,74 +48,6 @@ pub(crate) fn rank_on(shared: &Job, level: LevelId) -> u8 {
         shared.levels.names()
     );
     level.rank()
-}
-
-pub(crate) fn spawn_on<F>(shared: &Arc<Job>, level: u8, future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    spawn_noted_on(shared, level, future, |_| ())
-}
-
-/// As [`spawn_on`], with something to do with the task before anybody can run it.
-pub(crate) fn spawn_noted_on<F>(
-    shared: &Arc<Job>,
-    level: u8,
-    future: F,
-    note: impl FnOnce(&TaskRef),
-) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    shared.core.process.must_be_this();
-    let (task, handle) = match record::inherited_on(shared, level) {
-        None => task::new(future, shared.clone(), level),
-        Some(inherited) => {
-            let recorded = inherited.recorded.clone();
-            let made = task::new(inherited.carry(future), shared.clone(), level);
-            record::named(recorded, &made.0);
-            made
-        }
-    };
-    note(&task);
-    shared.admit(task);
-    handle
-}
-
-pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Job>, level: u8, closure: F) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    spawn_fn_noted_on(shared, level, closure, |_| ())
-}
-
-/// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
-pub(crate) fn spawn_fn_noted_on<F, T>(
-    shared: &Arc<Job>,
-    level: u8,
-    closure: F,
-    note: impl FnOnce(&TaskRef),
-) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    shared.core.process.must_be_this();
-    let (task, handle) = match record::inherited_on(shared, level) {
-        None => task::new_fn(closure, shared.clone(), level),
-        Some(inherited) => {
-            let recorded = inherited.recorded.clone();
-            let made = task::new_run(inherited.carry_closure(closure), shared.clone(), level);
-            record::named(recorded, &made.0);
-            made
-        }
-    };
-    note(&task);
-    shared.admit(task);
-    handle
 }
 
 /// The driver of the calling thread's runtime.
@@ -166,6 +91,13 @@ pub(super) fn as_external_of<R>(
             return f(outer);
         }
         // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
+        return blocking(|| as_external_of(shared, level, f));
+    }
+    // SAFETY: as above.
+    if let Some(outer) = unsafe { outer.as_ref() }
+        && outer.is_in(&shared.core)
+    {
+        // In another runtime on the same workers: the same.
         return crate::blocking(|| as_external_of(shared, level, f));
     }
     poll_context::may_wait();
@@ -193,8 +125,9 @@ pub(super) fn as_external_of<R>(
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// The level of the calling code.
-pub(crate) fn current_level() -> LevelId {
+/// The level of the calling code. Outside any runtime: the least urgent level of the global one, which
+/// is where [`spawn`](crate::spawn()) would put new work.
+pub fn current_level() -> LevelId {
     with_current(|shared| shared.levels.named(level_on(shared)))
 }
 
@@ -207,7 +140,7 @@ pub(crate) fn waiting_level() -> u8 {
 /// How many bits of a task's name come from its address.
 const NAME_BITS: u32 = 20;
 
-fn name_of(header: NonNull<task::Header>) -> u64 {
+fn name_of(header: NonNull<tasks::Header>) -> u64 {
     (header.addr().get() as u64 >> 4) & ((1 << NAME_BITS) - 1)
 }
 
@@ -249,105 +182,6 @@ pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
         let live = &me?.runtime().tasks.live;
         live.find(name as u32, |header| name_of(header) == name >> 32)
     })
-}
-
-/// Whether the calling code is a task of a runtime that is shut down. Then it is dropped when its poll returns pending,
-/// which the caller has it do: it must not learn, by an error or a panic, of what ends together with it.
-#[cold]
-pub(crate) fn ends_with_runtime() -> bool {
-    if !poll_context::polls_task() || !is_shut() {
-        return false;
-    }
-    run::with_current_task(|task| {
-        // It runs, so this only marks it. It is in the list of those to be ended, but maybe not reached yet.
-        task.map(|task| task.clone().shut_down()).is_some()
-    })
-}
-
-/// The calling code waits, on its stack, for what its runtime can never bring, because it was shut down. If it is a
-/// task's, it unwinds, and the task ends as one that was shut down.
-#[cold]
-pub(crate) fn unwind_with_runtime() {
-    let is_of_task = |me: &Stack| me.task().is_some() || me.runs_fork();
-    if is_shut() && Stack::with_current(|me| me.is_some_and(is_of_task)) {
-        resume_unwind(Box::new(Stopped));
-    }
-}
-
-/// Whether the calling code is on a stack of a runtime that is shut down.
-pub(crate) fn is_shut() -> bool {
-    Stack::with_current(|me| me.is_some_and(|me| me.runtime().tasks.live.is_closed()))
-}
-
-/// Raises `task` to the level of the calling code, if that code is of the task's runtime.
-pub(crate) fn boost(task: &TaskRef) {
-    Stack::with_own(|me| {
-        if let Some(me) = me.filter(|me| task.is_of(me.runtime())) {
-            task.boost_for(me.level());
-        }
-    });
-}
-
-/// May the calling code wait for `awaited`? A plain thread may wait for anything, and who is of another runtime, too.
-///
-/// Code has two levels: that at which it was created, and that to which it was raised. Either will do, on either side.
-/// What the awaited task only inherits does not count: it may be over before the wait. A stolen job has the levels of
-/// the code that forked it; which task that is part of is not known to its thief.
-pub(crate) fn may_wait(awaited: &TaskRef) -> Result<(), JoinErrorKind> {
-    Stack::with_current(|me| {
-        let Some(me) = me.filter(|me| awaited.is_of(me.runtime())) else {
-            return Ok(());
-        };
-        if run::with_current_task(|task| task.is_some_and(|task| task.id() == awaited.id())) {
-            return Err(JoinErrorKind::WaitsForItself);
-        }
-        let base = me.waits_as();
-        if base == FOR_ANYTHING {
-            return Ok(());
-        }
-        let levels = &me.runtime().levels;
-        let own = awaited.own_level();
-        let may_wait =
-            |waiter| levels.may_wait(waiter, awaited.base_level()) || levels.may_wait(waiter, own);
-        let raised_enough = || awaited.is_boosted() && own <= base;
-        if may_wait(base) || may_wait(me.level()) || raised_enough() {
-            return Ok(());
-        }
-        Err(JoinErrorKind::Inversion {
-            waiter: levels.named(base),
-            awaited: levels.named(own),
-        })
-    })
-}
-
-/// The current task begins to wait for another of its runtime.
-pub(crate) fn waiting_for(awaited: &TaskRef, ticket: u64) {
-    Stack::with_current(|me| {
-        if me.is_some_and(|me| awaited.is_of(me.runtime())) {
-            run::with_current_task(|task| {
-                if let Some(task) = task {
-                    task.begin_wait(awaited, ticket);
-                }
-            });
-        }
-    });
-}
-
-/// The calling code has the result of another task.
-#[inline]
-pub(crate) fn took(awaited: &TaskRef) {
-    if record::is_on() {
-        record::took(awaited);
-    }
-}
-
-/// The current task ended its wait for another.
-pub(crate) fn waited_for(awaited: &TaskRef, ticket: u64) {
-    run::with_current_task(|task| {
-        if let Some(task) = task {
-            task.end_wait(awaited, ticket);
-        }
-    });
 }
 
 /// Was the calling thread's runtime built with this order?

@@ -1,7 +1,7 @@
 //! `Handle`: a runtime that other code keeps alive.
 
-use super::{Runtime, context, current, level_on, spawn_fn_on, spawn_on};
-use crate::{JoinHandle, sched::job::Job, scheduling_point};
+use super::{Runtime, context, current};
+use crate::sched::{block::block_on, job::Job};
 use std::{fmt, future::Future, sync::Arc};
 
 /// A handle of a runtime that does not keep it alive: when the last [`Runtime`] is dropped, the runtime ends, and what
@@ -19,7 +19,7 @@ use std::{fmt, future::Future, sync::Arc};
 /// ```
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Job>,
+    pub(crate) shared: Arc<Job>,
 }
 
 impl Handle {
@@ -28,36 +28,13 @@ impl Handle {
         Handle { shared: current() }
     }
 
-    /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let handle = spawn_on(&self.shared, level_on(&self.shared), future);
-        scheduling_point();
-        handle
-    }
-
-    /// As [`spawn_blocking`](crate::task::spawn_blocking), on this runtime.
-    pub fn spawn_blocking<F, T>(&self, closure: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let closure = move || crate::blocking(closure);
-        let handle = spawn_fn_on(&self.shared, level_on(&self.shared), closure);
-        scheduling_point();
-        handle
-    }
-
     /// As [`Runtime::block_on`].
     ///
     /// # Panics
     ///
     /// If polling the future panics, and if the runtime has ended.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        context::as_external_of(&self.shared, None, |_| crate::block_on(future))
+        context::as_external_of(&self.shared, None, |_| block_on(future))
     }
 }
 
@@ -66,15 +43,6 @@ impl Runtime {
     pub fn handle(&self) -> Handle {
         let shared = self.shared.clone();
         Handle { shared }
-    }
-
-    /// As [`spawn_blocking`](crate::task::spawn_blocking), on this runtime.
-    pub fn spawn_blocking<F, T>(&self, closure: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        self.handle().spawn_blocking(closure)
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::{job::Job, pool::Entry, queues::Queues, stack::Stack};
 use crate::protocol::attention::FULL;
-use crate::task::TaskRef;
+use crate::tasks::TaskRef;
 use std::cell::Cell;
 use urgency_policy::pool::Arrival;
 

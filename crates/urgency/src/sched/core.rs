@@ -26,7 +26,7 @@
 //! afterwards.
 
 use super::{
-    demotion::DemotedStacks, hand_off::Threads, job::Job, stack::Stack,
+    cores::Sharing, demotion::DemotedStacks, hand_off::Threads, job::Job, stack::Stack,
     thread_options::ThreadOptions, worker::Worker,
 };
 use crate::{
@@ -66,14 +66,17 @@ pub(crate) struct Core {
     /// Where its threads are.
     pub(crate) process: Process,
     jobs: Jobs,
+    pub(super) sharing: Sharing,
     myself: Weak<Core>,
 }
 
 /// The jobs of a core set.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Jobs {
     table: Mutex<Vec<Weak<Job>>>,
-    /// How many of them have not ended.
+    /// The length of the table.
+    count: AtomicUsize,
+    /// How many of them have not ended. One that is about to be made counts.
     open: AtomicUsize,
 }
 
@@ -91,7 +94,7 @@ pub(crate) struct JobList {
 }
 
 impl JobList {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Job>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Job>> + Clone {
         self.first.iter().chain(&self.others)
     }
 }
@@ -117,7 +120,12 @@ impl Core {
             closing: AtomicBool::new(false),
             real_time,
             process: Process::this(),
-            jobs: Jobs::default(),
+            jobs: Jobs {
+                table: Mutex::default(),
+                count: AtomicUsize::new(0),
+                open: AtomicUsize::new(1),
+            },
+            sharing: Sharing::default(),
             myself: myself.clone(),
         });
         for id in 0..workers {
@@ -134,16 +142,32 @@ impl Core {
             .expect("who uses the core set keeps it alive")
     }
 
-    /// A new job is on this core set.
+    /// One more job is going to be made on this core set. `false`: the last one has ended, and the core set with it.
+    pub(crate) fn admits_job(&self) -> bool {
+        let more = |open: usize| (open != 0).then_some(open + 1);
+        let open = &self.jobs.open;
+        open.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more)
+            .is_ok()
+    }
+
+    /// A new job is on this core set: the first one, or one that was admitted.
     pub(crate) fn enters(&self, job: &Arc<Job>) {
-        self.jobs.open.fetch_add(1, Ordering::SeqCst);
-        self.jobs.table().push(Arc::downgrade(job));
+        let mut table = self.jobs.table();
+        table.push(Arc::downgrade(job));
+        self.jobs.count.store(table.len(), Ordering::SeqCst);
     }
 
     /// Nobody keeps a job any more.
     pub(crate) fn forget_ended(&self) {
         let mut table = self.jobs.table();
         table.retain(|job| job.strong_count() != 0);
+        self.jobs.count.store(table.len(), Ordering::SeqCst);
+    }
+
+    /// Whether several jobs share the workers.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.jobs.count.load(Ordering::SeqCst) > 1
     }
 
     /// A job has ended. What is left of it may still run. The last one closes the core set.

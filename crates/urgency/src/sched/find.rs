@@ -12,7 +12,7 @@ use crate::{
     protocol::deque::Stolen,
     sched::Forked,
     sys::{chaos, clock},
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::{
     ptr::{self, NonNull},

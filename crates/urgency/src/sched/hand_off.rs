@@ -36,7 +36,7 @@ use super::{
     worker::Worker,
 };
 use crate::protocol::demotion::USUAL;
-use crate::{sys, sys::chaos, task::TaskRef};
+use crate::{sys, sys::chaos, tasks::TaskRef};
 use std::{
     io,
     sync::{
@@ -100,6 +100,13 @@ impl Threads {
         let stacks = locked(&self.stacks);
         let found = stacks.iter().find(|s| s.task() == Some(task.as_raw()));
         found.cloned()
+    }
+
+    /// The stacks with code of a job.
+    pub(crate) fn stacks_of(&self, job: &Job) -> Vec<Arc<Stack>> {
+        let stacks = locked(&self.stacks);
+        let own = stacks.iter().filter(|stack| stack.is_of(job));
+        own.cloned().collect()
     }
 
     /// Whether the embedder brings all threads.
@@ -513,10 +520,14 @@ impl Core {
                     // Whether it comes from the poller or was called in and found work on its way: what it
                     // runs may be long.
                     self.call_in_poller();
-                    let job = worker.job().expect("a worker in hand serves a job");
-                    stack.take_up(job);
-                    stack.runtime().serve(stack, worker);
-                    stack.runtime().flush_ring(stack);
+                    let mut next = Some(worker);
+                    while let Some(worker) = next {
+                        let job = worker.job().expect("a worker in hand serves a job");
+                        stack.take_up(job);
+                        let other = stack.runtime().serve(stack, worker);
+                        next = other.map(|worker| &*self.workers[worker.id]);
+                        stack.runtime().flush_ring(stack);
+                    }
                 }
                 Spare::Look => {}
                 Spare::End => break,

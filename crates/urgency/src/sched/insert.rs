@@ -29,7 +29,7 @@ use crate::protocol::attention::PREEMPT;
 use crate::{
     protocol::fence,
     sys::{chaos, clock},
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
@@ -149,7 +149,8 @@ impl Job {
         let level = stack.level();
         if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
             chaos::delay();
-            if !stack.is_of(self) {
+            // The second: the stack has been with another job between the looks at its level and its job.
+            if !stack.is_of(self) || usize::from(level) >= self.pools.len() {
                 return self.insert_deque_elsewhere(stack, level, arrival);
             }
             self.put(level, arrival, Entry::Deque(stack.arc()));

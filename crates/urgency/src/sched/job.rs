@@ -8,6 +8,7 @@
 //! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
 
 use super::{
+    capacities::Capacities,
     core::Core,
     pool::Pool,
     seats::Seating,
@@ -16,13 +17,13 @@ use super::{
 };
 use crate::{
     account::counters::LevelCounters,
-    level::table::LevelTable,
-    life::{Capacities, PanicPolicy},
     protocol::{
         attention::SHARE, fence, idle::Searchers, poll_mode::look_period, ready::Ready,
         served::Served,
     },
+    rank::LevelTable,
     sys::clock,
+    tasks::PanicPolicy,
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -58,7 +59,7 @@ pub(crate) struct Job {
     /// What each worker did at each level here; all levels of one worker follow each other.
     accounts: Box<[CachePadded<LevelCounters>]>,
     /// Set when the job is made, if it records.
-    pub(crate) recorder: OnceLock<crate::record::Recorder>,
+    pub(crate) recorder: OnceLock<crate::inherit::record::Recorder>,
     /// How often busy workers look for events, in ticks.
     pub(crate) look_period: u64,
     /// Whether an entry in a ring needs no barrier; see `insert.rs`.
@@ -272,6 +273,7 @@ impl Job {
         {
             self.start_idle();
         }
+        self.start_other(me, worker);
     }
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.

@@ -3,7 +3,7 @@
 //! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
 //! context:
 //!
-//! - [`mod@core`]: what a machine has, and [`job`]: what a program has;
+//! - [`mod@core`]: what a machine has, and [`job`]: what a program has; [`cores`]: which job a worker serves;
 //! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
 //! - [`find`] and [`search`]: how a worker finds its next work, asks for jobs, and goes idle;
 //! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
@@ -27,13 +27,18 @@
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 
 pub(crate) mod arrival;
+pub(crate) mod block;
+pub(crate) mod caller;
+pub(crate) mod capacities;
 pub(crate) mod core;
+mod cores;
 pub(crate) mod demotion;
 mod external;
 pub(crate) mod find;
 pub(crate) mod hand_off;
 mod hunger;
 pub(crate) mod idle_spin;
+pub(crate) mod inheriting;
 mod insert;
 pub(crate) mod job;
 pub(crate) mod migrate;
@@ -58,7 +63,7 @@ pub(crate) mod thread_options;
 pub(crate) mod wait;
 pub(crate) mod worker;
 
-use crate::{life::Inherited, protocol::forked, sched::stack::Stack, task::TaskRef};
+use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, tasks::TaskRef};
 use std::sync::Arc;
 
 /// A forked closure of the stacks of this scheduler.

@@ -90,7 +90,15 @@ impl Job {
             self.nudge(number);
         } else if let Some(worker) = self.claim_exactly(number) {
             self.start(worker);
+        } else if self.core.is_shared() {
+            // It may serve another job.
+            self.arm_relief();
         }
+    }
+
+    /// Whether a job waits for this worker.
+    pub(super) fn has_pinned_for(&self, worker: &Worker) -> bool {
+        !self.core.threads.are_provided() && self.pinned.has(worker.id)
     }
 
     /// The inbox that a stack looks into; a guest of a runtime to which threads were brought has none.

@@ -12,8 +12,8 @@
 //! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while
 //! the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has computed since it
 //! was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its turn when an event
-//! comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all workers are brief, one
-//! *rests* there and the workers look for events themselves (`poll_mode.rs`). What becomes of work that waits for long
+//! comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all workers are brief, the
+//! thread there waits for notifications only and the workers look for events themselves (`protocol/poll_mode.rs`). What becomes of work that waits for long
 //! is in `relief.rs`.
 
 use super::{
@@ -62,28 +62,28 @@ impl Core {
         self.pollers.load(Ordering::SeqCst) == 0 && self.needs_poller()
     }
 
-    /// Sees to it that somebody is in the poller, if anybody should be, and does not rest there if he should not:
-    /// something is to be waited for now, or whoever was there goes to run what it found.
+    /// Sees to it that a thread waits for events in the poller, if one should: something is to be waited for now, or the
+    /// thread that was there goes to run what it found.
     pub(crate) fn call_in_poller(&self) {
         if self.is_poller_missing() {
             self.want_poller();
         } else {
-            self.rouse_resting();
+            self.recall_poller();
         }
     }
 
-    /// A worker is no longer brief, or idle: if none looks for events now, the resting thread does.
+    /// A worker is no longer brief, or idle: if none looks for events now, the thread in the poller does.
     #[inline]
-    pub(crate) fn rouse_resting(&self) {
-        if self.poll_mode.is_resting() {
-            self.rouse_resting_cold();
+    pub(crate) fn recall_poller(&self) {
+        if self.poll_mode.is_inline() {
+            self.recall_poller_cold();
         }
     }
 
     #[cold]
-    fn rouse_resting_cold(&self) {
+    fn recall_poller_cold(&self) {
         if !self.does_a_worker_look()
-            && self.poll_mode.rouse()
+            && self.poll_mode.recall()
             && let Some(driver) = self.driver_if_made()
         {
             driver.notify();
@@ -111,17 +111,18 @@ impl Core {
         looks
     }
 
-    /// One wait of a thread in the poller, for everything or at rest. `None`: one thread at rest is enough.
+    /// One wait of a thread in the poller, for everything or for notifications only. `None`: one
+    /// thread that waits for these is enough.
     fn wait_in_poller(&self, driver: &Driver, ready: &mut Vec<Waker>) -> Option<WaitOutcome> {
-        let rests = self.poll_mode.start_rest();
+        let is_inline = self.poll_mode.begin_inline();
         let waited = if !self.does_a_worker_look() {
-            if rests {
-                self.poll_mode.end_rest();
+            if is_inline {
+                self.poll_mode.end_inline();
             }
             driver.wait(true, ready)
-        } else if rests {
+        } else if is_inline {
             let outcome = driver.rest(RELIEF_PERIOD, ready);
-            self.poll_mode.end_rest();
+            self.poll_mode.end_inline();
             outcome
         } else {
             return None;
@@ -263,7 +264,7 @@ impl Job {
     pub(crate) fn look(&self) {
         let core = &self.core;
         let waiting = core.pollers.load(Ordering::Relaxed);
-        if waiting > usize::from(core.poll_mode.is_resting()) {
+        if waiting > usize::from(core.poll_mode.is_inline()) {
             return;
         }
         let Some(driver) = core.driver_if_made().filter(|d| d.has_interest()) else {
@@ -286,11 +287,11 @@ impl Job {
         }
     }
 
-    /// Between two polls: looks for events, and for polls that are stuck, if a thread rests in the poller and
-    /// nobody has looked lately.
+    /// Between two polls: looks for events, and for polls that are stuck, if the workers are to look and
+    /// none has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
-        if self.core.poll_mode.is_resting()
+        if self.core.poll_mode.is_inline()
             && self.core.poll_mode.is_due(worker.since(), self.look_period)
         {
             self.look();

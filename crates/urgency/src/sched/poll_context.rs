@@ -10,7 +10,7 @@
 use super::{job::Job, stack::Stack};
 use crate::{
     sys::{chaos, clock},
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::{cell::Cell, ptr};
 

@@ -19,7 +19,7 @@
 use super::{StolenFork, queues::Queues, stack::Stack};
 use crate::{
     sys::{chaos, clock},
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;

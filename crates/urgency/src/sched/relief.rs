@@ -428,7 +428,7 @@ impl Job {
 impl Core {
     /// As [`Job::arm_relief`], after this time.
     #[cold]
-    fn arm_relief(&self, after: Duration) {
+    pub(super) fn arm_relief(&self, after: Duration) {
         if self.relief_timer.arm() {
             self.set_timer(after);
         }
@@ -459,8 +459,13 @@ impl Core {
         jobs.iter().for_each(|job| job.end_periods());
         let light = || jobs.iter().filter(|job| job.rings_are_light);
         let is_light = light().next().is_some();
-        if !(is_light && self.relief_timer.is_soon() && self.rearm_for_short_polls(jobs)) {
+        if !(is_light
+            && !self.is_shared()
+            && self.relief_timer.is_soon()
+            && self.rearm_for_short_polls(jobs))
+        {
             let was_soon = self.relief_timer.expire();
+            self.share_workers(jobs);
             self.raise_rested(false);
             if is_light && was_soon && fence::heavy() {
                 light().for_each(|job| job.announce_light());

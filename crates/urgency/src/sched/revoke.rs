@@ -128,7 +128,8 @@ impl Job {
         cause: Cause,
     ) -> Option<&Worker> {
         let stack = self.holder_or_seen(worker, seen)?;
-        let level = stack.level();
+        // As far as the stack is of this job.
+        let level = stack.level().min(self.least_urgent());
         // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
         // other holder yet since an earlier taking.
         let mark = &stack.relieved_at;
@@ -200,44 +201,48 @@ impl Job {
     #[cold]
     fn restore_to(&self, me: &Stack, worker: &Worker, stack: Arc<Stack>) -> Restored {
         let level = stack.level();
-        let is_drawn = || {
-            // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
-            self.seat(worker)
-                .abandon_for(self.levels_queued(), level)
-                .is_some()
-        };
-        if is_drawn() || {
-            // Down and up again costs more than a look.
-            self.look();
-            is_drawn()
-        } {
-            worker.push_revoked_from(stack);
-            return Restored::Not;
+        loop {
+            // What is seen may be gone when it is to be taken, so it is taken: a worker that had seen something, found
+            // it gone, and looked further would begin more of the stack's own level.
+            let more = self.next_above(me, level).or_else(|| {
+                // Down and up again costs more than a look.
+                self.look();
+                self.next_above(me, level)
+            });
+            if let Some(work) = more.or_else(|| self.more_above(me, worker, level)) {
+                worker.push_revoked_from(stack);
+                self.wake_next();
+                return Restored::Found(work);
+            }
+            match self.try_restore(me, worker, &stack, level) {
+                Some(true) => return Restored::Done,
+                Some(false) => return Restored::Not,
+                None => {}
+            }
         }
-        if let Some(work) = self.more_above(me, worker, level) {
-            worker.push_revoked_from(stack);
-            return Restored::Found(work);
-        }
+    }
+
+    /// Gives the worker to `stack`, unless more urgent work has come (`None`) or the stack has noticed that it lost its
+    /// worker (`false`).
+    fn try_restore(&self, me: &Stack, worker: &Worker, stack: &Stack, level: u8) -> Option<bool> {
         // While that stack is the holder, nobody looks into the ring of this one.
         self.flush_ring(me);
         // All that a holder shows comes before the look at the levels: whoever inserts more urgent work
         // after that look alerts the stack.
-        worker.set_holder(&*stack);
+        worker.set_holder(stack);
         worker.set_level(level);
         self.shows(worker, level);
         worker.set_brief(false);
         worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
-        if is_drawn() {
-            me.hold(worker);
-            worker.push_revoked_from(stack);
-            return Restored::Not;
-        }
-        if stack.attention.give_back(worker.id) {
-            return Restored::Done;
+        // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
+        let queued = self.levels_queued();
+        let is_drawn = self.seat(worker).abandon_for(queued, level).is_some();
+        if !is_drawn && stack.attention.give_back(worker.id) {
+            return Some(true);
         }
         me.hold(worker);
-        Restored::Not
+        if is_drawn { None } else { Some(false) }
     }
 
     /// Jobs that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came

@@ -8,18 +8,19 @@
 //!
 //! 1. the worker was taken: regain one, or wait for it (`wait.rs`);
 //! 2. somebody is hungry: publish jobs;
-//! 3. more urgent work is ready: take it, and abandon this stack for it.
+//! 3. more urgent work is ready: take it, and abandon this stack for it;
+//! 4. the worker is to serve another job: abandon this stack for that (`cores/`).
 
 use super::{
-    StolenFork, Work, job::Job, poll_context, revoke::Restored, stack::Stack, worker::Worker,
+    StolenFork, Work, inheriting::run_as, job::Job, poll_context, revoke::Restored, stack::Stack,
+    worker::Worker,
 };
 use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
 use crate::{
     account::overruns::Name,
-    life::run_as,
     protocol::deque::{Popped, Stolen},
     sys::{chaos, clock},
-    task::{Ran, TaskRef, caught, discard_payload},
+    tasks::{Ran, TaskRef, caught, discard_payload},
 };
 use std::{
     mem::ManuallyDrop,
@@ -55,6 +56,7 @@ pub(crate) fn check_cold(me: &Stack) {
     }
     shared.give_way(me);
     shared.let_in(me);
+    shared.give_worker_to_other(me);
     if requests & FULL != 0 {
         shared.wait_for_room(me);
     }
@@ -96,8 +98,9 @@ pub(crate) fn lowered(task: &TaskRef) {
 }
 
 impl Job {
-    /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack.
-    pub(crate) fn serve(&self, me: &Stack, worker: &Worker) {
+    /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack. Returns a worker that
+    /// the thread is to serve another job with.
+    pub(crate) fn serve(&self, me: &Stack, worker: &Worker) -> Option<&Worker> {
         me.hold(worker);
         let mut handed = worker.take_handed();
         let mut started = handed.is_none();
@@ -106,8 +109,11 @@ impl Job {
             let worker = me.worker();
             self.look_if_due(worker);
             if handed.is_none() {
+                if worker.is_to_leave() && self.leave_for_other(me, worker) {
+                    return Some(&self.core.workers[worker.id]);
+                }
                 match self.restore(me, worker) {
-                    Restored::Done => return,
+                    Restored::Done => return None,
                     Restored::Not => {}
                     Restored::Found(work) => handed = Some(work),
                 }
@@ -119,19 +125,17 @@ impl Job {
                 if self.run_task(me, worker, task) {
                     continue;
                 }
-                return;
+                return None;
             }
             let find = || self.find(me, worker, self.inbox_of(me, worker));
             let Some(work) = handed.take().or_else(find) else {
-                return;
+                return self.claim_for_other(me, worker);
             };
             if started {
                 self.watch_the_rest();
                 started = false;
             }
-            let Some(work) = self.pass_on(me, worker, work) else {
-                return;
-            };
+            let work = self.pass_on(me, worker, work)?;
             let holding = match work {
                 Work::Resume(stack) => {
                     self.flush_ring(me);
@@ -143,7 +147,7 @@ impl Job {
                 Work::Fork(forked) => self.run_fork(me, worker, forked),
             };
             if !holding {
-                return;
+                return None;
             }
         }
     }
@@ -178,7 +182,7 @@ impl Job {
     #[inline]
     fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
-            self.core.rouse_resting();
+            self.core.recall_poller();
         }
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);

@@ -8,11 +8,13 @@ use super::{job::Job, poll_context, run, stack::Stack};
 use crate::{
     protocol::attention::PREEMPT,
     sys::clock,
-    task::{Schedule, TaskRef},
+    tasks::{Caller, Schedule, TaskRef},
 };
 use std::sync::atomic::Ordering;
 
 impl Schedule for Job {
+    const CALLER: &'static dyn Caller = &super::caller::Stacks;
+
     fn schedule(&self, task: TaskRef) {
         if self.closing.load(Ordering::Acquire) {
             self.seize(task);

@@ -28,8 +28,8 @@
 
 use super::{job::Job, stack::Stack};
 use crate::{
-    LevelId,
-    task::{LiveTasks, TaskRef},
+    rank::LevelId,
+    tasks::{LiveTasks, TaskRef},
 };
 use std::{
     cmp::Reverse,
@@ -140,7 +140,7 @@ impl Job {
         self.core.process.must_be_this();
         if self.is_current() {
             // The calling stack gives its worker to those that it waits for.
-            return crate::blocking(|| self.shut_down(how, within));
+            return super::block::blocking(|| self.shut_down(how, within));
         }
         let is_aside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
         // A plain thread that entered is no task.
@@ -220,6 +220,17 @@ impl Job {
             self.set_schedule(level::Schedule::Prompt);
         }
         self.core.ended();
+        if self.core.goes_on() {
+            self.end_waits();
+        }
+    }
+
+    /// The driver goes on for other jobs, and would wake nobody: the stacks of this one that wait look again, and find
+    /// that it has ended (`caller::has_ended`).
+    fn end_waits(&self) {
+        for stack in self.core.threads.stacks_of(self) {
+            stack.wake();
+        }
     }
 
     pub(crate) fn thread_ended(&self) {

@@ -20,11 +20,11 @@ use crate::protocol::{
 };
 use crate::{
     account::overruns::Name,
-    life::Frames,
+    inherit::Frames,
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind},
     sys::{self, clock, thread::Processors},
-    task::{Header, TaskRef},
+    tasks::{Header, TaskRef},
 };
 use std::{
     cell::Cell,

@@ -7,7 +7,7 @@
 //! thread that holds no worker yet, or none any more; a panic there ends as it would in any thread of the
 //! program's own: it is printed, and the thread goes on without the call.
 
-use crate::task::discard_payload;
+use crate::tasks::discard_payload;
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},

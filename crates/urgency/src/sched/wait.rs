@@ -14,6 +14,7 @@
 
 use super::{
     Work,
+    inheriting::run_as,
     job::Job,
     poll_context,
     revoke::Restored,
@@ -21,7 +22,6 @@ use super::{
     stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
 };
-use crate::life::run_as;
 use std::sync::{
     Arc,
     atomic::{Ordering, fence},
@@ -48,7 +48,7 @@ impl Job {
         let worker = me.worker();
         let found = match self.restore(me, worker) {
             Restored::Done => {
-                self.core.rouse_resting();
+                self.core.recall_poller();
                 return self.await_worker(me);
             }
             Restored::Not => None,
@@ -58,8 +58,9 @@ impl Job {
         // came after the look above, its sender wakes this stack.
         let inbox = (!self.core.threads.are_provided()).then_some(worker.id);
         let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
+            self.start_other(me, worker);
             // This thread does not go into the poller, as a spare would.
-            self.core.rouse_resting();
+            self.core.recall_poller();
             return self.await_worker(me);
         };
         match work {
@@ -191,6 +192,14 @@ impl Job {
         self.came_back(me);
     }
 
+    /// Leaves the stack, which can go on, while `give` gives its worker away. Returns when it holds one again.
+    pub(super) fn give_up_worker(&self, me: &Stack, give: impl FnOnce()) {
+        self.leave_resumable(me);
+        give();
+        self.await_worker(me);
+        self.came_back(me);
+    }
+
     fn leave_resumable(&self, me: &Stack) {
         self.share_all(me);
         me.suspension.abandon();
@@ -264,7 +273,7 @@ impl Job {
                     }
                 }
             }
-            self.core.rouse_resting();
+            self.core.recall_poller();
         }
         me.leave_job();
         me.unbind();

@@ -71,6 +71,9 @@ struct Shown {
     bound: AtomicU8,
     /// The job that it serves, null while it is idle. Written by the thread that may say which.
     job: AtomicPtr<Job>,
+    /// When it was first asked to go to another job, in ticks; 0 if it stays. Written by the core set's policy, and
+    /// cleared with the job.
+    leaves: AtomicU64,
     /// The stack that holds it (or held it last: a bit set on that stack's word is harmless).
     holder: AtomicPtr<Stack>,
     /// What it runs is a poll of a task: it will soon be back. Written by the holder.
@@ -107,6 +110,7 @@ impl Worker {
                 level: AtomicU8::new(NO_LEVEL),
                 bound: AtomicU8::new(NO_LEVEL),
                 job: AtomicPtr::new(ptr::null_mut()),
+                leaves: AtomicU64::new(0),
                 holder: AtomicPtr::new(ptr::null_mut()),
                 brief: AtomicBool::new(true),
                 cpu: AtomicI32::new(-1),
@@ -166,6 +170,7 @@ impl Worker {
         self.set_level(NO_LEVEL);
         self.shown.bound.store(NO_LEVEL, Ordering::Relaxed);
         self.shown.wanted.store(0, Ordering::Relaxed);
+        self.stays();
         // They come back by themselves, at their next scheduling points.
         self.revoked_from.set(None);
         let new = job.arc();
@@ -177,8 +182,29 @@ impl Worker {
 
     /// The worker serves nothing: it is about to be idle. The caller keeps the job that it served.
     pub(crate) fn serve_none(&self) {
+        self.stays();
         self.shown.job.store(ptr::null_mut(), Ordering::SeqCst);
         drop(self.job.take());
+    }
+
+    /// The worker is to go to another job. Since when it is asked, in ticks.
+    pub(crate) fn ask_to_leave(&self, now: u64) -> u64 {
+        let leaves = &self.shown.leaves;
+        match leaves.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => now,
+            Err(since) => since,
+        }
+    }
+
+    /// Whether it is to go to another job.
+    #[inline]
+    pub(crate) fn is_to_leave(&self) -> bool {
+        self.shown.leaves.load(Ordering::Relaxed) != 0
+    }
+
+    /// It is to go nowhere, or has gone there.
+    pub(crate) fn stays(&self) {
+        self.shown.leaves.store(0, Ordering::Relaxed);
     }
 
     /// The job that it serves. For its holder, or its claimer.

@@ -34,8 +34,8 @@
 //!
 //! # What stays
 //!
-//! The first listener of a signal takes its default action from the process for good, also when the listener is gone:
-//! SIGTERM no longer ends it. This is how Tokio does it, too. A child process has the default action again.
+//! The first listener of a signal takes the signal's default action from the process for good, also when the listener
+//! is gone: SIGTERM no longer ends the process. Tokio does the same. A child process has the default action again.
 
 pub mod unix;
 

@@ -13,9 +13,9 @@
 //! A receiver that waits has said so under the lock (`waits`), and a sender announces a message only if a receiver
 //! waits. So a sender whose receivers are behind touches nothing but what the lock guards.
 //!
-//! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their
-//! memory. Nobody blocks on the lock then, but two workers were no faster for it (88 and 91 ns a message for
-//! each of 4 receivers, when each message was still announced), and one was slower (32 and 30).
+//! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their memory. Then
+//! no thread blocks on the lock, but two workers were no faster for it (88 and 91 ns a message for each of 4 receivers,
+//! when each message was still announced), and one worker was slower (32 and 30).
 
 mod weak;
 
@@ -444,7 +444,7 @@ impl<T> Drop for Receiver<T> {
         if last {
             self.channel.abandoned.notify_waiters();
         }
-        // The portions are given back without the lock: the drop of a message is anybody's code.
+        // The portions are given back without the lock: the drop of a message may be the program's code.
     }
 }
 

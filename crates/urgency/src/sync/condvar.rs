@@ -1,8 +1,8 @@
 //! `Condvar`: waiting for a change of what a mutex guards.
 //!
 //! A waiter enters the queue of an event before it releases the mutex, so no notification after that release is missed.
-//! A notified waiter locks again, behind the waiters of the mutex. Until it has the lock it can do nothing about the
-//! change that it was notified of. If it is dropped before, the notification is *owed* to the next waiter.
+//! A notified waiter locks again, behind the waiters of the mutex. Until it has the lock, it cannot act on the change.
+//! If it is dropped before, the notification is *owed* to the next waiter.
 
 use super::{
     mutex::MutexGuard,
@@ -101,7 +101,7 @@ impl Condvar {
         crate::block_on(self.wait_while(guard, condition))
     }
 
-    /// Wakes the waiter whose turn it is, if somebody waits.
+    /// Wakes the waiter whose turn it is, if there is one.
     pub fn notify_one(&self) {
         self.event.notify_one_unremembered();
     }

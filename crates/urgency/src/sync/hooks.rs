@@ -17,14 +17,16 @@
 
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
-    runtime::{is_leveled, others_run, own_name, own_task, task_named, waiting_level as level},
+    runtime::{
+        is_leveled, others_run, own_name, own_task, task_named, waiting_level as level,
+        yield_now::scheduling_point as check,
+    },
     sched::{poll_context::may_go_on, run::lowered},
-    spawn::scheduling_point as check,
 };
 
 #[cfg(urgency_loom)]
 mod stand_in {
-    use crate::task::TaskRef;
+    use crate::tasks::TaskRef;
     use std::{cell::Cell, mem::ManuallyDrop, ptr::NonNull};
 
     loom::thread_local! {

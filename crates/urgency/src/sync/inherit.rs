@@ -1,7 +1,7 @@
 //! The holder of a contended mutex, and the level that the holder inherits.
 //!
 //! An [`Inheritance`] is made for a mutex when code of a runtime with several levels waits for the mutex for the first
-//! time. It has an address of its own: the waiting tasks keep it (task/boost.rs, step 6), and could outlive the mutex
+//! time. It has an address of its own: the waiting tasks keep it (tasks/boost.rs, step 6), and could outlive the mutex
 //! if their futures were leaked.
 //!
 //! # Protocol
@@ -55,7 +55,7 @@ use crate::{
             Ordering::{AcqRel, Acquire},
         },
     },
-    task::{Lock, TaskRef},
+    tasks::{Lock, TaskRef},
 };
 use std::{mem, sync::Arc};
 

@@ -27,7 +27,7 @@
 //! is polled with another waker. Entering, granting and leaving take constant time: each list
 //! is doubly linked through the slots (levels.rs).
 //!
-//! Wakers are given out to be woken or dropped after the lock is released: they are anybody's code.
+//! Wakers are given out to be woken or dropped after the lock is released: they may be the program's code.
 //!
 //! Rejected: an intrusive list through the waiting futures. It saves the slab, and costs an `unsafe` protocol
 //! between a future's address and the lock; the slab grows to the most waiters that there were at once, and
@@ -35,10 +35,10 @@
 //! all less urgent ones.
 
 use super::levels::{Levels, NONE};
-use crate::task::{caught, discard_payload};
+use crate::tasks::{caught, discard_payload};
 use std::{mem, task::Waker};
 
-/// When nobody waits any more, a slab with more slots than this is freed.
+/// When the last waiter is gone, a slab with more slots than this is freed.
 const KEPT_SLOTS: usize = 64;
 
 /// See the module's text.
@@ -81,7 +81,7 @@ pub(super) struct Key(u32);
 pub(super) enum Left<N, G> {
     /// Nothing yet. Both are to be dropped outside of the lock.
     Waiting(N, Waker),
-    /// This, which now belongs to somebody else.
+    /// This grant, which the primitive must hand to another waiter.
     Granted(G),
 }
 
@@ -95,7 +95,7 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// Nobody waits. Somebody may have a grant that he did not take yet.
+    /// Whether nothing waits. There may be a grant that its waiter did not take yet.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.levels.turn().is_none()
@@ -268,7 +268,7 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// Hands a copy of `grant` to everybody, in their order.
+    /// Hands a copy of `grant` to all waiters, in their order.
     pub(super) fn grant_all(&mut self, grant: G, wakers: &mut Wakers)
     where
         G: Clone,
@@ -377,15 +377,24 @@ impl Wakers {
         }
     }
 
-    /// Wakes all. A waker is anybody's code: its panic must not cost the others their wake-up, nor the caller
-    /// its result.
+    /// Wakes all.
     #[inline]
     pub(super) fn wake(self) {
-        for waker in self.first.into_iter().chain(self.others) {
-            if let Some(payload) = caught(|| waker.wake()) {
-                discard_payload(payload);
-            }
+        let Some(first) = self.first else {
+            return;
+        };
+        wake_one(first);
+        if !self.others.is_empty() {
+            self.others.into_iter().for_each(wake_one);
         }
+    }
+}
+
+/// A waker is anybody's code: its panic must not cost others their wake-up, nor the caller its result.
+#[inline]
+pub(super) fn wake_one(waker: Waker) {
+    if let Some(payload) = caught(|| waker.wake()) {
+        discard_payload(payload);
     }
 }
 

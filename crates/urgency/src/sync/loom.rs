@@ -9,7 +9,7 @@ mod ends;
 use super::{
     Notify, Semaphore, hooks::as_task, lists::Key, message::Message, mpsc, oneshot, raw::RawMutex,
 };
-use crate::task::{Guarded, JoinHandle, Ran, Schedule, TaskRef};
+use crate::tasks::{Guarded, JoinHandle, Ran, Schedule, TaskRef};
 use loom::{
     sync::{Arc, Condvar, Mutex},
     thread,
@@ -318,7 +318,7 @@ struct Tasks<const N: usize> {
 impl<const N: usize> Tasks<N> {
     fn new(own: [u8; N]) -> Arc<Self> {
         let ready = Arc::new(Ready::default());
-        let made = own.map(|level| crate::task::new(std::future::ready(()), ready.clone(), level));
+        let made = own.map(|level| crate::tasks::new(std::future::ready(()), ready.clone(), level));
         let mut handles = Vec::new();
         let tasks = made.map(|(task, handle)| {
             handles.push(handle);

@@ -32,8 +32,8 @@
 //!   stop coming, as everywhere else in this runtime. A plain thread queues as the most urgent level.
 //! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place in a
 //!   channel that was handed to a dropped future goes to the next waiter.
-//! - *Nobody hogs a worker.* Each operation that may wait is a scheduling point. A task that does many
-//!   operations that never have to wait suspends now and then for the sake of others of its level.
+//! - *No task hogs a worker.* Each operation that may wait is a scheduling point. A task that does many operations that
+//!   never have to wait suspends now and then for the sake of others of its level.
 //! - *Cost.* An operation that need not wait costs one or two locked instructions, and no allocation. But `watch`
 //!   allocates for each value, and `mpsc` and `broadcast` allocate where nothing is left over from earlier messages.
 //!

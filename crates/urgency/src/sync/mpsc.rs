@@ -9,7 +9,7 @@
 //! waker. A *place* is room for one message: `taken` counts the places that hold a message, the places handed to a
 //! sender that did not come yet, and the places that a permit holds (`reserved`).
 //!
-//! 1. *Send*: if nobody waits and there is a place, the message goes in. Otherwise the sender enters the queue.
+//! 1. *Send*: if no sender waits and there is a place, the message goes in. Otherwise the sender enters the queue.
 //!    *Reserve* takes places in the same way, and makes permits of them; a send with a permit never waits.
 //! 2. *Receive*: a message goes out, and its place becomes free.
 //! 3. *Serve*: free places are handed to the sender whose turn it is, as soon as there are as many as it needs.
@@ -40,7 +40,7 @@ pub use weak::{WeakSender, WeakUnboundedSender};
 use super::{
     error::{SendError, TrySendError},
     hooks,
-    lists::{Key, Left, Lists, Wakers},
+    lists::{Key, Left, Lists, Wakers, wake_one},
     notify::Notify,
 };
 use crate::sys::primitives::{Arc, Mutex, MutexGuard};
@@ -134,11 +134,11 @@ struct State<T> {
     receiver: Option<Waker>,
     senders: usize,
     weak: usize,
-    /// Nobody can begin to send.
+    /// No send can begin any more.
     closed: bool,
     /// The receiver was dropped.
     abandoned: bool,
-    /// Somebody has asked to be told of the end.
+    /// A sender has asked to be told of the end.
     watched: bool,
 }
 
@@ -224,9 +224,7 @@ impl<T> State<T> {
 
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        let mut wakers = Wakers::default();
-        wakers.push(waker);
-        wakers.wake();
+        wake_one(waker);
     }
 }
 
@@ -290,7 +288,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends a message if there is a place and nobody waits for one.
+    /// Sends a message if there is a place and no sender waits for one.
     ///
     /// # Errors
     ///

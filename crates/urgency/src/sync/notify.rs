@@ -2,18 +2,18 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, bit 1 says that one notification is stored, above them is a count of *calls*: how
-//! often all were notified. A notification is never stored while somebody waits.
+//! Bit 0 is the queue's. Bit 1 says that one notification is stored. Above them is a count of *calls*: how often all
+//! waiters were notified. A notification is never stored while the queue has a waiter.
 //!
 //! # Protocol
 //!
-//! 1. A future notes the count when it is made. As soon as it differs, the future is ready: so a condition
-//!    that is looked at after the future was made cannot change unseen.
+//! 1. A future notes the count when it is made. As soon as the count differs, the future is ready: so a condition that
+//!    is looked at after the future was made cannot change unseen.
 //! 2. *Wait*: take the stored notification, by one compare-and-swap; else, under the lock, claim and enter.
-//! 3. *Notify one*: store a notification, by one compare-and-swap, if nobody waits. Otherwise grant `One` to
-//!    the waiter whose turn it is (or, if so asked, `Last` to the one of its level that came last).
-//! 4. *Notify all*: count one up; if somebody waits, under the lock, and grant `All` to everybody. A stored
-//!    notification stays.
+//! 3. *Notify one*: store a notification, by one compare-and-swap, if the queue is empty. Otherwise grant `One` to the
+//!    waiter whose turn it is (or, if so asked, `Last` to the waiter of its level that came last).
+//! 4. *Notify all*: count one up. If the queue has waiters, do so under the lock, and grant `All` to every waiter. A
+//!    stored notification stays.
 //! 5. *Drop of a waiter*: if it was granted `One` or `Last`, notify one in the same way. `All` was for it alone.
 //!
 //! Notifying is no scheduling point: much of it happens in drops, and a future may be dropped by the scheduler itself.

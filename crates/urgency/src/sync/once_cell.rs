@@ -74,7 +74,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Errors
     ///
-    /// With the data, if there is some already, or somebody is making it.
+    /// With the data, if the cell has some already, or another call is making it.
     pub fn set(&self, data: T) -> Result<(), SetError<T>> {
         match self.right.try_acquire() {
             Ok(_right) => {
@@ -185,7 +185,7 @@ impl<T: fmt::Debug> fmt::Debug for OnceCell<T> {
 pub enum SetError<T> {
     /// There is some already.
     AlreadyInitializedError(T),
-    /// Somebody is making it.
+    /// Another call is making the data.
     InitializingError(T),
 }
 
@@ -195,7 +195,7 @@ impl<T> SetError<T> {
         matches!(self, SetError::AlreadyInitializedError(_))
     }
 
-    /// Whether somebody is making it.
+    /// Whether another call is making the data.
     pub fn is_initializing_err(&self) -> bool {
         matches!(self, SetError::InitializingError(_))
     }

@@ -35,7 +35,7 @@ use crate::{
         AtomicU8,
         Ordering::{AcqRel, Acquire},
     },
-    task::{Guarded, caught, discard_payload},
+    tasks::{Guarded, caught, discard_payload},
 };
 use std::{
     fmt,

@@ -1,7 +1,7 @@
 //! A value that is filled in once and that any number of contexts wait for (Dissertation, 4.4.5).
 //!
-//! The value is in a `OnceLock`; the event is a [`Notify`] of which everybody is notified. A filler that goes
-//! without filling breaks the promise, so that nobody waits for ever.
+//! The value is in a `OnceLock`; the event is a [`Notify`] that notifies all waiters. A filler that is dropped without
+//! filling breaks the promise, so that no waiter waits for ever.
 
 use super::{hooks, notify::Notify};
 use std::{
@@ -58,7 +58,7 @@ pub struct Filler<T> {
 impl<T> Filler<T> {
     /// Fills the promise, and wakes all its waiters.
     pub fn fill(self, value: T) {
-        // Only this line sets it, and it consumes the one filler.
+        // Only this line sets the value, and the call consumes the one filler.
         let _ = self.inner.value.set(value);
     }
 }
@@ -78,7 +78,7 @@ impl<T> fmt::Debug for Filler<T> {
     }
 }
 
-/// A value that will be filled in by somebody else; made by [`promise`].
+/// A value that other code will fill in; made by [`promise`].
 ///
 /// Clones are the same promise. Waiters get a reference: nothing is copied.
 pub struct Promise<T> {

@@ -30,7 +30,7 @@
 //!    lock free, and offered to a more urgent waiter, leaves the offer in place: that waiter will come.
 //! 6. *Drop of a waiter*: if the lock was granted to the waiter, unlock.
 //!
-//! A future that waits on behalf of a task has a note in that task (task/boost.rs, step 6). The note is taken out of
+//! A future that waits on behalf of a task has a note in that task (tasks/boost.rs, step 6). The note is taken out of
 //! the same task, even if another task polls or drops the future in the end.
 //!
 //! Without the offers, all tasks that share a busy lock soon stood in its queue, and each turn cost a suspension: 340
@@ -63,7 +63,7 @@ use super::{
     queue::{Locked, QUEUED, WaitQueue},
     self_deadlock,
 };
-use crate::task::{Lock, TaskRef};
+use crate::tasks::{Lock, TaskRef};
 use std::{
     hint,
     panic::Location,

@@ -20,8 +20,8 @@ pub struct SelfDeadlocks {
     /// The lock had been handed to another future of the task that was not polled; the one that was polled
     /// took it over.
     pub averted: u64,
-    /// Another future of the task had the guard. If that future is never polled again the task waits for ever; if it is
-    /// (as in [`join_all`](crate::future::join_all)), all is well.
+    /// Another future of the task had the guard. If that future is never polled again, the task waits for ever. If it
+    /// is polled again (as in [`join_all`](crate::future::join_all)), all is well.
     pub suspected: u64,
     /// Where the mutex was last waited for so.
     pub last: Option<&'static Location<'static>>,

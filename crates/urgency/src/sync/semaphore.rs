@@ -215,7 +215,7 @@ impl Semaphore {
         crate::block_on(self.acquire_many_owned(permits))
     }
 
-    /// A permit, if one is free and nobody waits.
+    /// A permit, if one is free and nothing waits.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Semaphore {
         self.try_acquire_many(1)
     }
 
-    /// So many permits, if they are free and nobody waits.
+    /// So many permits, if they are free and nothing waits.
     ///
     /// # Errors
     ///
@@ -432,7 +432,7 @@ impl Semaphore {
             queue.change(|word| Self::plus(word, given));
             return;
         }
-        // While somebody waits, the word is the lock holder's.
+        // While the queue has a waiter, the word is the lock holder's.
         let word = queue.word();
         let sum = Self::plus(word, given);
         let mut left = sum;

@@ -203,15 +203,15 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Writes a value whether or not anybody reads it, and returns the one before. That it gets when no [`Ref`] of it
-    /// is left: the calling stack waits.
+    /// Writes a value, even if there is no receiver, and returns the value before. For that the call waits until no
+    /// [`Ref`] of the value before is left; meanwhile the calling stack is suspended.
     pub fn send_replace(&self, value: T) -> T {
         let old = self.place.replace(Arc::new(value));
         self.place.unwrap(old)
     }
 
-    /// Changes the value in its place, whether or not anybody reads it. Waits until no [`Ref`] of it is left, as a
-    /// closure does: the calling stack is suspended. Code that has such a [`Ref`] itself waits for ever.
+    /// Changes the value in its place, even if there is no receiver. The call waits until no [`Ref`] of the value is
+    /// left, as closures wait: the calling stack is suspended. Code that has such a [`Ref`] itself waits for ever.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! Ticks: the cheapest clock that all cores agree on.
 //!
 //! A reading costs 7 to 10 ns by the processor's counter (on virtual machines; 25 by the system call
-//! in the vDSO), and the runtime reads it at every dispatch. Ticks are turned into time only when
-//! somebody asks for statistics, by the ratio of the two clocks, which is measured once.
+//! in the vDSO), and the runtime reads it at every dispatch. Ticks are turned into time only when the program asks for
+//! statistics, by the ratio of the two clocks, which is measured once.
 
 use std::{
     sync::OnceLock,

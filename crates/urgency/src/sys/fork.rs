@@ -1,7 +1,7 @@
 //! Whether the process is a copy of the one that built a runtime.
 //!
-//! `fork` copies the calling thread only. A runtime's other threads exist in the parent, and in the child whatever
-//! waits for them would wait for ever. So a runtime remembers in which process it was built, and says so in another
+//! `fork` copies the calling thread only. A runtime's other threads exist in the parent only. In the child, code that
+//! waits for them would wait for ever. So a runtime remembers in which process it was built, and refuses use in another
 //! one. The processes are told apart by a count: libc calls [`in_child`] in each child that `fork` makes, so that a
 //! comparison costs a load. A child of the bare system call is not told apart.
 //!

@@ -10,3 +10,6 @@ pub(crate) mod fork;
 pub(crate) mod primitives;
 #[cfg(not(urgency_loom))]
 pub(crate) mod thread;
+
+/// A number of a thread's class: the kernel's idle class. 0 to 19 are niceness, added to the program's.
+pub(crate) const IDLE: u8 = 20;

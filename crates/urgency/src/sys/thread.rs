@@ -22,6 +22,7 @@
 
 #[cfg(target_os = "linux")]
 mod imp {
+    use crate::sys::IDLE;
     use std::{
         mem, ptr,
         sync::{
@@ -62,9 +63,6 @@ mod imp {
             granted
         }
     }
-
-    /// A number of this that is not a niceness: the idle class.
-    const IDLE: u8 = crate::protocol::demotion::IDLE;
 
     /// The niceness of the program's usual threads: of the thread that built the first runtime.
     fn usual_niceness() -> i32 {

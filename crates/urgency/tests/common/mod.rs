@@ -222,7 +222,7 @@ pub fn panics<R>(f: impl FnOnce() -> R) -> String {
         .expect("a text")
 }
 
-/// Jobs, tasks, closures and timers go on.
+/// Forks, tasks, closures and timers go on.
 pub fn still_works(runtime: &Runtime) {
     assert_eq!(runtime.run(|| fib(12)), 144);
     assert_eq!(runtime.spawn(async { 1 }).get().unwrap(), 1);

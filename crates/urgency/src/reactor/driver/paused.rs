@@ -1,7 +1,7 @@
-//! The timers' clock, where it can be stopped and moved: time/clock.rs says what for.
+//! The timers' clock, where it can be stopped and moved: clock.rs says what for.
 
 use super::{Driver, Schedule, lock, wake_all};
-use crate::time::clock::Clock;
+use crate::reactor::clock::{self, Clock};
 use std::{
     sync::atomic::Ordering,
     task::Waker,
@@ -47,6 +47,7 @@ impl Driver {
 
     /// Stops the timers' clock. False if it was stopped before.
     pub(crate) fn pause_clock(&self) -> bool {
+        clock::note_pause();
         let mut schedule = lock(&self.timers);
         let now = self.poller.now();
         match &mut schedule.clock {

@@ -81,7 +81,7 @@ impl<T> Sender<T> {
         Ok(OwnedPermit { sender: Some(self) })
     }
 
-    /// A place, if there is one and nobody waits.
+    /// A place, if there is one and no sender waits.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl<T> Sender<T> {
         Ok(Permit { sender: self })
     }
 
-    /// So many places, if there are as many and nobody waits.
+    /// So many places, if there are as many and no sender waits.
     ///
     /// # Errors
     ///

@@ -135,17 +135,19 @@ impl<T> Receiver<T> {
     /// Step 2. With a waker, which is to be woken if there is no message. A waker that is not needed comes
     /// back, to be dropped without the lock.
     fn take(&mut self, waker: Option<Waker>) -> (Result<T, TryRecvError>, Option<Waker>) {
-        let mut wakers = Wakers::default();
         let mut state = self.channel.lock();
         if let Some(message) = state.messages.pop_front() {
-            if self.channel.is_bounded() {
-                self.channel.vacate(&mut state, 1, &mut wakers);
-            } else {
+            if !self.channel.is_bounded() {
                 std::mem::swap(&mut self.batch, &mut state.messages);
                 state.taken = 0;
+            } else if state.waiting.is_empty() {
+                state.taken -= 1;
+            } else {
+                let mut wakers = Wakers::default();
+                self.channel.vacate(&mut state, 1, &mut wakers);
+                drop(state);
+                wakers.wake();
             }
-            drop(state);
-            wakers.wake();
             return (Ok(message), waker);
         }
         if state.is_over() {
@@ -158,8 +160,8 @@ impl<T> Receiver<T> {
         (Err(TryRecvError::Empty), before)
     }
 
-    /// Step 5: from now on nobody can begin to send. What was sent before can be received, and what is sent into a
-    /// place that was reserved before.
+    /// Step 5: from now on no send can begin. What was sent before can be received, and what is sent into a place that
+    /// was reserved before.
     pub fn close(&mut self) {
         self.end(|_| ());
     }
@@ -179,7 +181,7 @@ impl<T> Receiver<T> {
         result
     }
 
-    /// Whether nobody can begin to send: the channel was closed, or all senders are gone.
+    /// Whether no send can begin: the channel was closed, or all senders are gone.
     pub fn is_closed(&self) -> bool {
         let state = self.channel.lock();
         state.closed || state.senders == 0

@@ -3,7 +3,7 @@
 use super::{CLOSED, Side, WATCHED};
 use crate::{
     sys::primitives::atomic::Ordering::{AcqRel, Acquire},
-    task::{caught, discard_payload},
+    tasks::{caught, discard_payload},
 };
 use std::{mem::MaybeUninit, task::Waker};
 

@@ -1,0 +1,105 @@
+//! What a runtime does when a task panics.
+
+use super::{TaskRef, caught, discard_payload};
+use crate::rank::LevelId;
+use std::{
+    fmt,
+    io::{self, Write},
+    process,
+    sync::Arc,
+};
+
+type Call = dyn Fn(LevelId) + Send + Sync;
+
+/// What happens when a task panics; chosen by [`Builder::on_panic`](crate::Builder::on_panic).
+///
+/// In any case the panic hook of the standard library has reported it, with its message and place. The runtime counts it
+/// ([`Stats::panicked`](crate::Stats::panicked)), and code that waits for the task has it as the value in a
+/// [`JoinError`](crate::JoinError).
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+/// use urgency::{Runtime, Shutdown, life::PanicPolicy};
+///
+/// static LOST: AtomicU32 = AtomicU32::new(0);
+///
+/// let policy = PanicPolicy::call(|_level| {
+///     LOST.fetch_add(1, SeqCst);
+/// });
+/// let runtime = Runtime::builder().on_panic(policy).build()?;
+/// runtime.spawn(async { panic!("nobody waits for this") }).detach();
+/// runtime.shutdown(Shutdown::Drain);
+/// # LOST.load(SeqCst);
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct PanicPolicy(Choice);
+
+#[derive(Clone, Default)]
+enum Choice {
+    #[default]
+    Propagate,
+    Abort,
+    Call(Arc<Call>),
+}
+
+impl PanicPolicy {
+    /// The panic goes to the code that waits. If there is none, because the handle was dropped, a line on standard error
+    /// names the task and its level, after what the panic hook said. The default.
+    pub fn propagate() -> Self {
+        PanicPolicy(Choice::Propagate)
+    }
+
+    /// The process aborts, whether or not the task has a waiter.
+    pub fn abort() -> Self {
+        PanicPolicy(Choice::Abort)
+    }
+
+    /// Calls `call` with the level of a detached task that panicked, on the worker that ran it, instead of the line on
+    /// standard error. Others go to the code that waits. A panic of `call` itself is dropped.
+    pub fn call(call: impl Fn(LevelId) + Send + Sync + 'static) -> Self {
+        PanicPolicy(Choice::Call(Arc::new(call)))
+    }
+
+    /// `task` has panicked, and its result is not published yet.
+    pub(crate) fn panicked(&self, task: &TaskRef) {
+        match &self.0 {
+            Choice::Propagate if task.is_detached() => say(format_args!(
+                "the task `{}` at level `{}` panicked; its handle was dropped, so no code learns of it",
+                task.name()(),
+                task.level_id()
+            )),
+            Choice::Propagate => {}
+            Choice::Abort => {
+                say(format_args!(
+                    "the task `{}` at level `{}` panicked, and the policy of its runtime is to abort",
+                    task.name()(),
+                    task.level_id()
+                ));
+                process::abort();
+            }
+            Choice::Call(call) if task.is_detached() => {
+                let level = task.level_id();
+                if let Some(payload) = caught(|| call(level)) {
+                    discard_payload(payload);
+                }
+            }
+            Choice::Call(_) => {}
+        }
+    }
+}
+
+/// Writes a line to standard error, if there is one.
+fn say(what: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "urgency: {what}");
+}
+
+impl fmt::Debug for PanicPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Choice::Propagate => "propagate",
+            Choice::Abort => "abort",
+            Choice::Call(_) => "call(..)",
+        })
+    }
+}
