@@ -82,7 +82,7 @@ impl TaskTracker {
         T: Send + 'static,
     {
         let token = self.token();
-        crate::task::spawn_blocking(move || {
+        crate::spawn::spawn_blocking(move || {
             let _token = token;
             closure()
         })

@@ -19,7 +19,7 @@ use std::{fmt, future::Future, sync::Arc};
 /// ```
 #[derive(Clone)]
 pub struct Handle {
-    shared: Arc<Job>,
+    pub(crate) shared: Arc<Job>,
 }
 
 impl Handle {
@@ -38,7 +38,7 @@ impl Handle {
     ///
     /// If polling the future panics, and if the runtime has ended.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        context::as_external_of(&self.shared, None, |_| crate::block_on(future))
+        context::as_external_of(&self.shared, None, |_| block_on(future))
     }
 }
 
