@@ -1,7 +1,7 @@
 //! `Handle`: a runtime that other code keeps alive.
 
 use super::{Runtime, context, current};
-use crate::sched::job::Job;
+use crate::sched::{block::block_on, job::Job};
 use std::{fmt, future::Future, sync::Arc};
 
 /// A handle of a runtime that does not keep it alive: when the last [`Runtime`] is dropped, the runtime ends, and what

@@ -11,7 +11,7 @@ use crate::{
         record::{self, RecordedThread},
     },
     rank::LevelId,
-    runtime::{Handle, Runtime, current, level_on, rank_on, yield_now::scheduling_point},
+    runtime::{Runtime, current, level_on, rank_on, yield_now::scheduling_point},
     sched::{block::blocking, job::Job, run},
     tasks::{self, Id, JoinHandle, TaskRef},
 };
@@ -144,31 +144,6 @@ pub fn try_id() -> Option<Id> {
     run::with_current_task(|task| task.map(TaskRef::id))
 }
 
-impl Handle {
-    /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let handle = spawn_on(self.shared(), level_on(self.shared()), future);
-        scheduling_point();
-        handle
-    }
-
-    /// As [`spawn_blocking`](crate::task::spawn_blocking), on this runtime.
-    pub fn spawn_blocking<F, T>(&self, closure: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let closure = move || blocking(closure);
-        let handle = spawn_fn_on(self.shared(), level_on(self.shared()), closure);
-        scheduling_point();
-        handle
-    }
-}
-
 impl Runtime {
     /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
@@ -193,15 +168,6 @@ impl Runtime {
         handle
     }
 
-    /// As [`spawn_blocking`], on this runtime.
-    pub fn spawn_blocking<F, T>(&self, closure: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        self.spawn_fn(move || blocking(closure))
-    }
-
     /// As [`spawn_fn`], on this runtime; from outside at its least urgent level.
     pub fn spawn_fn<F, T>(&self, closure: F) -> JoinHandle<T>
     where
@@ -224,30 +190,6 @@ impl Runtime {
         scheduling_point();
         handle
     }
-}
-
-/// The name of the task whose code calls this: what [`JoinHandle::id`] of its handle says.
-///
-/// # Panics
-///
-/// Outside of a task; [`try_id`] gives `None` there.
-#[track_caller]
-pub fn id() -> Id {
-    match try_id() {
-        Some(id) => id,
-        None => {
-            panic!("`task::id` was called outside of a task; `task::try_id` gives `None` there")
-        }
-    }
-}
-
-/// As [`id`]; `None` outside of a task.
-///
-/// ```
-/// assert!(urgency::task::try_id().is_none());
-/// ```
-pub fn try_id() -> Option<Id> {
-    run::with_current_task(|task| task.map(TaskRef::id))
 }
 
 /// Makes a task of a future on `shared`: the door by which each future comes in.
