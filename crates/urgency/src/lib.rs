@@ -246,6 +246,10 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("urgency runs on Linux only: its poller is made of epoll, eventfd and timerfd");
 
+// `levels!` in unit tests names the crate.
+#[cfg(all(test, not(urgency_loom)))]
+extern crate self as urgency;
+
 #[cfg(not(urgency_loom))]
 mod account;
 #[cfg(not(urgency_loom))]

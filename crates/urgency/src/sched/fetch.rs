@@ -60,10 +60,12 @@ impl Stuck {
 }
 
 impl Shared {
-    /// The look of `worker`, between two polls, at those of the others.
+    /// The look of `worker`, between two polls, at those of others: of one group of workers, another one each time.
     pub(crate) fn fetch_stuck(&self, worker: &Worker) {
         let begun = clock::now().saturating_sub(clock::ticks(STUCK));
-        for other in &self.workers {
+        // The time changes more often than somebody looks.
+        let turn = (begun >> 16) as usize;
+        for other in &self.workers[self.serving.in_turn(turn)] {
             if other.id != worker.id
                 && other.level() != NO_LEVEL
                 && other.is_brief()

@@ -24,11 +24,12 @@
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are types of their own, each with its rules and its model: [`attention`],
-//! [`suspension`], [`mailbox`], [`ready`], [`idle`], [`lookout`], [`lowered`], [`served`], [`ring`], and the deque in
+//! [`suspension`], [`mailbox`], [`ready`], [`groups`], [`idle`], [`lookout`], [`lowered`], [`served`], [`ring`], and the deque in
 //! `fork`.
 
 pub(crate) mod alarm;
 pub(crate) mod attention;
+pub(crate) mod groups;
 pub(crate) mod idle;
 pub(crate) mod lookout;
 pub(crate) mod lowered;
@@ -36,6 +37,8 @@ pub(crate) mod mailbox;
 pub(crate) mod ready;
 pub(crate) mod ring;
 pub(crate) mod served;
+#[cfg(all(test, not(urgency_loom)))]
+mod steps;
 pub(crate) mod suspension;
 #[cfg(all(test, urgency_loom))]
 mod waiting_loom;

@@ -56,7 +56,10 @@ use crate::{
     os::{self, clock},
 };
 use std::{
-    sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use urgency_policy::level::LevelPolicy;
@@ -75,10 +78,17 @@ const HARDLY: u64 = 50_000;
 pub(crate) struct Overrunning {
     /// With each, whether that was for its length (rule 3).
     stacks: Mutex<Vec<(Arc<Stack>, bool)>>,
+    /// How many stacks overrun: see `Stack::overruns`.
+    pub(super) count: AtomicUsize,
     pub(crate) overruns: Overruns,
 }
 
 impl Overrunning {
+    /// Whether any stack overruns.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
     /// Once, however often its worker was revoked and restored since the last expiry.
     pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
         let mut stacks = locked(&self.stacks);
@@ -176,8 +186,7 @@ impl Shared {
     /// All that waits at `level`, the most urgent with work, is jobs of stacks that run there, and no worker serves
     /// anything less urgent.
     fn are_jobs_of_running(&self, level: u8) -> bool {
-        let is_below = |worker: &Worker| worker.level() != NO_LEVEL && worker.level() > level;
-        if self.centre.is_on() || self.workers.iter().any(|worker| is_below(worker)) {
+        if self.centre.is_on() || self.is_anybody_below(level, None) {
             return false;
         }
         let deques = self
@@ -188,6 +197,8 @@ impl Shared {
 
     /// The relief timer expired. What polls that still run made ready lightly is announced.
     pub(crate) fn relief_expired(&self) {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         self.end_periods();
         let light = self.rings_are_light;
         if light && self.threads.alarm.is_soon() && self.rearm_for_short_polls() {
@@ -196,9 +207,11 @@ impl Shared {
         let was_soon = self.threads.alarm.expire();
         self.raise_rested(false);
         if light && was_soon && fence::heavy() {
-            for stack in self.workers.iter().filter_map(|w| self.holder(w)) {
-                if !stack.ring.is_empty() {
-                    self.ready.announce(stack.level());
+            for worker in &self.workers {
+                if let Some(stack) = self.holder(worker)
+                    && !stack.ring.is_empty()
+                {
+                    self.announce_ring(worker, stack.level());
                 }
             }
         }
@@ -229,6 +242,8 @@ impl Shared {
     /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
     /// serves what waits; more of them are started.
     pub(super) fn relieve(&self) -> Option<&Worker> {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         if let Some(worker) = self.claim_reseated() {
             self.arm_relief();
             return Some(worker);

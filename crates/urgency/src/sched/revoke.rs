@@ -67,7 +67,9 @@ impl Shared {
         }
         self.flush_ring(stack);
         let stack = stack.arc();
-        stack.overruns.store(true, Ordering::Relaxed);
+        if !stack.overruns.swap(true, Ordering::Relaxed) {
+            self.overrunning.count.fetch_add(1, Ordering::Relaxed);
+        }
         stack.lost_worker_at.store(now, Ordering::Relaxed);
         if only_if == 0 {
             // Nobody has asked it yet.
@@ -114,7 +116,7 @@ impl Shared {
     /// Something at `level` became ready, and no worker is idle. Revokes a worker that serves something less urgent
     /// and whose stack overruns; of several, one that serves the least urgent.
     pub(crate) fn revoke_overrun(&self, level: u8) -> Option<&Worker> {
-        if self.served.below(level) == 0 {
+        if !self.overrunning.any() || self.served.below(level) == 0 {
             return None;
         }
         let overruns = |worker: &&Worker| {
@@ -126,8 +128,13 @@ impl Shared {
                     stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_taken()
                 })
         };
-        let workers = self.workers.iter().map(|worker| &**worker);
-        let worker = workers.filter(overruns).max_by_key(|w| w.level())?;
+        let worker = if self.centre.is_on() {
+            let workers = self.workers.iter().map(|worker| &**worker);
+            workers.filter(overruns).max_by_key(|w| w.level())
+        } else {
+            self.some_below(level).find(overruns)
+        };
+        let worker = worker?;
         self.revoke_counted(worker, 0, Cause::Urgency)
     }
 
@@ -136,7 +143,9 @@ impl Shared {
     #[inline]
     pub(crate) fn no_longer_overruns(&self, me: &Stack, what: impl FnOnce() -> Name) {
         if me.overruns.load(Ordering::Relaxed) {
-            me.overruns.store(false, Ordering::Relaxed);
+            if me.overruns.swap(false, Ordering::Relaxed) {
+                self.overrunning.count.fetch_sub(1, Ordering::Relaxed);
+            }
             self.note_overrun(me, what());
         }
     }

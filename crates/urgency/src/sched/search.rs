@@ -37,6 +37,8 @@ impl Shared {
         worker: &Worker,
         inbox: Option<usize>,
     ) -> Option<Work> {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         worker.counters.scheduling.add(worker.lap());
         worker.set_level(NO_LEVEL);
         let mut raise = false;
@@ -52,7 +54,7 @@ impl Shared {
             if found.is_some() {
                 self.idle.stop_search();
                 self.threads.patience.learn(ticks);
-                self.wake_next();
+                self.wake_next(me);
                 self.watch_the_rest();
                 return found;
             }

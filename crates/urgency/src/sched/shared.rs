@@ -5,6 +5,7 @@
 
 use super::{
     attention::SHARE,
+    groups::Groups,
     idle::Idle,
     lookout::{Lookout, look_period},
     pool::Pool,
@@ -14,7 +15,8 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    fork::fence,
+    chaos,
+    fork::fence as asymmetric,
     io::driver::Driver,
     level::table::LevelTable,
     life::{Capacities, PanicPolicy},
@@ -26,7 +28,7 @@ use std::{
     ptr,
     sync::{
         Arc, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU8, AtomicUsize},
+        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence},
     },
     time::Duration,
 };
@@ -55,6 +57,10 @@ pub(crate) struct Shared {
     pub(crate) overrunning: super::relief::Overrunning,
     pub(crate) lowered_stacks: super::lowered::LoweredStacks,
     pub(crate) served: super::served::Served,
+    /// The workers that may serve a level.
+    pub(crate) serving: Groups,
+    /// The workers whose stacks may have tasks of a level in their rings.
+    pub(crate) ringing: Groups,
     pub(crate) lookout: Lookout,
     pub(crate) centre: super::centre::Centre,
     /// Set when the runtime is built, if it records.
@@ -110,11 +116,13 @@ impl Shared {
             overrunning: super::relief::Overrunning::default(),
             lowered_stacks: super::lowered::LoweredStacks::new(lowers_threads),
             served: super::served::Served::new(),
+            serving: Groups::new(count, workers),
+            ringing: Groups::new(count, workers),
             lookout: Lookout::new(clock::ticks(look_period(count))),
             centre: super::centre::Centre::default(),
             recorder: OnceLock::new(),
             driver: OnceLock::new(),
-            rings_are_light: count == 1 && fence::heavy(),
+            rings_are_light: count == 1 && asymmetric::heavy(),
             with_queues: (0..count).fold(0, |levels, level| {
                 levels | u64::from(pools[level] != Kind::Aging) << level
             }),
@@ -214,13 +222,37 @@ impl Shared {
     /// Whether anything is ready at `level`: in its pool, or in the ring of a stack that holds a worker.
     pub(crate) fn is_queued(&self, level: u8) -> bool {
         !self.pools[usize::from(level)].is_empty()
-            || self.stacks_at(level).any(|stack| !stack.ring.is_empty())
+            || self
+                .stacks_ringing(level)
+                .any(|stack| !stack.ring.is_empty())
     }
 
     /// As [`Shared::is_queued`], of what any worker may take: a ring's only entry is its owner's for a while.
     pub(crate) fn is_offered(&self, level: u8) -> bool {
         !self.pools[usize::from(level)].is_empty()
-            || self.stacks_at(level).any(|stack| stack.offers_task())
+            || self.stacks_ringing(level).any(|stack| stack.offers_task())
+    }
+
+    /// The stacks at `level` in whose rings something may be.
+    fn stacks_ringing(&self, level: u8) -> impl Iterator<Item = &Stack> {
+        let groups = self.ringing.at(level, 0);
+        groups.flat_map(move |group| self.stacks_in(group, level))
+    }
+
+    /// The stacks at `level` that hold a worker of this group, or held it last.
+    pub(crate) fn stacks_in(&self, group: usize, level: u8) -> impl Iterator<Item = &Stack> {
+        let members = &self.workers[self.ringing.members(group)];
+        let holders = members.iter().filter_map(|worker| self.holder(worker));
+        holders.filter(move |stack| stack.level() == level)
+    }
+
+    /// A stack that holds `worker` has something of `level` in its ring. Ends with a full barrier.
+    #[inline]
+    pub(crate) fn announce_ring(&self, worker: &Worker, level: u8) {
+        chaos::delay();
+        fence(Ordering::SeqCst);
+        self.ringing.show(level, worker.id);
+        self.ready.announce_in_order(level);
     }
 
     /// The stack that holds a worker, or held it last.
@@ -239,7 +271,10 @@ impl Shared {
         } else {
             None
         };
-        let served = || self.revoke_overrun(self.most_urgent_queued()?);
+        let served = || {
+            let is_due = self.overrunning.any();
+            self.revoke_overrun(is_due.then(|| self.most_urgent_queued()).flatten()?)
+        };
         match claimed.or_else(served) {
             Some(worker) => self.start(worker),
             None => self.arm_for_queued(),
