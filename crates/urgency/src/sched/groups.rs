@@ -89,7 +89,7 @@ impl Groups {
 
     /// The groups of which it may be true; `turn` says which comes first.
     pub(crate) fn at(&self, level: u8, turn: u32) -> impl Iterator<Item = usize> + use<> {
-        let groups = (self.workers - 1 >> self.shift) as u32 + 1;
+        let groups = ((self.workers - 1) >> self.shift) as u32 + 1;
         let first = turn % groups;
         let word = self.by_level[usize::from(level)].load(Ordering::SeqCst);
         let mut left = word.rotate_right(first);
@@ -102,7 +102,7 @@ impl Groups {
 
     /// The workers of the group whose turn it is, of all groups.
     pub(crate) fn in_turn(&self, turn: usize) -> Range<usize> {
-        let groups = (self.workers - 1 >> self.shift) + 1;
+        let groups = ((self.workers - 1) >> self.shift) + 1;
         self.members(turn % groups)
     }
 
