@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The library's tests with decisions drawn from seeds, each the unusual way now and then
-# (crates/urgency/src/chaos.rs): ci/chaos.sh [SEED...]
+# (crates/urgency/src/sys/chaos.rs): ci/chaos.sh [SEED...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg urgency_chaos" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/chaos"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Formatting, the width of comments, lints, links in the documentation, and how the documents are written.
+# Formatting, the width of comments, lints, links in the documentation, how the documents are written, and the floors of
+# the library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
@@ -10,5 +11,6 @@ if grep -rnP --include='*.rs' '^(?=.{121,}$)\s*//[/!]? [^|]' crates bench exampl
     exit 1
 fi
 ci/words.sh
+ci/floors.sh
 cargo clippy --workspace --all-targets --locked -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

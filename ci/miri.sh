@@ -4,4 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 rustup component add --toolchain nightly miri rust-src
 MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-disable-isolation ${MIRIFLAGS:-}" \
-    cargo +nightly miri test -p urgency --lib -- task:: account:: "$@"
+    cargo +nightly miri test -p urgency --lib -- tasks:: account:: "$@"

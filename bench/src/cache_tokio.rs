@@ -135,7 +135,7 @@ async fn accept(server: Arc<Server>, port: u16) -> io::Result<()> {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             };
-            // Who is gone already is noticed when the connection is served.
+            // A client that is gone already is noticed when the connection is served.
             let _ = stream.set_nodelay(true);
             let (server, address) = (Arc::clone(&server), Arc::clone(&address));
             tokio::spawn(async move {

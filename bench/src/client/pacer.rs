@@ -9,9 +9,9 @@
 //! Rejected: a call from the pacer's thread (a `spawn`, a message into a channel). A thread that a runtime starts
 //! meanwhile inherits the pacer's class, and preempts all others. [`Schedule::pace`] looks for such threads and panics.
 //!
-//! [`Stamps`] has a slot for each arrival, and takes the time from which it was due until something was done for
-//! it. A slot is written by whichever thread did it, without a lock. What is not done [`GRACE`] after the last
-//! arrival counts with all of its wait, and as `unanswered`.
+//! [`Stamps`] has a slot for each arrival, and takes the time from which it was due until something was done for it.
+//! The thread that did it writes the slot, without a lock. What is not done [`GRACE`] after the last arrival counts
+//! with all of its wait, and as `unanswered`.
 
 use crate::harness::timing::Latencies;
 use crate::harness::{Sample, machine};
@@ -24,7 +24,7 @@ use std::{fs, thread};
 /// Bytes of the number of an arrival.
 pub const ARRIVAL: usize = 8;
 
-/// From the last arrival until those that are not done count as unanswered.
+/// From the last arrival until the requests that are not done count as unanswered.
 const GRACE: Duration = Duration::from_secs(3);
 /// From the making of a schedule to its beginning, so that nothing is late because a thread has to start.
 const LEAD: Duration = Duration::from_millis(100);

@@ -139,7 +139,7 @@ impl Names {
     }
 }
 
-/// Letters of `typed` that `name` has in this order, more for those that follow each other.
+/// A score: the letters of `typed` that `name` has in this order. Letters that follow each other in `name` count more.
 fn fit(name: &str, typed: &str) -> u32 {
     let (mut rest, mut score, mut follows) = (typed.bytes().peekable(), 0, false);
     for byte in name.bytes() {

@@ -44,7 +44,7 @@ impl Which {
         Which::Sort,
     ];
 
-    /// Its name in those of experiments.
+    /// Its name within the names of experiments.
     pub fn name(self) -> &'static str {
         match self {
             Which::Fib => "fib",

@@ -13,8 +13,8 @@
 //!   and under a fair one, alone and beside the echo. `again` is the default policy once more: what it
 //!   differs from itself is noise.
 //! - `fair-shares-<workers>`: a minute of two levels that compute without end and the echo on top.
-//! - `fair-schedules-<workers>`: the same for 8 s under other schedules: prompt, and the adaptive family,
-//!   whose shares nobody sets.
+//! - `fair-schedules-<workers>`: the same for 8 s under other schedules: prompt, and the adaptive family, whose shares
+//!   are not set.
 //! - `fair-peers-<workers>` (Table 5): fib and the echo, without a sink, on ours, rayon, Tokio and Go; see `peers/`.
 //!
 //! In the experiments without a criterion for the paper's numbers of cores, 1 and 2 workers stand for its 70.

@@ -1,5 +1,5 @@
-//! fib(38), one fork a call, no cut-off: what a fork costs that nobody steals. 63 million forks; nothing else
-//! takes time.
+//! fib(38), one fork a call, no cut-off: what a fork costs that is not stolen. 63 million forks; nothing else takes
+//! time.
 
 mod chili;
 #[cfg(feature = "ours")]

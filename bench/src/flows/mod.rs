@@ -4,8 +4,8 @@
 //! where.
 //!
 //! - `packets-general-<workers>`: one feeder, a task per packet that scans it.
-//! - `packets-chain-<workers>`: ten feeders; after the scan a chain of ten tasks, each reading the packet at
-//!   20 places. Whoever runs the next link where the last one ran finds the packet in its cache.
+//! - `packets-chain-<workers>`: ten feeders; after the scan a chain of ten tasks, each reading the packet at 20 places.
+//!   A contender that runs the next link where the last one ran finds the packet in that core's cache.
 //! - `packets-bimodal-<workers>`: ten feeders, a chain of three; the last one has two operations of about 20
 //!   ms follow in one case of a thousand.
 //! - `pricer-<workers>`: options by binomial lattices, a task per time step; one in 200 has a hundred times

@@ -6,7 +6,7 @@ use crate::harness::{Sample, machine};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// One sample on all processors: whoever is woken may land on the idle one.
+/// One sample on all processors: the woken stack may land on the idle one.
 pub fn run(config: Config) -> Sample {
     let runtime = runtime_with_levels(1);
     let lower = runtime.spawn_fn_at(Batch, move || config.measure(hand_off));

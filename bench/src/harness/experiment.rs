@@ -84,7 +84,7 @@ impl Bar {
         }
     }
 
-    /// `contender`'s `metric` is at most `times` that of the best of `peers`.
+    /// `contender`'s `metric` is at most `times` the metric of the best of `peers`.
     pub fn times_at_most(
         contender: &'static str,
         metric: &'static str,
@@ -99,7 +99,7 @@ impl Bar {
         }
     }
 
-    /// `contender`'s `metric` is at least `times` that of the best of `peers`.
+    /// `contender`'s `metric` is at least `times` the metric of the best of `peers`.
     pub fn times_at_least(
         contender: &'static str,
         metric: &'static str,
@@ -115,7 +115,7 @@ impl Bar {
     }
 }
 
-/// A question, who answers it, and what the answer must be.
+/// A question, the contenders that answer it, and what the answer must be.
 pub struct Experiment {
     name: String,
     about: String,

@@ -1,10 +1,10 @@
 //! When a contender is under load: the one place that says which ticks there are.
 //!
-//! A *gate* is closed until somebody opens it for a stretch of time. Each *pulse* (a loop with a period, in the
-//! contender's own way: a thread that sleeps, a task that awaits) asks it for its next tick, and is told none
-//! while there is no load. Ticks are instants of the monotonic clock, so an event can be compared with what
-//! another process saw at that time. A pulse that is told none has finished all its ticks; when all have, the
-//! gate is *drained*, and the contender can be stopped without making an open tick late.
+//! A *gate* is closed until the experiment opens it for a stretch of time. Each *pulse* (a loop with a period, in the
+//! contender's own way: a thread that sleeps, a task that awaits) asks it for its next tick, and is told none while
+//! there is no load. Ticks are instants of the monotonic clock, so an event can be compared with what another process
+//! saw at that time. A pulse that is told none has finished all its ticks; when all have, the gate is *drained*, and
+//! the contender can be stopped without making an open tick late.
 
 use super::machine::now_ns;
 use std::sync::{Mutex, PoisonError};

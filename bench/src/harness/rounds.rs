@@ -4,8 +4,8 @@
 //! experiment's name). Each second round has the order of the one before it reversed, so of two contenders
 //! each comes first as often as the other; and each pair of rounds begins one place further on, so that in
 //! twice as many rounds as there are contenders each is at each place twice. Rejected: to draw anew in each
-//! round. Few rounds of two contenders then often have the same order three times, and the median of their
-//! ratios is that of one order.
+//! round. Few rounds of two contenders then often have the same order three times, and the median of their ratios is
+//! the median of one order.
 
 use super::child::{self, Taken};
 use super::options::Options;

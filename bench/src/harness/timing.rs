@@ -5,10 +5,10 @@
 //! [`repeat_on`] is the same for programs that consume an input: neither its preparation nor the verification
 //! counts. [`Latencies`] is for distributions, recorded in nanoseconds with three significant digits.
 //!
-//! Two kinds of work that no compiler removes. [`compute`] is an *amount*: it takes what it takes, and whoever
-//! has more of it under way at once than there are processors gets each done later. [`spin`] is a *time*: it
-//! ends when that is over, whether its thread had a processor or not, so contenders that are preempted do less.
-//! It is for what must last (a poll of 200 ms, a gap), never for what is compared.
+//! Two kinds of work that no compiler removes. [`compute`] is an *amount*: it takes what it takes, and a contender with
+//! more amounts under way than there are processors gets each done later. [`spin`] is a *time*: it ends when the time
+//! is over, whether its thread had a processor or not, so contenders that are preempted do less. `spin` is for what
+//! must last (a poll of 200 ms, a gap), never for what is compared.
 
 use super::{Sample, machine};
 use hdrhistogram::Histogram;

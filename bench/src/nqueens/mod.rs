@@ -1,5 +1,5 @@
-//! All solutions of the 12-queens problem: an irregular tree of small nodes. Every column of every row is a
-//! job of its own (the columns of a row are forked by halving), down to the last row: no cut-off.
+//! All solutions of the 12-queens problem: an irregular tree of small nodes. Every column of every row is a fork of its
+//! own (the columns of a row are forked by halving), down to the last row: no cut-off.
 
 mod chili;
 #[cfg(feature = "ours")]

@@ -2,7 +2,7 @@
 //!
 //! - `map`: 10^7 numbers to 10^7 numbers, a few nanoseconds each: memory and overhead.
 //! - `reduce`: the sum of a few nanoseconds of arithmetic over a range.
-//! - `skewed`: items whose work grows with their index, so that an even split is a bad one.
+//! - `skewed`: items whose work grows with their index, so that an even split is bad.
 //! - `tiny`: 1000 loops of 1000 items each, one after the other: what a short loop costs.
 //! - `sort`: 2 * 10^6 random `u64`, stably.
 

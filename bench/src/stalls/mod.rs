@@ -5,11 +5,10 @@
 //!   again and again: by how much does it oversleep? A plain thread that does the same is the control.
 //! - `stall-io` (DataFusion's and InfluxDB's `io_stall`): 16 streams fetch a piece in 8 round trips of 1 ms
 //!   each, and then decode it, which is a fixed amount of work of about 20 ms, all on one runtime. `late` is
-//!   how much longer than 8 ms a fetch takes from its first poll until all of the piece is there.
-//!   `stream_late` is the same for the stream, from asking for the piece until it can decode it: with
-//!   everything in one task that is `late`, while ours fetches in a task of its own, at a higher level, after
-//!   which the stream has to wait for its turn among the others' decoding. `time` is that of the whole,
-//!   `cpu` shows that all contenders did the same work.
+//!   how much longer than 8 ms a fetch takes from its first poll until all of the piece is there. `stream_late` is the
+//!   same for the stream, from asking for the piece until it can decode it. With everything in one task this is `late`,
+//!   while ours fetches in a task of its own, at a higher level, after which the stream has to wait for its turn among
+//!   the others' decoding. `time` is the time of the whole; `cpu` shows that all contenders did the same work.
 
 #[cfg(feature = "ours")]
 mod ours;

@@ -1,4 +1,4 @@
-//! A log-structured store in memory: what it does, and nothing about who does it when.
+//! A log-structured store in memory: what it does, and nothing about which thread does it when.
 //!
 //! - *Write*: a batch is appended to the log (a file), then goes into the active memtable. A memtable that is full
 //!   is frozen, and a new one with a new log takes its place.
@@ -9,9 +9,9 @@
 //!   parts of very different sizes, verified, and dropped, so that there is always something to compact, and always
 //!   the same.
 //!
-//! Locks are those of `std`, held for a look-up, an insertion or the exchange of a pointer; the log's for a `write`
-//! into the page cache. Nobody waits or forks while holding one. A write is durable against a crash of the process,
-//! not of the machine: there is no `fsync`, because the disk's time is not what is compared.
+//! Locks are `std`'s. They are held for a look-up, an insertion or the exchange of a pointer; the log's lock for a
+//! `write` into the page cache. No code waits or forks while it holds one. A write is durable against a crash of the
+//! process, not of the machine: there is no `fsync`, because the disk's time is not what is compared.
 
 use super::run::{Entry, Run, merge, mix};
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ pub struct Size {
 pub const FLUSHED: usize = 4;
 /// The parts of a merge of the cold runs, in fortieths of the keys.
 const PARTS: [u64; 8] = [10, 1, 8, 2, 7, 3, 5, 4];
-/// The first version of a write; those of the cold runs are below.
+/// The first version of a write; the versions of the cold runs are below.
 const FIRST_VERSION: u64 = 1 << 10;
 
 type Memtable = HashMap<u64, Entry>;

@@ -1,10 +1,10 @@
 //! A log-structured store inside a program: point reads and batched writes, open loop, while memtables are flushed
 //! and runs are compacted.
 //!
-//! `engine.rs` and `run.rs` are the store, the same for all contenders: they say what is done. A contender says who
-//! does it when. Most urgent first: a read, a write, the flush of a memtable (a sort and a file of some 2.4 MB, about
-//! 1.5 a second), compaction. Compaction is always due: runs that were flushed are merged in one leaf; otherwise the
-//! cold runs are merged, in eight parts that can go in parallel. Such leaves take some 5 to 50 ms and have no
+//! `engine.rs` and `run.rs` are the store, the same for all contenders: they say what is done. A contender says which
+//! thread does it when. Most urgent first: a read, a write, the flush of a memtable (a sort and a file of some 2.4 MB,
+//! about 1.5 a second), compaction. Compaction is always due: runs that were flushed are merged in one leaf; otherwise
+//! the cold runs are merged, in eight parts that can go in parallel. Such leaves take some 5 to 50 ms and have no
 //! scheduling point.
 //!
 //! Contenders, as the authors of stores arrange it:
@@ -118,7 +118,7 @@ impl Scene {
     }
 }
 
-/// Whom the bars compare with.
+/// The contenders that the bars compare with.
 const PEERS: &[&str] = &[NAMES[0], NAMES[1], NAMES[2], "threads"];
 
 /// The experiment.

@@ -37,7 +37,7 @@ impl Entry {
         }
     }
 
-    /// Panics if the value is not that of the key and version.
+    /// Panics if the value does not belong to the key and version.
     pub fn verify(&self) {
         assert_eq!(*self, Entry::new(self.key, self.version), "a wrong value");
     }

@@ -91,7 +91,7 @@ enum Fate {
 /// A window that the watermark has passed.
 pub struct Window {
     last: usize,
-    /// Its packets, but for those that were dropped.
+    /// Its packets, without the dropped ones.
     pub packets: Vec<Arc<Decoded>>,
     expected: Aggregate,
 }
@@ -229,8 +229,8 @@ pub fn aggregate(packet: &Arc<Decoded>) -> Aggregate {
     packet.aggregate(AGGREGATE_PASSES)
 }
 
-/// Whom the bar on the backfill compares with: the arrangement without nice threads drops packets, so it has more time
-/// left for the backfill.
+/// The contenders that the bar on the backfill compares with: the arrangement without nice threads drops packets, so it
+/// has more time left for the backfill.
 const NICE: &[&str] = &[NAMES[1], NAMES[2]];
 
 /// The experiment.

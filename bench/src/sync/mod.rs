@@ -69,7 +69,7 @@ impl Config {
     }
 }
 
-/// Each program with 1 and 2 workers; those of one task with one.
+/// Each program with 1 and 2 workers; a program of one task with one worker.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
     use Program::*;
     let million = scale.pick(1_000_000, 8_000);

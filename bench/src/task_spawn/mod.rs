@@ -1,4 +1,4 @@
-//! Spawn 10^6 async tasks from one task, then await them all: allocation, queues, and the wake-up of whoever waits.
+//! Spawn 10^6 async tasks from one task, then await them all: allocation, queues, and the wake-up of the waiting task.
 
 #[cfg(feature = "ours")]
 mod ours;

@@ -3,7 +3,7 @@
 //! the number of children is drawn from it, and child i's state is the hash of the parent's state and i. So
 //! nobody can know how large a subtree is without walking it.
 //!
-//! The children of a node are forked by halving, each child a job of its own.
+//! The children of a node are forked by halving, each child a fork of its own.
 
 mod chili;
 #[cfg(feature = "ours")]

@@ -1,5 +1,5 @@
-//! 10^4 tasks woken at random: 100 tokens go from task to task; who has one gives it to a task drawn at
-//! random, which sleeps unless it holds another token. 10^6 passes. So wake-ups come from all workers, for
+//! 10^4 tasks woken at random: 100 tokens go from task to task. A task that has a token gives it to a task drawn at
+//! random, and then sleeps unless it holds another token. There are 10^6 passes. So wake-ups come from all workers, for
 //! tasks whose memory is cold, in no order.
 
 #[cfg(feature = "ours")]

@@ -1,8 +1,8 @@
 //! Tasks that pass tokens to each other; the same futures on all runtimes.
 //!
 //! A task's place holds its tokens and its waker. To give: add a token, then wake. To wait: look for a token,
-//! register the waker, look again (so a token given in between is seen). Passes are counted down from the
-//! total; whoever finds none left wakes everybody, and all tasks end.
+//! register the waker, look again (so a token given in between is seen). Passes are counted down from the total; the
+//! task that finds none left wakes all tasks, and all end.
 
 use super::Config;
 use atomic_waker::AtomicWaker;

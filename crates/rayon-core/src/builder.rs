@@ -1,8 +1,8 @@
 //! [`ThreadPoolBuilder`]: its options, and the runtime that they describe.
 //!
-//! A pool with start or exit handlers, or with a stack size, makes its threads at once, so that the handlers
-//! run and a refusal is an error of `build`. Any other pool makes one, with which it can do whatever it will
-//! be asked for, and the others when it needs them.
+//! A pool with start or exit handlers, or with a stack size, makes its threads at once, so that the handlers run and a
+//! refusal is an error of `build`. Any other pool makes one thread, with which it can do all that it is asked for, and
+//! makes further threads when it needs them.
 
 use crate::{
     error::{ErrorKind, ThreadPoolBuildError},
@@ -63,8 +63,8 @@ impl Default for ThreadPoolBuilder {
     }
 }
 
-/// How many threads a pool has if nobody says: `RAYON_NUM_THREADS`, else the older `RAYON_RS_NUM_CPUS`, else
-/// one for each processor that the process may use. A number that is zero or none counts as not said.
+/// How many threads a pool has if its builder does not say: `RAYON_NUM_THREADS`, else the older `RAYON_RS_NUM_CPUS`,
+/// else one for each processor that the process may use. A number that is zero or none counts as not said.
 pub(crate) fn default_num_threads() -> usize {
     let processors = || thread::available_parallelism().map_or(1, |n| n.get());
     let said = |name| {
@@ -143,12 +143,12 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         if self.use_current_thread && Host::current().is_some() {
             return Err(ErrorKind::InPoolAlready.into());
         }
-        let brought = S::IS_CUSTOM || self.use_current_thread;
+        let provided = S::IS_CUSTOM || self.use_current_thread;
         let eager = self.start_handler.is_some()
             || self.exit_handler.is_some()
             || self.stack_size.is_some();
         // The code inside a placed pool does not know the pool, nor its panic handler.
-        if !brought
+        if !provided
             && !eager
             && self.panic_handler.is_none()
             && let Some(host) = Registry::place_for(workers)
@@ -158,14 +158,14 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
         let names = Arc::new(Mutex::new(Vec::new()));
         let handled = Handled::new(self.panic_handler.clone());
         let registry = Registry::new(RuntimeParts {
-            builder: self.runtime(workers, brought, names.clone(), &handled),
+            builder: self.runtime(workers, provided, names.clone(), &handled),
             panic_handler: self.panic_handler.clone(),
             handled,
         })?;
         // One after the other, as in rayon: if one fails, those before it have run, and end with the runtime.
         for index in 0..workers {
             let name = self.thread_name.as_mut().map(|name| name(index));
-            if brought {
+            if provided {
                 self.bring(&registry.host, index, name)?;
                 continue;
             }
@@ -187,13 +187,13 @@ impl<S: ThreadSpawn> ThreadPoolBuilder<S> {
     fn runtime(
         &self,
         workers: usize,
-        brought: bool,
+        provided: bool,
         names: Names,
         handled: &Arc<Handled>,
     ) -> Builder {
         let mut builder = Runtime::builder().workers(workers);
-        if brought {
-            builder = builder.brought_threads();
+        if provided {
+            builder = builder.provided_threads();
         }
         if self.thread_name.is_some() {
             builder = builder.thread_name(move |number| name_of(&names, number));
@@ -280,8 +280,8 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Called with each panic that nobody waits for: that of a spawned closure or of another handler. Without
-    /// a panic handler such a panic aborts the process; a panic of the panic handler does, too.
+    /// Called with each panic that nobody waits for: the panic of a spawned closure or of another handler. Without a
+    /// panic handler such a panic aborts the process. A panic of the panic handler aborts it, too.
     pub fn panic_handler<H>(mut self, panic_handler: H) -> Self
     where
         H: Fn(Box<dyn Any + Send>) + Send + Sync + 'static,
@@ -296,7 +296,7 @@ impl<S> ThreadPoolBuilder<S> {
         self
     }
 
-    /// Has no effect: a stack's own jobs run youngest first.
+    /// Has no effect: a stack's own forks run youngest first.
     #[deprecated(note = "use `scope_fifo` and `spawn_fifo` for similar effect")]
     pub fn breadth_first(mut self) -> Self {
         self.breadth_first = true;

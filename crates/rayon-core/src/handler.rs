@@ -1,11 +1,11 @@
 //! Start and exit handlers: what they are told, and what the free functions mean inside.
 //!
 //! A handler runs on a thread that is not yet, or no longer, on a stack of the pool's runtime. As in rayon,
-//! the free functions of this crate mean the pool there all the same. The handlers are made before the pool
-//! is, so they share a [`Handled`], which learns of the pool before its first thread is made; while one of
-//! them runs, it is a variable of the thread.
+//! the free functions of this crate mean the pool there all the same. The handlers are made before the pool is, so they
+//! share a [`Handled`], which learns of the pool before the pool's first thread is made. While a handler runs, the
+//! [`Handled`] is a variable of the thread.
 //!
-//! What waits for closures (`join`, scopes, `install`) runs them right there: for each that went to the pool,
+//! In a handler, `join`, scopes and `install` run their closures right there: for each closure that went to the pool,
 //! the pool might make a thread that calls the same handler first.
 
 use crate::registry::{PanicHandler, Registry, hand_over};

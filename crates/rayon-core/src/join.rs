@@ -32,7 +32,7 @@ impl FnContext {
 ///
 /// # Panics
 ///
-/// With the panic of `oper_a`, else with that of `oper_b`, after both have ended.
+/// With the panic of `oper_a`, or else with the panic of `oper_b`, after both have ended.
 ///
 /// # Examples
 ///

@@ -19,7 +19,7 @@
 //! | `join` on a pool's thread | `join` of Urgency |
 //! | `install`, and everything from outside | a visit: a thread of the runtime runs it, the caller waits |
 //! | a thread's index | the number of the worker that the stack holds |
-//! | `broadcast` | one job for each worker |
+//! | `broadcast` | one closure for each worker |
 //!
 //! Calls inside an Urgency task stay where they are: on that task's runtime, at its level. So a parallel
 //! iterator in a background task is background work. [`urgency::pool_at`] makes a [`ThreadPool`] of one level
@@ -29,9 +29,9 @@
 //!
 //! - A closure may go on with another index after a call into this crate; between two such calls its index is
 //!   its own.
-//! - A stack that waits runs nothing but what it waits for, and what it spawned itself meanwhile, so a lock
-//!   held across `join` meets no stranger (rayon#592), and recursion through stolen work does not deepen a
-//!   stack. (A yield runs what it finds, as in rayon.)
+//! - A stack that waits runs nothing but what it waits for, and what it spawned itself meanwhile. So a lock held across
+//!   `join` meets no unrelated closure (rayon#592), and recursion through stolen work does not deepen a stack. (A yield
+//!   runs what it finds, as in rayon.)
 //! - A pool may have more threads than workers, since a stack that waits keeps its thread. Start and exit
 //!   handlers are called on each; beyond the n-th their index is taken modulo n. Inside a handler, the
 //!   closures of `join`, scopes and `install` of its pool run on that thread, and `broadcast` panics.

@@ -76,7 +76,7 @@ impl ThreadPool {
         self.if_here(current_thread_index)
     }
 
-    /// Whether the calling thread has jobs of its own left to run, if it is in this pool.
+    /// Whether the calling thread has forks of its own left to run, if it is in this pool.
     #[inline]
     pub fn current_thread_has_pending_tasks(&self) -> Option<bool> {
         self.if_here(current_thread_has_pending_tasks)
@@ -217,8 +217,8 @@ pub fn max_num_threads() -> usize {
     MAX_WORKERS
 }
 
-/// How many threads of the current pool run at a time: the workers of the calling code's runtime, else those
-/// of the global pool.
+/// How many threads of the current pool run at a time: the number of workers of the calling code's runtime, or else of
+/// the global pool.
 pub fn current_num_threads() -> usize {
     embed::workers().unwrap_or_else(|| Registry::current().host.workers())
 }
@@ -233,20 +233,20 @@ pub fn current_thread_index() -> Option<usize> {
     embed::worker_index().or_else(handler::index)
 }
 
-/// Whether the calling thread has jobs of its own left to run; `None` outside any pool.
+/// Whether the calling thread has forks of its own left to run; `None` outside any pool.
 #[inline]
 pub fn current_thread_has_pending_tasks() -> Option<bool> {
     embed::has_local_jobs()
 }
 
-/// Runs a job of the calling thread if it has one, be it a broadcast's, else lets other ready work of the
-/// pool go first; `None` outside any pool.
+/// Runs a fork of the calling thread if it has one, also a broadcast's; otherwise lets other ready work of the pool go
+/// first; `None` outside any pool.
 pub fn yield_now() -> Option<Yield> {
     let ran = embed::run_local_job()? || embed::give_way()?;
     Some(yielded(ran))
 }
 
-/// Runs a job of the calling thread if it has one, be it a broadcast's; `None` outside any pool.
+/// Runs a fork of the calling thread if it has one, also a broadcast's; `None` outside any pool.
 pub fn yield_local() -> Option<Yield> {
     embed::run_local_job().map(yielded)
 }

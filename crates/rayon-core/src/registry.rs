@@ -1,16 +1,16 @@
 //! A registry: the host of a pool, and what the pool's builder said.
 //!
-//! Whoever needs the pool to live holds its registry: the [`ThreadPool`](crate::ThreadPool), and every job
-//! spawned without a scope. When the last is gone, the pool's runtime ends, and with it its threads.
+//! The [`ThreadPool`](crate::ThreadPool) holds the registry, and so does every closure spawned without a scope: they
+//! need the pool to live. When the last of them is gone, the pool's runtime ends, and with it the runtime's threads.
 //!
 //! A pool may also be *placed* ([`urgency::place_pools`](crate::urgency::place_pools)): it is a level of the
 //! program's runtime for calls from outside, and calls from that runtime's own code stay at the level of that
 //! code.
 //!
-//! The registry of the calling code is what its runtime was given by [`Registry::new`]. A runtime that
-//! belongs to the program, not to a pool, has none; there one is made for the moment, without a panic
-//! handler. So a pool with a panic handler is not placed. In a start or exit handler it is that of the
-//! handler's pool (`handler.rs`).
+//! The registry of the calling code is the one that [`Registry::new`] attached to its runtime. A runtime that belongs
+//! to the program, not to a pool, has none; there a registry is made for the moment, without a panic handler. So a pool
+//! with a panic handler is not placed. In a start or exit handler, the registry is the one of the handler's pool
+//! (`handler.rs`).
 
 use crate::{
     builder::RuntimeParts,
@@ -97,8 +97,8 @@ impl Registry {
         *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
     }
 
-    /// Calls `f` with the registry that a call of the calling code means: this one, or if that follows the
-    /// caller, his level of it.
+    /// Calls `f` with the registry that a call of the calling code means: this one, or, if it follows its callers, the
+    /// one for the caller's level.
     pub(crate) fn with_here<R>(self: &Arc<Self>, f: impl FnOnce(&Arc<Registry>) -> R) -> R {
         if !self.follows || self.host.is_at_home() {
             return f(self);

@@ -47,7 +47,7 @@ pub struct ScopeFifo<'scope> {
 
 type FifoBody<'scope> = Box<dyn FnOnce(&ScopeFifo<'scope>) + Send + 'scope>;
 
-/// A pointer to something that outlives the job that holds it.
+/// A pointer to something that outlives the closure that holds it.
 struct Outlives<T>(*const T);
 
 // SAFETY: it is used as a reference to something `Sync`.
@@ -89,20 +89,20 @@ impl<'scope> Base<'scope> {
     }
 
     fn host(&self) -> &Host {
-        // SAFETY: whoever opened the scope keeps the host for the time of the call, and the scope lives in
-        // that.
+        // SAFETY: the code that opened the scope keeps the host for the time of that call, and the scope lives within
+        // the call.
         unsafe { self.host.get() }
     }
 
-    /// Has a job of the scope run.
+    /// Runs a closure of the scope.
     ///
     /// # Safety
-    /// What the job borrows lives until the scope has ended, for which it was counted.
+    /// What the closure borrows lives until the scope has ended. The scope counts the closure, so it waits for it.
     unsafe fn spawn(&self, job: impl FnOnce() + Send) {
         if self.in_handler {
             return job();
         }
-        // SAFETY: the scope waits for the job.
+        // SAFETY: the scope waits for the closure.
         unsafe { self.host().spawn_unchecked(job) };
     }
 
@@ -164,13 +164,13 @@ impl<'scope> Scope<'scope> {
         self.base.left.one_more();
         let this = Outlives::of(self);
         let job = move || {
-            // SAFETY: the scope waits for this job, which was counted.
+            // SAFETY: the scope waits for this closure, which was counted.
             unsafe {
                 let scope = this.get();
                 Base::run(&raw const (*this.0).base, move || body(scope));
             }
         };
-        // SAFETY: what the body borrows outlives the scope, which waits for the job.
+        // SAFETY: what the body borrows outlives the scope, which waits for the closure.
         unsafe { self.base.spawn(job) };
     }
 
@@ -179,7 +179,7 @@ impl<'scope> Scope<'scope> {
     where
         BODY: Fn(&Scope<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
     {
-        // SAFETY: each job runs once, while the scope waits for it.
+        // SAFETY: each closure runs once, while the scope waits for it.
         unsafe { broadcast(self, &self.base, body) }
     }
 }
@@ -201,14 +201,14 @@ impl<'scope> ScopeFifo<'scope> {
         self.queue.push(Box::new(body));
         let this = Outlives::of(self);
         let turn = move || {
-            // SAFETY: the scope waits for this job, which was counted.
+            // SAFETY: the scope waits for this closure, which was counted.
             unsafe {
                 let scope = this.get();
                 let body = scope.queue.pop().expect("a turn for each closure");
                 Base::run(&raw const (*this.0).base, move || body(scope));
             }
         };
-        // SAFETY: what the body borrows outlives the scope, which waits for the job.
+        // SAFETY: what the body borrows outlives the scope, which waits for the closure.
         unsafe { self.base.spawn(turn) };
     }
 
@@ -217,7 +217,7 @@ impl<'scope> ScopeFifo<'scope> {
     where
         BODY: Fn(&ScopeFifo<'scope>, BroadcastContext<'_>) + Send + Sync + 'scope,
     {
-        // SAFETY: each job runs once, while the scope waits for it.
+        // SAFETY: each closure runs once, while the scope waits for it.
         unsafe { broadcast(self, &self.base, body) }
     }
 }
@@ -225,7 +225,7 @@ impl<'scope> ScopeFifo<'scope> {
 /// Spawns `body` once for each worker of the scope's pool.
 ///
 /// # Safety
-/// `base` is that of `scope`, which waits for what is counted there.
+/// `base` belongs to `scope`, which waits for every closure that `base` counts.
 unsafe fn broadcast<'scope, S, BODY>(scope: &S, base: &Base<'scope>, body: BODY)
 where
     S: Sync,
@@ -238,10 +238,10 @@ where
         base.left.one_more();
         let body = body.clone();
         move || {
-            // SAFETY: the scope waits for this job, which was counted.
+            // SAFETY: the scope waits for this closure, which was counted.
             unsafe {
                 let scope = scope.get();
-                // The body first: what it borrows may be gone when the job is counted.
+                // The body is dropped first: what it borrows may be gone once the closure is counted as ended.
                 Base::run({ counted }.0, move || {
                     body(scope, BroadcastContext::new(index, count))
                 });

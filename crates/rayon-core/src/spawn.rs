@@ -1,11 +1,11 @@
-//! `spawn` and `spawn_fifo`: closures that nobody waits for.
+//! `spawn` and `spawn_fifo`: closures that have no waiter.
 //!
 //! A spawned closure holds its registry, so a pool lives until all that was spawned on it has run.
 //!
-//! The fifo order is per thread, as in rayon: each thread has a queue for each runtime and level that it
-//! spawns on, and spawns *turns*, each of which runs the oldest closure of that queue. (A thread is usually
-//! of one runtime, but a guest of one may become that of another.) There is a turn for each closure in a
-//! queue, so an empty one is nobody's.
+//! The fifo order is per thread, as in rayon: each thread has a queue for each runtime and level that it spawns on, and
+//! spawns *turns*, each of which runs the oldest closure of that queue. (A thread usually belongs to one runtime, but
+//! an external thread may enter several, one after the other.) There is a turn for each closure in a queue, so nothing
+//! refers to an empty queue.
 
 use crate::registry::Registry;
 use crossbeam_queue::SegQueue;

@@ -1,7 +1,7 @@
 //! Threads that the program makes for a pool: by a spawn handler, or the current thread itself.
 //!
-//! Such a pool has these threads and no others, each with an index for ever. The runtime is one to which
-//! threads are brought: [`ThreadBuilder::run`] brings one.
+//! Such a pool has these threads and no others, each with an index for ever. The runtime is one of provided threads:
+//! [`ThreadBuilder::run`] provides one.
 
 use std::{fmt, io, thread};
 use urgency::embed::Host;

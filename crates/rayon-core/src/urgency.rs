@@ -33,17 +33,17 @@ pub fn pool_at(runtime: &Runtime, level: impl Into<LevelId>) -> ThreadPool {
     ThreadPool::of(Registry::of_host(Host::of_at(runtime, level)))
 }
 
-/// Places pools on `runtime`: those that are built from now on by
-/// [`ThreadPoolBuilder`](crate::ThreadPoolBuilder), in crates that make a pool of their own for instance
-/// (polars does), and the global one if it is not in use yet. It holds until the next call.
+/// Places pools on `runtime`: all pools that [`ThreadPoolBuilder`](crate::ThreadPoolBuilder) builds from now on, for
+/// instance in crates that make a pool of their own (polars does), and the global pool if it is not in use yet. The
+/// placement holds until the next call.
 ///
-/// A placed pool has the runtime's workers. What code of the runtime does in it stays at the level of that
-/// code, also inside [`blocking`](urgency::blocking()); what comes from outside runs at `level`. So one such
-/// crate can be used by urgent and by background work at the same time.
+/// A placed pool has the runtime's workers. Closures that code of the runtime runs in the pool stay at the level of
+/// that code, also inside [`blocking`](urgency::blocking()). Closures that come from outside the runtime run at
+/// `level`. So one such crate can be used by urgent and by background work at the same time.
 ///
-/// Pools that are there to bound something keep threads of their own: those of fewer threads than `runtime`
-/// has workers, and those with a stack size, with start or exit handlers, or with threads that the program
-/// makes. So do those with a panic handler.
+/// A pool that bounds something keeps threads of its own: a pool of fewer threads than `runtime` has workers, or a pool
+/// with a stack size, with start or exit handlers, or with threads that the program makes. So does a pool with a panic
+/// handler.
 ///
 /// # Panics
 ///

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Client, Running};
 use std::{
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     net::{Shutdown, TcpStream},
     thread,
     time::Duration,
@@ -136,7 +136,7 @@ fn a_client_that_sends_byte_by_byte_or_half_a_request_holds_up_nobody() {
         thread::sleep(Duration::from_millis(1));
     }
     slow.expect("STORED\r\nVALUE s 0 3\r\nabc\r\nEND\r\n");
-    // Those that leave in the middle of a value have stored nothing.
+    // Clients that leave in the middle of a value have stored nothing.
     for client in &mut half {
         client.stream.shutdown(Shutdown::Write).unwrap();
         assert_eq!(client.rest(), b"");
@@ -145,7 +145,8 @@ fn a_client_that_sends_byte_by_byte_or_half_a_request_holds_up_nobody() {
 }
 
 /// As many clients as there is memory for, and a few more, each begin to send a value of a million bytes and stop.
-/// Another one's is stored all the same, and some of the silent ones are told that they have lost their places.
+/// Another one's is stored all the same, and as many of the silent ones as were in its way are told that they have lost
+/// their places.
 #[track_caller]
 fn silent_clients_lose_their_places(request: &[u8], refusal: &[u8]) {
     let running = Running::new();
@@ -156,28 +157,34 @@ fn silent_clients_lose_their_places(request: &[u8], refusal: &[u8]) {
             .set_write_timeout(Some(Duration::from_millis(100)))
             .unwrap();
         client.send(request);
-        // Those that have to wait for memory are not read from.
+        // A connection that has to wait for memory is not read from.
         let _ = client.stream.write_all(&vec![b'x'; 600_000]);
     }
-    assert!(running.server.held().0 <= ALLOWANCE);
+    // The kernel takes all of it at once. Others that came before the server has read it would be in time.
+    running.wait_for_held(ALLOWANCE);
     for _ in 0..2 {
         let value = "y".repeat(900_000);
         let mut other = running.client();
         other.ask(format!("set k 0 0 900000\r\n{value}\r\n"), "STORED\r\n");
         others_are_served(&running);
     }
-    let told = silent.iter_mut().filter_map(|client| {
-        let timeout = Some(Duration::from_millis(5));
-        client.stream.set_read_timeout(timeout).unwrap();
-        let mut answer = [0; 100];
-        let length = client.stream.read(&mut answer).ok()?;
-        Some(answer[..length].escape_ascii().to_string())
-    });
-    let told: Vec<_> = told.collect();
-    // In one run of twelve nobody is told, though the others were served; why is not known.
-    assert!(told.len() < 20, "{} are told", told.len());
+    // Each has 1 MiB, so 64 have places: four silent ones and another one wait.
+    let told = silent.iter_mut().filter_map(told).collect::<Vec<_>>();
+    assert!((1..=5).contains(&told.len()), "{} are told", told.len());
     for answer in told {
         assert_eq!(answer, refusal.escape_ascii().to_string());
+    }
+}
+
+/// What a client was told, if anything.
+fn told(client: &mut Client) -> Option<String> {
+    let timeout = Some(Duration::from_millis(20));
+    client.stream.set_read_timeout(timeout).unwrap();
+    let mut answer = [0; 100];
+    match client.stream.read(&mut answer) {
+        Ok(length) => Some(answer[..length].escape_ascii().to_string()),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+        Err(error) => panic!("the end of the connection overtook the answer: {error}"),
     }
 }
 
@@ -207,7 +214,7 @@ fn clients_that_do_not_read_large_values_lose_their_places_to_others() {
     let value = "x".repeat(900_000);
     let mut other = running.client();
     other.ask(format!("set k 0 0 900000\r\n{value}\r\n"), "STORED\r\n");
-    // Each protocol, and each way to a value; those of the kernel's buffers are many.
+    // Each protocol, and each way to a value; many, because the kernel's buffers hold much.
     let requests = ["get k\r\n", "mg k v\r\n", "gat 0 k\r\n", "mg k v T0\r\n"];
     let silent: Vec<_> = (0..80)
         .map(|number| {

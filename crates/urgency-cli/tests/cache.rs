@@ -404,7 +404,7 @@ fn memory_stays_within_its_bound_over_cycles_of_slow_readers_and_writers() {
             let timeout = Some(Duration::from_millis(1));
             client.set_write_timeout(timeout).unwrap();
             client.set_read_timeout(timeout).unwrap();
-            // Those that have to wait for memory are not read from.
+            // A connection that has to wait for memory is not read from.
             let _ = if (number as u64) < READERS {
                 let get = |key| format!("get k{}\r\n", (number + key) % 40);
                 client.write_all((0..20).map(get).collect::<String>().as_bytes())

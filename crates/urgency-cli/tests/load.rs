@@ -148,7 +148,7 @@ fn a_comparison_that_is_killed_leaves_no_server_behind() {
     comparison.kill().expect("it is our child");
     comparison.wait().expect("it is our child");
     let command_line = format!("/proc/{server}/cmdline");
-    // Who is dead and not yet waited for has none.
+    // A process that is dead and not yet waited for has none.
     for _ in 0..1000 {
         match fs::read(&command_line) {
             Ok(words) if !words.is_empty() => thread::sleep(Duration::from_millis(10)),

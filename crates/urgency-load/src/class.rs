@@ -45,7 +45,7 @@ impl Cpus {
         &self.0
     }
 
-    /// Those that the calling thread may use, ascending.
+    /// The processors that the calling thread may use, ascending.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Cpus {
         ))
     }
 
-    /// Binds the calling thread, and those that it starts, to these processors.
+    /// Binds the calling thread, and the threads that it starts from now on, to these processors.
     ///
     /// # Errors
     ///

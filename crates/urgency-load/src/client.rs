@@ -113,8 +113,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Those of [`run`](Client::run), and [`Error::Fill`] if not all keys are stored: the server refused one,
-    /// or it took longer than two minutes.
+    /// The errors of [`run`](Client::run), and [`Error::Fill`] if not all keys are stored: the server refused one, or
+    /// storing them took longer than two minutes.
     pub fn fill(&mut self, show: &mut dyn FnMut(&Progress)) -> Result<Outcome, Error> {
         let timing = Timing {
             ramp: Duration::ZERO,
@@ -228,9 +228,9 @@ fn watch(
     }
 }
 
-/// Raises this process's limit on open descriptors if it is too low for a client with so many connections and
-/// threads. [`Client::connect`] does it as well; who starts a server for as many does it before, for children
-/// inherit the limit.
+/// Raises this process's limit on open descriptors if it is too low for a client with so many connections and threads.
+/// [`Client::connect`] does it as well. A program that starts a server for as many connections calls this before,
+/// because children inherit the limit.
 ///
 /// # Errors
 ///

@@ -6,10 +6,10 @@
 //!    random, as if each connection were an independent user; how late the thread came to it is the client's
 //!    *lag*. In the closed loop each reply makes the next request due.
 //! 2. Connections with something to send are flushed, each with one system call for all that it has.
-//! 3. The thread waits until a connection is ready or the next request is due. The due time is that of a
-//!    timer descriptor in the same epoll, because the timeout of `epoll_wait` counts in milliseconds, and
-//!    `epoll_pwait2`, which is finer, is younger than some kernels in use. A client with a processor of its
-//!    own may [spin](Waiting::Spin) instead.
+//! 3. The thread waits until a connection is ready or the next request is due. A timer descriptor in the same epoll is
+//!    set to the due time, because the timeout of `epoll_wait` counts in milliseconds, and `epoll_pwait2`, which is
+//!    finer, is younger than some kernels in use. A client with a processor of its own may [spin](Waiting::Spin)
+//!    instead.
 //! 4. Each ready connection is read once. A reply's latency is from the time at which its request was *due*
 //!    to the time at which the read returned.
 //!
@@ -63,7 +63,7 @@ pub struct Run {
     pub duration: Duration,
     /// How long replies are awaited after the last request.
     pub grace: Duration,
-    /// Makes the random choices of this run differ from those of others.
+    /// Makes the random choices of this run differ from the choices of other runs.
     pub seed: u64,
 }
 
@@ -152,7 +152,7 @@ impl Lane {
     ///
     /// # Errors
     ///
-    /// Those of the connections; a server's errors and wrong values are counted instead.
+    /// The connections' errors. A server's errors and wrong values are counted instead.
     pub fn run(&mut self, shared: &Shared, run: &Run) -> Result<Record, Error> {
         if let Some(cpus) = &shared.load.cpus {
             cpus.bind().map_err(|cause| Error::System {
@@ -162,7 +162,7 @@ impl Lane {
         }
         let class = class::enter(shared.load.class, shared.load.waiting);
         self.renew(&shared.load)?;
-        // That of an open run before may have expired, and would end each wait of a closed one.
+        // The timer of an open run before this one may have expired, and would end each wait of a closed run.
         self.set_timer(Duration::ZERO)?;
         let cpu = cpu_time();
         let mut turn = Turn::new(self, shared, run);

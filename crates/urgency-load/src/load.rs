@@ -1,4 +1,4 @@
-//! A load: what is asked, of whom, over how many connections.
+//! A load: what is asked, of which server, over how many connections.
 
 use crate::class::{Class, Cpus};
 use crate::protocol::Protocol;

@@ -93,9 +93,9 @@ pub struct Outcome {
     pub first_fault: Option<String>,
     /// Latencies of all requests.
     pub latency: Latency,
-    /// Those of gets.
+    /// The latencies of gets.
     pub gets: Latency,
-    /// Those of sets.
+    /// The latencies of sets.
     pub sets: Latency,
     /// All, from the time at which the request was sent, however late that was. Without a reply: the whole wait.
     pub from_send: Latency,

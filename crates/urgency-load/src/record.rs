@@ -19,7 +19,7 @@ pub fn histogram() -> Histogram<u64> {
 pub struct Counts {
     /// Requests that were due and count.
     pub requests: u64,
-    /// Those that were answered.
+    /// The requests of these that were answered.
     pub answered: u64,
     /// Gets among the answered.
     pub gets: u64,

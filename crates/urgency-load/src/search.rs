@@ -145,7 +145,7 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// Those of `trial`; [`Error::Search`] if not even a hundredth of `most` meets it.
+    /// The errors of `trial`; [`Error::Search`] if not even a hundredth of `most` meets the quality.
     pub fn run(
         &self,
         quality: &Quality,

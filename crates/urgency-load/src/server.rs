@@ -97,7 +97,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Those of the socket; `WouldBlock` if nothing has come.
+    /// The socket's errors; `WouldBlock` if nothing has come.
     pub fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.read(to),
@@ -109,7 +109,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// Those of the socket; `WouldBlock` if it takes nothing now.
+    /// The socket's errors; `WouldBlock` if the socket takes nothing now.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.write(bytes),

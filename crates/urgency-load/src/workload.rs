@@ -10,8 +10,8 @@
 //! bounded by an integral that can be inverted; a point under the integral is drawn, rounded to the nearest
 //! rank, and rejected in the few cases in which it lies above that rank's weight.
 //!
-//! The size of a value is a function of random bits that come from the key and the version
-//! ([`crate::value`]), so whoever reads a value knows how long it must be.
+//! The size of a value is a function of random bits that come from the key and the version ([`crate::value`]), so a
+//! reader of a value knows how long the value must be.
 
 use crate::Error;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! What the client says about servers that are right, wrong, slow, silent or gone. No test asserts an
-//! absolute time of the machine; only those that the test's own server imposes.
+//! What the client says about servers that are right, wrong, slow, silent or gone. No test asserts an absolute time of
+//! the machine; tests assert only the times that their own server imposes.
 
 #![allow(missing_docs)]
 

@@ -45,7 +45,7 @@ impl Dice {
         (self.roll() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Another sequence, that of the `index`-th of several players with the same seed.
+    /// Another sequence: the one for the `index`-th of several players with the same seed.
     #[must_use]
     pub fn split(&self, index: u64) -> Self {
         let mut mixed = Dice::new(self.state ^ index.wrapping_mul(0xd134_2543_de82_ef95));

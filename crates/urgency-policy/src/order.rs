@@ -1,4 +1,4 @@
-//! The order of a program's levels, and who may wait for whom.
+//! The order of a program's levels, and which level may wait for which.
 //!
 //! A program names its levels and says which are more urgent than which. The result is a partial
 //! order, given by *edges* (`above` is more urgent than `below`); it need not be total. Two things
@@ -12,8 +12,8 @@
 //!   least as urgent: the same level, or above it in the *partial* order. Everything else is a
 //!   priority inversion: the waiter, which is more urgent, would progress only as fast as less
 //!   urgent work does. Levels that the program left incomparable may not wait for each other, though
-//!   their ranks differ: the program has not said that either may delay the other. (Fairness in
-//!   responsive parallelism, section 2; the rule is that of PriML's type system.)
+//!   their ranks differ: the program has not said that either may delay the other. (Fairness in responsive parallelism,
+//!   section 2; the rule is PriML's, from its type system.)
 //!
 //! The rule is answered from the transitive closure, one `u64` per level: bit `j` of the mask of
 //! level `i` says that level `j` is above level `i`, both by rank. Masks are plain data so that a
@@ -22,12 +22,12 @@
 //!
 //! # Algorithm
 //!
-//! Declared levels are numbered in the order of declaration, and each keeps the mask of those that
-//! are directly above it. Repeat: take the first level that is not placed and has nothing unplaced
-//! above it, and give it the next rank. Its closure is the union of the levels directly above it and
-//! of their closures, which are known. If no level can be taken, each of the rest has another one of
-//! the rest above it; walking up from any of them must come back to where it has been, and that is
-//! the cycle to report. With at most 64 levels the quadratic search is some thousand steps.
+//! Declared levels are numbered in the order of declaration, and each keeps the mask of the levels directly above it.
+//! Repeat: take the first level that is not placed and has nothing unplaced above it, and give it the next rank. Its
+//! closure is the union of the levels directly above it and of their closures, which are known. If no level can be
+//! taken, each of the rest has another one of the rest above it. Walking up from any of them must come back to a level
+//! already visited, and that is the cycle to report. With at most 64 levels the quadratic search is some thousand
+//! steps.
 
 use alloc::{borrow::ToOwned, string::String, vec::Vec};
 use core::fmt;
@@ -37,8 +37,8 @@ pub const MAX_LEVELS: usize = u64::BITS as usize;
 
 /// May code at the level of rank `waiter` wait for work at the level of rank `awaited`?
 ///
-/// `above[i]` has bit `j` set if the level of rank `j` is more urgent than that of rank `i`, as
-/// [`Order::masks`] returns it.
+/// `above[i]` has bit `j` set if the level of rank `j` is more urgent than the level of rank `i`, as [`Order::masks`]
+/// returns it.
 ///
 /// # Panics
 ///
@@ -158,7 +158,7 @@ fn as_rank(number: usize) -> u8 {
     u8::try_from(number).expect("an order has at most 64 levels")
 }
 
-/// The declared numbers in a stable topological order, or the mask of those that have no place.
+/// The declared numbers in a stable topological order, or the mask of the levels that have no place.
 fn sort(directly_above: &[u64]) -> Result<Vec<usize>, u64> {
     let mut sorted = Vec::with_capacity(directly_above.len());
     let mut unplaced = u64::MAX >> (MAX_LEVELS - directly_above.len());

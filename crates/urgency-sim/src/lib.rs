@@ -25,9 +25,9 @@
 //!
 //! # Words
 //!
-//! They are those of the papers: **vertex**, **thread**, **work** (T1, the sum of all vertices), **span** (T∞, the
-//! longest path, latencies included), **deviation** (a vertex that does not run right after the one that it
-//! follows in a serial execution), **stretch** (how many times longer than on an own machine).
+//! They are the papers' words: **vertex**, **thread**, **work** (T1, the sum of all vertices), **span** (T∞, the
+//! longest path, latencies included), **deviation** (a vertex that does not run right after the one that it follows in
+//! a serial execution), **stretch** (how many times longer than on an own machine).
 //!
 //! # The same seed, the same result
 //!
@@ -43,6 +43,7 @@ pub mod command;
 pub mod dag;
 mod engine;
 pub mod generate;
+pub mod jobs;
 mod machine;
 mod report;
 mod serial;

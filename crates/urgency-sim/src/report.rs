@@ -97,9 +97,11 @@ pub struct Report {
     /// How long they slept or searched while something was ready, in worker-nanoseconds: 0 for a greedy
     /// schedule. A worker whose seat keeps it from what is ready counts, too.
     pub idle_while_ready: u64,
+    /// The most latencies (I/O) that were under way at a time.
+    pub most_pending: usize,
     /// Looks at other workers.
     pub steal_attempts: u64,
-    /// Those that found something.
+    /// The attempts that found something.
     pub steals: u64,
     /// Whole deques continued by a worker that did not leave them.
     pub mugs: u64,

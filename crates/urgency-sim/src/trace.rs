@@ -14,9 +14,9 @@
 //! ```
 //!
 //! Times are in nanoseconds. A step's `latency` is how long after the step before it is ready: I/O. A thread
-//! has either a `release` time or a spawner, which stands before it in the list. `edges` are all other
-//! dependencies; `"sync": true` at a step says that whoever ends the last awaited thread goes on with it.
-//! `"yields"` is `"near"` or `"far"`. Spawned threads come before the rest of their spawner in serial order.
+//! has either a `release` time or a spawner, which stands before it in the list. `edges` are all other dependencies;
+//! `"sync": true` at a step says that the worker that ends the last awaited thread goes on with the step. `"yields"` is
+//! `"near"` or `"far"`. Spawned threads come before the rest of their spawner in serial order.
 //!
 //! A recording of the runtime (`Runtime::recording`) has more: when each thread was `finished`, and
 //! `recorded`, which says with how many workers, under what schedule, until when, and what scheduling cost.

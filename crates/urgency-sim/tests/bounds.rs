@@ -165,7 +165,7 @@ fn proactive_stealing_keeps_its_bounds_on_time_steals_and_deviations() {
         for workers in [2, 8, 32] {
             let machine = Machine {
                 workers,
-                pool,
+                pool: pool.into(),
                 seed,
                 // Thieves never sleep, as in the analysis.
                 patience: u32::MAX,
@@ -284,7 +284,7 @@ fn lone_thread(pool: Kind, workers: usize) -> f64 {
     let rounds = Rounds::new(Criterion::from_shares(&[0.5, 0.5]).unwrap()).with_length(1_000);
     let machine = Machine {
         workers,
-        pool,
+        pool: pool.into(),
         schedule: Schedule::FairlyPrompt(rounds.independent(4)),
         deal_interval: 500,
         ..Machine::default()
@@ -298,7 +298,7 @@ fn lone_thread(pool: Kind, workers: usize) -> f64 {
 fn a_level_with_one_thread_gets_a_fraction_of_its_share_in_banks_and_all_of_it_in_a_central_pool() {
     let central = lone_thread(Kind::Aging, 8);
     let banks = lone_thread("banks".parse().unwrap(), 8);
-    // With 8 workers some worker's primary level is nearly always that of the thread.
+    // With 8 workers some worker's primary level is nearly always the thread's.
     assert!(central > 0.9, "{central}");
     // Only the worker that has it counts, half of the time.
     assert!((0.3..0.7).contains(&banks), "{banks}");

@@ -36,7 +36,7 @@ use urgency::net::TcpStream;
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an address without a host or with another scheme; otherwise those of the lookup, the
+/// `InvalidInput` for an address without a host or with another scheme; otherwise the errors of the lookup, the
 /// connection or the handshake.
 #[derive(Clone, Default)]
 pub struct Connector {

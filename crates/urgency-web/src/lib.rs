@@ -30,9 +30,8 @@
 //!
 //! # What it does not do
 //!
-//! - It limits neither the size of a request nor the time of a handler; tower and axum have layers for both.
-//!   Its own limits are those on connections, handshakes, idle connections and the end ([`Serve`]), and those
-//!   of [`level`].
+//! - It limits neither the size of a request nor the time of a handler; tower and axum have layers for both. Its own
+//!   limits concern connections, handshakes, idle connections and the end ([`Serve`]), and the levels ([`level`]).
 //! - It installs no handler for signals: [`Serve::until`] takes any future, also one of [`urgency::signal`].
 //! - TLS is rustls with *ring*. Certificates are the program's to load, and to renew by a resolver of rustls.
 //! - HTTP/3: `quic` is a runtime for quinn, not a server.

@@ -1,8 +1,8 @@
 //! `QuicRuntime`: what quinn asks of a runtime, so that QUIC runs on Urgency.
 //!
-//! quinn's endpoint and each connection are tasks, spawned at the level of whoever makes the endpoint, or at
-//! one level. Segmentation offload, ECN and the rest of what a QUIC socket needs of the kernel are quinn's
-//! own crate `quinn-udp`; the waiting is ours.
+//! quinn's endpoint and each connection are tasks. They are spawned at the level of the code that makes the endpoint,
+//! or at one level for all. Segmentation offload, ECN and the rest of what a QUIC socket needs of the kernel are
+//! quinn's own crate `quinn-udp`; the waiting is ours.
 
 use quinn::{
     AsyncTimer, AsyncUdpSocket, Runtime, UdpPoller,

@@ -1,8 +1,7 @@
 //! TLS by rustls: the handshake of a server's connections, and of a client's.
 //!
-//! rustls is used through `tokio-rustls`, which needs Tokio's I/O traits and no more; the sockets have them.
-//! The cryptography is that of *ring*. `futures-rustls` would have needed no traits of Tokio's, but follows
-//! rustls slowly.
+//! rustls is used through `tokio-rustls`, which needs Tokio's I/O traits and no more; the sockets have them. The
+//! cryptography is *ring*'s. `futures-rustls` would have needed no traits of Tokio's, but follows rustls slowly.
 //!
 //! A handshake is polled by the connection's task, at its level. Its signature computes for 50 µs (ECDSA P-256) to a
 //! millisecond (RSA 2048) without a scheduling point; relief covers the rest.

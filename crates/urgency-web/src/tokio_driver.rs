@@ -39,7 +39,7 @@
 //!
 //! | what | where it runs | level |
 //! | --- | --- | --- |
-//! | the wrapped future, and all that it awaits in the same task | a worker of Urgency | that of its task |
+//! | the wrapped future, and all that it awaits in the same task | a worker of Urgency | its task's |
 //! | readiness of Tokio's sockets, Tokio's timers | the driver's thread, for microseconds each | none |
 //! | `tokio::spawn` inside the crate | the driver's thread | **none** |
 //! | `tokio::task::spawn_blocking` inside the crate | threads of Tokio's blocking pool | **none** |
@@ -215,11 +215,11 @@ impl<T> Kept<T> {
             .expect("the value is there until the drop")
     }
 
-    /// Polls what `body` makes of it in Tokio's context.
+    /// Polls the future that `body` makes of the value in Tokio's context.
     ///
     /// # Cancellation
     ///
-    /// Dropping the future drops that of `body`, in the context too.
+    /// Dropping the returned future drops the future that `body` made, in Tokio's context too.
     pub async fn call<R>(&self, body: impl AsyncFnOnce(&T) -> R) -> R {
         let handle = self.handle.clone();
         let future = Some(body(self.value()));

@@ -346,7 +346,7 @@ fn an_http_2_connection_without_requests_is_told_to_go() {
         let response = sender.send_request(request.unwrap()).await.unwrap();
         assert_eq!(response.status(), 200);
         drop(response);
-        // The sender lives: it is the server who ends it.
+        // The sender lives: it is the server that ends the connection.
         assert!(timeout(Duration::from_secs(20), connection).await.is_ok());
         assert!(sender.is_closed());
     });

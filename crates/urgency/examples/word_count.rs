@@ -18,7 +18,7 @@ fn count(text: &str) -> Counts {
     counts
 }
 
-/// Divide and conquer: each half is merged by whoever is free.
+/// Divide and conquer: any free worker merges the second half.
 fn merge(counts: &mut [Counts]) -> Counts {
     match counts {
         [] => Counts::new(),

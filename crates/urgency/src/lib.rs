@@ -42,9 +42,9 @@
 //!   [`Builder::workers`] says otherwise. A worker is not a thread.
 //! - A *stack* is a thread as the scheduler sees it. A stack that waits gives its worker away.
 //! - A *task* is what a `spawn` function makes, of a future or of a closure.
-//! - A *job* is a closure forked by [`join()`] or [`Scope::spawn`].
+//! - A *fork* is a closure forked by [`join()`] or [`Scope::spawn`].
 //! - A *level* is a priority. There are at most 64, and they may be partially ordered.
-//! - A *scheduling point* is where code looks whether anybody wants something of it: each `join`, `spawn`,
+//! - A *scheduling point* is where code looks whether the scheduler wants something of it: each `join`, `spawn`,
 //!   `sync`, blocking wait and poll of a task, and [`scheduling_point`].
 //!
 //! # Async task, closure or fork?
@@ -57,8 +57,8 @@
 //! | waits in code that is not `async` | [`spawn_fn`] and [`Handle::get`] | only its stack waits, not a worker |
 //! | calls what blocks the thread | [`blocking()`] inside any of them | its worker is free meanwhile |
 //!
-//! They mix freely. Async code calls `join`; a closure calls `get` on async work; a job spawns tasks. There
-//! is no second pool and no handle to carry around.
+//! They mix freely. Async code calls `join`; a closure calls `get` on async work; a fork spawns tasks. There is no
+//! second pool and no handle to carry around.
 //!
 //! # Waiting
 //!
@@ -70,8 +70,8 @@
 //! - Many waiters: [`Handle::share`]. A look without waiting: [`Handle::try_get`]. A limit:
 //!   [`time::timeout`].
 //!
-//! I/O and timers belong to the runtime in which they are first polled. Futures that bring no reactor of
-//! their own (channels, `futures` combinators) work as they are; those that need Tokio's do not.
+//! I/O and timers belong to the runtime in which they are first polled. Futures that need no reactor (channels,
+//! `futures` combinators) work as they are; futures that need Tokio's reactor do not.
 //!
 //! # Levels
 //!
@@ -90,7 +90,7 @@
 //! | what | a future: `spawn`; a closure with a stack: `spawn_fn`; a closure on this thread, now: `run` |
 //! | at which level | the caller's: the plain names; one that types know: `Level.spawn`; one known at run time: `spawn_at` |
 //! | where | the runtime of the calling code; another one: `runtime.spawn`, `Level.spawn_on(&runtime, ..)` |
-//! | owned by whom | whoever holds the handle; a scope that ends them: [`life::task_scope`] |
+//! | owned by what | the holder of the handle; a scope that ends them: [`life::task_scope`] |
 //!
 //! None of the `spawn` forms needs a worker, so a plain thread never waits in one. `run` does.
 //!
@@ -104,7 +104,7 @@
 //! | below 1 µs | the fork (some 3 ns) begins to show |
 //! | 10 to 500 µs | nothing: forks are under 0.1 %, urgent work waits no longer than the leaf |
 //! | 1 ms and more | *relief* gives its worker to more urgent work that waits; its thread goes on, lowered ([`Builder::lower_threads`]) |
-//! | tens of ms | as well, often; jobs that it forked before are late; [`Stats::overruns`] names the code |
+//! | tens of ms | as well, often; the leaf's earlier forks are late; [`Stats::overruns`] names the code |
 //!
 //! So split until a leaf takes some 100 µs. [`par`] does so by itself. Where a long loop cannot be split, call
 //! [`scheduling_point`] in it every 100 µs or so: a load and a branch.
@@ -116,7 +116,7 @@
 //! - `tokio-io`: the streams of [`net`] implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates that
 //!   are written against these traits (`tokio-rustls`, `tokio-util`'s codecs, `tokio-tungstenite`) take them as
 //!   they are. It brings Tokio's traits; nothing of its runtime is built.
-//! - `stream`: [`net::Incoming`], that of a [`net::UnixListener`], and [`sync::mpsc::Receiver`] are a
+//! - `stream`: [`net::Incoming`], the `Incoming` of a [`net::UnixListener`], and [`sync::mpsc::Receiver`] are a
 //!   `futures_core::Stream`.
 //!
 //! # Guarantees
@@ -126,21 +126,19 @@
 //! 1. *Prompt.* Once work at a higher level is ready, a worker below it moves up at its next scheduling
 //!    point: `a_worker_below_moves_up_at_its_next_scheduling_point`. The time that it ran below meanwhile is
 //!    accounted as [`WorkerLevelStats::behind`]. That holds for forked work as well: every worker below comes for
-//!    urgent jobs, by a scheduling point or by relief:
-//!    `the_children_of_an_urgent_scope_run_on_all_workers_at_once`,
+//!    urgent forks, by a scheduling point or by relief: `the_children_of_an_urgent_scope_run_on_all_workers_at_once`,
 //!    `the_branches_of_urgent_joins_run_on_all_workers_at_once`,
 //!    `the_items_of_an_urgent_parallel_loop_run_on_all_workers`.
 //! 2. *Greedy.* No worker sleeps while anything is ready: `no_worker_sleeps_while_an_entry_is_ready` (a model),
-//!    `a_private_job_is_stolen_from_a_stack_in_a_long_leaf`, and the rest of `tests/greedy.rs`.
+//!    `a_private_fork_is_stolen_from_a_stack_in_a_long_leaf`, and the rest of `tests/greedy.rs`.
 //! 3. *Aging.* Within a level, contexts run in the order in which they became ready, but for counted
 //!    exceptions: `within_a_level_contexts_run_in_the_order_in_which_they_became_ready`.
-//! 4. *Own work only.* While a stack waits it runs nothing but what the awaited job forked:
-//!    `no_stranger_runs_on_a_stack_that_waits`. So a lock held across a fork cannot meet a stranger's job:
+//! 4. *Own work only.* While a stack waits it runs nothing but what the awaited fork has forked in turn:
+//!    `no_stranger_runs_on_a_stack_that_waits`. So a lock held across a fork cannot meet a fork of unrelated code:
 //!    `a_lock_held_across_a_join_does_not_deadlock`. The exception: when no more threads can be had
 //!    ([`Builder::thread_limit`]), a stack that must wait runs what is ready.
-//! 5. *Structured.* No job outlives its `join` or `scope`, whatever panics:
-//!    `a_scope_waits_for_all_its_children_and_theirs`,
-//!    `a_panic_of_either_side_reaches_the_caller_after_both_ended`,
+//! 5. *Structured.* No fork outlives its `join` or `scope`, whatever panics:
+//!    `a_scope_waits_for_all_its_children_and_theirs`, `a_panic_of_either_side_reaches_the_caller_after_both_ended`,
 //!    `random_programs_that_use_every_method_of_a_scope_run_each_part_once_and_end`.
 //! 6. *Relief.* A loop that never checks in delays more urgent work by a millisecond or two and what the kernel adds,
 //!    and so does a blocking call that nobody declared, at any level:
@@ -152,13 +150,13 @@
 //!    `few_leaves_of_joins_are_in_progress_however_long_they_are`. It is counted as [`WorkerLevelStats::reliefs`].
 //! 7. *No inversion.* A wait for less urgent work is refused, by the compiler
 //!    (`priority_inversions_and_bad_orders_do_not_compile_and_say_why`) or at run time
-//!    (`waiting_for_less_urgent_work_is_an_error_that_names_both_levels`). An operation of [`fs`] is no such
-//!    work: it becomes as urgent as whoever waits (`an_operation_for_which_urgent_work_waits_is_as_urgent`).
+//!    (`waiting_for_less_urgent_work_is_an_error_that_names_both_levels`). An operation of [`fs`] does not count as
+//!    less urgent: it becomes as urgent as its waiter (`an_operation_for_which_urgent_work_waits_is_as_urgent`).
 //! 8. *Cancelling one operation loses no bytes* (`read_exact` and `write_all` are several):
 //!    `reads_that_are_cancelled_all_the_time_lose_no_byte`,
 //!    `a_started_read_that_is_dropped_gives_its_bytes_back`,
 //!    `bytes_that_are_given_back_in_any_order_are_read_in_the_order_in_which_they_came`.
-//! 9. *Panics are data.* A panic is resumed in whoever waits, and harms nobody else:
+//! 9. *Panics are data.* A panic is resumed in the code that waits, and harms no other:
 //!    `a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_on`.
 //! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
@@ -206,7 +204,7 @@
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
 //! - A plain thread that calls [`Runtime::run`], [`join()`] or [`scope()`] in a runtime that was shut down: a panic
 //!   that says so. What it spawns there is a handle with an error.
-//! - If no more threads can be had, work goes on with those that there are: [`Stats::threads_refused`] counts it.
+//! - If no more threads can be had, work goes on with the threads that there are: [`Stats::threads_refused`] counts it.
 //!
 //! # What it needs, and what its limits are
 //!
@@ -231,7 +229,7 @@
 //!
 //! | what | cost |
 //! | --- | --- |
-//! | a `join` whose job nobody takes | some 3 ns beyond the two calls; no allocation, no locked instruction |
+//! | a `join` whose fork is not stolen | some 3 ns beyond the two calls; no allocation, no locked instruction |
 //! | a child of a scope | one allocation, a push and a pop |
 //! | a task | one allocation: its future and about 100 bytes |
 //! | [`scheduling_point`] | a load and a branch |
@@ -243,9 +241,6 @@
 //! more; [`Runtime::stats`] tells what a program does with them.
 #![cfg_attr(urgency_loom, allow(dead_code, unused_imports, missing_docs))]
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("urgency runs on Linux only: its poller is made of epoll, eventfd and timerfd");
-
 // `levels!` in unit tests names the crate.
 #[cfg(all(test, not(urgency_loom)))]
 extern crate self as urgency;
@@ -253,17 +248,11 @@ extern crate self as urgency;
 #[cfg(not(urgency_loom))]
 mod account;
 #[cfg(not(urgency_loom))]
-mod block;
-mod chaos;
-#[cfg(not(urgency_loom))]
-#[doc(hidden)]
-pub mod coop;
-#[cfg(not(urgency_loom))]
 pub mod embed;
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
 pub mod entry;
-mod facade;
+#[cfg(not(urgency_loom))]
 mod fork;
 #[cfg(not(urgency_loom))]
 pub mod fs;
@@ -275,12 +264,9 @@ mod future {
     mod loom;
 }
 #[cfg(not(urgency_loom))]
+mod inherit;
+#[cfg(not(urgency_loom))]
 pub mod io;
-#[cfg(urgency_loom)]
-mod io {
-    pub(crate) mod readiness;
-    pub(crate) mod watchers;
-}
 #[cfg(not(urgency_loom))]
 pub mod level;
 #[cfg(not(urgency_loom))]
@@ -288,28 +274,29 @@ pub mod life;
 #[cfg(not(urgency_loom))]
 pub mod net;
 #[cfg(not(urgency_loom))]
-mod os;
-#[cfg(not(urgency_loom))]
 pub mod par;
 #[cfg(not(urgency_loom))]
 pub mod policy;
-#[cfg(not(urgency_loom))]
-mod record;
+mod protocol;
+mod rank;
+mod reactor;
 #[cfg(not(urgency_loom))]
 pub mod runtime;
+#[cfg(not(urgency_loom))]
 mod sched;
 #[cfg(not(urgency_loom))]
 pub mod signal;
 #[cfg(not(urgency_loom))]
 mod spawn;
 pub mod sync;
+mod sys;
+#[cfg(not(urgency_loom))]
 pub mod task;
+mod tasks;
 #[cfg(not(urgency_loom))]
 pub mod time;
 #[cfg(all(not(urgency_loom), feature = "tokio-io"))]
 mod tokio_io;
-#[cfg(not(urgency_loom))]
-mod yield_now;
 
 #[cfg(not(urgency_loom))]
 #[doc(hidden)]
@@ -317,16 +304,22 @@ pub use urgency_levels::{join_branches, select_branches, try_join_branches};
 
 #[cfg(not(urgency_loom))]
 pub use {
-    account::{LatencyHistogram, LevelStats, Overrun, Stats, WorkerLevelStats, WorkerStats},
-    block::{block_on, blocking},
+    account::{LatencyHistogram, Overrun},
     fork::{Scope, join, scope},
-    level::LevelId,
-    record::Recording,
-    runtime::{BuildError, Builder, MAX_WORKERS, Runtime},
-    sched::shutdown::{Report, Shutdown},
-    spawn::{current_level, scheduling_point, spawn, spawn_at, spawn_fn, spawn_fn_at},
-    task::{Handle, Shared, WaitError, WaitErrorKind},
+    inherit::record::Recording,
+    rank::LevelId,
+    runtime::{
+        BuildError, Builder, MAX_WORKERS, Runtime,
+        context::current_level,
+        stats::{LevelStats, Stats, WorkerLevelStats, WorkerStats},
+        yield_now::{YieldNow, scheduling_point, yield_far, yield_now},
+    },
+    sched::{
+        block::{block_on, blocking},
+        shutdown::{Report, Shutdown},
+    },
+    spawn::{spawn, spawn_at, spawn_fn, spawn_fn_at},
+    tasks::{Handle, Shared, WaitError, WaitErrorKind},
     urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},
-    yield_now::{YieldNow, yield_far, yield_now},
 };

@@ -1,8 +1,8 @@
 //! Schedulers: which level a worker serves, and which ready context of that level comes next.
 //!
-//! The defaults need no choice: [prompt](Schedule::Prompt) between levels, [aging](Kind::Aging) within a
-//! level. `docs/which-scheduler.md` says when another one is better, with measurements. The types here are
-//! those of the crate `urgency-policy`: the runtime and the simulator (`urgency sim`) execute the same lines.
+//! The defaults need no choice: [prompt](Schedule::Prompt) between levels, [aging](Kind::Aging) within a level.
+//! `docs/which-scheduler.md` says when another one is better, with measurements. The types here come from the crate
+//! `urgency-policy`: the runtime and the simulator (`urgency sim`) execute the same lines.
 //!
 //! # Between levels
 //!
@@ -30,7 +30,7 @@
 //! | kind | names | order |
 //! | --- | --- | --- |
 //! | [`Kind::Aging`] | `aging` | oldest first over all workers, abandoned stacks before |
-//! | [`Kind::Proactive`] | `proactive`, `proactive-newest`, `proactive-aging` | a set for each worker; waiting stacks' jobs are donated to a random one; thieves pick victim and entry at random |
+//! | [`Kind::Proactive`] | `proactive`, `proactive-newest`, `proactive-aging` | a set for each worker; waiting stacks' forks are donated to a random one; thieves pick victim and entry at random |
 //! | [`Kind::Queues`] | `fifo`, `lifo`, `slot`, `alternating`, `mix`, `reverse`, ... | a queue for each worker, by a [`Plan`]: its [`Order`], how work is [shared](Sharing), what happens when it is full ([`Overflow`]) |
 //!
 //! [`Kind::NAMED`] lists all names. Under every kind the runtime stays greedy: a worker that would find

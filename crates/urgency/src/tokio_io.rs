@@ -16,8 +16,8 @@
 //!
 //! # Ends
 //!
-//! `poll_shutdown` ends the writing direction. A connection that is gone has no peer to tell, so that is no
-//! error there: TLS and HTTP shut down what their peers may have closed already.
+//! `poll_shutdown` ends the writing direction. For a connection that is gone, this is no error, because there is no
+//! peer to tell: TLS and HTTP shut down what their peers may have closed already.
 
 use crate::net::{ReadHalf, TcpStream, UnixStream, WriteHalf};
 use std::{

@@ -12,7 +12,7 @@ use urgency::{
 
 #[test]
 fn threads_that_were_brought_find_all_work_however_they_meet_it() {
-    let runtime = Runtime::builder().workers(2).brought_threads();
+    let runtime = Runtime::builder().workers(2).provided_threads();
     let runtime = runtime.build().unwrap();
     let host = Host::of(&runtime);
     let threads: Vec<_> = (0..2)

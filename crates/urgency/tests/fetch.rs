@@ -1,4 +1,4 @@
-//! A poll whose thread lost its processor to somebody else is fetched by a worker that has one.
+//! A poll whose thread lost its processor to other threads is migrated by a worker that has one.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn a_poll_whose_thread_loses_its_processor_to_others_is_fetched() {
     let processors = thread::available_parallelism().unwrap().get();
     let everywhere = sched_getaffinity(None).unwrap();
     if processors < 2 || sched_setaffinity(None, &everywhere).is_err() {
-        // There is no other processor, or nobody may be called to it.
+        // There is no other processor, or no thread may be called to it.
         return;
     }
     ends(move || {
@@ -36,7 +36,7 @@ fn a_poll_whose_thread_loses_its_processor_to_others_is_fetched() {
                 })
             })
             .collect();
-        // Somebody waits for an event, so that workers look for it between their polls.
+        // A task waits for an event, so that workers look for it between their polls.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let waits = runtime.spawn(async move { listener.accept().await.is_ok() });
         let tasks: Vec<_> = (0..8)

@@ -1,4 +1,5 @@
-//! File operations among levels and signals: whoever began one, a device is waited for, and nothing else.
+//! File operations among levels and signals: a waiter waits for the device and for nothing else, whichever level began
+//! the operation.
 
 mod common;
 

@@ -163,7 +163,7 @@ fn a_private_job_is_stolen_by_a_worker_that_becomes_free_later() {
         for round in 0..50 {
             let busy = Arc::new(AtomicBool::new(true));
             let theirs = busy.clone();
-            // The other worker is busy when the jobs are forked, and asks nobody for jobs.
+            // The other worker is busy when the forks are made, and asks no stack for forks.
             let other = runtime.spawn_fn(move || {
                 while theirs.load(SeqCst) {
                     hint::spin_loop();
@@ -177,7 +177,7 @@ fn a_private_job_is_stolen_by_a_worker_that_becomes_free_later() {
     });
 }
 
-/// Forks `depth + 1` jobs, then lets the other worker go and waits in the innermost leaf for the oldest.
+/// Forks `depth + 1` closures, then lets the other worker go and waits in the innermost leaf for the oldest.
 fn deep(depth: u32, busy: &AtomicBool, flag: &AtomicBool) {
     fn nest(depth: u32, leaf: &(impl Fn() + Sync)) {
         match depth {
@@ -216,7 +216,7 @@ fn the_jobs_of_a_stack_that_waits_in_get_are_stolen() {
     });
 }
 
-/// A long leaf with several private jobs, and as many free workers: each of them gets one.
+/// A long leaf with several private forks, and as many free workers: each worker gets one.
 #[test]
 fn all_private_jobs_of_a_stack_in_a_long_leaf_are_stolen() {
     fn nest(depth: usize, meet: &(impl Fn() + Sync)) {

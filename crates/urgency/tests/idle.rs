@@ -36,8 +36,8 @@ fn switches() -> BTreeMap<String, (String, u64, u64)> {
         .collect()
 }
 
-/// After the threads have settled, nothing moves for 300 ms. In the last of three such times at the latest:
-/// who stops and continues the process wakes all its threads.
+/// After the threads have settled, nothing moves for 300 ms: in the last of three such times at the latest, because a
+/// program that stops and continues the process wakes all its threads.
 fn assert_idle() {
     // Spares settle, a last relief expires.
     std::thread::sleep(Duration::from_millis(200));

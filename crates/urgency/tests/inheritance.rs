@@ -15,7 +15,7 @@ use std::{
 };
 use urgency::{
     Handle, LevelId, Runtime, current_level, scheduling_point, select,
-    sync::{Mutex, Notify, futures_locks},
+    sync::{Mutex, Notify, self_deadlocks},
     yield_now,
 };
 
@@ -415,7 +415,7 @@ fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() 
             let theirs = mutex.clone();
             let steps: [Arc<AtomicBool>; 4] = Default::default();
             let [queued, again, came, released] = steps.clone();
-            let before = futures_locks();
+            let before = self_deadlocks();
             let task = runtime.spawn(async move {
                 let mut first = Box::pin(theirs.lock());
                 let reached = |step: &AtomicBool| step.store(true, SeqCst);
@@ -447,7 +447,7 @@ fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() 
             released.store(true, SeqCst);
             task.get().unwrap();
             assert_eq!(*mutex.try_lock().unwrap(), [2, 1]);
-            let after = futures_locks();
+            let after = self_deadlocks();
             assert!(after.averted > before.averted);
             assert!(after.last.unwrap().file().ends_with("inheritance.rs"));
         }
@@ -498,7 +498,7 @@ fn a_waiter_is_overtaken_only_until_it_has_come() {
 fn a_wait_for_a_guard_of_the_own_task_is_counted() {
     ends(|| {
         let runtime = common::runtime(1);
-        let before = futures_locks().suspected;
+        let before = self_deadlocks().suspected;
         let task = runtime.spawn(async {
             let mutex = Mutex::new(());
             let one = async {
@@ -509,7 +509,7 @@ fn a_wait_for_a_guard_of_the_own_task_is_counted() {
             urgency::future::zip(one, async { drop(mutex.lock().await) }).await;
         });
         task.get().unwrap();
-        assert!(futures_locks().suspected > before);
+        assert!(self_deadlocks().suspected > before);
     });
 }
 

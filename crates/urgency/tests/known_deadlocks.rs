@@ -2,7 +2,7 @@
 //!
 //! | test | known from |
 //! | --- | --- |
-//! | `rayon_592_...` | rayon issue 592: a `join` under a lock steals a job that wants the lock |
+//! | `rayon_592_...` | rayon issue 592: a `join` under a lock steals a fork that wants the lock |
 //! | `block_on_inside_a_blocking_pool_...` | all threads of a pool wait in `block_on` for what only the pool could run |
 //! | `future_lock_...` | a lock is handed to a future that is not polled, while its task waits for that lock |
 //! | `lifo_slot_ping_pong_...` | two tasks that wake each other in a LIFO slot keep all others out |
@@ -23,12 +23,12 @@ use std::{
 };
 use urgency::{
     Runtime, block_on, blocking, future, join, par, scope, spawn, spawn_fn,
-    sync::{Mutex, Notify, futures_locks},
+    sync::{Mutex, Notify, self_deadlocks},
     yield_now,
 };
 
-/// Many jobs take one lock and fork under it. A `join` that waits by running whatever it finds takes a job that
-/// wants the lock its own stack holds, and waits for itself.
+/// Many forks take one lock and fork under it. A `join` that waits by running whatever it finds takes a fork that wants
+/// the lock its own stack holds, and waits for itself.
 #[test]
 fn rayon_592_a_join_under_a_lock_runs_no_job_that_wants_the_lock() {
     for workers in [1, 2, 4] {
@@ -174,7 +174,7 @@ fn future_lock_a_lock_handed_to_an_unpolled_branch_is_taken_over_by_its_task() {
 fn future_lock_a_guard_held_by_an_unpolled_branch_is_detected_and_named() {
     ends(|| {
         let lock = Arc::new(Mutex::new(()));
-        let before = futures_locks().suspected;
+        let before = self_deadlocks().suspected;
         let runtime = runtime(1);
         let theirs = lock.clone();
         let task = runtime.spawn(async move {
@@ -186,10 +186,10 @@ fn future_lock_a_guard_held_by_an_unpolled_branch_is_detected_and_named() {
             assert!(matches!(won, future::Either::Second(())));
             drop(theirs.lock().await);
         });
-        while futures_locks().suspected == before {
+        while self_deadlocks().suspected == before {
             std::thread::yield_now();
         }
-        let named = futures_locks().last.expect("a place in the program");
+        let named = self_deadlocks().last.expect("a place in the program");
         assert!(named.file().ends_with("known_deadlocks.rs"), "{named}");
         // It would wait for ever; cancelled, it gives all back.
         task.cancel();

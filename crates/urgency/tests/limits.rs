@@ -192,7 +192,7 @@ fn what_the_system_permits_is_found_out_as_soon_as_a_thread_can_be_had_for_the_q
             .build()
             .unwrap();
         let refused = std::thread::scope(|scope| {
-            // This thread's user changes, and not that of others.
+            // This thread's user changes, and no other thread's.
             let limited = scope.spawn(|| limit_threads(1).then(|| runtime.stats()));
             limited.join().unwrap()
         });

@@ -58,7 +58,7 @@ fn drop_permission() {
             rlim_max: 0,
         };
         libc::setrlimit(libc::RLIMIT_NICE, &raw const none);
-        // Refused to an ordinary user, who has no permission anyway.
+        // The call is refused to an ordinary user, and then the process has no permission anyway.
         libc::setresuid(65534, 65534, 65534);
     }
 }

@@ -1,4 +1,4 @@
-//! Panics in every kind of context, and what is forgotten: whoever waits is told, and the runtime goes on.
+//! Panics in every kind of context, and what is forgotten: the waiter is told, and the runtime goes on.
 
 mod common;
 

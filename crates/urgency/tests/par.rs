@@ -1,4 +1,5 @@
-//! The parallel algorithms: results as by the sequential loop, whoever steals; panics without leaks; promptness.
+//! The parallel algorithms: results as by the sequential loop, with or without steals; panics without leaks;
+//! promptness.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

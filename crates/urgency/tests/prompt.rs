@@ -436,7 +436,7 @@ fn a_stack_that_gives_way_runs_nothing_less_urgent() {
     use urgency::embed::{self, Host};
     ends(|| {
         let builder = Runtime::builder().workers(1).levels::<App>();
-        let runtime = builder.brought_threads().build().unwrap();
+        let runtime = builder.provided_threads().build().unwrap();
         Host::of_at(&runtime, Interactive).stay(0);
         let ran = Arc::new(AtomicBool::new(false));
         let runs = ran.clone();

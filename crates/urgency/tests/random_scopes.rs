@@ -18,7 +18,7 @@ use urgency::{Runtime, Scope, block_on, blocking, join, par, scheduling_point, s
 
 urgency::levels! { App: Urgent > Usual }
 
-/// How long a `join` waits for its second half to be stolen, if there is anybody who could.
+/// How long a `join` waits for its second half to be stolen, if there is another worker.
 const STEAL: Duration = Duration::from_micros(200);
 
 type Block = Arc<[Step]>;

@@ -279,7 +279,7 @@ fn a_stack_that_runs_others_on_top_of_itself_keeps_a_boost() {
     use urgency::embed::Host;
     urgency::levels! { Three: Urgent > Middle > Batch }
     ends(|| {
-        let builder = Runtime::builder().workers(2).brought_threads();
+        let builder = Runtime::builder().workers(2).provided_threads();
         let runtime = builder.levels::<Three>().build().unwrap();
         let served = [0, 1].map(|number| {
             let host = Host::of(&runtime);

@@ -1,4 +1,4 @@
-//! Schedules between levels other than prompt and fair rounds: who serves what, by count; nothing is lost;
+//! Schedules between levels other than prompt and fair rounds: which worker serves what, by count; nothing is lost;
 //! nothing ticks.
 
 mod common;
@@ -157,7 +157,7 @@ fn under_adaptive_a_lone_computation_gets_thieves() {
         for _ in 0..20 {
             runtime.spawn_fn_at(Upper, || fib(12)).get().unwrap();
         }
-        // Nothing but its forked jobs says that it could use a second worker.
+        // Nothing but its forks says that it could use a second worker.
         let stop = Arc::new(AtomicBool::new(false));
         let turns = endless(&runtime, Lower, &stop);
         while runtime.stats().total().steals == 0 {

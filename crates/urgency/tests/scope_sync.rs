@@ -20,6 +20,13 @@ fn spin_until(flag: &AtomicBool) {
     }
 }
 
+/// As [`spin_until`], and answers requests for forks: a thief may come after the fork was made.
+fn answer_until(flag: &AtomicBool) {
+    while !flag.load(SeqCst) {
+        scheduling_point();
+    }
+}
+
 fn set(flag: &AtomicBool) {
     flag.store(true, SeqCst);
 }
@@ -41,13 +48,7 @@ fn a_sync_that_a_leap_brings_to_the_owners_stack_does_not_wait_for_its_own_child
                             set(synced);
                             s.sync();
                         };
-                        // Answers the owner's request for a job.
-                        let answer = || {
-                            while !synced.load(SeqCst) {
-                                scheduling_point();
-                            }
-                        };
-                        join(answer, sync);
+                        join(|| answer_until(synced), sync);
                         ended.fetch_add(1, SeqCst);
                     };
                     let b = || {
@@ -72,10 +73,10 @@ fn a_sync_that_runs_on_top_of_the_owners_wait_does_not_wait_for_its_own_child() 
             set(synced);
             s.sync();
         };
-        join(|| spin_until(synced), sync);
+        join(|| answer_until(synced), sync);
     }
     ends(|| {
-        let runtime = Runtime::builder().workers(2).brought_threads();
+        let runtime = Runtime::builder().workers(2).provided_threads();
         let runtime = runtime.build().unwrap();
         let host = Host::of(&runtime);
         let threads = [0, 1].map(|number| {
@@ -88,7 +89,7 @@ fn a_sync_that_runs_on_top_of_the_owners_wait_does_not_wait_for_its_own_child() 
                 let (stolen, synced) = (AtomicBool::new(false), AtomicBool::new(false));
                 scope(|s| {
                     s.spawn(|| program(s, &stolen, &synced));
-                    spin_until(&stolen);
+                    answer_until(&stolen);
                     if !waits_at_end {
                         s.sync();
                         assert!(synced.load(SeqCst));

@@ -1,5 +1,5 @@
-//! A stack only ever runs its own computation: it never grows by unrelated work, and a join never waits for
-//! a stranger's job. (rayon#592, a lock held across a join, is in `fork_join.rs`.)
+//! A stack only ever runs its own computation: it never grows by unrelated work, and a join never waits for a fork of
+//! unrelated code. (rayon#592, a lock held across a join, is in `fork_join.rs`.)
 
 mod common;
 
@@ -43,8 +43,8 @@ impl Depths {
 /// What one such piece of work may take, with everything that the runtime puts under it.
 const FRAME: usize = 64 << 10;
 
-/// rayon#854: each of many jobs waits in a join; a pool that steals while it waits piles them up on one
-/// stack until it overflows.
+/// rayon#854: each of many forks waits in a join; a pool that steals while it waits piles them up on one stack until
+/// the stack overflows.
 #[test]
 fn many_jobs_that_wait_in_joins_do_not_pile_up_on_one_stack() {
     ends(|| {

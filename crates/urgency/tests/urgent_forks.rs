@@ -144,7 +144,7 @@ fn the_items_of_an_urgent_parallel_loop_run_on_all_workers() {
     });
 }
 
-/// A worker that has come for urgent jobs, has gone back, and is wanted again.
+/// A worker that has come for urgent forks, has gone back, and is wanted again.
 #[test]
 fn each_of_many_short_urgent_scopes_gets_a_second_worker() {
     for checks_in in [true, false] {
@@ -168,13 +168,13 @@ fn each_of_many_short_urgent_scopes_gets_a_second_worker() {
     }
 }
 
-/// Jobs that their owner forked while nobody was below it, and keeps to itself in a long leaf.
+/// Forks that their owner made while no worker was below it, and keeps to itself in a long leaf.
 #[test]
 fn a_worker_that_goes_below_later_gets_the_jobs_that_a_long_leaf_hides() {
     ends(|| {
         let runtime = with_levels::<App>(2);
         let all = Arc::new(AllCome(AtomicUsize::new(0)));
-        // Keeps the other worker from being hungry until the jobs are there.
+        // Keeps the other worker from being hungry until the forks are there.
         let (forked, busy) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicBool::new(false)),

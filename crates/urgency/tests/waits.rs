@@ -1,5 +1,5 @@
-//! Who may wait for whom at run time, on a diamond of levels: by what work was created at and boosted to, wherever it
-//! runs, and within one runtime only. What a boost reaches.
+//! Which level may wait for which at run time, on a diamond of levels. The levels that work was created at and boosted
+//! to decide, wherever the work runs, and within one runtime only. What a boost reaches.
 
 mod common;
 

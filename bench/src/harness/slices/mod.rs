@@ -9,10 +9,10 @@
 //!    times.
 //! 3. It says when the last request is answered, and is stopped. So no request is open while its server is stopped.
 //!
-//! The order of contenders is rotated by one each time and reversed each second time, as that of rounds. Canaries
-//! (`canary.rs`) mark intervals in which the host had a processor, and `filter.rs` leaves out, for all contenders
-//! by the same rule, what was due near them; `left_out_share` says how much that was. Percentiles are of what is left
-//! in all rounds together, and `certainty.rs` says how sure they are.
+//! The order of contenders is rotated by one each time and reversed each second time, as in rounds. Canaries
+//! (`canary.rs`) mark intervals in which the host had a processor, and `filter.rs` leaves out, for all contenders by
+//! the same rule, what was due near them; `left_out_share` says how much that was. Percentiles are of what is left in
+//! all rounds together, and `certainty.rs` says how sure they are.
 //!
 //! What this does not show: queues that take longer than a slice to build up, and memory under pressure of
 //! one contender alone. `--whole` measures whole runs, one contender after the other.

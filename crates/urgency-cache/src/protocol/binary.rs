@@ -1,9 +1,8 @@
 //! The binary protocol: 24 bytes of header, then extras, key and value.
 //!
 //! It is deprecated, and spoken by many clients. A request whose lengths contradict each other or its command
-//! is [`Action::Invalid`]: it is answered with an error, and the connection closed, since what follows cannot
-//! be trusted. A value that is too large, or a command that nobody knows, is answered with an error and
-//! passed over.
+//! is [`Action::Invalid`]: it is answered with an error, and the connection closed, since what follows cannot be
+//! trusted. A value that is too large, or an unknown command, is answered with an error and passed over.
 
 use super::{Data, KEY_MAX, Limits, Mode, Next};
 
@@ -132,7 +131,7 @@ pub enum Action<'a> {
     },
     /// Quit.
     Quit,
-    /// A command that nobody knows, or one of SASL, which is not there.
+    /// An unknown command, or one of SASL, which is not there.
     Unknown,
     /// A request that makes no sense: [`Status::Invalid`], or [`Status::Unknown`] if even the lengths do not
     /// add up. The connection is closed after the answer.

@@ -11,8 +11,8 @@
 //! - `datagram`: the frame header of UDP.
 //! - `words`, `number`, `base64`: what lines are made of.
 //!
-//! The answers are those of memcached 1.6, whose `doc/protocol.txt` is the specification; where that says nothing, what
-//! the server does counts, for its tests and its clients do.
+//! The answers are memcached 1.6's. Its `doc/protocol.txt` is the specification. Where the specification says nothing,
+//! the behaviour of memcached's server counts: its tests and its clients rely on it.
 
 pub mod base64;
 pub mod binary;

@@ -1,8 +1,9 @@
 //! Numbers as C's `strtol` family and memcached's wrappers read them.
 //!
 //! Leading white space and a sign are allowed; a white-space character may follow, and whatever follows that is not
-//! read. A number that does not fit 64 bits is not a number. Where the field has 32 bits, the lower 32 count: so does
-//! memcached, and a client that sent `set k 4294967296 0 5` and was refused would have its value read as a command.
+//! read. A number that does not fit 64 bits is not a number. Where the field has 32 bits, the lower 32 bits of the
+//! number count, as in memcached: if `set k 4294967296 0 5` were refused, the client's value would be read as a
+//! command.
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')

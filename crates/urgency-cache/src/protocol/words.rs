@@ -19,7 +19,7 @@ impl<'a> Words<'a> {
         self.rest
     }
 
-    /// The last word of those that are left.
+    /// The last of the words that are left.
     #[must_use]
     pub fn last_word(&self) -> Option<&'a [u8]> {
         self.rest

@@ -1,8 +1,8 @@
 //! The commands about the server in the text protocol.
 //!
-//! Those that ask for what is so anyway are answered with `OK`, so that a client's routine does not fail.
-//! Those that ask for what cannot be had (another mode of the LRU, the crawler off, pages moved between slab
-//! classes) get memcached's error.
+//! A command that asks for a setting that this server always has is answered with `OK`, so that a client's routine does
+//! not fail. A command that asks for a setting that this server cannot have (another mode of the LRU, the crawler off,
+//! pages moved between slab classes) gets memcached's error.
 
 use super::{
     connection::After,

@@ -1,19 +1,19 @@
 //! Memory for large values, shared by all connections: one [`Allowance`] for what clients send, one for what they are
 //! sent.
 //!
-//! A connection that has to do with a large value asks for a [`Share`] as large as it may become, waits in a queue if
-//! there is none left, and gives it back as soon as the value is stored or sent. It asks for all of it at once, so
-//! holders never wait for each other. What it holds is a right: the memory is taken as bytes arrive.
+//! A connection that receives or sends a large value asks for a [`Share`] as large as the value may become, and waits
+//! in a queue while too little is left. It gives the share back as soon as the value is stored or sent. It asks for the
+//! whole share at once, so holders never wait for each other. A share is a right: the memory is taken as bytes arrive.
 //!
-//! Clients can hold a share for as long as they like: they announce a value and stop, or do not read. So while
-//! somebody waits, holders must move [`LEAST`] bytes in each [`PATIENCE`] sweeps (a second). Of those that did not, the
-//! ones that have been quiet for longest lose their places, as many as it takes for those that wait; their connections
-//! are ended. While nobody waits, nobody is asked to hurry.
+//! Clients can hold a share for as long as they like: they announce a value and stop, or do not read. So while a
+//! connection waits, each holder must move [`LEAST`] bytes in every [`PATIENCE`] sweeps (a second). A holder that moves
+//! less is *quiet*. The holders that have been quiet for longest lose their shares, as many as the waiting connections
+//! need, and their connections are ended. While no connection waits, no holder is asked to hurry.
 //!
-//! A few buffers of those that are done are kept for the next ones ([`SPARE`]): fresh memory costs a page fault for
-//! each 4 KiB, which is four times what the rest of a large answer costs.
+//! A few buffers of finished values are kept for the next values ([`SPARE`]): fresh memory costs a page fault for each
+//! 4 KiB, which is four times what the rest of a large answer costs.
 //!
-//! Everything is under one lock, which large values alone take. Each waker is called after it was released.
+//! Everything is under one lock, which large values alone take. Each waker is called after the lock was released.
 
 use super::signal::Kick;
 use parking_lot::Mutex;
@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-/// The time between two looks at the holders, while somebody waits.
+/// The time between two looks at the holders, while a connection waits.
 pub const SWEEP: Duration = Duration::from_millis(250);
 
 /// So many sweeps without [`LEAST`] bytes, and a holder may lose its share.
@@ -42,13 +42,13 @@ pub const SPARE: usize = 16 << 20;
 #[derive(Debug)]
 pub struct Allowance {
     state: Mutex<State>,
-    /// Told that somebody waits.
+    /// Told that a connection waits.
     crowded: Arc<Kick>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// What nobody holds.
+    /// Bytes that no connection holds.
     left: usize,
     next: u64,
     /// In the order in which they came.

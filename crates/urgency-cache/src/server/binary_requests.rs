@@ -1,7 +1,6 @@
 //! The binary protocol's requests, carried out and answered.
 //!
-//! A quiet request leaves out the answer that was to be expected: success, or for the gets a miss. Errors are
-//! always sent.
+//! A quiet request leaves out the expected answer: success, or for the gets a miss. Errors are always sent.
 
 use super::{
     connection::After,

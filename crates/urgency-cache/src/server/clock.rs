@@ -1,4 +1,4 @@
-//! The server's time: whole seconds, read when somebody asks.
+//! The server's time: whole seconds, read when it is asked for.
 //!
 //! memcached has a thread that counts seconds. Here nothing ticks: a connection reads the kernel's coarse
 //! monotonic clock (a few nanoseconds, no system call) once for each batch of requests. An idle server never

@@ -4,7 +4,7 @@
 //! or timers. It waits in four places only: for bytes from the client, for the client to take answers, and for memory
 //! for a large value of either kind (`allowance.rs`).
 //!
-//! Requests that were received together have one time. What comes after a wait, even if it was received
+//! Requests that were received together have one time. A request that is executed after a wait, even if it was received
 //! before, has the time after the wait: nothing is served that expired while the client did not read.
 
 use super::{
@@ -61,7 +61,7 @@ struct Connection<'s, S> {
 /// Serves a client until it closes the connection, quits, or breaks the protocol.
 ///
 /// # Errors
-/// Those of the stream.
+/// The stream's errors.
 pub async fn serve<S>(stream: S, registered: &Registered, server: &Server) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -256,7 +256,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
         }
     }
 
-    /// After a request: sends answers that have become many, and lets others run who may have waited.
+    /// After a request: sends answers that have become many, and lets waiting tasks run.
     #[inline]
     async fn give_way(&mut self) -> io::Result<()> {
         self.turn -= 1;

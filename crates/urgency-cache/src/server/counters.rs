@@ -1,8 +1,7 @@
 //! Counting requests without sharing a cache line.
 //!
-//! A connection counts in a [`Tally`] of its own, plain numbers, and adds it to the server's [`Counters`]
-//! before it sends the answers. So `stats` on another connection sees every request whose answer somebody has
-//! received.
+//! A connection counts in a [`Tally`] of its own, plain numbers, and adds it to the server's [`Counters`] before it
+//! sends the answers. So `stats` on another connection sees every request whose answer a client has received.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,11 +1,11 @@
 //! UDP: a datagram is a request, or several; the answer is sent when all are executed.
 //!
-//! A client of UDP has no connection, so there is nothing to close and nothing to wait for. A text request
-//! that is not whole is answered with an error, a binary one not at all, for nobody knows what its answer
-//! would be. An answer that does not fit the frame's numbers is not sent.
+//! A client of UDP has no connection, so there is nothing to close and nothing to wait for. A text request that is not
+//! whole is answered with an error. A binary request that is not whole is not answered, because the form of its answer
+//! is not known. An answer that does not fit the frame's numbers is not sent.
 //!
-//! Whoever asks may be somebody else than the address says, so an answer is bounded: when it is longer than
-//! [`ANSWER_MAX`], what else the datagram asks for is not done.
+//! The sender's address may be forged, so an answer is bounded: once it is longer than [`ANSWER_MAX`], the rest of the
+//! datagram's requests is not done.
 
 use super::{Server, connection::After, output::Room, session::Session, text_requests::ANSWER_MAX};
 use crate::protocol::{Limits, Next, binary, datagram, text};

@@ -1,9 +1,10 @@
 //! What a connection has received and not yet used: one buffer, filled by reads as long as it has room.
 //!
 //! A buffer starts small, for most of ten thousand connections wait; it doubles when a read fills it, up to [`ROOM`],
-//! and shrinks again when it is empty. For a value longer than that, or a line, it takes a share of one [`Allowance`]
-//! of the whole server, as large as the request may become, and waits until there is one. Then it grows as the bytes
-//! arrive: announcing a large value costs no memory, but a place, which a client that does not go on may lose.
+//! and shrinks again when it is empty. For a value or a line longer than that, the connection takes a share of one
+//! [`Allowance`] of the whole server, as large as the request may become, and waits until there is one. Then the buffer
+//! grows as the bytes arrive: announcing a large value costs no memory, but a share, which a client that does not go on
+//! may lose.
 
 use super::allowance::{Allowance, Share};
 use crate::protocol::text::GET_LINE_MAX;
@@ -94,7 +95,7 @@ impl<'s> Input<'s> {
     /// Receives more, with a view to having `at_least` unused bytes in the end.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// The connection's errors.
     pub async fn fill<S: AsyncRead + Unpin>(
         &mut self,
         stream: &mut S,
@@ -160,7 +161,7 @@ impl<'s> Input<'s> {
         self.tidy(0);
     }
 
-    /// Makes room for at least one byte behind those that are there; `false` if the right to them was lost.
+    /// Makes room for at least one byte behind the bytes that are there; `false` if the right to them was lost.
     async fn make_room(&mut self, at_least: usize) -> bool {
         self.tidy(at_least);
         if self.start > 0 && self.start + at_least > self.buffer.len() {

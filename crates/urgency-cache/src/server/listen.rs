@@ -57,7 +57,7 @@ pub struct Levels {
 }
 
 impl Default for Levels {
-    /// Those of [`CacheLevels`].
+    /// The levels of [`CacheLevels`].
     fn default() -> Self {
         Levels {
             serve: Serve.into(),

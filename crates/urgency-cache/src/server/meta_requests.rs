@@ -157,7 +157,7 @@ impl Session<'_> {
             return None;
         }
         let (store, now, room) = (&self.server.store, self.now, &mut self.room);
-        // A stale item that nobody was told to fetch afresh must be marked, which a reader cannot.
+        // A stale item that no client was told to fetch afresh must be marked, which a reader cannot do.
         let read = |item: &ItemView<'_>| {
             if item.is_stale() && !item.is_won() || !admits(room, out, flags.value, item) {
                 return None;

@@ -75,7 +75,7 @@ pub struct Server {
     prefixes: Prefixes,
     incoming: Allowance,
     outgoing: Allowance,
-    /// Somebody waits for one of the two.
+    /// A connection waits for one of the two.
     crowded: Arc<Kick>,
     upkeep: Kick,
     background: Kick,
@@ -164,7 +164,7 @@ impl Server {
         self.registry.total()
     }
 
-    /// The requests since the start, or since `stats reset`: those that read, store, touch, delete or change a number.
+    /// The requests since the start, or since `stats reset`, that read, store, touch, delete or change a number.
     pub fn requests(&self) -> u64 {
         self.counters.requests()
     }

@@ -1,8 +1,8 @@
 //! What a connection is to send: one buffer, written out when there is nothing more to do or when it is full.
 //!
 //! Answers to pipelined requests go out in one write. A client that does not read is waited for: its connection
-//! executes no further request, so what it costs is one buffer. That has [`BASE`] bytes. A value for which they do not
-//! suffice is not copied before the connection has a share of one [`Allowance`] of the whole server ([`Room`]).
+//! executes no further request, so the client costs one buffer. The buffer has [`BASE`] bytes. A value for which these
+//! do not suffice is not copied before the connection has a share of one [`Allowance`] of the whole server ([`Room`]).
 
 use super::allowance::{Allowance, Share};
 use futures_io::AsyncWrite;
@@ -30,7 +30,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Room for everything: somebody else bounds the answer.
+    /// Room for everything: other code bounds the answer.
     pub const ENDLESS: Room = Room::of(usize::MAX);
 
     /// A connection's without a share.
@@ -95,7 +95,7 @@ impl<'s> Output<'s> {
     /// called. `input` is what the connection holds besides.
     ///
     /// # Errors
-    /// Those of the connection, and [`TimedOut`](io::ErrorKind::TimedOut) if a share is lost.
+    /// The connection's errors, and [`TimedOut`](io::ErrorKind::TimedOut) if a share is lost.
     pub async fn flush<S: AsyncWrite + Unpin>(
         &mut self,
         stream: &mut S,

@@ -1,8 +1,8 @@
 //! `stats detail`: requests counted by the prefix of their keys.
 //!
-//! Off unless somebody turns it on, and then a lock for each request, as in memcached. A key has a prefix if
-//! it contains the delimiter. At most [`PREFIXES_MAX`] prefixes are told apart, so that keys that are all
-//! prefix do not fill the memory.
+//! It is off unless a client turns it on, and then costs a lock for each request, as in memcached. A key has a prefix
+//! if it contains the delimiter. At most [`PREFIXES_MAX`] prefixes are told apart, so that keys that are all prefix do
+//! not fill the memory.
 
 use parking_lot::Mutex;
 use std::{

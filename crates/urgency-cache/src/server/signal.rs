@@ -1,11 +1,11 @@
 //! Two ways to wake a task: once for all ([`Stop`]), and again and again ([`Kick`]).
 //!
-//! Both follow the same rule. Who wakes sets the flag first and takes the wakers then; who waits
-//! leaves its waker first and looks at the flag then. So one of the two sees the other.
+//! Both follow the same rule. The waking thread sets the flag first and then takes the wakers. The waiting task leaves
+//! its waker first and then looks at the flag. So at least one of the two sees the other.
 //!
-//! [`Kick::kick`] leaves out even the store if the flag is set, so it orders nothing: the sleeper may take
-//! the flag and yet not see what the caller wrote before. It is for what is written under a lock that the
-//! sleeper takes when it looks (a store's shards); what is written to an atomic goes with [`Kick::wake`].
+//! [`Kick::kick`] leaves out even the store if the flag is set, so it orders nothing: the sleeper may take the flag and
+//! yet not see what the caller wrote before. `kick` is for data that is written under a lock which the sleeper takes
+//! when it looks (a store's shards); data that is written to an atomic goes with [`Kick::wake`].
 
 use parking_lot::Mutex;
 use std::{
@@ -78,7 +78,7 @@ impl Kick {
         }
     }
 
-    /// Says that there is something to do; whoever is woken sees everything that was written before.
+    /// Says that there is something to do. The woken task sees everything that the caller wrote before.
     #[cold]
     pub fn wake(&self) {
         self.asked.store(true, Ordering::SeqCst);

@@ -42,7 +42,8 @@ fn yes(on: bool) -> &'static str {
 }
 
 impl Server {
-    /// Calls `push` with each name and value of the statistics that `words` ask for; `false` if there are no such.
+    /// Calls `push` with each name and value of the statistics that `words` ask for; `false` if `words` name no
+    /// statistics that exist.
     pub(super) fn stats(&self, mut words: Words<'_>, now: u32, push: Push<'_>) -> bool {
         match words.next() {
             None => self.general(now, push),

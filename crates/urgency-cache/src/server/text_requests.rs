@@ -12,8 +12,8 @@ use crate::{
     store::ItemView,
 };
 
-/// The version that clients see: that of the memcached whose protocol this is, for they look at it to know
-/// what they may use.
+/// The version that clients see: the version of the memcached whose protocol this server speaks. Clients look at it to
+/// know what they may use.
 pub const VERSION: &str = concat!("1.6.18-urgency-", env!("CARGO_PKG_VERSION"));
 
 /// An answer that cannot be sent in pieces gets no further value when it is so long. One value may be longer.

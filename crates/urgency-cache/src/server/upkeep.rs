@@ -5,10 +5,11 @@
 //! until something was stored, work until there is nothing to do, and pause: an idle server has no task that
 //! wakes up. So an idle server keeps expired items until it is used again, which harms nobody.
 //!
-//! A third, as urgent as the connections, looks for those that are in others' way ([`free_shares`]).
+//! A third task, as urgent as the connections, looks for connections that hold memory which others wait for
+//! ([`free_shares`]).
 //!
-//! A step is a few microseconds long, and after each the task lets others run. More urgent work takes the
-//! worker away anyway; the steps are for the others of the same level, and for the shard's lock.
+//! A step is a few microseconds long, and after each step the task lets others run. More urgent work takes the worker
+//! away anyway; the steps are for other tasks of the same level, and for the shard's lock.
 
 use super::{Server, allowance::SWEEP};
 use crate::store::{Cursor, Done};

@@ -1,8 +1,8 @@
 //! The memory limit: one number that everything taken from the system is counted against first.
 //!
-//! Whoever needs memory calls [`Budget::take`] and allocates only if it said yes; whoever frees
-//! calls [`Budget::give`]. So the sum is never above the limit at the time of the allocation. A
-//! lowered limit makes `take` say no until enough was given back.
+//! Code that needs memory calls [`Budget::take`] and allocates only if the answer is yes. Code that frees memory calls
+//! [`Budget::give`]. So the sum is never above the limit at the time of an allocation. After the limit was lowered,
+//! `take` says no until enough was given back.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

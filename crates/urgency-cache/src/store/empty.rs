@@ -1,18 +1,18 @@
 //! Emptying a page, for another shard, for the table, or for a limit that was lowered.
 //!
-//! The page is closed (`heap.rs`), then its blocks are taken one by one from its beginning: a live item moves
-//! into a hole elsewhere in the shard; if there is none, the items that are due are evicted until there is,
-//! and if that does not help soon the item itself. So what goes is the oldest, not what lay in the page.
-//! Between two steps the shard is as usable as ever; the state is the page's number alone, because what was
-//! emptied is one free block at the page's beginning.
+//! The page is closed (`heap.rs`), then its blocks are taken one by one from its beginning. A live item moves into a
+//! hole elsewhere in the shard. If there is no hole, items that are due are evicted until there is one; if that does
+//! not help soon, the item itself is evicted. So the oldest items go, not the items that lay in the page. Between two
+//! steps the shard is as usable as ever. The state is the page's number alone, because the emptied part is one free
+//! block at the page's beginning.
 //!
-//! The page chosen is that of the item that would be evicted next.
+//! The chosen page is the one that holds the item that would be evicted next.
 //!
 //! # A table without memory
 //!
 //! When the limit is reached and the items become smaller, the table must grow at the expense of items.
-//! A shard whose table was refused memory is *starved*: each write empties a few blocks, and the page
-//! that goes is handed to the table, before anybody else can have it.
+//! A shard whose table was refused memory is *starved*: each write empties a few blocks, and the page that becomes
+//! empty is handed to the table, before any item can take it.
 
 use super::header::SPLIT;
 use super::heap::{Heap, Ref};

@@ -9,9 +9,9 @@ use super::item::{KEY_MOST, NewItem, StoreError};
 use super::shard::{Content, Key, Shard};
 use super::view::ItemView;
 
-/// Exclusive access to one key, with or without an item: nobody else can see or change the key
-/// while the entry lives. It holds the lock of the key's shard, so keep it short, and never ask for
-/// a second one, nor call the store otherwise, before it is dropped.
+/// Exclusive access to one key, with or without an item: no other thread can see or change the key while the entry
+/// lives. It holds the lock of the key's shard, so keep it short, and never ask for a second one, nor call the store
+/// otherwise, before it is dropped.
 ///
 /// ```
 /// use urgency_cache::store::{Limits, NewItem, Store};
@@ -35,7 +35,7 @@ pub struct Entry<'a> {
     pub(super) wrote: bool,
 }
 
-/// A write does its share of the background work last, when nobody refers to the item any more.
+/// A write does its share of the background work last, when nothing refers to the item any more.
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         if self.wrote {

@@ -381,8 +381,9 @@ impl Heap {
         self.budget.give(PAGE_COST);
     }
 
-    /// While `keep`, what a closed page cost is not given back to the budget, but kept for
-    /// [`granted`](Self::granted): that of one page until it is asked for, the others' goes to the budget.
+    /// While `keep`, the cost of a closed page is not given back to the budget, but kept for
+    /// [`granted`](Self::granted). Only one page's cost is kept at a time: the cost of further pages goes to the budget
+    /// until `granted` is called.
     pub fn keep_grants(&mut self, keep: bool) {
         match (keep, self.grant) {
             (true, None) => self.grant = Some(0),
@@ -394,7 +395,7 @@ impl Heap {
         }
     }
 
-    /// Bytes of the budget that closed pages left, for whoever asked to keep them.
+    /// Takes the bytes of the budget that a closed page left since [`keep_grants`](Self::keep_grants) was turned on.
     pub fn granted(&mut self) -> u64 {
         self.grant.as_mut().map_or(0, std::mem::take)
     }

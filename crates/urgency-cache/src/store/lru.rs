@@ -5,15 +5,15 @@
 //! - A new item goes to the head of **hot** (or to **temp**, if it lives for a short time only).
 //! - A read changes no list. The first marks the item fetched, the second active. So the read path writes
 //!   to the item's own header only, and a single scan over many items evicts nothing that is in use.
-//! - From the tail of hot, an active item goes to **warm**, another to **cold**; from that of warm, an active
-//!   one back to its head, another to cold; from that of cold, an active one to warm, another is evicted.
-//! - Hot and warm hold a share of the bytes each; what is above it moves on. It moves on as well
+//! - From the tail of hot, an active item goes to **warm**, another to **cold**. From the tail of warm, an active item
+//!   goes back to the head of warm, another to cold. From the tail of cold, an active item goes to warm, and another is
+//!   evicted.
+//! - Hot and warm hold a share of the bytes each; items above that share move on. The item at the tail moves on as well
 //!   if it is much older than the oldest of cold.
 //!
-//! Where it differs: memcached moves an active cold item to warm when it is read, by a queue that a thread
-//! serves. Here it moves when it comes to the tail, which is before it could be evicted. (It is what
-//! CLOCK and S3-FIFO do; the reads stay free of list work, and the order of eviction is the same but
-//! for ties.)
+//! One rule differs: memcached moves an active cold item to warm when it is read, by a queue that a thread serves. Here
+//! the item moves when it comes to the tail, which is before it could be evicted. (CLOCK and S3-FIFO do the same; reads
+//! stay free of list work, and the order of eviction is the same but for ties.)
 
 use super::heap::{Heap, Ref};
 

@@ -9,9 +9,9 @@
 //!   expired already", and never goes back. An item is dead once `expires <= now`; 0 is never.
 //! - [`Store::get`] reads: the closure sees the item while its shard is held, and copies.
 //! - [`Store::entry`] is exclusive access to one key, for everything else.
-//! - The steps ([`Store::lru_step`], [`Store::crawl_step`], [`Store::grow_step`],
-//!   [`Store::rebalance_step`]) are background work in small pieces. Somebody calls them in a loop
-//!   when there is time. The store is correct, and stays below its limit, if nobody does.
+//! - The steps ([`Store::lru_step`], [`Store::crawl_step`], [`Store::grow_step`], [`Store::rebalance_step`]) are
+//!   background work in small pieces. The program calls them in a loop when there is time. The store is correct, and
+//!   stays below its limit, even if they are never called.
 //!
 //! # Inside, from below
 //!
@@ -19,10 +19,10 @@
 //!   blocks. - `table`: from hash to block. - `lru`: segments. - `shard`: these under one lock;
 //!   `place` finds room, `empty` empties pages. - `step`: the background work.
 //!
-//! A key belongs to one of up to [`SHARDS_MOST`] shards by its hash. There is no lock but those of the
-//! shards, none is held across a call of the caller's code but the closures of `get`, `get_if` and
-//! `walk_step` and the life of an [`Entry`], and only [`Entry::set`] and its like ever try for a second one:
-//! a large item takes pages from other shards, with `try_lock`, so there is no order to keep.
+//! A key belongs to one of up to [`SHARDS_MOST`] shards by its hash. The shards' locks are the only locks. The caller's
+//! code runs under one only in the closures of `get`, `get_if` and `walk_step`, and during the life of an [`Entry`].
+//! Only [`Entry::set`] and its like ever try for a second lock: a large item takes pages from other shards, with
+//! `try_lock`, so there is no order to keep.
 //!
 //! A reader takes the shard's lock as well. Lock-free reads were rejected: they need items that outlive their
 //! removal (reference counts or epochs: a write to shared memory or a delay of the reuse), and the memory

@@ -2,20 +2,20 @@
 //!
 //! # States of an item
 //!
-//! - **linked**: in the table and in one segment, its blocks written. Nobody outside this module sees another.
-//! - **building**: its blocks are taken, and it is in neither; between [`Shard::place`] and the end of
-//!   [`Shard::put`].
-//! - **pinned**: in the table but in no segment: the old item, while its successor is being built from
-//!   its value. Eviction goes by the segments, so it cannot meet it.
-//! - **dead**: linked, but expired or of an earlier flush generation. [`Shard::find`] does not return it;
-//!   whoever meets it removes it: a look-up, the tail of a segment, the crawler.
+//! - **linked**: in the table and in one segment, its blocks written. Code outside this module sees no item in another
+//!   state.
+//! - **building**: its blocks are taken, and it is neither in the table nor in a segment; between [`Shard::place`] and
+//!   the end of [`Shard::put`].
+//! - **pinned**: in the table but in no segment: the old item, while its successor is being built from its value.
+//!   Eviction goes by the segments, so it cannot meet the item.
+//! - **dead**: linked, but expired or of an earlier flush generation. [`Shard::find`] does not return it. A look-up,
+//!   the tail of a segment or the crawler removes it, whichever meets it first.
 //!
 //! # Flush
 //!
-//! Each item carries the generation of its shard at the time when it was stored. A flush adds one. A
-//! delayed flush does so at the first operation at or after its time; until that operation nothing can
-//! have been stored "after" it. The generation has 16 bits: when it wraps, everything is removed at once,
-//! so that no old item comes back.
+//! Each item carries the generation of its shard at the time when it was stored. A flush adds one. A delayed flush adds
+//! one at the first operation at or after its time; until that operation nothing can have been stored "after" the
+//! flush. The generation has 16 bits: when it wraps, everything is removed at once, so that no old item comes back.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Background work, in small pieces.
 //!
-//! Each step holds one shard at a time, for a few items, and goes round the shards. None of it is needed:
-//! a write does its O(1) share by itself. It makes writes find their victim, their bucket and their page at once,
-//! and it removes what nobody asks for any more.
+//! Each step holds one shard at a time, for a few items, and goes round the shards. None of this work is needed: a
+//! write does its O(1) share by itself. With it, writes find their victim, their bucket and their page at once, and
+//! items that are not asked for any more are removed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -136,8 +136,8 @@ impl Store {
         }
     }
 
-    /// Gives pages of shards that have too many to those that have too few, or back to the system
-    /// after the limit was lowered. Moves or evicts about `budget` items.
+    /// Gives pages of shards that have too many to shards that have too few, or back to the system after the limit was
+    /// lowered. Moves or evicts about `budget` items.
     pub fn rebalance_step(&self, now: u32, budget: u64) -> Done {
         let Some(number) = self.donor(now) else {
             return Done::default();

@@ -2,9 +2,9 @@
 //!
 //! # Layout
 //!
-//! A bucket is a cache line: ten references, ten 16-bit tags (other bits of the hash than those that chose
-//! the bucket), and the number of an overflow bucket. A look-up loads one line, compares ten tags,
-//! and goes to the item only where one agrees: two cache misses for a hit, one for a miss.
+//! A bucket is a cache line: ten references, ten 16-bit tags (bits of the hash that did not choose the bucket), and the
+//! number of an overflow bucket. A look-up loads one line, compares ten tags, and goes to the item only where one
+//! agrees: two cache misses for a hit, one for a miss.
 //!
 //! # Growth
 //!
@@ -142,7 +142,7 @@ impl Table {
         &mut self.over[i / CHUNK][i % CHUNK]
     }
 
-    /// The item with this hash of which `is` says that it is the one.
+    /// The item with this hash for which `is` says yes.
     #[inline]
     pub fn find(&self, hash: u64, mut is: impl FnMut(Ref) -> bool) -> Option<Ref> {
         let tag = tag(hash);

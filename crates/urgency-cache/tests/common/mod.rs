@@ -85,6 +85,18 @@ impl Running {
     pub fn client(&self) -> Client {
         Client::connect(self.address)
     }
+
+    /// Waits until clients that send hold the right to so many bytes.
+    #[track_caller]
+    pub fn wait_for_held(&self, bytes: usize) {
+        for _ in 0..20_000 {
+            if self.server.held().0 == bytes {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        panic!("{} bytes are held", self.server.held().0);
+    }
 }
 
 impl Drop for Running {

@@ -1,9 +1,10 @@
 //! The allocator of the process: large buffers go back to the system when they are freed.
 //!
 //! glibc gives memory of 128 KiB and more to a program by pages of its own at first, and takes it back whole. But as
-//! soon as such a buffer is freed, it raises that limit, up to 32 MiB, and keeps what is freed in its arenas, of which
-//! it has several for each processor: 300 slow readers of values of 900 KB left 430 MiB after five cycles. The server
-//! bounds its buffers and keeps those that it will want again itself, so the limit stays where it is at the start.
+//! soon as a buffer of that size is freed, glibc raises the limit, up to 32 MiB, and keeps freed memory in its arenas.
+//! It has several arenas for each processor: 300 slow readers of values of 900 KB left 430 MiB after five cycles. The
+//! server bounds its buffers, and keeps by itself the ones that it will want again, so the limit stays where it is at
+//! the start.
 
 /// The limit that glibc starts with.
 #[cfg(target_env = "gnu")]

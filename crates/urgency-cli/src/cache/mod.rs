@@ -4,9 +4,9 @@
 //! (user, limits, background), `allocator` keeps memory within bounds, `sockets` binds, and this file
 //! puts the server together and waits for its end.
 //!
-//! Exit codes: 0 the server was asked to end and did; 1 it could not start (an address in use, no such user);
-//! 2 the command line is wrong, and nothing was started. With `-d` they are those of the background process up
-//! to the moment at which it listens.
+//! Exit codes: 0 the server was asked to end and did; 1 it could not start (an address in use, no such user); 2 the
+//! command line is wrong, and nothing was started. With `-d` they tell how the background process got on up to the
+//! moment at which it listens.
 
 mod allocator;
 mod extended;
@@ -118,7 +118,8 @@ fn serve(options: &Options, extended: &Extended, limits: &Limits) -> Result<(), 
     }
     let store = Store::new(limits)?;
     if options.unix_socket.is_some() {
-        // The file belongs to who makes it, and others may not connect. Nothing else needs a privilege then.
+        // The socket's file belongs to the user that makes it, and other users may not connect. Nothing after this
+        // needs a privilege.
         process::drop_privileges(options)?;
     }
     let bound = runtime.run(|| sockets::bind(options))?;
@@ -235,7 +236,7 @@ impl Signals {
     }
 }
 
-/// Waits until somebody ends the server, and says who.
+/// Waits until the server is told to end, and says by what.
 async fn end(server: &Server, signals: Signals) -> &'static str {
     let (why, ending) = {
         let (mut stopped, mut signal) = (pin!(server.stop.stopped()), pin!(signals.next()));

@@ -61,9 +61,9 @@ fn await_ready(mut server: Child) -> io::Result<ExitCode> {
 /// The background process says that it listens, and lets go of the terminal.
 pub fn detach() -> io::Result<()> {
     let nowhere = fs::OpenOptions::new().write(true).open("/dev/null")?;
-    // First, so that nobody who waits for the end of this stream waits longer than for the word.
+    // First, so that a reader that waits for the end of this stream waits no longer than for the word.
     dup2_stderr(&nowhere)?;
-    // Who started this may be gone; the server is not needed the less.
+    // The process that started this one may be gone; the server is needed all the same.
     let _ = io::stdout()
         .write_all(READY)
         .and_then(|()| io::stdout().flush());
@@ -154,7 +154,7 @@ impl PidFile {
 impl Drop for PidFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Who starts next writes it anew.
+            // The next server writes it anew.
             let _ = fs::remove_file(path);
         }
     }

@@ -1,8 +1,8 @@
 //! Binding: TCP and UDP on each address, or a Unix socket.
 //!
-//! A name stands for all its addresses, `*` for all of the machine; those of which the machine has none (a
-//! name with an address of IPv6 where that is off) are passed over while there is another. An address of IPv6
-//! is that only, and takes no connections of IPv4: `0.0.0.0` and `::` can stand side by side. As in memcached.
+//! A name stands for all its addresses, `*` for all of the machine. An address that the machine does not have (a name's
+//! address of IPv6 where IPv6 is off) is passed over while there is another. A socket on an address of IPv6 takes no
+//! connections of IPv4, so `0.0.0.0` and `::` can stand side by side. As in memcached.
 
 use super::Options;
 use rustix::{

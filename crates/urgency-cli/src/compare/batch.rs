@@ -1,10 +1,10 @@
 //! The load beside a parallel batch job: at a lower level of the cache's own runtime, against memcached with
 //! the same job as a process of its own on the same processors.
 //!
-//! The job computes the same for all. Who answers fast by starving the job would show in its units per
-//! second, so these are printed beside the latencies. Both servers are measured with real-time scheduling,
-//! too, which needs a privilege, memcached beside a job that was started with `nice -n 19`, and ours as a
-//! runtime is without `Builder::lower_threads`. None of these has a bar.
+//! The job computes the same for all. A server that answers fast by starving the job shows it in the job's units per
+//! second, so the units are printed beside the latencies. Three variants are measured, too, without bars: both servers
+//! with real-time scheduling, which needs a privilege; memcached beside a job that was started with `nice -n 19`; and
+//! ours without `Builder::lower_threads`.
 
 use super::calm::calmest;
 use super::process::Process;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use urgency_load::{Arrivals, Pace, Timing};
 
-/// Who runs.
+/// The server, and the job beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Pair {

@@ -1,18 +1,18 @@
 //! Measurements that were disturbed are made again.
 //!
-//! Two processors are few: one compiler beside them, or a thread of the kernel on the client's, makes
-//! latencies that are nobody's. There are two signs of it that do not depend on the server: the processor
-//! time that others used, which is that of the machine without that of this process and its children; and the
-//! *lag* of the client, which has a processor of its own, and yet came late to requests that were due. A
-//! client that loses its processor for one tick of the kernel, 4 ms, adds these to all requests of that time,
-//! whoever serves them, and sends them as a burst; measured here, such runs have ten times the median and the
-//! p95 of calm ones, with each server.
+//! Two processors are few: one compiler beside the measurement, or a thread of the kernel on the client's processor,
+//! makes latencies that no server caused. Two signs of a disturbance do not depend on the server. The first is the
+//! processor time that other programs used: the machine's, less the time of this process and its children. The second
+//! is the *lag* of the client: it has a processor of its own, and yet came late to requests that were due. A client
+//! that loses its processor for one tick of the kernel, 4 ms, adds 4 ms to all requests of that time, whichever server
+//! serves them, and sends them as a burst. Measured here, such runs have ten times the median and the p95 of calm runs,
+//! with each server.
 //!
-//! So a measurement is repeated while either is above its limit, as often as the options allow, after a wait
-//! for others to end; then the one with the least lag counts. The limits are the same for all contenders, and
-//! the latencies themselves decide nothing. The lag of what counts stands in the tables, and a bar goes only
-//! by rounds in which the client was in time for both sides. A wrong reply is no disturbance: it ends the
-//! measurement, whoever else ran.
+//! So a measurement is repeated while either sign is above its limit, as often as the options allow, after a wait for
+//! other programs to end; if none was calm, the one with the least lag counts. The limits are the same for all
+//! contenders, and the latencies themselves decide nothing. The lag of the measurement that counts stands in the
+//! tables, and a bar goes only by rounds in which the client was in time for both sides. A wrong reply is no
+//! disturbance: it ends the measurement, whatever else ran.
 
 use super::{Error, Options};
 use std::thread;
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// That of a measurement that was calm, or of the last one; and [`Error::Wrong`] of any.
+/// The error of a measurement that was calm, or of the last one; and [`Error::Wrong`] of any.
 pub fn calmest<T>(
     options: &Options,
     title: &str,

@@ -1,9 +1,9 @@
 //! A child process with the cache in it, or a batch job, or both: what `urgency cache` does, with a job
 //! beside it at a lower level of the same runtime.
 //!
-//! The batch job is endless fork-join compute over all workers (that of the demo), the same lines with and
-//! without a cache. For each line on its standard input the process prints one number or one line of JSON:
-//! `units` of the compute so far, and the runtime's accounts.
+//! The batch job is endless fork-join compute over all workers (the demo's), the same lines with and without a cache.
+//! For each line on its standard input the process prints one number or one line of JSON: `units` of the compute so
+//! far, and the runtime's accounts.
 
 use super::{Error, process::Process};
 use crate::demo::compute::{self, Join};
@@ -52,7 +52,7 @@ pub struct Spec {
 pub enum Scheduled {
     /// As the program's other threads.
     Usual,
-    /// Those that lose their workers to requests are lowered.
+    /// Threads that lose their workers to requests are lowered.
     ThreadsLowered,
     /// The one in the poller is in the real-time class, if that is permitted.
     RealTimePolling,

@@ -39,7 +39,7 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let contenders = [Contender::Urgency, Contender::Memcached];
     let contenders = contenders.into_iter().filter(|c| options.admits(*c));
     let contenders: Vec<_> = contenders.collect();
-    // The account of memory does not vary, and does not mind who else runs.
+    // The account of memory does not vary, and does not depend on what else runs.
     let once = Options {
         rounds: 1,
         retries: 0,

@@ -1,10 +1,10 @@
 //! A server or a batch job as a child process: started, waited for, asked how much processor time it used, ended.
 //!
-//! Children inherit the processors of the thread that starts them, so the parent binds itself before. Whoever
-//! is dropped is killed, and waited for. No `drop` runs in a parent that a signal ends, and a session of its
-//! own hears nothing of the terminal's Ctrl-C: so each child asks the kernel for its own death at that of the
-//! thread that started it (`setpriv --pdeathsig`; for a comparison that is the main thread). Only a parent
-//! that dies in the milliseconds before the child has asked leaves it behind.
+//! Children inherit the processors of the thread that starts them, so the parent binds itself before. A child that is
+//! dropped is killed, and waited for. No `drop` runs in a parent that a signal ends, and a child in a session of its
+//! own hears nothing of the terminal's Ctrl-C. So each child asks the kernel to end it when the thread that started it
+//! ends (`setpriv --pdeathsig`; in a comparison this is the main thread). Only a parent that dies in the milliseconds
+//! before the child has asked leaves the child behind.
 //!
 //! Each child is a session of its own. The kernel shares the processors among sessions first
 //! (`/proc/PID/autogroup`), and the client, which spins with niceness -20, would take nearly all of what the

@@ -40,7 +40,7 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Those of an outcome.
+    /// The latencies of an outcome.
     pub fn of(outcome: &Outcome) -> Self {
         let latency = &outcome.latency;
         Latencies {

@@ -4,7 +4,7 @@
 use super::{Error, Failure, Options, files};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Who takes turns.
+/// A contender that takes turns.
 pub trait Titled: Copy {
     /// As it is called in tables.
     fn title(self) -> &'static str;
@@ -13,14 +13,14 @@ pub trait Titled: Copy {
 /// What all turns gave.
 #[derive(Debug)]
 pub struct Turns<R> {
-    /// The rows of those that did not fail.
+    /// The rows of the turns that did not fail.
     pub rows: Vec<R>,
-    /// Those that did.
+    /// The turns that failed.
     pub failures: Vec<Failure>,
 }
 
-/// Gives each contender its turns and keeps the rows that they give, also in the file of `part`; `whose` says
-/// who gave a row.
+/// Gives each contender its turns and keeps the rows that they give, also in the file of `part`; `whose` says which
+/// contender gave a row.
 ///
 /// # Errors
 ///

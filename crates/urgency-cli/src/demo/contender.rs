@@ -20,14 +20,14 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// Those that answer requests, in the order of the table.
+    /// The contenders that answer requests, in the order of the table.
     pub const REQUESTS: [Contender; 4] = [
         Contender::Idle,
         Contender::Urgency,
         Contender::TokioRayon,
         Contender::Threads,
     ];
-    /// Those that draw frames, in the order of the table.
+    /// The contenders that draw frames, in the order of the table.
     pub const FRAMES: [Contender; 2] = [Contender::Urgency, Contender::TwoPools];
 
     /// Its name for people.

@@ -309,7 +309,7 @@ fn scenario(options: &Options) -> String {
     )
 }
 
-/// To standard output; who does not read it misses it.
+/// Prints to standard output. An error is ignored: a closed output does not end the demo.
 fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -104,7 +104,7 @@ pub enum Arrivals {
 }
 
 impl Options {
-    /// Those of a scene's contenders that run, in the scene's order.
+    /// The contenders of a scene that run, in the scene's order.
     pub fn among(&self, scene: &[Contender]) -> Vec<Contender> {
         let wanted = |c: &&Contender| self.only.is_empty() || self.only.contains(c);
         scene.iter().filter(wanted).copied().collect()

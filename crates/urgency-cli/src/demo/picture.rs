@@ -38,7 +38,7 @@ pub struct Panel<'a> {
     pub shares_of: &'a str,
     /// What the times are.
     pub times: &'a str,
-    /// The curves; those of nothing are left out.
+    /// The curves; a curve without values is left out.
     pub curves: Vec<Curve<'a>>,
 }
 

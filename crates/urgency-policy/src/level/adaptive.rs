@@ -9,10 +9,10 @@
 //! 2. **efficient and satisfied**, it used them and had as many as it wanted: its desire grows by the factor;
 //! 3. **efficient but deprived**, it used them and had fewer: its desire stays.
 //!
-//! A level without work has no desire; one that gets work starts with the initial one. Then levels are
-//! granted what they want in the order of urgency while there are workers; spare workers are dealt evenly to
-//! the levels with work, and what that leaves goes to the most urgent of them. Workers stay where they are
-//! if they can.
+//! A level without work has no desire; a level that gets work starts with the initial desire. Then levels are granted
+//! what they want in the order of urgency while there are workers. Spare workers are dealt evenly to the levels with
+//! work, and the workers that are left over go to the most urgent of these levels. Workers stay where they are if they
+//! can.
 //!
 //! The published variants differ below this: *adaptive* steals at random among worker-owned deques
 //! ([`Proactive`](crate::pool::Proactive)), *adaptive + aging* resumes each worker's own deques in the order
@@ -24,7 +24,7 @@ use crate::order::MAX_LEVELS;
 use alloc::{vec, vec::Vec};
 use core::fmt;
 
-/// The numbers of the adaptive scheduler. The defaults are those of its source.
+/// The numbers of the adaptive scheduler. The defaults are its source's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// The time between two allotments in nanoseconds; 1 ms by default.
@@ -363,7 +363,7 @@ mod tests {
                     prop_assert!(used[rank].has_work || got == 0);
                     left -= desire.min(left);
                 }
-                // Nobody moves whose level could have kept him.
+                // No worker moves whose level could have kept it.
                 for rank in 0..4 {
                     let stayed = before.iter().zip(&seats).filter(|(b, s)| {
                         b.primary() == Some(rank) && s.primary() == Some(rank)

@@ -1,17 +1,17 @@
-//! An advance on a level's share: who has used little of it is served at once.
+//! An advance on a level's share: a level that has used little of its share is served at once.
 //!
-//! Rounds alone let an interactive level wait. With half of all rounds and one worker, every second request
-//! comes in a round of somebody else, and waits for up to 5 ms, though the level may use a thousandth of its
-//! share. But a level that is owed so much can be served at once without taking anything from anybody, as
-//! long as what it takes is charged to it.
+//! Rounds alone let an interactive level wait. With half of all rounds and one worker, every second request comes in
+//! another level's round, and waits for up to 5 ms, though the interactive level may use a thousandth of its share. But
+//! a level that is owed so much can be served at once without taking anything from the others, as long as the time it
+//! takes is charged to it.
 //!
 //! # Rules
 //!
-//! 1. Each level has a *balance*: time that it was entitled to and has not used. It grows by the level's share of what
-//!    ran, whoever ran it, and shrinks by what the level ran itself, donated time included.
-//! 2. It begins with two rounds, which is the most it can have; the least is minus two. So nobody saves up: a
-//!    level that idles for a minute may then have a round and a half in advance (rule 3), and one that was
-//!    donated much is soon where all begin.
+//! 1. Each level has a *balance*: time that it was entitled to and has not used. It grows by the level's share of all
+//!    time that ran, of every level, and shrinks by the time that the level ran itself, donated time included.
+//! 2. A balance begins with two rounds, which is the most it can have; the least is minus two. So no level saves up: a
+//!    level that idles for a minute may then have a round and a half in advance (rule 3). And a level that was donated
+//!    much is soon back where all begin.
 //! 3. A level is *ahead* from when its balance is above a round and a half, until it is down to half a round.
 //!    Levels that use their whole share never come there: they swing around their balance by one round, as
 //!    draws do, and are held below by rule 5.

@@ -73,8 +73,9 @@ impl FixedShares {
         }
     }
 
-    /// How many of `workers` each level gets, by rank: those that were named; or the whole part of its due, at
-    /// least one if it has a share and there are enough, and what is left by largest remainder.
+    /// How many of `workers` each level gets, by rank. If the counts were named, these are the counts. Otherwise each
+    /// level gets the whole part of its due, at least one worker if it has a share and there are enough; the workers
+    /// that are left go by largest remainder.
     pub fn counts(&self, workers: usize) -> Vec<usize> {
         let parts = match &self.given {
             Given::Parts(parts) => parts,

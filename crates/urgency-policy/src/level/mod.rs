@@ -1,23 +1,23 @@
 //! Between levels: which priority level a worker serves.
 //!
-//! There are two sides. The **centre** ([`Schedule`]) exists once in a runtime, and is asked seldom: when
-//! a worker's round ends, or when a quantum is over. It gives each worker a [`Seat`]. The seat is the
-//! worker's own, and is asked often, with nothing shared:
+//! There are two sides. The **schedule** ([`Schedule`]) exists once in a runtime, and is asked seldom: when a worker's
+//! round ends, or when a quantum is over. It gives each worker a [`Seat`]. The seat is the worker's own, and is asked
+//! often, with nothing shared:
 //!
 //! 1. The worker is free and looks for work: [`LevelPolicy::serve`].
 //! 2. The worker runs something and comes to a scheduling point: [`LevelPolicy::abandon_for`].
 //!
 //! Both get the levels with work as a bitfield (bit `i`: the level of rank `i`, rank 0 is the most
-//! urgent). The field is a snapshot, and it may be wrong in both directions by the time the answer
-//! is used: a level may turn out to be empty (the worker then clears its bit and asks again), and
-//! work may have arrived elsewhere (its bit is seen at the next scheduling point).
+//! urgent). The field is a snapshot, and it may be wrong in both directions by the time the answer is used: a level may
+//! turn out to be empty (the worker then clears the level's bit and asks again), and work may have arrived at another
+//! level (that level's bit is seen at the next scheduling point).
 //!
 //! A policy that returns a level without a bit sends the worker to an empty pool, again and again.
 //! The contract therefore is: an answer is always a set bit of the argument.
 //!
-//! | schedule | who assigns a worker its primary level | a primary level without work |
+//! | schedule | when, and how, a worker is assigned its primary level | a primary level without work |
 //! |---|---|---|
-//! | [`Prompt`] | nobody: there is none | |
+//! | [`Prompt`] | never: there is none | |
 //! | fairly prompt, [`Rounds`] | each round, by the fairness criterion | donates to the most urgent |
 //! | winner takes all, [`WinnerTakeAll`] | each round, the most urgent of two that has work | donates |
 //! | adaptive, [`Adaptive`] | each quantum, by utilisation | waits |
@@ -27,20 +27,24 @@ mod adaptive;
 mod advance;
 mod criterion;
 mod fixed;
+mod open;
 mod prompt;
 mod rounds;
 mod schedule;
 mod seat;
+mod settlement;
 mod winner;
 
 pub use adaptive::{Adaptive, AdaptiveError, Parameters, Use};
 pub use advance::Advance;
 pub use criterion::{Criterion, CriterionError, SCALE};
 pub use fixed::FixedShares;
+pub use open::{CloneSchedule, LevelSchedule};
 pub use prompt::Prompt;
 pub use rounds::{ROUND_NANOS, Rounds};
 pub use schedule::{Period, Schedule, ScheduleError};
 pub use seat::{Otherwise, Seat};
+pub use settlement::Settlement;
 pub use winner::WinnerTakeAll;
 
 /// Which level a worker serves. The text at the top of the file says more.

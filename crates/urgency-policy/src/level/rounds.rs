@@ -14,9 +14,9 @@
 //! 1. `credit[i]` is what level `i` is owed, in parts of a round ([`SCALE`] parts are one round). A draw adds
 //!    each level's share to its credit, and takes a whole round from the level that is drawn.
 //! 2. Credits sum to zero between draws.
-//! 3. A round that lasted longer or shorter than the others is charged as it was ([`Rounds::charge`]), and
-//!    what another level took of it to that one ([`Rounds::move_time`]). So shares hold for time, not only
-//!    for counts, whatever delays the end of a round.
+//! 3. A round that lasted longer or shorter than the others is charged as long as it was ([`Rounds::charge`]). Time
+//!    that another level took in the round is charged to that level ([`Rounds::move_time`]). So shares hold for time,
+//!    not only for counts, whatever delays the end of a round.
 //! 4. A change of the criterion starts over: what was owed under the old one is forgotten, less than one
 //!    round for each level.
 //!
@@ -148,10 +148,10 @@ impl Rounds {
         self.advance.settle(&self.criterion, ran)
     }
 
-    /// Another level ran for `nanos` in a round of the level of rank `primary`, which had work: since it is
-    /// ahead, or since the worker was late. The time is moved from the one's account to the other's, but
-    /// nobody's debt grows beyond 16 rounds: who could not run then is not to have the workers to itself
-    /// later.
+    /// Another level ran for `nanos` in a round of the level of rank `primary`, which had work: because the other level
+    /// is ahead, or because the worker was late. The time is moved from the account of `ran` to the account of
+    /// `primary`. Beyond a credit or a debt of 16 rounds nothing is moved: a level that could not run must not have the
+    /// workers to itself later.
     pub fn move_time(&mut self, ran: u8, primary: u8, nanos: u64) {
         let nanos = nanos.min(self.length.saturating_mul(4));
         let parts = u128::from(nanos) * u128::from(SCALE) / u128::from(self.length);
@@ -174,7 +174,7 @@ impl Rounds {
     }
 }
 
-/// Tijdeman's choice: the earliest deadline among those that are owed enough.
+/// Tijdeman's choice: the earliest deadline among the levels that are owed enough.
 fn by_deadline(credit: &[i64], parts: &[u32]) -> usize {
     let states = parts.iter().filter(|&&parts| parts > 0).count() as i64;
     let scale = i64::from(SCALE);

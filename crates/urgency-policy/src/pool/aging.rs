@@ -11,23 +11,23 @@
 //!    of the regular queue it would stand behind contexts that became ready after it (it would be
 //!    *de-aged*).
 //! 3. The mugging queue is served before the regular one, first in, first out.
-//! 4. A deque that still holds jobs after a steal goes to the tail of the regular queue, so that the
-//!    deques of a level take turns, each giving its oldest job. A deque without jobs is dropped;
-//!    it comes back when its stack publishes a job ([`Arrival::PublicJobs`]).
+//! 4. A deque that still holds forks after a steal goes to the tail of the regular queue, so that the deques of a level
+//!    take turns, each giving its oldest fork. A deque without forks is dropped; it comes back when its stack publishes
+//!    a fork ([`Arrival::PublicForks`]).
 //!
 //! # What stays out of order
 //!
-//! A deque may stand in the regular queue for its jobs, lose them all, and then become resumable:
-//! it keeps its old place and so overtakes contexts that became ready before it. The paper leaves
-//! it so, because it is rare and a queue from which one can only take the head is what makes the
-//! pool fast. The runtime measures it.
+//! A deque may stand in the regular queue for its forks, lose them all, and then become resumable: it keeps its old
+//! place and so overtakes contexts that became ready before it. The paper leaves this so, because it is rare, and
+//! because a queue from which only the head can be taken makes the pool fast. The runtime measures how often it
+//! happens.
 
-use super::{Arrival, Left, Place, PoolPolicy, Queue, Sight, Source};
+use super::{Arrival, Left, Place, PoolPolicy, Queue, Sight, Source, oldest_of};
 
 /// First in, first out, abandoned stacks first; the default policy. It has no state.
 ///
 /// ```
-/// use urgency_policy::pool::{Aging, Arrival, Place, PoolPolicy, Queue, Sight, Source};
+/// use urgency_policy::pool::{Aging, Arrival, Place, PoolPolicy, Queue, Sight, Source, oldest_of};
 ///
 /// assert_eq!(Aging.place(Arrival::Task, 0), Place::Tail(Queue::Regular));
 /// assert_eq!(Aging.place(Arrival::Abandoned, 0), Place::Tail(Queue::Mugging));
@@ -48,13 +48,12 @@ impl PoolPolicy for Aging {
 
     #[inline(always)]
     fn take_from(&mut self, sight: Sight) -> Source {
-        if sight.mugging {
-            Source::Head(Queue::Mugging)
-        } else if sight.regular {
-            Source::Head(Queue::Regular)
-        } else {
-            Source::Nowhere
-        }
+        let has_entry = |queue| match queue {
+            Queue::Mugging => sight.mugging,
+            _ => sight.regular,
+        };
+        let found = oldest_of(|queue| has_entry(queue).then_some(()));
+        found.map_or(Source::Nowhere, |((), queue)| Source::Head(queue))
     }
 
     #[inline(always)]
@@ -72,7 +71,7 @@ mod tests {
     use alloc::{collections::VecDeque, vec::Vec};
     use proptest::prelude::*;
 
-    /// A pool as the runtime has it, with the arrival's number and its jobs as the entry.
+    /// A pool as the runtime has it, with the arrival's number and its forks as the entry.
     #[derive(Default)]
     struct Pool {
         mugging: VecDeque<(usize, u32)>,
@@ -109,7 +108,7 @@ mod tests {
             Just(Arrival::Resumable),
             Just(Arrival::Task),
             Just(Arrival::Root),
-            Just(Arrival::PublicJobs),
+            Just(Arrival::PublicForks),
             Just(Arrival::Suspended),
             Just(Arrival::Yielded),
             Just(Arrival::YieldedFar),
@@ -142,7 +141,7 @@ mod tests {
         ) {
             let mut pool = Pool::default();
             for (number, jobs) in jobs.iter().enumerate() {
-                pool.put(Aging.place(Arrival::PublicJobs, 0), (number, *jobs));
+                pool.put(Aging.place(Arrival::PublicForks, 0), (number, *jobs));
             }
             let mut stolen = Vec::new();
             while let Some((number, left)) = pool.take() {

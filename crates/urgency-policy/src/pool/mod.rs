@@ -13,11 +13,10 @@
 //!
 //! A policy decides five things, all of them about plain data. A worker keeps one value of it.
 //!
-//! 1. a context became ready, or waits with jobs that others may take: where does it go
-//!    ([`PoolPolicy::place`])?
-//! 2. a worker wants one: where does it look ([`PoolPolicy::take_from`])? Asked again, with
-//!    [`Sight::failed`] counting, until it finds one or gives up.
-//! 3. it looks at a worker with several deques: at which ([`PoolPolicy::choose`])?
+//! 1. a context became ready, or waits with forks that others may take: where does it go ([`PoolPolicy::place`])?
+//! 2. a worker wants a context: where does it look ([`PoolPolicy::take_from`])? Asked again, with [`Sight::failed`]
+//!    counting, until the worker finds one or gives up.
+//! 3. the worker looks at another one with several deques: at which deque ([`PoolPolicy::choose`])?
 //! 4. a worker took a deque from a queue and stole from it: what becomes of the deque
 //!    ([`PoolPolicy::after_steal`])?
 //! 5. a busy worker comes to a scheduling point: does it give something away ([`PoolPolicy::shed`])?
@@ -26,16 +25,20 @@
 //! stands in both queues (the claim of a deque is atomic), and an entry that turns out to be empty
 //! is dropped without asking.
 
+mod aged;
 mod aging;
 mod kind;
+mod open;
 mod order;
 mod plan;
 mod proactive;
 mod queues;
 mod sharing;
 
+pub use aged::{Aged, comes_first, oldest_of};
 pub use aging::Aging;
 pub use kind::{Kind, KindError, Policy};
+pub use open::{AnyOrder, Layout, PoolOrder, QueueLayout};
 pub use order::{End, Order, Picker};
 pub use plan::{Overflow, Plan, PlanError};
 pub use proactive::{Pick, Proactive};
@@ -49,14 +52,14 @@ pub enum Arrival {
     Abandoned,
     /// A stack whose wait is over, with its deque.
     Resumable,
-    /// A stack that begins to wait, with jobs in its deque.
+    /// A stack that begins to wait, with forks in its deque.
     Suspended,
-    /// An async task that was woken or created, or a job of a worker's queue.
+    /// An async task that was woken or created, or another entry of a worker's queue.
     Task,
-    /// A closure that has no stack yet: the first job of a new computation.
+    /// A closure that has no stack yet: the beginning of a new computation.
     Root,
-    /// A deque that got public jobs while it stood in no queue; its stack is running or suspended.
-    PublicJobs,
+    /// A deque that got public forks while it stood in no queue; its stack is running or suspended.
+    PublicForks,
     /// A context that gives way to others of its level once.
     Yielded,
     /// A context that gives way until something else has happened: it spins for an event that another
@@ -139,7 +142,7 @@ pub enum Source {
     Nowhere,
 }
 
-/// Whom a deque is chosen for.
+/// The worker for which a deque is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chooser {
     /// Its own worker, to go on with it.
@@ -151,7 +154,7 @@ pub enum Chooser {
 /// What a thief left in the deque that it stole from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Left {
-    /// At least one job that can be stolen.
+    /// At least one fork that can be stolen.
     Jobs,
     /// Nothing.
     Nothing,
@@ -166,8 +169,8 @@ pub enum Shed {
     Ask(usize),
     /// It advertises that it is overloaded.
     Advertise,
-    /// It sends its oldest entries, those that [`deal`] counts, to the worker with this number, if that
-    /// one has none.
+    /// It sends its oldest entries, as many as [`deal`] counts, to the worker with this number, if that worker has
+    /// none.
     Deal(usize),
 }
 
@@ -186,8 +189,8 @@ pub trait PoolPolicy {
         0
     }
 
-    /// A worker took a deque from the head of a queue, and stole its oldest job or continued its
-    /// stack: what becomes of the deque?
+    /// A worker took a deque from the head of a queue, and stole its oldest fork or continued its stack: what becomes
+    /// of the deque?
     fn after_steal(&mut self, left: Left) -> Place;
 
     /// The worker, whose queue has `own` entries, is busy and comes to a scheduling point: does it give

@@ -84,7 +84,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// First in, first out; who has none steals half of a random queue; queues grow.
+    /// First in, first out; a worker without entries steals half of a random queue; queues grow.
     pub const FIFO: Plan = Plan {
         order: Order::Oldest,
         sharing: Sharing::Steal {

@@ -4,16 +4,16 @@
 //! This is ProWS and Cilk-L (the latency-hiding paper, section 4), and the lower half of Adaptive I-Cilk.
 //!
 //! 1. A worker whose stack meets an unready `get` suspends the whole deque, **donates** it to a random
-//!    worker, and steals elsewhere. (Parsimonious stealing, a plan of [`Queues`](super::Queues), would go on with
-//!    the deque's next job.) The donation keeps the sets of all workers about equally large, which the bound
-//!    on steal attempts needs.
+//!    worker, and steals elsewhere. (Parsimonious stealing, a plan of [`Queues`](super::Queues), would go on with the
+//!    deque's next fork.) The donation keeps the sets of all workers about equally large, which the bound on steal
+//!    attempts needs.
 //! 2. When the wait is over, the deque is resumable where it stands.
-//! 3. A worker without work looks at its own resumable deques, then at a random worker, and there at a
-//!    random deque. It continues a resumable one and steals the oldest job of any other.
-//! 4. What yields far, until something else has happened, goes to a queue that all workers share. So does a
-//!    near yield where the owner picks the newest: its own set would give either straight back, for ever. Who
-//!    has nothing of its own looks there at every second try, and everybody at every 32nd look. (The papers
-//!    have no yields.)
+//! 3. A worker without work looks at its own resumable deques, then at a random worker, and there at a random deque. It
+//!    continues a resumable one and steals the oldest fork of any other.
+//! 4. A deque that yields far, until something else has happened, goes to a queue that all workers share. So does a
+//!    near yield where the owner picks the newest: its own set would give the deque straight back, for ever. A worker
+//!    that has nothing of its own looks at the shared queue at every second try, and every worker does at every 32nd
+//!    look. (The papers have no yields.)
 //!
 //! The paper picks deques at random. I-Cilk's source picks the newest, for the owner and for thieves, which
 //! is worse for the age of requests; the published *aging* variant has the owner pick the oldest.
@@ -101,7 +101,7 @@ impl PoolPolicy for Proactive {
         if sight.own > 0 && sight.failed == 0 {
             return Source::OwnDeque;
         }
-        // Itself included: suspended deques with jobs may have been donated to it.
+        // Itself included: suspended deques with forks may have been donated to it.
         let victim = self.dice.below(self.workers as u64) as usize;
         Source::Steal {
             victim,

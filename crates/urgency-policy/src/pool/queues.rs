@@ -1,8 +1,7 @@
 //! A queue for each worker: the schedulers of Go, Tokio, OCaml's and many others, as one type with a plan.
 //!
-//! What distinguishes them is a [`Plan`]. Stacks are not bound to a queue: one that waits
-//! leaves its worker the rest (*parsimonious* stealing), and one that becomes ready goes to the queue of
-//! whoever made it so.
+//! What distinguishes them is a [`Plan`]. Stacks are not bound to a queue: a stack that waits leaves its worker the
+//! rest (*parsimonious* stealing), and a stack that becomes ready goes to the queue of the worker that made it ready.
 //!
 //! # Rules
 //!
@@ -41,7 +40,7 @@ pub struct Queues {
     picker: Picker,
     dice: Dice,
     looks: u32,
-    /// Whom it was last asked by, if requests are sticky.
+    /// The worker that asked it last, if requests are sticky.
     sticks_to: Option<usize>,
 }
 

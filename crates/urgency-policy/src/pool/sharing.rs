@@ -1,17 +1,17 @@
 //! How work comes from the worker that has it to the one that has none.
 //!
-//! - **Stealing**: who has none takes from another's queue, one entry or half of them. Victims are any other
-//!   worker, or only its neighbours (the OCaml dissertation, section 5.1.1: with one spawner and many workers
-//!   it is the one extension that clearly helped, since few contend for the spawner's queue and work
-//!   spreads along the row).
-//! - **Requesting**: who has too much asks another one to steal from it. *Simple*: a random one, once.
-//!   *Sticky*: the asked one comes back to the same victim until another asks. *Advertised*: the busy one puts
-//!   its number into a shared queue, and only who is free reads it. Since an asked worker looks only when
-//!   it has nothing left, the request may be stale by then; and somebody must rescue the tasks that stand
-//!   behind a long one. So a worker that was not asked steals at random, now and then.
-//! - **Dealing**: who has more than one entry sends the oldest to a random worker that has none. "Oldest" is
+//! - **Stealing**: a worker that has no work takes from another's queue, one entry or half of them. Victims are any
+//!   other worker, or only its neighbours (the OCaml dissertation, section 5.1.1: with one spawner and many workers the
+//!   neighbours are the one extension that clearly helped, since few contend for the spawner's queue and work spreads
+//!   along the row).
+//! - **Requesting**: a worker that has too much asks another one to steal from it. *Simple*: it asks a random worker,
+//!   once. *Sticky*: the asked worker comes back to the same victim until another asks. *Advertised*: the busy worker
+//!   puts its number into a shared queue, and only free workers read it. Since an asked worker looks only when it has
+//!   nothing left, the request may be stale by then; and the tasks that stand behind a long one must be rescued. So a
+//!   worker that was not asked steals at random, now and then.
+//! - **Dealing**: a worker that has more than one entry sends the oldest to a random worker that has none. How many is
 //!   counted in *fork potential* (the fairness paper, section 5.2): an entry at depth d of the DAG counts 2^-d, as it
-//!   may fork about that part of the whole; as many go as have a quarter of the bank's potential.
+//!   may fork about that part of the whole. The oldest entries go that together have a quarter of the bank's potential.
 
 /// How much a thief takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ impl Amount {
     }
 }
 
-/// Whom a thief looks at.
+/// The workers that a thief looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Victims {
     /// Any other worker.
@@ -48,35 +48,35 @@ pub enum Asking {
     Simple,
     /// A random worker, until somebody else asks that one.
     Sticky,
-    /// Whoever is free.
+    /// Any free worker.
     Advertised,
 }
 
 /// How work is shared. The text at the top of the file says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sharing {
-    /// Who has none steals.
+    /// A worker that has no entry steals.
     Steal {
-        /// From whom.
+        /// The workers to steal from.
         victims: Victims,
         /// How much.
         amount: Amount,
-        /// Only from who has at least so many; after every 8th failure from anybody, so that nothing is
-        /// left behind a long task.
+        /// The least number of entries that a victim must have. After every 8th failure any number is enough, so that
+        /// nothing is left behind a long task.
         least: usize,
     },
-    /// Who has at least `load` entries asks.
+    /// A worker that has at least `load` entries asks another one to steal.
     Request {
-        /// Whom.
+        /// The worker that is asked.
         asking: Asking,
         /// From how many entries on.
         load: usize,
     },
-    /// Who has more than one entry deals.
+    /// A worker that has more than one entry deals.
     Deal,
 }
 
-/// How many of a bank's entries are dealt. `depths` are those of its entries, from the least deep on.
+/// How many of a bank's entries are dealt. `depths` are the depths of its entries, from the least deep on.
 ///
 /// As many as have at least a quarter of the bank's fork potential; none if there is only one.
 ///

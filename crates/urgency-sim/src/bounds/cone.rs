@@ -1,12 +1,12 @@
 //! What a thread's response depends on: its competitors and its own span.
 //!
-//! A response of a spawned thread begins when all that its first vertex waits for has run, that of a root
-//! with its release. So a root has no ancestors here: what its first vertex waits for may run after its
-//! release, and is part of its cone as if the root had begun with a vertex without work.
+//! The response of a spawned thread begins when all that its first vertex waits for has run. The response of a root
+//! begins with its release. So a root has no ancestors here: what its first vertex waits for may run after its release,
+//! and is part of its cone as if the root had begun with a vertex without work.
 //!
-//! The span has also what the thread waits for that is no work: the release of another root, reckoned from
-//! that of its own (its response begins no earlier), and the latency of I/O that one of its ancestors began
-//! (which has run when the response begins, so no more than the latency is left).
+//! The span also has what the thread waits for that is no work. One part is the release of another root, reckoned from
+//! the release of the thread's own root, for the response begins no earlier. The other is the latency of I/O that one
+//! of its ancestors began: the ancestor has run when the response begins, so no more than the latency is left.
 
 use crate::dag::{Dag, Thread, Vertex};
 
@@ -16,8 +16,8 @@ pub(super) struct Cone {
     /// By level: the work of vertices that may run in parallel with a: no proper ancestor of s, no proper
     /// descendant of t.
     pub competitors: Vec<u64>,
-    /// The longest path to t among vertices that are no proper ancestors of s, with latencies, also those of
-    /// edges from ancestors of s, and with the releases of other roots.
+    /// The longest path to t among vertices that are no proper ancestors of s, with latencies (of edges from ancestors
+    /// of s, too) and with the releases of other roots.
     pub span: u64,
     /// A vertex that a waits for though it is of a less urgent level: the DAG is ill-formed for a.
     pub inversion: Option<Vertex>,

@@ -9,6 +9,8 @@
 //! | [`cilk_time`] | T_P = O(T1/P + T∞ lg P) | latency-hiding paper, Theorem 4.1 |
 //! | [`steal_attempts`] | O(T1 + P lg P T∞) | the same |
 //! | [`deviations`] | O((P lg P + m) T∞), m futures in parallel | the same |
+//! | [`muller_acar`] | T_P = O(T1/P + T∞ U (1 + lg U)), U latencies at a time: what that paper improves on | the same |
+//! | [`steals_of_active`] | a job with x active workers needs O(x) looks at victims for each unit of span | AMCilk paper, section III-E |
 //! | [`prompt_response`] | T(a) ≤ W/P + S for a thread a under a prompt schedule | fairness paper, Theorem 1 |
 //! | [`fair_response_alone`] | E\[T(a)\] < (W + S (P-1)) / (F(ρ) P) + 1 | Theorem 2 |
 //! | [`fair_response`] | E\[T(a)\] < (W/P + S) / F(not below ρ) + 1 | Theorem 3 |
@@ -27,11 +29,12 @@ pub use response::{fair_response, fair_response_alone, prompt_response, sample};
 
 use crate::{
     dag::{Dag, Thread},
+    jobs::{Crew, Leftovers, Stolen},
     machine::Machine,
     report::Report,
 };
 use serde::Serialize;
-use urgency_policy::pool::Kind;
+use urgency_policy::pool::Layout;
 
 /// The constant with which O(..) bounds are checked.
 pub const CONSTANT: f64 = 4.0;
@@ -133,15 +136,43 @@ pub fn deviations(dag: &Dag, machine: &Machine, report: &Report) -> Check {
     }
 }
 
+/// The bound that [`cilk_time`] improves on: it grows with the number U of latencies that are under way at a time.
+/// Here U is the most that were in this run.
+pub fn muller_acar(dag: &Dag, machine: &Machine, report: &Report) -> Check {
+    let width = report.most_pending.max(1) as f64;
+    let work = dag.total_work() as f64 / machine.workers as f64;
+    Check {
+        name: "Muller-Acar: T_P = O(T1/P + Tinf U (1 + lg U))",
+        measured: report.makespan as f64,
+        bound: CONSTANT * (work + dag.span() as f64 * width * (1.0 + width.log2())),
+        broken: not_proactive(machine),
+    }
+}
+
+/// A job with x active workers looks at victims O(x) times for each unit of span, however many workers sleep: what
+/// they left is continued first. The unit is the time of a look.
+pub fn steals_of_active(stolen: &Stolen, crew: &Crew, look: u64) -> Check {
+    let broken = match crew.leftovers {
+        Leftovers::MuggedFirst => Vec::new(),
+        Leftovers::AmongAll => vec!["thieves look at sleeping workers".to_owned()],
+    };
+    Check {
+        name: "AMCilk: looks = O(x Tinf)",
+        measured: stolen.attempts as f64,
+        bound: CONSTANT * crew.active as f64 * (stolen.span as f64 / look.max(1) as f64),
+        broken,
+    }
+}
+
 fn not_proactive(machine: &Machine) -> Vec<String> {
-    match machine.pool {
-        Kind::Proactive { .. } => Vec::new(),
+    match machine.pool.layout() {
+        Layout::Deques => Vec::new(),
         _ => vec!["the pool policy is not randomised proactive stealing".to_owned()],
     }
 }
 
-/// While all levels have work, the reciprocals of their stretches sum to at most 1: nobody is served faster
-/// without somebody being served slower. `stretches` are measured, by rank.
+/// While all levels have work, the reciprocals of their stretches sum to at most 1: no level is served faster without
+/// another being served slower. `stretches` are measured, by rank.
 pub fn feasibility(stretches: &[f64]) -> Check {
     Check {
         name: "feasibility: sum of 1/stretch <= 1",
@@ -171,8 +202,8 @@ pub fn expectations(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Che
     worst.into_iter().flatten().collect()
 }
 
-/// Theorem 1 for the sampled thread that comes nearest to it, of those that are asked for. `None` if the
-/// schedule is not prompt.
+/// Theorem 1 for the sampled thread that comes nearest to its bound, among the threads that are asked for. `None` if
+/// the schedule is not prompt.
 pub fn prompt_responses(
     dag: &Dag,
     machine: &Machine,
@@ -188,8 +219,8 @@ pub fn prompt_responses(
     })
 }
 
-/// All checks that make sense for a schedule, those of responses for the sampled threads: of the first run,
-/// and of all runs (with different seeds) for expectations.
+/// All checks that make sense for a schedule, of the first run; checks of expectations are of all runs (with different
+/// seeds). Checks of responses are for the sampled threads.
 pub fn all(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
     let Some(report) = reports.first() else {
         return Vec::new();
@@ -201,6 +232,9 @@ pub fn all(dag: &Dag, machine: &Machine, reports: &[Report]) -> Vec<Check> {
         deviations(dag, machine, report),
         feasibility(&contested_stretches(report)),
     ];
+    if report.most_pending > 0 {
+        checks.push(muller_acar(dag, machine, report));
+    }
     checks.extend(prompt_responses(dag, machine, report, |_| true));
     checks.extend(expectations(dag, machine, reports));
     checks

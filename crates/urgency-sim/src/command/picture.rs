@@ -4,11 +4,11 @@ use crate::Report;
 use plotters::prelude::*;
 use std::error::Error;
 
-const SIZE: (u32, u32) = (1100, 600);
-const FONT: &str = "sans-serif";
+pub(super) const SIZE: (u32, u32) = (1100, 600);
+pub(super) const FONT: &str = "sans-serif";
 
 /// Colours that people with any kind of colour vision can tell apart (Okabe and Ito); the most urgent level first.
-const COLOURS: [RGBColor; 7] = [
+pub(super) const COLOURS: [RGBColor; 7] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
     RGBColor(0, 158, 115),

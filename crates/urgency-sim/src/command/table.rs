@@ -4,7 +4,7 @@ use crate::{Report, bounds::Check, dag::Dag, trace::Recorded};
 use std::fmt::Write;
 
 /// Nanoseconds in a unit that makes them short.
-fn time(ns: f64) -> String {
+pub(super) fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
         ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
@@ -127,7 +127,7 @@ pub(super) fn checks(checks: &[Check]) -> String {
     text
 }
 
-/// One row for each policy; responses are those of the most urgent level that has requests.
+/// One row for each policy. The responses are the most urgent level's, among the levels that have requests.
 pub(super) fn comparison(rows: &[(&str, Report)]) -> String {
     let mut text = format!(
         "\n  {:<20} {:>10} {:>7} {:>10} {:>10} {:>10} {:>11} {:>10}\n",

@@ -1,14 +1,13 @@
 //! Computations as DAGs: threads of vertices, edges with latencies, levels, release times.
 //!
-//! The model is that of the fairness paper (section 2.2) with the weighted edges of the latency-hiding one
-//! (section 3): a *thread* is a sequence of vertices, with a level. A thread may *spawn* another (an edge to
-//! its first vertex) and *join* it (an edge from its last). An edge with a *latency* is I/O: its target is
-//! ready so many nanoseconds after its source has run. A thread that nobody spawns is a **root**; it has a
-//! release time, and is what a user waits for.
+//! The model is the fairness paper's (section 2.2), with the weighted edges of the latency-hiding paper (section 3): a
+//! *thread* is a sequence of vertices, with a level. A thread may *spawn* another (an edge to its first vertex) and
+//! *join* it (an edge from its last). An edge with a *latency* is I/O: its target is ready so many nanoseconds after
+//! its source has run. A thread that nobody spawns is a **root**; it has a release time, and is what a user waits for.
 //!
-//! The order of a vertex's edges is that of a serial execution, which runs the first target first: whoever
-//! spawns before it goes on gets the work-first order of Cilk, whoever goes on and spawns later gets the
-//! help-first order of most libraries.
+//! The order of a vertex's edges is the order of a serial execution, which runs the first target first. A DAG whose
+//! threads spawn before they go on gets the work-first order of Cilk. A DAG whose threads go on and spawn later gets
+//! the help-first order of most libraries.
 //!
 //! A vertex that begins with a join is a *get* (its thread may find the other one unfinished at any time) or
 //! a *sync* ([`Builder::sync`]: in fork-join code the last child to return goes on with the parent).
@@ -196,7 +195,7 @@ pub struct Builder {
     yields: Vec<Yields>,
     edges: Vec<(Vertex, Edge)>,
     threads: Vec<ThreadInfo>,
-    /// By thread: who spawned it, until it has a vertex.
+    /// By thread: the vertex that spawned it, until it has a vertex of its own.
     spawner: Vec<Vertex>,
 }
 
@@ -262,8 +261,8 @@ impl Builder {
         self.step_after(thread, 0, work)
     }
 
-    /// The next vertex of a thread, ready `latency` nanoseconds after the one before: it waits for I/O
-    /// that that one started.
+    /// The next vertex of a thread, ready `latency` nanoseconds after the vertex before: it waits for I/O that the
+    /// vertex before started.
     ///
     /// # Panics
     ///
@@ -306,7 +305,7 @@ impl Builder {
         vertex
     }
 
-    /// As [`get`](Self::get), but whoever ends `awaited` goes on with the waiting thread at once.
+    /// As [`get`](Self::get), but the worker that ends `awaited` goes on with the waiting thread at once.
     ///
     /// # Panics
     ///

@@ -1,11 +1,11 @@
 //! The time in which every level has work left, and what each of them ran in it.
 //!
-//! In that time the levels' stretches are those of the papers' feasibility sum (`bounds::feasibility`): who
-//! ran w of work in a time t, on P workers, was stretched by P t / w. Afterwards a level gets what others no
-//! longer use, and its stretch says nothing of shares.
+//! In that time the levels' stretches are the ones in the papers' feasibility sum (`bounds::feasibility`): a level that
+//! ran w of work in a time t, on P workers, was stretched by P t / w. Afterwards a level gets what others no longer
+//! use, and its stretch says nothing of shares.
 //!
-//! It ends when the first level has run all that it has, which is known from the DAG; slices that are under
-//! way then count as far as they are.
+//! The contest ends when the first level has run all that it has, which is known from the DAG. Slices that are under
+//! way then count as far as they have run.
 
 use super::{Engine, State, Worker};
 

@@ -6,14 +6,14 @@
 //!
 //! The mechanism mirrors the runtime's, in three layouts:
 //!
-//! - **central** ([`Kind::Aging`]) and **proactive** ([`Kind::Proactive`]): a worker's jobs are in its active
-//!   deque. A thread that waits takes the deque with it (suspended); when its wait is over the deque is
-//!   resumable. In the first, deques stand in the level's two queues; in the second, in workers' sets.
-//! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
+//! - **central** ([`Layout::Central`]) and **proactive** ([`Layout::Deques`]): a worker's forks are in its active deque. A
+//!   thread that waits takes the deque with it (suspended); when its wait is over the deque is resumable. In the first,
+//!   deques stand in the level's two queues; in the second, in workers' sets.
+//! - **queues** ([`Layout::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
-//! Who does what: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says;
-//! [`find`] looks where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds;
-//! [`contest`] sees when the first level has run dry; [`deques`] and [`queues`] are the structures.
+//! The files: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says; [`find`] looks
+//! where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds; [`contest`] sees when the first
+//! level has run dry; [`deques`] and [`queues`] are the structures.
 //!
 //! # What is exact and what is not
 //!
@@ -49,7 +49,7 @@ use std::{
 use urgency_policy::{
     dice::Dice,
     level::{Period, Schedule, Seat},
-    pool::{Kind, Plan, Policy},
+    pool::{Layout, PoolPolicy, QueueLayout},
 };
 
 /// After so many quanta in a row with nothing running and nothing to come, nothing ever will.
@@ -113,9 +113,8 @@ enum State {
     Asleep(u64),
 }
 
-#[derive(Debug)]
 struct Worker {
-    policy: Policy,
+    policy: Box<dyn PoolPolicy + Send>,
     seat: Seat,
     seated_at: u64,
     /// How long it has run in its round.
@@ -149,13 +148,17 @@ struct Engine<'a> {
     machine: &'a Machine,
     schedule: Schedule,
     period: Period,
-    plan: Option<Plan>,
+    layout: Layout,
+    /// What the queues are like, if it is the layout with queues.
+    plan: Option<QueueLayout>,
     now: u64,
     number: u64,
     events: BinaryHeap<Reverse<Timed>>,
     pending: Vec<u32>,
     left: Vec<u64>,
     unfinished: usize,
+    /// How many are under way.
+    latencies: usize,
     busy_in_quantum: Vec<u64>,
     accounts: Accounts,
     contest: Contest,
@@ -193,6 +196,10 @@ pub fn run(dag: &Dag, machine: &Machine) -> Result<Report, MachineError> {
             });
         }
     }
+    if let Schedule::Own(own) = &machine.schedule {
+        own.check(dag.levels(), machine.workers)
+            .map_err(MachineError::Schedule)?;
+    }
     Engine::new(dag, machine).run()
 }
 
@@ -200,6 +207,12 @@ impl<'a> Engine<'a> {
     fn new(dag: &'a Dag, machine: &'a Machine) -> Self {
         let dice = Dice::new(machine.seed);
         let levels = dag.levels();
+        let layout = machine.pool.layout();
+        let shared = match layout {
+            Layout::Queues(plan) => plan.shared,
+            Layout::Deques => 1,
+            Layout::Central => 0,
+        };
         let least = alone(dag, machine.workers);
         let worker = |me| Worker {
             policy: machine.pool.policy(me, machine.workers, &dice),
@@ -234,8 +247,9 @@ impl<'a> Engine<'a> {
             machine,
             period: machine.schedule.period(),
             schedule: machine.schedule.clone(),
-            plan: match machine.pool {
-                Kind::Queues(plan) => Some(plan),
+            layout,
+            plan: match layout {
+                Layout::Queues(plan) => Some(plan),
                 _ => None,
             },
             now: 0,
@@ -244,6 +258,7 @@ impl<'a> Engine<'a> {
             pending: dag.parents.clone(),
             left: dag.work.clone(),
             unfinished: dag.len(),
+            latencies: 0,
             busy_in_quantum: vec![0; levels],
             accounts: Accounts::new(machine.workers, levels),
             contest: Contest::new(dag.work_by_level()),
@@ -255,7 +270,7 @@ impl<'a> Engine<'a> {
             sleeping: (0..machine.workers as u32).rev().collect(),
             idle: machine.workers,
             deques: Deques::new(machine.workers, levels),
-            queues: LocalQueues::new(machine.workers, levels, machine.pool.shared_queues()),
+            queues: LocalQueues::new(machine.workers, levels, shared),
             home: vec![NONE; dag.threads.len()],
             waits_in: vec![NONE; dag.len()],
             before: serial::predecessors(dag),
@@ -278,7 +293,7 @@ impl<'a> Engine<'a> {
                 self.at(time, 0, Event::Release(number as Thread));
             }
         }
-        if self.period != Period::Never || matches!(self.schedule, Schedule::Fixed(_)) {
+        if !matches!(self.schedule, Schedule::Prompt) {
             for me in 0..self.workers.len() {
                 self.take_seat(me);
             }
@@ -295,7 +310,10 @@ impl<'a> Engine<'a> {
             self.advance(timed.time);
             match timed.event {
                 Event::Done(worker) => self.done(worker as usize),
-                Event::Over(vertex) => self.parent_done(vertex, None),
+                Event::Over(vertex) => {
+                    self.latencies -= 1;
+                    self.parent_done(vertex, None);
+                }
                 Event::Release(thread) => {
                     let vertex = self.dag.threads[thread as usize].first;
                     self.parent_done(vertex, None);

@@ -1,7 +1,7 @@
 //! Streams of requests.
 //!
-//! Arrivals are Poisson: exponential gaps. The sizes are those of the papers' sources as far as they are
-//! known; what is a stand-in says so.
+//! Arrivals are Poisson: exponential gaps. The sizes are from the papers' sources as far as they are known; what is a
+//! stand-in says so.
 
 use super::tree;
 use crate::{
@@ -68,9 +68,9 @@ pub fn job_server(rate: f64, time: u64, seed: u64) -> Dag {
     dag.build().expect(WELL_FORMED)
 }
 
-/// A cache server: `rate` requests a second over `connections` connections, each with 5 to 15 µs of work,
-/// those of one connection in order; beside them, at level 1, a job of 5 ms each 50 ms. For `time` ns. (The
-/// paper's data set and request mix are not known.)
+/// A cache server: `rate` requests a second over `connections` connections, each request with 5 to 15 µs of work; the
+/// requests of one connection run in order. Beside them, at level 1, a piece of background work of 5 ms each 50 ms. For
+/// `time` ns. (The paper's data set and request mix are not known.)
 ///
 /// # Panics
 ///

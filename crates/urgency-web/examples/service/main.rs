@@ -15,10 +15,10 @@
 //! the night. Here it may not: at a constant load of searches the index would never become fresh. So the levels have
 //! shares, and `Reindex` gets a tenth of the processors' time even under full load, in turns of 5 ms. What a level does
 //! not use goes to the most urgent one that has work, so an idle service reindexes on all cores all the same. The price
-//! is that a search may find a core in such a turn. Leave `.fairness(..)` out, and nothing below ever costs a search
-//! more than one leaf.
+//! is that a search may find a core in such a turn. Leave `.fairness(..)` out, and less urgent work never costs a
+//! search more than one leaf.
 //!
-//! # Who may wait for whom
+//! # Which code may wait for which
 //!
 //! The handlers take [`At`] and wait with its `cx`. A search that waited for a reindex would not compile.
 

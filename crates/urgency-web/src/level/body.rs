@@ -70,7 +70,7 @@ impl Drop for Cancelling {
 ///
 /// # Errors
 ///
-/// Those of the inner body, and [`Interrupted`] if its task ended before it did.
+/// The inner body's errors, and [`Interrupted`] if the body's task ended before the body did.
 pub struct LevelBody<B: Body> {
     kind: Kind<B>,
 }

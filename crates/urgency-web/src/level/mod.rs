@@ -19,7 +19,7 @@
 //! # let _ = router;
 //! ```
 //!
-//! # Who waits for whom
+//! # What waits for what
 //!
 //! A connection is a task, and so is a handler that runs at another level. If the connection awaited a less
 //! urgent handler's [`Handle`](urgency::Handle), that would be a priority inversion, and the runtime would

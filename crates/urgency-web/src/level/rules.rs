@@ -63,7 +63,7 @@ impl Rules {
         self.rules.push(rule);
     }
 
-    /// The level of a request; `None` is that of its connection.
+    /// The level of a request; `None` means its connection's level.
     pub(super) fn level_of<B>(&self, request: &Request<B>) -> Option<LevelId> {
         let head = Head {
             method: request.method(),

@@ -1,8 +1,8 @@
 //! `Executor`: hyper's background futures as tasks.
 //!
 //! HTTP/1 needs none. An HTTP/2 server spawns a task for each request stream, a client one for its
-//! connection. A connection's tasks should have the connection's level, so an executor without a level of
-//! its own uses that of the code that calls it.
+//! connection. A connection's tasks should have the connection's level, so an executor without a level of its own uses
+//! the level of the code that calls it.
 
 use urgency::LevelId;
 

@@ -42,7 +42,7 @@ pin_project! {
     pub struct Io<T> {
         #[pin]
         inner: T,
-        // Who wants to know of writes.
+        // Counts writes, for the limit on idle connections.
         activity: Option<Arc<Activity>>,
     }
 }

@@ -24,7 +24,7 @@ use std::{
 use tower_service::Service;
 use urgency::time::timeout;
 
-/// Who sent a request: the peer of its connection.
+/// The sender of a request: the peer of its connection.
 ///
 /// It is among a request's extensions if [`Serve::peers`](super::Serve::peers) asks for it; in axum,
 /// `Extension<Peer<SocketAddr>>` extracts it.

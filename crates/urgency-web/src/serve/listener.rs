@@ -15,19 +15,19 @@ use urgency::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 pub trait Listener: Send + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
-    /// Who is at its other end.
+    /// The address of the stream's other end.
     type Peer: Clone + fmt::Debug + Send + Sync + 'static;
 
     /// The next connection, or `cx` is woken when there is one.
     ///
     /// # Errors
-    /// Those of the kernel. [`serve`](super::serve()) says what it does about which.
+    /// The kernel's errors. [`serve`](super::serve()) says what the server does about which.
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Self::Stream, Self::Peer)>>;
 
     /// Turns Nagle's algorithm off, where there is one. The default does nothing.
     ///
     /// # Errors
-    /// Those of the kernel; the connection is served all the same.
+    /// The kernel's errors; the connection is served all the same.
     fn set_nodelay(&self, _stream: &Self::Stream) -> io::Result<()> {
         Ok(())
     }

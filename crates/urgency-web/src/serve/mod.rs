@@ -3,13 +3,12 @@
 //! A service is what the tower world calls one: a function from request to response. An axum `Router` is one,
 //! and so is a tower stack around it. HTTP/1 and HTTP/2 are told apart by the first bytes of a connection.
 //!
-//! # Who runs where
+//! # What runs where
 //!
 //! - The accept loop is the future that [`serve()`] becomes; it runs where it is awaited.
-//! - Each connection is a task, at the level that [`Serve::level`] says, else at that of the accept loop.
-//!   HTTP/2 runs each request as a task of the same level.
-//! - A handler is polled by these. [`LevelLayer`](crate::level::LevelLayer) gives requests levels of their
-//!   own.
+//! - Each connection is a task, at the level that [`Serve::level`] says, or else at the accept loop's level. HTTP/2
+//!   runs each request as a task of the same level.
+//! - A handler is polled by these tasks. [`LevelLayer`](crate::level::LevelLayer) gives requests levels of their own.
 //!
 //! # Limits
 //!
@@ -108,7 +107,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Plain 
 ///
 /// # Errors
 ///
-/// That of the listener, if it is none that passes (see the module's text).
+/// The listener's error, if it is none that passes (see the module's text).
 ///
 /// # Cancellation
 ///
@@ -152,7 +151,7 @@ pub struct Serve<L, S, H = Plain> {
 }
 
 impl<L, S, H> Serve<L, S, H> {
-    /// The level of the connections' tasks; otherwise that of the code that awaits the server.
+    /// The level of the connections' tasks; without this call, the level of the code that awaits the server.
     pub fn level(mut self, level: impl Into<LevelId>) -> Self {
         self.level = Some(level.into());
         self

@@ -1,8 +1,8 @@
 //! Counters of one worker: what happened, and where its time went.
 //!
-//! Each worker has its own block, written only by whoever holds the worker and is inside the
-//! scheduler, so an increment is a plain load and store. Readers see values that are at most a moment
-//! old. Nothing here is on the path of an unstolen fork.
+//! Each worker has its own block. Only the stack that holds the worker writes it, inside the scheduler, so an increment
+//! is a plain load and store. Readers see values that are at most a moment old. Nothing here is on the path of an
+//! unstolen fork.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,13 +28,13 @@ impl Count {
 pub(crate) struct LevelCounters {
     /// Polls of async tasks.
     pub(crate) tasks: Count,
-    /// Jobs started after a steal.
+    /// Forks started after a steal.
     pub(crate) jobs: Count,
     /// Closures started on a stack of their own.
     pub(crate) closures: Count,
-    /// Jobs taken from a deque in the pool.
+    /// Forks taken from a deque in the pool.
     pub(crate) steals: Count,
-    /// Jobs stolen back from the thief of the job that a stack waits for.
+    /// Forks stolen back from the thief of the fork that a stack waits for.
     pub(crate) leaps: Count,
     /// Splits raised by a thief, for an owner that did not answer.
     pub(crate) raises: Count,

@@ -1,11 +1,11 @@
 //! A histogram of times, as programs see it: quantiles for people, buckets and sums for alerts.
 //!
-//! The buckets are those of `counters`, eight for each power of two. A program that exports them chooses its own,
+//! The buckets are the ones of `counters`, eight for each power of two. A program that exports them chooses its own,
 //! coarser bounds: [`LatencyHistogram::at_most`] counts below any of them. Histograms of one runtime can be added up
 //! (over levels) and subtracted (a snapshot from a later one).
 
 use super::counters::Histogram;
-use crate::os::clock;
+use crate::sys::clock;
 use std::{iter::Sum, ops::AddAssign, time::Duration};
 
 /// Times from ready to running. Each is known to about 12 %; their number and their sum are exact.
@@ -32,7 +32,7 @@ pub struct LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    pub(super) fn of(histogram: &Histogram) -> Self {
+    pub(crate) fn of(histogram: &Histogram) -> Self {
         LatencyHistogram {
             counts: histogram.counts().collect(),
             sum: histogram.sum(),

@@ -1,10 +1,8 @@
-//! Accounting: always on, cheap, and a snapshot whenever somebody asks.
+//! Accounting: always on and cheap. A program asks for a snapshot, `runtime::Stats`, whenever it wants one.
 
 pub(crate) mod counters;
 mod latency;
 pub(crate) mod overruns;
-mod stats;
 
 pub use latency::LatencyHistogram;
 pub use overruns::Overrun;
-pub use stats::{LevelStats, Stats, WorkerLevelStats, WorkerStats};

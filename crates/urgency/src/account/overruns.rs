@@ -1,10 +1,10 @@
 //! What lost its worker to relief, by name.
 //!
-//! A cold account: it is written when work comes back that had kept a worker from others for more than a
-//! relief period. The names are those of the types of closures and futures; the compiler makes them of the
-//! path of the function in which they are written, so they lead to the place.
+//! A cold account: it is written when work comes back that had kept a worker from others for more than a relief period.
+//! The names are the type names of closures and futures. The compiler makes them of the path of the function in which
+//! the closure or future is written, so they lead to the place.
 
-use crate::os::clock;
+use crate::sys::clock;
 use std::{
     collections::HashMap,
     fmt,
@@ -39,7 +39,7 @@ pub struct Overrun {
 
 impl Overrun {
     /// What came back after the snapshot `earlier`.
-    pub(super) fn since(now: &[Overrun], earlier: &[Overrun]) -> Vec<Overrun> {
+    pub(crate) fn since(now: &[Overrun], earlier: &[Overrun]) -> Vec<Overrun> {
         let before = |of: &Overrun| {
             let same = |one: &&Overrun| one.what == of.what && one.level == of.level;
             earlier.iter().find(same).map_or(0, |one| one.times)
@@ -82,9 +82,9 @@ impl fmt::Display for Overrun {
     }
 }
 
-/// The path in a type's name that leads to the program's own code: that of the first closure or async block that is of
-/// none of the crates through which code is spawned, else the first other path that is of none. A name without one is
-/// cut before its parameters. The end of a path says the most, so a long one loses its beginning.
+/// The path in a type's name that leads to the program's own code: the path of the first closure or async block outside
+/// the crates through which code is spawned, or else the first other path outside them. A name without either is cut
+/// before its parameters. The end of a path says the most, so a long path loses its beginning.
 fn label(what: &str) -> &str {
     const CARRIERS: [&str; 7] = [
         "urgency",

@@ -1,24 +1,24 @@
-//! A closure in the heap as a job: run once, by whoever takes it, and freed by that.
+//! A closure in the heap as a fork: it runs once, and its run frees it.
 
-use crate::fork::job::{Job, Kind};
+use crate::sched::{Forked, Kind};
 use std::process::abort;
 
 #[repr(C)]
 struct Boxed<F> {
-    job: Job,
+    header: Forked,
     closure: F,
 }
 
-/// `f` as a job. It belongs to whoever runs it.
-pub(super) fn boxed<F: FnOnce() + Send>(f: F) -> *const Job {
+/// `f` as a fork. It belongs to the stack that runs it.
+pub(super) fn boxed<F: FnOnce() + Send>(f: F) -> *const Forked {
     let boxed = Box::new(Boxed {
-        job: Job::new(&Boxed::<F>::KIND),
+        header: Forked::new(&Boxed::<F>::KIND),
         closure: f,
     });
-    Box::into_raw(boxed).cast::<Job>().cast_const()
+    Box::into_raw(boxed).cast::<Forked>().cast_const()
 }
 
-/// Aborts if it is dropped: nobody could be told of the panic.
+/// Aborts if it is dropped: no waiter could be told of the panic.
 struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {
@@ -37,8 +37,8 @@ impl<F: FnOnce() + Send> Boxed<F> {
 
     /// # Safety
     /// As [`Kind::execute`].
-    unsafe fn execute(this: *const Job) {
-        // SAFETY: `this` heads a box that whoever runs the job owns now.
+    unsafe fn execute(this: *const Forked) {
+        // SAFETY: `this` heads a box that the stack that runs the fork owns now.
         let boxed = unsafe { Box::from_raw(this.cast_mut().cast::<Self>()) };
         let guard = AbortOnPanic;
         (boxed.closure)();
@@ -47,8 +47,8 @@ impl<F: FnOnce() + Send> Boxed<F> {
 
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Job) {
-        // SAFETY: the job is alive until it has run, and nobody else looks at it now.
-        unsafe { Job::init_thief(this) };
+    unsafe fn stolen(this: *const Forked) {
+        // SAFETY: the fork is alive until it has run, and no other thread looks at it now.
+        unsafe { Forked::init_thief(this) };
     }
 }

@@ -1,11 +1,11 @@
-//! A countdown: one thread waits for a number of jobs, wherever they run.
+//! A countdown: one thread waits for a number of closures, wherever they run.
 //!
 //! # Rules
 //!
-//! 1. Whoever makes a countdown waits for it, on the same thread.
-//! 2. Whoever counts down counted for one, so the countdown is alive until then; the decrement that shows
-//!    zero is the last access. What is needed to wake the waiter is copied before it, and only by who seems
-//!    to be last.
+//! 1. The thread that makes a countdown is the one that waits for it.
+//! 2. A closure that counts down was counted for one, so the countdown is alive until then. The decrement that shows
+//!    zero is the last access. A closure that seems to be the last copies what it needs to wake the waiter before it
+//!    decrements.
 //! 3. The waiter is a stack, which suspends, or a plain thread, which parks.
 
 use crate::sched::{
@@ -21,7 +21,7 @@ use std::{
     thread::{self, Thread},
 };
 
-/// Counts jobs that have not ended; whoever made it can wait until there are none.
+/// Counts closures that have not ended. The thread that made the countdown can wait until there are none.
 ///
 /// # Examples
 ///
@@ -55,12 +55,12 @@ pub struct Countdown {
 }
 
 enum Waiter {
-    /// That of the thread that made the countdown, which keeps it.
+    /// The stack of the thread that made the countdown. The thread keeps the stack.
     Stack(*const Stack),
     Thread(Thread),
 }
 
-/// Whom to wake, kept alive.
+/// The waiter that is to be woken, kept alive.
 enum Sleeper {
     Stack(Arc<Stack>),
     Thread(Thread),
@@ -93,14 +93,14 @@ impl Waiter {
         })
     }
 
-    /// Whom to wake; nobody if that is the calling stack, which does not sleep.
+    /// The waiter that is to be woken; `None` if it is the calling stack, which does not sleep.
     ///
     /// # Safety
     /// The countdown is not over, and the thread that made it has not left its runtime.
     unsafe fn sleeper(&self) -> Option<Sleeper> {
         match self {
             Waiter::Stack(stack) if ptr::eq(*stack, Stack::current_ptr()) => None,
-            // SAFETY: by the promise of whoever counts down, the stack's thread has not left.
+            // SAFETY: by the caller's promise, the stack's thread has not left.
             Waiter::Stack(stack) => Some(Sleeper::Stack(unsafe { &**stack }.arc())),
             Waiter::Thread(thread) => Some(Sleeper::Thread(thread.clone())),
         }
@@ -128,9 +128,9 @@ impl Countdown {
     ///
     /// # Safety
     ///
-    /// `this` is valid, and the caller counted for one: it is called once for each. When it returns, the
-    /// countdown may be gone. And the thread that made the countdown has not left its runtime since: it waits
-    /// on its stack.
+    /// `this` is valid, and the caller was counted for one: this is called once for each. When it returns, the
+    /// countdown may be gone. And the thread that made the countdown has not left its runtime since: it waits on its
+    /// stack.
     pub unsafe fn one_ended(this: *const Self) {
         // SAFETY: valid while the count holds ours.
         let left = unsafe { &(*this).left };
@@ -157,7 +157,7 @@ impl Countdown {
     ///
     /// # Panics
     ///
-    /// On another thread than the one that made it.
+    /// On another thread than the one that made the countdown.
     pub fn wait(&self) {
         match &self.waiter {
             Waiter::Stack(stack) => {
@@ -165,7 +165,7 @@ impl Countdown {
                     ptr::eq(Stack::current_ptr(), *stack),
                     "a countdown is waited for by the thread that made it"
                 );
-                // SAFETY: it is the calling thread's.
+                // SAFETY: the stack is the calling thread's.
                 self.wait_on(unsafe { &**stack });
             }
             Waiter::Thread(thread) => {
@@ -183,8 +183,8 @@ impl Countdown {
 
     fn wait_on(&self, me: &Stack) {
         check(me);
-        // What began after the countdown was made, and is not over, relies on the indices of its jobs: others
-        // run them then.
+        // A `join` or a scope that began after the countdown was made, and is not over, relies on the indices of its
+        // forks. Then this stack does not run them; other stacks do.
         if ptr::eq(me.innermost_scope(), self.scope) && me.deque.is_boxed_above(self.base) {
             me.frames.lower(self.base);
             run::run_pushed_above(me, self.base);

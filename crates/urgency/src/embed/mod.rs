@@ -6,13 +6,13 @@
 //! know the number of the worker it runs on.
 //!
 //! - A [`Host`] is a runtime together with one of its levels: where forked work lives.
-//! - [`Host::run`] is the way in. [`Host::spawn`] leaves a job there; [`Host::spawn_on_each`] leaves one with
-//!   each worker.
-//! - [`join_told`] is `join` for code that is there already.
-//! - A [`Countdown`] waits for a number of jobs, from wherever it was made.
+//! - [`Host::run`] is the way in. [`Host::spawn`] leaves a closure there; [`Host::spawn_on_each`] leaves one with each
+//!   worker.
+//! - [`join_told`] is `join` for code that is on a stack of the runtime already.
+//! - A [`Countdown`] waits for a number of closures, on any thread.
 //!
-//! A job that is spawned on a stack of its own host goes onto that stack's deque, youngest first out, and is
-//! stolen oldest first; from anywhere else it goes to the tail of its level's pool.
+//! A closure that is spawned on a stack of its own host goes onto that stack's deque. The stack takes the youngest
+//! first; thieves take the oldest first. A closure that is spawned anywhere else goes to the tail of its level's pool.
 
 mod boxed;
 mod countdown;
@@ -23,23 +23,24 @@ pub use countdown::Countdown;
 use crate::{
     LevelId, Runtime,
     fork::join_told as join_told_on,
-    life::{inherited, inheriting},
+    inherit::inherited,
     runtime::rank_on,
-    sched::{Origin, StolenJob, find::on_steal, run, shared::Shared, stack::Stack},
+    sched::{
+        Origin, StolenFork, find::on_steal, inheriting::inheriting, job::Job, run, stack::Stack,
+    },
 };
 use std::{
     any::Any,
     fmt, io,
     mem::ManuallyDrop,
-    ptr,
     sync::{Arc, Weak},
 };
 
 /// A runtime and one of its levels, as the home of forked work. It keeps the runtime's memory, not its life:
 /// work that comes when the runtime has ended is still run, by threads that end again afterwards.
 ///
-/// The host of the calling code ([`Host::current`]) is that of whatever code of the same runtime uses it: the
-/// level of a stack changes while it inherits that of a waiter, and what it forks follows.
+/// The host of the calling code ([`Host::current`]) follows the code that uses it, within the same runtime. A stack's
+/// level changes while it inherits a waiter's level, and what the stack forks follows.
 ///
 /// # Examples
 ///
@@ -54,16 +55,16 @@ use std::{
 /// ```
 #[derive(Clone)]
 pub struct Host {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
     level: u8,
-    /// On a stack of the runtime the level is that of the stack.
+    /// On a stack of the runtime the level is the stack's.
     follows: bool,
 }
 
 /// A [`Host`] that keeps nothing, for what the runtime owns itself.
 #[derive(Clone, Debug)]
 pub struct WeakHost {
-    shared: Weak<Shared>,
+    shared: Weak<Job>,
     level: u8,
     follows: bool,
 }
@@ -118,8 +119,8 @@ impl Host {
         }
     }
 
-    /// Runtime and level of the calling code; `None` on a plain thread. Inside
-    /// [`blocking`](crate::blocking()) it is that of the code around it.
+    /// Runtime and level of the calling code; `None` on a plain thread. Inside [`blocking`](crate::blocking()) they are
+    /// the runtime and level of the code around it.
     pub fn current() -> Option<Host> {
         let of_stack = |me: &Stack| Host {
             shared: me.runtime().arc(),
@@ -136,9 +137,8 @@ impl Host {
             let Some(me) = me else {
                 return f(None);
             };
-            // SAFETY: the pointer is that of the `Arc` in which every `Shared` lives. The thread keeps the
-            // runtime while it is bound, so longer than the call; and since the host is never dropped, the
-            // count stays right.
+            // SAFETY: the pointer came from the `Arc` in which every `Job` lives. The thread keeps the runtime while it
+            // is bound, so longer than the call; and since the host is never dropped, the count stays right.
             let shared = unsafe { Arc::from_raw(me.runtime_ptr()) };
             let host = ManuallyDrop::new(Host {
                 shared,
@@ -151,7 +151,7 @@ impl Host {
 
     /// How many workers the runtime has.
     pub fn workers(&self) -> usize {
-        self.shared.workers.len()
+        self.shared.core.workers.len()
     }
 
     /// The level.
@@ -165,7 +165,7 @@ impl Host {
     }
 
     fn is_of(&self, stack: &Stack) -> bool {
-        ptr::eq(stack.runtime(), &*self.shared)
+        stack.is_of(&self.shared)
     }
 
     /// Whether the calling code runs on a stack of the host's runtime and at its level; at any level if that
@@ -203,7 +203,7 @@ impl Host {
     ///
     /// # Aborts
     ///
-    /// The process aborts if `f` panics: there is nobody to tell. Catch it inside.
+    /// The process aborts if `f` panics: no caller is there to be told. Catch the panic inside `f`.
     pub fn spawn(&self, f: impl FnOnce() + Send + 'static) {
         // SAFETY: `f` borrows nothing.
         unsafe { self.spawn_unchecked(f) }
@@ -215,17 +215,17 @@ impl Host {
     ///
     /// What `f` borrows lives until it has run; a [`Countdown`] tells.
     pub unsafe fn spawn_unchecked<F: FnOnce() + Send>(&self, f: F) {
-        let job = boxed::boxed(inheriting(f));
+        let forked = boxed::boxed(inheriting(f));
         Stack::with_current(|me| match me {
             Some(me) if self.is_home_of(me) => {
-                // SAFETY: `me` is the calling thread's stack; the job is a box that is freed by its run.
-                unsafe { me.deque.push_boxed(job) };
+                // SAFETY: `me` is the calling thread's stack; the fork is a box that its run frees.
+                unsafe { me.deque.push_boxed(forked) };
                 me.deque.make_room();
                 run::check(me);
             }
             _ => {
-                let job = self.taken(job, false);
-                self.shared.insert_job(job);
+                let forked = self.taken(forked, false);
+                self.shared.insert_fork(forked);
             }
         });
     }
@@ -249,18 +249,18 @@ impl Host {
         // All are made before the first can run: a panic of `make` leaves none behind.
         let made: Vec<F> = (0..self.workers()).map(&mut make).collect();
         for (worker, f) in made.into_iter().enumerate() {
-            let job = self.taken(boxed::boxed(f), true);
-            self.shared.insert_personal(worker, job);
+            let forked = self.taken(boxed::boxed(f), true);
+            self.shared.insert_pinned(worker, forked);
         }
     }
 
-    /// A job that is in no deque, as if it had been stolen out of one.
-    fn taken(&self, job: *const crate::fork::job::Job, personal: bool) -> StolenJob {
-        on_steal(job);
-        StolenJob {
-            job,
+    /// A fork that is in no deque, as if it had been stolen out of one.
+    fn taken(&self, forked: *const crate::sched::Forked, pinned: bool) -> StolenFork {
+        on_steal(forked);
+        StolenFork {
+            forked,
             level: self.level,
-            personal,
+            pinned,
             origin: Origin {
                 inherited: inherited(),
                 waits_as: self.level,
@@ -274,41 +274,40 @@ impl Host {
     ///
     /// The system's, or that the thread limit is reached.
     pub fn prepare_thread(&self) -> io::Result<()> {
-        self.shared.prepare_thread()
+        self.shared.core.prepare_thread()
     }
 
-    /// The whole life of a thread that was brought to a runtime of
-    /// [`Builder::brought_threads`](crate::Builder): it works there, and returns when the runtime has ended.
-    /// Each number, from 0, is for one thread.
+    /// The whole life of a provided thread, in a runtime of [`Builder::provided_threads`](crate::Builder): the thread
+    /// works there, and returns when the runtime has ended. Each number, from 0, is for one thread.
     ///
     /// # Panics
     ///
-    /// If the runtime makes its threads itself, if the number is not below that of the workers, and on a
-    /// stack of a runtime.
+    /// If the runtime makes its threads itself, if the number is not below the number of workers, and on a stack of a
+    /// runtime.
     pub fn serve(&self, number: usize) {
-        self.check_brought(number);
-        self.shared.run_brought(number);
+        self.check_provided(number);
+        self.shared.core.run_provided(number);
     }
 
-    /// The calling thread is from now on, and for ever, the one with this number, and holds a worker. It does
-    /// nothing for the runtime but when it calls into it.
+    /// The calling thread is from now on, and for ever, the one with this number, and holds a worker. It works for the
+    /// runtime only while it calls into the runtime.
     ///
     /// # Panics
     ///
     /// As [`Host::serve`].
     pub fn stay(&self, number: usize) {
-        self.check_brought(number);
+        self.check_provided(number);
         // The thread keeps the runtime.
         std::mem::forget(self.shared.clone());
-        let stack = self.shared.enter_guest(Some(self.level));
+        let stack = self.shared.enter_external(Some(self.level));
         stack.set_number(number);
         std::mem::forget(stack);
     }
 
-    fn check_brought(&self, number: usize) {
+    fn check_provided(&self, number: usize) {
         assert!(
-            self.shared.threads.are_brought(),
-            "this runtime makes its threads itself: build it with `Builder::brought_threads`"
+            self.shared.core.threads.are_provided(),
+            "this runtime makes its threads itself: build it with `Builder::provided_threads`"
         );
         let count = self.workers();
         assert!(
@@ -351,7 +350,7 @@ impl fmt::Debug for Host {
 ///
 /// # Panics
 ///
-/// With the panic of `a`, else with that of `b`, after both have ended.
+/// With the panic of `a`, or else with the panic of `b`, after both have ended.
 ///
 /// # Examples
 ///
@@ -382,7 +381,7 @@ where
 /// How many workers the calling code's runtime has; `None` on a plain thread.
 #[inline]
 pub fn workers() -> Option<usize> {
-    Stack::with_current(|me| me.map(|me| me.runtime().workers.len()))
+    Stack::with_current(|me| me.map(|me| me.runtime().core.workers.len()))
 }
 
 /// The number of the worker that the calling stack holds, from 0; `None` on a plain thread.
@@ -405,16 +404,15 @@ pub fn worker_index() -> Option<usize> {
     })
 }
 
-/// Whether jobs lie on the calling stack's deque; `None` on a plain thread.
+/// Whether forks lie on the calling stack's deque; `None` on a plain thread.
 pub fn has_local_jobs() -> Option<bool> {
     Stack::with_current(|me| me.map(|me| !me.deque.seems_empty()))
 }
 
-/// Runs the oldest job of the calling stack's deque, if there is one, else one of this level or a more urgent
-/// one that [`Host::spawn_on_each`] left with its worker. Says whether there was any. `None` on a plain
-/// thread.
+/// Runs the oldest fork of the calling stack's deque. If there is none, runs a closure of this level or a more urgent
+/// one that [`Host::spawn_on_each`] left with the stack's worker. Says whether there was any. `None` on a plain thread.
 pub fn run_local_job() -> Option<bool> {
-    Stack::with_current(|me| me.map(|me| run::run_own_oldest(me) || me.runtime().run_personal(me)))
+    Stack::with_current(|me| me.map(|me| run::run_own_oldest(me) || me.runtime().run_pinned(me)))
 }
 
 /// Lets other ready work of this level, or of a more urgent one, go first, be it in a pool or on the deque of

@@ -1,17 +1,18 @@
 //! A visit: a closure of a waiting thread that runs on a stack of another host.
 //!
-//! The job lies in the frame of the visitor, who leaves only when [`Visit::execute`] has ended it:
+//! The visit lies in the visitor's frame, which the visitor leaves only when [`Visit::execute`] has ended:
 //!
-//! 1. The visitor makes the job, inserts it into the host's pool, and waits until the countdown is over.
-//! 2. A stack of the host takes it, runs the closure, writes the result and counts down. That is its last
+//! 1. The visitor makes the visit, inserts it into the host's pool, and waits until the countdown is over.
+//! 2. A stack of the host takes the visit, runs the closure, writes the result and counts down. That is its last
 //!    access.
 //! 3. The visitor takes the result, or resumes the panic.
 
 use super::{Countdown, Host};
 use crate::{
-    fork::job::{Job, Kind, Payload},
-    os::clock,
-    sched::here::{self, Departure},
+    protocol::forked::Payload,
+    sched::poll_context::{self, Departure},
+    sched::{Forked, Kind},
+    sys::clock,
 };
 use std::{
     cell::UnsafeCell,
@@ -21,7 +22,7 @@ use std::{
 
 #[repr(C)]
 struct Visit<F, R> {
-    job: Job,
+    header: Forked,
     closure: UnsafeCell<ManuallyDrop<F>>,
     result: UnsafeCell<MaybeUninit<Result<R, Payload>>>,
     ended: Countdown,
@@ -34,20 +35,20 @@ where
     R: Send,
 {
     let visit = Visit {
-        job: Job::new(&Visit::<F, R>::KIND),
+        header: Forked::new(&Visit::<F, R>::KIND),
         closure: UnsafeCell::new(ManuallyDrop::new(f)),
         result: UnsafeCell::new(MaybeUninit::uninit()),
         ended: Countdown::new(1),
     };
-    let job = host.taken((&raw const visit).cast(), false);
-    let visits = &host.shared.threads.visits;
+    let forked = host.taken((&raw const visit).cast(), false);
+    let visits = &host.shared.core.threads.visits;
     let departure = if visits.are_short() {
         Departure::Short
     } else {
         Departure::Long
     };
     let since = clock::now();
-    here::departing(departure, || host.shared.insert_job(job));
+    poll_context::departing(departure, || host.shared.insert_fork(forked));
     visit.ended.wait();
     visits.learn(clock::now().saturating_sub(since));
     // SAFETY: the countdown is over, so the result is written, and this is the only place that takes it.
@@ -70,9 +71,9 @@ where
 
     /// # Safety
     /// As [`Kind::execute`]: once, while the visitor waits.
-    unsafe fn execute(this: *const Job) {
+    unsafe fn execute(this: *const Forked) {
         let this = this.cast::<Self>();
-        // SAFETY: the visitor keeps the job until the countdown is over; the closure is taken once.
+        // SAFETY: the visitor keeps the visit until the countdown is over; the closure is taken once.
         let closure = unsafe { ManuallyDrop::take(&mut *(*this).closure.get()) };
         let result = catch_unwind(AssertUnwindSafe(|| closure(true)));
         // SAFETY: only this writes the result, and the visitor does not look before the countdown is over.
@@ -83,8 +84,8 @@ where
 
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Job) {
-        // SAFETY: nobody else looks at the job before it is inserted.
-        unsafe { Job::init_thief(this) };
+    unsafe fn stolen(this: *const Forked) {
+        // SAFETY: no other thread looks at the visit before it is inserted.
+        unsafe { Forked::init_thief(this) };
     }
 }

@@ -10,19 +10,20 @@
 //! panic of a goes on. Otherwise a panic of b goes on. An interface that promises its callers to run b
 //! whatever a does asks for that with a constant (`RUN_B`).
 
-use super::{
+use super::right_branch::RightBranch;
+use super::spin::Spin;
+use crate::protocol::{
     deque::{Popped, Stolen},
-    job::{Payload, StackJob},
-    spin::Spin,
+    forked::Payload,
 };
 use crate::{
+    protocol::attention::SHARE,
     sched::{
-        Origin, StolenJob,
-        attention::SHARE,
+        Origin, StolenFork,
         run::{self, check},
         stack::Stack,
     },
-    task::{caught, discard_payload},
+    tasks::{caught, discard_payload},
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -120,10 +121,10 @@ where
     RA: Send,
     RB: Send,
 {
-    let job = &StackJob::new(b);
+    let forked = &RightBranch::new(b);
     // SAFETY: `me` is the calling thread's stack. The job stays in this frame until it was popped as ours
     // or its latch is set: every way out of this function goes through one of the two.
-    let index = unsafe { me.deque.push(job.as_job()) };
+    let index = unsafe { me.deque.push(forked.as_forked()) };
     // Read again rather than compared with `index`: with one read, the comparison delays the push, and fib
     // takes 15 % longer (measured).
     if me.deque.bottom() > me.attention.room() {
@@ -131,14 +132,14 @@ where
     }
     let ra = match catch_unwind(AssertUnwindSafe(a)) {
         Ok(ra) => ra,
-        Err(panic) => after_panic::<RUN_B, _, _>(me, job, index, panic),
+        Err(panic) => after_panic::<RUN_B, _, _>(me, forked, index, panic),
     };
     if take_back(me, index) == Popped::Mine {
         // SAFETY: just popped as ours.
-        let b = unsafe { job.take_closure() };
+        let b = unsafe { forked.take_closure() };
         return (ra, b(false));
     }
-    match await_stolen(me, job) {
+    match await_stolen(me, forked) {
         Ok(rb) => (ra, rb),
         Err(panic) => resume_unwind(panic),
     }
@@ -176,7 +177,7 @@ fn run_spawned_above(me: &Stack, index: usize) {
 #[inline(never)]
 fn after_panic<const RUN_B: bool, B, RB>(
     me: &Stack,
-    job: &StackJob<B, RB>,
+    forked: &RightBranch<B, RB>,
     index: usize,
     panic: Payload,
 ) -> !
@@ -187,7 +188,7 @@ where
     if take_back(me, index) == Popped::Mine {
         // SAFETY: just popped as ours. A panic of its call or drop must not leave the frame early: it is
         // caught and dropped, the first panic is the one that counts.
-        let unstarted = unsafe { job.take_closure() };
+        let unstarted = unsafe { forked.take_closure() };
         let second = caught(|| {
             if RUN_B {
                 unstarted(false);
@@ -197,7 +198,7 @@ where
             discard_payload(payload);
         }
     } else {
-        let result = await_stolen(me, job);
+        let result = await_stolen(me, forked);
         if let Some(payload) = caught(|| drop(result)) {
             discard_payload(payload);
         }
@@ -208,7 +209,7 @@ where
 /// Step 3 of the module's text.
 #[cold]
 #[inline(never)]
-fn await_stolen<B, RB>(me: &Stack, job: &StackJob<B, RB>) -> Result<RB, Payload>
+fn await_stolen<B, RB>(me: &Stack, forked: &RightBranch<B, RB>) -> Result<RB, Payload>
 where
     B: FnOnce(bool) -> RB + Send,
     RB: Send,
@@ -216,10 +217,10 @@ where
     let mut spin = Spin::new();
     let mut turns = 0u32;
     // SAFETY: the pop has shown, under the deque's lock, that the job was stolen.
-    let latch = unsafe { job.latch() };
+    let latch = unsafe { forked.latch() };
     while !latch.is_done() {
         check(me);
-        if let Some(leap) = steal_back(me, job, turns) {
+        if let Some(leap) = steal_back(me, forked, turns) {
             let base = me.deque.bottom();
             run::run_stolen(me, leap);
             run::run_pushed_above(me, base);
@@ -238,18 +239,18 @@ where
         }
     }
     // SAFETY: the latch is set, and this is the only place that takes a stolen job's result.
-    unsafe { job.take_result() }
+    unsafe { forked.take_result() }
 }
 
-/// Steals a job that descends from `job` from the stack that runs it.
-fn steal_back<B, RB>(me: &Stack, job: &StackJob<B, RB>, turns: u32) -> Option<StolenJob>
+/// Steals a job that descends from `forked` from the stack that runs it.
+fn steal_back<B, RB>(me: &Stack, forked: &RightBranch<B, RB>, turns: u32) -> Option<StolenFork>
 where
     B: FnOnce(bool) -> RB + Send,
     RB: Send,
 {
     // SAFETY: the job is known to be stolen; its thief is null, or a stack of this runtime, which keeps
     // all its stacks.
-    let (latch, thief) = unsafe { (job.latch(), job.thief().as_ref()?) };
+    let (latch, thief) = unsafe { (forked.latch(), forked.thief().as_ref()?) };
     if thief.deque.seems_empty() {
         // A loop that forks only when it is asked (`par`) is asked.
         if turns == TURNS_BEFORE_ASKING {
@@ -257,18 +258,18 @@ where
         }
         return None;
     }
-    // While `job` is not done, all that its thief's deque holds descends from it. Asked under the
+    // While `forked` is not done, all that its thief's deque holds descends from it. Asked under the
     // deque's lock, so the thief cannot have gone on to anything else.
     let admit = || !latch.is_done();
     let raise = turns > TURNS_BEFORE_RAISE;
     match thief.steal(raise, admit) {
-        (Stolen::Job(job, _), origin) => {
+        (Stolen::Forked(forked, _), origin) => {
             let worker = me.worker();
-            worker.at(me.level()).leaps.add(1);
-            Some(StolenJob {
-                job,
+            me.runtime().at(worker, me.level()).leaps.add(1);
+            Some(StolenFork {
+                forked,
                 level: me.level(),
-                personal: false,
+                pinned: false,
                 origin: Origin {
                     waits_as: me.waits_as(),
                     ..origin

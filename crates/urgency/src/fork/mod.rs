@@ -4,29 +4,10 @@
 //! left closure, a pop, the call of the right closure. No atomic read-modify-write, no allocation, no
 //! clock. Everything that can go differently is in a cold function of its own.
 
-#[cfg(not(urgency_loom))]
-pub(crate) mod deque;
-pub(crate) mod fence;
-#[cfg(not(urgency_loom))]
-pub(crate) mod job;
-#[cfg(not(urgency_loom))]
 mod join;
-pub(crate) mod latch;
-#[cfg(not(urgency_loom))]
+mod right_branch;
 mod scope;
-#[cfg(not(urgency_loom))]
 mod spin;
 
-#[cfg(not(urgency_loom))]
 pub(crate) use join::join_told;
-#[cfg(not(urgency_loom))]
 pub use {join::join, scope::Scope, scope::scope};
-
-/// Under loom the deque carries tags: its model needs no real job.
-#[cfg(urgency_loom)]
-pub(crate) mod job {
-    #[derive(Debug)]
-    pub(crate) struct Job;
-}
-#[cfg(urgency_loom)]
-pub(crate) mod deque;

@@ -29,18 +29,19 @@
 //! owner, which waits for b, leaps and gets what the child forked; that calls `sync`. Nothing is pushed above
 //! `base` and no inner scope is open, yet the child waits for this very code. `nesting` differs.
 
-use super::{
-    job::{Job, Kind, Payload},
-    spin::Spin,
+use super::spin::Spin;
+use crate::{
+    protocol::forked::Payload,
+    sched::{Forked, Kind},
 };
 use crate::{
-    block::unblocked,
-    life::inheriting,
     sched::{
+        block::unblocked,
+        inheriting::inheriting,
         run::{self, check},
         stack::Stack,
     },
-    task::discard_payload,
+    tasks::discard_payload,
 };
 use std::{
     cell::Cell,
@@ -347,7 +348,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 /// A child in the heap.
 #[repr(C)]
 struct Child<F, T> {
-    job: Job,
+    header: Forked,
     scope: *const Scope<'static, 'static>,
     /// Whether the scope counts it in `remote`. Written under the deque's lock, by its one thief.
     counted: Cell<bool>,
@@ -356,15 +357,15 @@ struct Child<F, T> {
 }
 
 impl<F: FnOnce() -> T + Send, T> Child<F, T> {
-    fn boxed(scope: &Scope<'_, '_>, counted: bool, closure: F) -> *const Job {
+    fn boxed(scope: &Scope<'_, '_>, counted: bool, closure: F) -> *const Forked {
         let child = Box::new(Child::<F, T> {
-            job: Job::new(&Self::KIND),
+            header: Forked::new(&Self::KIND),
             scope: ptr::from_ref(scope).cast::<Scope<'static, 'static>>(),
             counted: Cell::new(counted),
             closure,
             result: PhantomData,
         });
-        Box::into_raw(child).cast::<Job>().cast_const()
+        Box::into_raw(child).cast::<Forked>().cast_const()
     }
 
     const KIND: Kind = Kind {
@@ -375,7 +376,7 @@ impl<F: FnOnce() -> T + Send, T> Child<F, T> {
 
     /// # Safety
     /// As [`Kind::execute`].
-    unsafe fn execute(this: *const Job) {
+    unsafe fn execute(this: *const Forked) {
         // SAFETY: `this` heads a box that whoever runs the job owns now.
         let child = unsafe { Box::from_raw(this.cast_mut().cast::<Self>()) };
         let (scope, counted) = (child.scope, child.counted.get());
@@ -389,11 +390,11 @@ impl<F: FnOnce() -> T + Send, T> Child<F, T> {
 
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Job) {
+    unsafe fn stolen(this: *const Forked) {
         // SAFETY: the job is in the deque, so the box and its scope are alive; under the lock nobody
         // else touches `counted`.
         unsafe {
-            Job::init_thief(this);
+            Forked::init_thief(this);
             let child = &*this.cast::<Self>();
             if !child.counted.replace(true) {
                 (*child.scope).remote.fetch_add(1, Ordering::Relaxed);

@@ -4,7 +4,7 @@
 //! stack spins for as long as the alternative costs, which is never more than twice the best (ski rental). If work as
 //! urgent as its own waits for its worker, the alternative is a hand-off to that work, and costs less.
 
-use crate::{os::clock, sched::stack::Stack};
+use crate::{sched::stack::Stack, sys::clock};
 use std::hint;
 
 /// In nanoseconds: about what a wake-up costs.

@@ -2,14 +2,14 @@
 //!
 //! # States
 //!
-//! - *idle*: nobody touches the file. The buffer holds what was read ahead and not yet taken, or nothing.
-//! - *busy*: an operation has the buffer; its result comes with it. Its kind is kept, so that a result nobody
-//!   asked for any more (the future was dropped) is used or undone by the next call: bytes that were read
-//!   are taken by the next read; the error of a write is reported by the next write, flush or close.
+//! - *idle*: no operation touches the file. The buffer holds what was read ahead and not yet taken, or nothing.
+//! - *busy*: an operation has the buffer; its result comes with the buffer. The operation's kind is kept. If the future
+//!   was dropped, the next call uses or undoes the result: the next read takes bytes that were read; the next write,
+//!   flush or close reports the error of a write.
 //!
-//! A write is done when its bytes are in the buffer and an operation is on its way; `flush` waits for it. The
-//! file's position is ahead of the reader by what is in the buffer, so a write or seek after a read first
-//! goes back by that much. If it cannot, nothing has happened, and what was read ahead stays in the buffer.
+//! A write is done when its bytes are in the buffer and an operation is on its way; `flush` waits for that operation.
+//! The file's position is ahead of the reader by what is in the buffer, so a write or seek after a read first goes back
+//! by that much. If going back fails, nothing has happened, and what was read ahead stays in the buffer.
 
 use super::{Offloaded, with_path};
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
@@ -51,7 +51,7 @@ const BUFFER: usize = 64 * 1024;
 pub struct File {
     file: Arc<fs::File>,
     state: State,
-    /// Of a write whose result nobody waited for.
+    /// Of a write whose result was not waited for.
     late_error: Option<io::Error>,
 }
 
@@ -86,7 +86,7 @@ impl File {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// The future gives those of [`std::fs::File::open`].
+    /// The future gives the errors of [`std::fs::File::open`].
     pub fn open<P: AsRef<Path>>(path: P) -> impl Future<Output = io::Result<File>> + Send + use<P> {
         OpenOptions::new().read(true).open(path)
     }
@@ -94,7 +94,7 @@ impl File {
     /// Makes a file, or empties it, for writing.
     ///
     /// # Errors
-    /// The future gives those of [`std::fs::File::create`].
+    /// The future gives the errors of [`std::fs::File::create`].
     pub fn create<P: AsRef<Path>>(
         path: P,
     ) -> impl Future<Output = io::Result<File>> + Send + use<P> {
@@ -136,7 +136,7 @@ impl File {
     /// Waits until everything written is with the operating system.
     ///
     /// # Errors
-    /// Those of the writes before.
+    /// The errors of the writes before.
     pub async fn flush(&mut self) -> io::Result<()> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_flush(cx)).await
     }
@@ -144,7 +144,7 @@ impl File {
     /// Waits until everything written is on the device.
     ///
     /// # Errors
-    /// Those of the writes before, and of [`std::fs::File::sync_all`].
+    /// The errors of the writes before, and of [`std::fs::File::sync_all`].
     pub async fn sync_all(&mut self) -> io::Result<()> {
         self.flush().await?;
         let file = self.file.clone();
@@ -154,7 +154,7 @@ impl File {
     /// Cuts or extends the file to `length` bytes.
     ///
     /// # Errors
-    /// Those of the writes before, and of [`std::fs::File::set_len`].
+    /// The errors of the writes before, and of [`std::fs::File::set_len`].
     pub async fn set_len(&mut self, length: u64) -> io::Result<()> {
         self.flush().await?;
         let file = self.file.clone();
@@ -380,7 +380,7 @@ impl OpenOptions {
     /// Starts to open the file.
     ///
     /// # Errors
-    /// The future gives those of [`std::fs::OpenOptions::open`].
+    /// The future gives the errors of [`std::fs::OpenOptions::open`].
     pub fn open<P: AsRef<Path>>(
         &self,
         path: P,

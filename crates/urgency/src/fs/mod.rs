@@ -1,9 +1,9 @@
 //! Files.
 //!
-//! The kernel cannot wait for regular files, it blocks; so each operation here is a closure of its own
-//! that is declared blocking: it starts at once, runs on a stack of its own while its worker does something
-//! else, and its future can be awaited or dropped. A dropped operation still happens, as it was started.
-//! Any level may wait for one, whoever started it: the operation becomes as urgent as that.
+//! The kernel offers no way to wait for a regular file: its calls block. So each operation here is a closure that is
+//! declared blocking. It starts at once, runs on a stack of its own while its worker does something else, and its
+//! future can be awaited or dropped. A dropped operation still happens, as it was started. Code of any level may wait
+//! for an operation that another level started: the operation becomes as urgent as its waiter.
 //!
 //! In closures use [`std::fs`] inside [`blocking`](crate::blocking): that is the blocking form.
 //!

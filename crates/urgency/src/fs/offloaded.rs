@@ -1,21 +1,23 @@
 //! A blocking operation as a future.
 //!
-//! The closure runs at the level of whoever started it, on a stack of its own, and is declared blocking as
-//! a whole. A panic in it is resumed in whoever awaits it.
+//! The closure runs at the level of the code that started it, on a stack of its own, and is declared blocking as a
+//! whole. A panic in it is resumed in the code that awaits it.
 //!
-//! What it waits for is a device, so anybody may wait for it: that is no priority inversion. It becomes as
-//! urgent as whoever waits.
+//! The operation waits for a device, so code of any level may wait for the operation: that is no priority inversion.
+//! The operation becomes as urgent as its waiter.
 //!
-//! It is no piece of work with a deadline of its own: code that has begun and goes on past its deadline finds the
-//! system as it is.
+//! The operation does not inherit its starter's deadline: code that has begun and goes on past its deadline can still
+//! use the system.
 //!
-//! To start one is no scheduling point: a file starts its operations half way between two states, and a
-//! standard stream with its lock held. A stack that was abandoned there would keep it from urgent work.
+//! To start an operation is no scheduling point: a file starts its operations half way between two states, and a
+//! standard stream with its lock held. A stack that was abandoned there would keep the file or the stream from urgent
+//! work.
 
 use crate::{
     Handle,
     life::without_deadline,
-    runtime::{current, level_on, spawn_fn_on},
+    runtime::{current, level_on},
+    spawn::spawn_fn_on,
 };
 use std::{
     fmt, io,
@@ -25,10 +27,10 @@ use std::{
 
 /// A blocking operation that was started when this was made; awaiting it gives the result.
 ///
-/// Dropping it does not undo it: the operation goes on and nobody learns its result.
+/// Dropping it does not undo the operation: it goes on, and its result is dropped.
 ///
 /// # Errors
-/// Those of the operation; or that the runtime was shut down before the result was there.
+/// The operation's errors; or that the runtime was shut down before the result was there.
 #[must_use = "the operation may fail"]
 pub struct Offloaded<T: Send + 'static>(Handle<io::Result<T>>);
 

@@ -1,13 +1,13 @@
 //! All of several futures.
 //!
-//! Each of many has a waker of its own that marks it, so that a wake-up polls those that were woken, and not
-//! all: a thousand futures that end one by one cost a thousand polls, not half a million.
+//! Each of many children has a waker of its own that marks it, so that a wake-up polls the woken children only: a
+//! thousand futures that end one by one cost a thousand polls, not half a million.
 //!
-//! *A wake-up of a child that is marked already* does nothing but the read-modify-write of the mark: the poll
-//! that was caused by the first one is still to come. That poll takes the mark away by a read-modify-write, too,
-//! and so sees what all those who found it wrote before (as in the rules of a task's state, 4).
+//! *A wake-up of a child that is marked already* does nothing but the read-modify-write of the mark: the poll that the
+//! first wake-up caused is still to come. That poll takes the mark away by a read-modify-write, too. So it sees what
+//! every thread that found the mark wrote before (as in the rules of a task's state, 4).
 
-use crate::facade::{
+use crate::sys::primitives::{
     Mutex, MutexGuard,
     atomic::{AtomicBool, Ordering},
 };
@@ -18,7 +18,7 @@ use std::{
     mem,
     ops::ControlFlow,
     pin::{Pin, pin},
-    // Not the facade's: `Wake` knows only this one.
+    // Not the one of `primitives`: `Wake` knows only this one.
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };
@@ -204,7 +204,7 @@ struct Many<F> {
 
 type Child<F> = (Pin<Box<F>>, Arc<Mark>);
 
-/// Which children are to be polled, and who polls them.
+/// The children that are to be polled, and the waker of the task that polls them.
 #[derive(Default)]
 struct Woken(Mutex<Places>);
 
@@ -274,7 +274,7 @@ impl<F: Future> Many<F> {
         }
     }
 
-    /// Polls those that were woken. Ready when all have ended, or when `ended` breaks.
+    /// Polls the children that were woken. Ready when all have ended, or when `ended` breaks.
     fn poll<B>(
         &mut self,
         cx: &Context<'_>,
@@ -291,7 +291,8 @@ impl<F: Future> Many<F> {
             let Some((future, mark)) = &mut self.children[place] else {
                 continue;
             };
-            // Before the poll: a wake-up from now on is another one. Acquire: of those that were swallowed.
+            // Before the poll: a wake-up from now on causes another poll. Acquire: sees what came before the wake-ups
+            // that found the mark.
             mark.marked.swap(false, Ordering::AcqRel);
             let waker = Waker::from(mark.clone());
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {

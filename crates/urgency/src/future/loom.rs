@@ -1,7 +1,7 @@
 //! A model of the wake-ups of one among many futures, run by loom over all interleavings (two preemptions).
 
 use super::all::join_all;
-use crate::facade::{
+use crate::sys::primitives::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
     thread,
@@ -9,7 +9,7 @@ use crate::facade::{
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    // Not the facade's: `Wake` knows only this one, and the model's own notes need no order.
+    // Not the one of `primitives`: `Wake` knows only this one, and the model's own notes need no order.
     sync::{self, Mutex, atomic::Ordering::SeqCst},
     task::{Context, Poll, Wake, Waker},
 };

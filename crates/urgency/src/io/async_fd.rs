@@ -9,10 +9,9 @@
 
 use super::{
     Blocking,
-    poller::set_nonblocking,
-    readiness::Ticket,
-    source::{Direction, Done, Source, Waits, ready_now},
+    source::{Done, Source, Waits, ready_now},
 };
+use crate::reactor::{directions::Direction, poller::set_nonblocking, readiness::Ticket};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{fd::AsFd, fs::FileType};
 use std::{
@@ -28,9 +27,9 @@ use std::{
 /// descriptors, devices. Regular files are always ready as far as the kernel is concerned and are
 /// refused; [`fs`](crate::fs) is for them.
 ///
-/// Several tasks may use it at once, by `&`. Those that wait in one direction get their turn in the order in
-/// which they began to wait. (Design: section 6; the paper's I/O futures.) An operation begins when its
-/// future is first polled; to start it now and await it later, [`spawn`](crate::spawn()) it.
+/// Several tasks may use it at once, by `&`. Tasks that wait in one direction get their turn in the order in which they
+/// began to wait. (Design: section 6; the paper's I/O futures.) An operation begins when its future is first polled; to
+/// start it now and await it later, [`spawn`](crate::spawn()) it.
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -129,7 +128,7 @@ impl<T: AsFd> Async<T> {
     /// Dropping the future cancels: the operation has happened if and only if the future returned.
     ///
     /// # Errors
-    /// Those of the operation, or as [`readable`](Async::readable).
+    /// The operation's errors, or as [`readable`](Async::readable).
     pub async fn read_with<R>(
         &self,
         mut operation: impl FnMut(&T) -> io::Result<R>,
@@ -152,7 +151,7 @@ impl<T: AsFd> Async<T> {
 
     /// The `poll_*` form of [`readable`](Async::readable).
     ///
-    /// Every task that polled is woken by each readiness, whoever uses it.
+    /// Each readiness wakes every task that polled, even if another task uses it up.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_operate(cx, Direction::Read, |io| ready_now(io, Direction::Read))
     }

@@ -5,8 +5,8 @@
 //! parks the thread. For streams the view is a [`std::io::Read`] and [`std::io::Write`], so that
 //! everything written for those works; the other types add their own methods to it.
 //!
-//! A write is done when its bytes are where they belong, so it flushes: that is nothing for a socket, and
-//! for a standard stream that is a file it waits for the write that was started.
+//! A write is done when its bytes are where they belong, so it flushes. For a socket a flush is nothing. For a standard
+//! stream that is a file, a flush waits for the write that was started.
 
 use futures_io::{AsyncRead, AsyncWrite};
 use std::{
@@ -18,9 +18,8 @@ use std::{
 
 /// A descriptor seen from a closure: its operations return when they are done.
 ///
-/// Made by the `blocking` method of each stream, listener and socket. Inside async code use the
-/// descriptor itself. Reads and writes of a stream have no place in the order of those that wait: see
-/// [`net`](crate::net).
+/// Made by the `blocking` method of each stream, listener and socket. Inside async code use the descriptor itself.
+/// Reads and writes of a stream have no place in the order of the waiting tasks: see [`net`](crate::net).
 ///
 /// ```
 /// use std::io::{BufRead, BufReader, Write};

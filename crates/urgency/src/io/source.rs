@@ -1,16 +1,15 @@
 //! One descriptor that can wait: its two directions and its registration with a driver.
 //!
-//! A source is not registered until an operation would block for the first time; then it belongs to the
-//! driver of the thread that made this attempt. Until then, and for a descriptor that never blocks,
-//! it costs nothing but the system calls of its operations.
+//! A source is not registered until an operation would block for the first time. Then it belongs to the driver of the
+//! thread that made this attempt. Until then it costs nothing but the system calls of its operations.
 //!
 //! # Protocol of an operation ([`Source::poll`])
 //!
 //! 1. Not registered for the direction: attempt. If it would block, register and go to 2.
 //! 2. Look at the direction's readiness; if ready, attempt. If it would block, retract and, unless an
 //!    edge came meanwhile, go to 3.
-//! 3. Wait (see `readiness.rs`), unless the driver was shut down: that is an error, but not for a task that ends
-//!    with its runtime, whose poll is pending.
+//! 3. Wait (see `reactor/readiness.rs`), unless the driver was shut down. Then the operation is an error, or pending if its
+//!    task ends with its runtime.
 //!
 //! The registration itself makes the kernel report readiness that exists already, and a new direction
 //! starts as ready, so nothing is lost between 1 and 2. What comes from elsewhere ([`Source::raise`])
@@ -19,10 +18,15 @@
 //!
 //! A registration ends before the descriptor is closed; its key is never valid again.
 
-use super::{
-    driver::{Driver, DriverShut},
-    poller::{Edge, Interest, is_ready_now},
-    readiness::{Look, Readiness, Ticket, wake},
+use crate::{
+    reactor::{
+        directions::{Direction, Directions},
+        driver::{Driver, DriverShut},
+        poller::{Interest, is_ready_now},
+        readiness::{Look, Readiness, Ticket, wake},
+    },
+    runtime,
+    sched::caller::{ends_with_runtime, has_ended},
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
@@ -33,63 +37,6 @@ use std::{
     },
     task::{Poll, Waker},
 };
-
-/// Reading (also accepting), or writing (also connecting).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Read,
-    Write,
-}
-
-impl Direction {
-    pub(crate) fn interest(self) -> Interest {
-        match self {
-            Direction::Read => Interest::READ,
-            Direction::Write => Interest::WRITE,
-        }
-    }
-}
-
-/// What the driver knows of a source.
-#[derive(Debug)]
-pub(crate) struct Directions {
-    read: Readiness,
-    write: Readiness,
-}
-
-impl Default for Directions {
-    fn default() -> Self {
-        Directions {
-            read: Readiness::new(),
-            write: Readiness::new(),
-        }
-    }
-}
-
-impl Directions {
-    pub(crate) fn of(&self, direction: Direction) -> &Readiness {
-        match direction {
-            Direction::Read => &self.read,
-            Direction::Write => &self.write,
-        }
-    }
-
-    /// The kernel reported an event. Adds the wakers to wake.
-    pub(crate) fn edge(&self, edge: Edge, ready: &mut Vec<Waker>) {
-        if edge.readable {
-            self.read.edge(edge.exceptional, ready);
-        }
-        if edge.writable {
-            self.write.edge(edge.exceptional, ready);
-        }
-    }
-
-    /// The driver goes. Adds all wakers.
-    pub(crate) fn shut(&self, ready: &mut Vec<Waker>) {
-        self.read.shut(ready);
-        self.write.shut(ready);
-    }
-}
 
 /// The result of a successful attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,21 +63,21 @@ impl<R> Done<R> {
     }
 }
 
-/// Who waits if the operation would block.
+/// What waits if the operation would block.
 pub(crate) enum Waits<'a> {
     /// A future that keeps its ticket and calls [`Source::leave`] when it is dropped.
     Future(&'a mut Option<Ticket>, &'a Waker),
     /// A `poll_*` form.
     Watcher(&'a Waker),
-    /// Nobody: the source is registered, and that is all.
+    /// Nothing: the source is registered, and that is all.
     Nobody,
 }
 
 impl Waits<'_> {
-    /// Whether a task waits that ends with its runtime: see [`ends_with_runtime`](crate::runtime::ends_with_runtime).
+    /// Whether a task waits that ends with its runtime: see [`ends_with_runtime`].
     #[cold]
     fn is_of_ending_task(&self) -> bool {
-        !matches!(self, Waits::Nobody) && crate::runtime::ends_with_runtime()
+        !matches!(self, Waits::Nobody) && ends_with_runtime()
     }
 }
 
@@ -214,7 +161,7 @@ impl Source {
                 }
             }
             let readiness = readiness.expect("an unregistered source is always attempted");
-            if readiness.look().is_shut() {
+            if readiness.look().is_shut() || has_ended() {
                 if waits.is_of_ending_task() {
                     return Poll::Pending;
                 }
@@ -281,7 +228,7 @@ impl Source {
                 .store(interest.bits(), Ordering::Release);
             return Ok(());
         }
-        let driver = crate::runtime::driver()?;
+        let driver = runtime::driver()?;
         let directions = Arc::<Directions>::default();
         let interest = direction.interest();
         let key = driver

@@ -3,37 +3,37 @@
 //! They may be anything, and their open file is shared with other processes (the shell that started this
 //! one), so it must not be made non-blocking: the others would see it, too. Instead:
 //!
-//! - A terminal, pipe or socket is waited for, and read or written only when the kernel says that this will
-//!   not block. A write is at most `PIPE_BUF` bytes (4096) then, which is what the kernel promises room
-//!   for in a pipe; a terminal may take less at once. If anybody else, also a task of this process, takes
-//!   the input or the room between the two, the call blocks its thread, where no limit of time and no
-//!   cancellation reaches it, and relief deals with it.
-//! - A file, or what the kernel cannot wait for, goes by blocking operations as [`fs`](crate::fs). A write
-//!   returns when the operating system has it; by the traits it is flushing that waits.
+//! - A terminal, pipe or socket is waited for, and read or written only when the kernel says that this will not block.
+//!   A write is then at most `PIPE_BUF` bytes (4096), which is what the kernel promises room for in a pipe; a terminal
+//!   may take less at once. If another process, or another task of this one, takes the input or the room between the
+//!   kernel's word and the call, the call blocks its thread. Then no limit of time and no cancellation reaches the
+//!   call, and relief deals with it.
+//! - A file, or what the kernel cannot wait for, goes by blocking operations as [`fs`](crate::fs). A write returns when
+//!   the operating system has the bytes; by the traits, the flush is what waits.
 //!
 //! An operation begins when it is first polled; one that is to begin now and to be awaited later is spawned.
 //!
-//! There is no buffer here, and nobody locks a stream: what several tasks write is interleaved write by
-//! write.
+//! There is no buffer here, and a stream has no lock: what several tasks write is interleaved write by write.
 //!
 //! # Several tasks, one file
 //!
-//! A file has one operation at a time, and that wakes one waker. So all tasks of a shared stream wait through
-//! the one waker [`All`]: who finds the file busy first leaves its own waker there, and then polls again,
-//! because the operation may have ended in between. Nobody is replaced, and the lock of the file is never
-//! held when a stranger's waker is dropped or woken. Nor is it held at a scheduling point
-//! (`fs/offloaded.rs`). The error of a write is reported to the next task that writes or flushes, whoever
-//! wrote.
+//! A file has one operation at a time, and the operation wakes one waker. So all tasks of a shared stream wait through
+//! the one waker [`All`]. A task that finds the file busy first leaves its own waker there, and then polls again,
+//! because the operation may have ended in between. No task's waker replaces another's, and the file's lock is never
+//! held when a task's waker is dropped or woken. Nor is the lock held at a scheduling point (`fs/offloaded.rs`). The
+//! error of a write is reported to the next task that writes or flushes, even if another task wrote.
 //!
 //! The descriptor is duplicated, because one descriptor can be registered only once with a driver.
 
 use super::{
     Async, Blocking,
     blocking::write_through,
-    driver::wake_all,
-    source::{Direction, Done, ready_now},
+    source::{Done, ready_now},
 };
-use crate::fs::File;
+use crate::{
+    fs::File,
+    reactor::{directions::Direction, driver::wake_all},
+};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -204,7 +204,7 @@ impl Stdin {
     /// Reads what is there, at least one byte; 0 is the end. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// Those of the descriptor.
+    /// The descriptor's errors.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         std::future::poll_fn(|cx| self.0.poll_read(cx, buffer)).await
     }
@@ -246,7 +246,7 @@ impl Stdout {
     /// file.
     ///
     /// # Errors
-    /// Those of the descriptor; if several tasks write to one file, also that of the other's write.
+    /// The descriptor's errors; if several tasks write to one file, also the error of another task's write.
     pub async fn write(&self, buffer: &[u8]) -> io::Result<usize> {
         write_through(self, |to, cx| to.poll_write(cx, buffer)).await
     }
@@ -254,7 +254,7 @@ impl Stdout {
     /// Writes all of `buffer`, and waits until the operating system has it.
     ///
     /// # Errors
-    /// Those of the descriptor.
+    /// The descriptor's errors.
     pub async fn write_all(&self, mut buffer: &[u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.write(buffer).await? {

@@ -1,12 +1,12 @@
 //! The driver by itself, and `Async` over pipes.
 
-use super::{
-    Async,
+use super::Async;
+use crate::reactor::timers::TimerKey;
+use crate::reactor::{
+    directions::{Direction, Directions},
     driver::{Driver, WaitOutcome},
     poller::Interest,
-    source::{Direction, Directions},
 };
-use crate::time::timers::TimerKey;
 use std::{
     io::{Read, Write},
     os::fd::AsFd,

@@ -1,8 +1,8 @@
-//! What a started operation got and nobody took.
+//! Results of started operations that were dropped before they were taken.
 //!
-//! A started read makes its attempt at once, so it may hold bytes when it is dropped. They go back
-//! here, and the next reader of the same stream gets them first: cancelling loses nothing. The same
-//! holds for a datagram and for an accepted connection.
+//! A started read makes its attempt at once, so it may hold bytes when it is dropped. The bytes go back here, and the
+//! next reader of the same stream gets them first: cancelling loses nothing. The same holds for a datagram and for an
+//! accepted connection.
 //!
 //! # Order
 //!
@@ -12,9 +12,9 @@
 //! operations that take at the same time on several threads there is no order to keep.) What a later
 //! operation has consumed already is past: put back after that, a result comes out behind it.
 //!
-//! The common reader pays one load; a started one pays a locked instruction beside its system call. Whoever
-//! puts something back raises the source's read direction afterwards;
-//! [`Source::raise`](super::source::Source::raise) says why no waiting reader misses it.
+//! A usual read pays one load; a started read pays a locked instruction beside its system call. After a result was put
+//! back, the source's read direction is raised; [`Source::raise`](super::source::Source::raise) says why no
+//! waiting reader misses it.
 
 use std::{
     collections::VecDeque,
@@ -29,7 +29,7 @@ use std::{
 pub struct Place(u64);
 
 impl Place {
-    /// That of the byte `count` further on.
+    /// The place of the byte `count` further on.
     pub(crate) fn after(self, count: usize) -> Self {
         Place(self.0 + count as u64)
     }
@@ -56,7 +56,7 @@ impl<T> Unread<T> {
 
     /// The place of what a started operation has just taken from the kernel: one result, or so many bytes.
     pub(crate) fn place(&self, count: usize) -> Place {
-        // Relaxed: only operations that follow one another have an order, and each sees those before it.
+        // Relaxed: only operations that follow one another have an order, and each sees the operations before it.
         Place(self.next.fetch_add(count as u64, Ordering::Relaxed))
     }
 

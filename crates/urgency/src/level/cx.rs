@@ -7,8 +7,8 @@
 //!    future is not that body, and is left to the scheduler: see the module's text.)
 //! 2. The body must accept every `'cx`, so it cannot assume that `'cx` is `'static`, and whatever
 //!    contains a `Cx` cannot go where `'static` is asked for: into spawned work, above all.
-//! 3. What runs inside the body without being `'static` (functions, the two sides of a `join`, the
-//!    jobs of a scope, the rest after an `.await`) runs at the body's level.
+//! 3. What runs inside the body without being `'static` (functions, the two sides of a `join`, the children of a scope,
+//!    the rest after an `.await`) runs at the body's level.
 //!
 //! From 1 to 3: code that has a `Cx<L>` runs at `L`.
 

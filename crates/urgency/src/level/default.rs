@@ -1,17 +1,6 @@
 //! The level of programs that declare none.
 
-use super::{AtLeast, Level, Levels};
-
-/// The order of a runtime that was built without [`levels`](crate::runtime::Builder::levels): one
-/// level, [`Normal`].
-#[derive(Clone, Copy, Debug)]
-pub enum OneLevel {}
-
-impl Levels for OneLevel {
-    const NAME: &'static str = "OneLevel";
-    const NAMES: &'static [&'static str] = &["Normal"];
-    const ABOVE: &'static [u64] = &[0];
-}
+use super::{AtLeast, Level, OneLevel};
 
 /// The only level of [`OneLevel`]. It lets level-polymorphic code run in a program that has no levels
 /// of its own.

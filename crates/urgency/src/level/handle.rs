@@ -2,8 +2,8 @@
 //!
 //! A `TypedHandle<T, L>` is an untyped [`Handle`] and a phantom, a [`TypedShared`] the same with a
 //! [`Shared`](crate::Shared). They add no state and no protocol: waiting, cancelling and boosting are
-//! the untyped handle's. What they add is the bound on waiting: `C: MayWaitFor<L>`, with `C` from the
-//! [`Cx`] of whoever waits; see [`AtLeast`](super::AtLeast).
+//! the untyped handle's. What they add is the bound on waiting: `C: MayWaitFor<L>`, with `C` from the waiter's [`Cx`];
+//! see [`AtLeast`](super::AtLeast).
 //!
 //! A typed handle is not awaited by itself: `handle.await` has no place for `cx`, so the level of the
 //! waiter would be unknown. It implements `Future` under a bound that never holds, for the sake of the message.
@@ -21,8 +21,8 @@ use std::{
 
 /// A handle of work at level `L` that returns a `T`.
 ///
-/// Made by [`Level::spawn`] and [`Level::spawn_fn`]. Dropping it detaches the work. A panic of the work
-/// is resumed in whoever waits for it.
+/// Made by [`Level::spawn`] and [`Level::spawn_fn`]. Dropping it detaches the work. A panic of the work is resumed in
+/// the code that waits for it.
 ///
 /// ```
 /// use urgency::{Runtime, levels};
@@ -171,9 +171,8 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
         self.untyped.is_finished()
     }
 
-    /// Asks for the work to end early: async work is dropped when it next suspends or would next run,
-    /// a closure that has not started never starts. Whoever waits gets an error, unless the work ended
-    /// first.
+    /// Asks for the work to end early: async work is dropped when it next suspends or would next run, a closure that
+    /// has not started never starts. A waiter gets an error, unless the work ended first.
     pub fn cancel(&self) {
         self.untyped.cancel();
     }

@@ -15,10 +15,10 @@
 //! - `Batch.spawn_fn(|cx| ..)` and `Batch.spawn(async |cx| ..)` create work at a level and return a
 //!   [`TypedHandle<T, Batch>`](TypedHandle), which remembers the level in its type.
 //! - `cx` is a [`Cx<Batch>`](Cx): the proof that this code runs at `Batch`. It has no size and no cost.
-//! - `handle.get(cx)` and `handle.wait(cx).await` compile only if the handle's level is
-//!   [`AtLeast`] as urgent as that of `cx`. Anything else would be a *priority inversion*: the waiter
-//!   would in truth be only as urgent as what it waits for. To wait all the same, raise the awaited
-//!   work: [`boost_get`](TypedHandle::boost_get) and [`boosted`](TypedHandle::boosted).
+//! - `handle.get(cx)` and `handle.wait(cx).await` compile only if the handle's level is [`AtLeast`] as urgent as the
+//!   level of `cx`. Any other wait would be a *priority inversion*: the waiter would in truth be only as urgent as what
+//!   it waits for. To wait all the same, raise the awaited work: [`boost_get`](TypedHandle::boost_get) and
+//!   [`boosted`](TypedHandle::boosted).
 //! - From a plain thread, `Batch.spawn_on(&runtime, async |cx| ..)` creates work, and `Batch.run_on(&runtime, |cx| ..)`
 //!   runs a closure on that thread. From untyped async code, a handler for instance, `Batch.here(async |cx| ..)` goes
 //!   on in typed code if the task is of that level, and is an error otherwise.
@@ -34,9 +34,9 @@
 //! both sides of a `join`, which all run at the same level. That is all that a type can say; some
 //! things remain for the scheduler, which checks each wait by the levels' run-time numbers as well:
 //! handles whose level was [erased](TypedHandle::erase), levels chosen at run time ([`LevelId`]),
-//! hand-written implementations of [`AtLeast`], a `cx` borrowed into [`Level::run_on`] at another level, and
-//! the part of a plain closure `|cx| { .. async move { .. } }` before its future: that runs at the level of who
-//! calls [`Level::spawn`], and its panic is the caller's. There a priority inversion is a typed error
+//! hand-written implementations of [`AtLeast`], a `cx` borrowed into [`Level::run_on`] at another level, and the part
+//! of a plain closure `|cx| { .. async move { .. } }` before its future: that part runs at the level of the code that
+//! calls [`Level::spawn`], and its panic is the caller's. In these cases a priority inversion is a typed error
 //! ([`WaitErrorKind`](crate::WaitErrorKind)).
 //!
 //! Not covered by either: waiting that is not for a handle (a channel, a foreign lock). A
@@ -62,19 +62,17 @@ mod cx;
 mod default;
 mod handle;
 mod here;
-mod id;
 mod shared;
-pub(crate) mod table;
 mod traits;
 
 pub use cx::{Cx, SendBody};
-pub use default::{Normal, OneLevel};
+pub use default::Normal;
 pub use handle::{AwaitedWithoutCx, TypedHandle, Wait};
 pub use here::WrongLevel;
-pub use id::LevelId;
 pub use shared::TypedShared;
-pub use table::WrongOrder;
-pub use traits::{AtLeast, Level, Levels, MayWaitFor};
+pub use traits::{AtLeast, Level, MayWaitFor};
+
+pub use crate::rank::{LevelId, Levels, OneLevel, WrongOrder};
 
 #[cfg(test)]
 mod tests;

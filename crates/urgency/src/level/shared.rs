@@ -66,7 +66,7 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     ///
     /// # Errors
     ///
-    /// The future's output is an error as that of [`get`](Self::get).
+    /// The future's output is the error that [`get`](Self::get) returns.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     ///
     /// # Errors
     ///
-    /// The future's output is an error as that of [`get`](Self::get).
+    /// The future's output is the error that [`get`](Self::get) returns.
     ///
     /// # Panics
     ///

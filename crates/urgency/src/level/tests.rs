@@ -1,7 +1,8 @@
 //! What the table answers, what the types cost. The macro's output is tested in `tests/levels.rs`,
 //! what must not compile in `tests/compile_fail.rs`.
 
-use super::{table::LevelTable, *};
+use super::*;
+use crate::rank::LevelTable;
 use std::any::TypeId;
 
 /// 0 above 1 and 2, those above 3; 4 beside all.

@@ -1,23 +1,8 @@
 //! What [`levels!`](crate::levels) implements: a level, an order of levels, "at least as urgent as".
 
-use super::{Cx, LevelId, SendBody, TypedHandle, WrongLevel};
+use super::{Cx, LevelId, Levels, SendBody, TypedHandle, WrongLevel};
 use crate::Runtime;
-use std::fmt::Debug;
-
-/// The levels of a program with their partial order. [`levels!`](crate::levels) implements it.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not an order of levels",
-    label = "this needs the name before the colon in `levels! {{ App: Interactive > Batch }}`"
-)]
-pub trait Levels: 'static {
-    /// The name of the order.
-    const NAME: &'static str;
-    /// The names of the levels by rank, most urgent first; 1 to 64 of them.
-    const NAMES: &'static [&'static str];
-    /// By rank: bit `j` of entry `i` is set if the level of rank `j` is more urgent than that of
-    /// rank `i`. As long as [`NAMES`](Self::NAMES), and transitively closed.
-    const ABOVE: &'static [u64];
-}
+use std::{any::TypeId, fmt::Debug};
 
 /// A priority level, declared by [`levels!`](crate::levels).
 ///
@@ -59,8 +44,8 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
 
     /// Creates an async task at this level.
     ///
-    /// The body is an async closure, `async move |cx| { .. }`: it gets the proof that it runs at this
-    /// level and may hold it across every `.await`. Dropping the handle detaches the task.
+    /// The body is an async closure, `async move |cx| { .. }`: it gets the proof that it runs at this level, and may
+    /// hold the proof across every `.await`. Dropping the handle detaches the task.
     ///
     /// ```
     /// # use urgency::{Runtime, levels};
@@ -90,7 +75,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
             + 'static,
         T: Send + 'static,
     {
-        super::table::require::<Self::Order>();
+        require::<Self::Order>();
         TypedHandle::new(crate::spawn_at(self, body(Cx::new())))
     }
 
@@ -106,7 +91,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
         F: for<'cx> FnOnce(Cx<'cx, Self>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        super::table::require::<Self::Order>();
+        require::<Self::Order>();
         TypedHandle::new(crate::spawn_fn_at(self, move || body(Cx::new())))
     }
 
@@ -136,7 +121,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
             + 'static,
         T: Send + 'static,
     {
-        super::table::require_of::<Self::Order>(runtime);
+        require_of::<Self::Order>(runtime);
         TypedHandle::new(runtime.spawn_at(self, body(Cx::new())))
     }
 
@@ -151,7 +136,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
         F: for<'cx> FnOnce(Cx<'cx, Self>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        super::table::require_of::<Self::Order>(runtime);
+        require_of::<Self::Order>(runtime);
         TypedHandle::new(runtime.spawn_fn_at(self, move || body(Cx::new())))
     }
 
@@ -212,7 +197,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
         F: for<'cx> FnOnce(Cx<'cx, Self>) -> R,
     {
         runtime.run_at(self, || {
-            super::table::require::<Self::Order>();
+            require::<Self::Order>();
             body(Cx::new())
         })
     }
@@ -258,3 +243,28 @@ pub trait AtLeast<Waiter> {}
 pub trait MayWaitFor<Awaited> {}
 
 impl<Waiter, Awaited: AtLeast<Waiter>> MayWaitFor<Awaited> for Waiter {}
+
+impl<L: Level> From<L> for LevelId {
+    #[inline]
+    fn from(_: L) -> LevelId {
+        LevelId::named(L::RANK, L::NAME)
+    }
+}
+
+/// Panics if the runtime of the current thread was not built with the order `O`.
+#[inline]
+#[track_caller]
+fn require<O: Levels>() {
+    if let Err(error) = crate::runtime::check_order(TypeId::of::<O>(), O::NAME) {
+        panic!("{error}");
+    }
+}
+
+/// Panics if `runtime` was not built with the order `O`.
+#[track_caller]
+fn require_of<O: Levels>(runtime: &Runtime) {
+    let levels = &runtime.shared().levels;
+    if let Err(error) = levels.check(TypeId::of::<O>(), O::NAME) {
+        panic!("{error}");
+    }
+}

@@ -1,19 +1,20 @@
 //! A limit on how many tasks of a level there are: backpressure at the place where work comes in (Dissertation, 4.4.6).
 //!
-//! A level with a capacity has a semaphore of so many permits. Whoever brings work from outside asks for
-//! admission *before* it makes the work, and so decides what happens when there is none: wait ([`admit`]), so
-//! that a queue builds up where it can be seen, in the kernel's accept queue or with the caller; or fail and
-//! shed ([`try_admit`]), with the work still in hand. The task carries the permit until its future is gone.
+//! A level with a capacity has a semaphore of so many permits. Code that brings work from outside asks for admission
+//! *before* it makes the work, and so decides what happens when there is no room. It may wait ([`admit`]), so that a
+//! queue builds up where it can be seen, in the kernel's accept queue or with the caller. Or it may fail and shed
+//! ([`try_admit`]), with the work still in hand. The task carries the permit until its future is gone.
 //!
-//! The plain `spawn` forms ask nobody: they are for the parts of work that was admitted, and a part that is
-//! refused would leave the whole hanging.
+//! The plain `spawn` forms do not ask: they are for the parts of work that was admitted, and a part that is refused
+//! would leave the whole hanging.
 
 use super::held::Held;
 use crate::{
     Handle, LevelId,
-    runtime::{current, rank_on, spawn_fn_on, spawn_on},
-    sched::shared::Shared,
+    runtime::{current, rank_on},
+    sched::job::Job,
     scheduling_point,
+    spawn::{spawn_fn_on, spawn_on},
     sync::{Permit, Semaphore},
 };
 use std::{
@@ -27,8 +28,8 @@ use std::{
 };
 
 /// The limits of a runtime, by level.
-#[derive(Debug, Default)]
-pub(crate) struct Capacities(Vec<Option<Limit>>);
+#[derive(Debug)]
+struct Limits(Vec<Option<Limit>>);
 
 #[derive(Debug)]
 struct Limit {
@@ -37,9 +38,15 @@ struct Limit {
     refused: AtomicU64,
 }
 
-impl Capacities {
+impl Limits {
+    /// The limit of a level of `shared`, if it has one.
+    fn of(shared: &Job, rank: u8) -> Option<&Limit> {
+        let limits = shared.capacities.made(Limits::new);
+        limits.0[usize::from(rank)].as_ref()
+    }
+
     /// For so many levels.
-    pub(crate) fn new(levels: usize, limits: &[(LevelId, u32)]) -> Self {
+    fn new(levels: usize, limits: &[(LevelId, u32)]) -> Self {
         let limit = |rank: usize| {
             let of_rank = |(level, _): &&(LevelId, u32)| usize::from(level.rank()) == rank;
             let &(_, tasks) = limits.iter().rev().find(of_rank)?;
@@ -49,7 +56,7 @@ impl Capacities {
                 refused: AtomicU64::new(0),
             })
         };
-        Capacities((0..levels).map(limit).collect())
+        Limits((0..levels).map(limit).collect())
     }
 }
 
@@ -66,7 +73,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// That of a level of the current runtime; `None` if it has no limit.
+    /// The capacity of a level of the current runtime; `None` if the level has no limit.
     ///
     /// # Panics
     ///
@@ -75,7 +82,7 @@ impl Capacity {
     pub fn of(level: impl Into<LevelId>) -> Option<Capacity> {
         let shared = current();
         let rank = rank_on(&shared, level.into());
-        let limit = shared.capacities.0[usize::from(rank)].as_ref()?;
+        let limit = Limits::of(&shared, rank)?;
         Some(Capacity {
             limit: limit.tasks,
             free: limit.permits.available_permits() as u32,
@@ -84,11 +91,11 @@ impl Capacity {
     }
 }
 
-/// The right to one more task of a level, for who has it; dropped, it goes to the next.
+/// The right to one more task of a level. If it is dropped unused, it goes to the next waiter.
 #[derive(Debug)]
 #[must_use = "an admission that is dropped goes to the next"]
 pub struct Admission {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
     level: u8,
     /// `None` if the level has no limit.
     permit: Option<Permit<Arc<Semaphore>>>,
@@ -121,7 +128,7 @@ impl Admission {
 }
 
 /// Waits until there is room for one more task of this level in the current runtime; at once if the level has no
-/// [capacity](crate::Builder::capacity). Who waits is served more urgent levels first, and in order within a level.
+/// [capacity](crate::Builder::capacity). Waiters are served more urgent levels first, and in order within a level.
 ///
 /// An accept loop that asks first stops accepting when there is too much work:
 ///
@@ -154,7 +161,7 @@ impl Admission {
 pub fn admit(level: impl Into<LevelId>) -> impl Future<Output = Admission> + Send {
     let (shared, level) = place(level.into());
     async move {
-        let permits = shared.capacities.0[usize::from(level)].as_ref();
+        let permits = Limits::of(&shared, level);
         let permit = match permits.map(|limit| limit.permits.clone()) {
             Some(permits) => permits.acquire_owned().await.ok(),
             None => None,
@@ -206,7 +213,7 @@ pub fn blocking_admit(level: impl Into<LevelId>) -> Admission {
 #[track_caller]
 pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
     let (shared, level) = place(level.into());
-    let permit = match &shared.capacities.0[usize::from(level)] {
+    let permit = match Limits::of(&shared, level) {
         Some(limit) => match limit.permits.clone().try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
@@ -227,7 +234,7 @@ pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
 }
 
 #[track_caller]
-fn place(level: LevelId) -> (Arc<Shared>, u8) {
+fn place(level: LevelId) -> (Arc<Job>, u8) {
     let shared = current();
     let rank = rank_on(&shared, level);
     (shared, rank)

@@ -1,8 +1,8 @@
 //! What a task is made of, with what it holds meanwhile: its place in a scope, or its admission.
 //!
-//! The second is dropped after the first, also if the task is cancelled before it ran: until nothing is left
-//! of it, the task has its place. The captures of a closure and of an `async` block are dropped in the order
-//! in which they are named there, which is the wrong one if the body begins with `let _place = place`.
+//! What the task holds is dropped after what it is made of, also if the task is cancelled before it ran: the task has
+//! its place until nothing is left of it. The captures of a closure and of an `async` block are dropped in the order in
+//! which they are named there, which is the wrong order if the body begins with `let _place = place`.
 
 /// See the module's text. The fields are dropped in this order.
 pub(super) struct Held<F, P> {

@@ -8,9 +8,9 @@
 //! result.
 
 use crate::{
-    LevelId,
+    rank::LevelId,
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
-    task::{Handle, JoinError, TaskRef},
+    tasks::{Handle, JoinError, TaskRef},
 };
 use std::{
     collections::HashMap,

@@ -1,13 +1,12 @@
 //! `Local`: a value for a piece of work and all that it spawns.
 //!
-//! The values of a piece of work are a list from the innermost outwards, shared with its children; a new one
-//! is put in front. The one that it hides is left out, for which the few before that are copied: a list is never
-//! longer than there are locals, however many generations of tasks pass it on. Rejected: a map, which every child
-//! would have to copy or lock. There are few locals, and the first is the one that is wanted.
+//! How the values are passed on is `inherit/values.rs`.
 
-use super::inherited::{Inherited, Within, inherited};
+use crate::{
+    inherit::{Inherited, inherited},
+    spawn::carried::Within,
+};
 use std::{
-    any::Any,
     fmt,
     future::Future,
     marker::PhantomData,
@@ -15,51 +14,6 @@ use std::{
     sync::Arc,
     task::{Context, Poll},
 };
-
-/// The list of values.
-#[derive(Clone, Default)]
-pub(super) struct Values(Option<Arc<Value>>);
-
-#[derive(Clone)]
-struct Value {
-    /// The address of its `Local`.
-    of: usize,
-    value: Arc<dyn Any + Send + Sync>,
-    outer: Values,
-}
-
-impl Values {
-    fn find(&self, of: usize) -> Option<&Arc<dyn Any + Send + Sync>> {
-        let mut at = self;
-        while let Some(value) = &at.0 {
-            if value.of == of {
-                return Some(&value.value);
-            }
-            at = &value.outer;
-        }
-        None
-    }
-
-    /// The list without the value of this place.
-    fn without(self, of: usize) -> Values {
-        if self.find(of).is_none() {
-            return self;
-        }
-        let first = self.0.expect("there is one to be found");
-        if first.of == of {
-            return first.outer.clone();
-        }
-        let mut first = Value::clone(&first);
-        first.outer = first.outer.without(of);
-        Values(Some(Arc::new(first)))
-    }
-}
-
-impl fmt::Debug for Values {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Values").finish_non_exhaustive()
-    }
-}
 
 /// A place in which each piece of work can have a value of its own, which the tasks that it spawns inherit:
 /// the identity of a request, a tracing span.
@@ -124,11 +78,7 @@ impl<T: Send + Sync + 'static> Local<T> {
 
     fn inherited_with(&'static self, value: T) -> Arc<Inherited> {
         let mut new = inherited().map_or_else(Inherited::default, |here| Inherited::clone(&here));
-        new.values = Values(Some(Arc::new(Value {
-            of: self.id(),
-            value: Arc::new(value),
-            outer: std::mem::take(&mut new.values).without(self.id()),
-        })));
+        new.values = std::mem::take(&mut new.values).with(self.id(), Arc::new(value));
         Arc::new(new)
     }
 }

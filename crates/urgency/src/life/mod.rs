@@ -1,4 +1,4 @@
-//! The life of work: who may cancel it, how long it may take, what it inherits, how much of it there may be.
+//! The life of work: what may cancel it, how long it may take, what it inherits, how much of it there may be.
 //!
 //! | what | for |
 //! | --- | --- |
@@ -14,32 +14,27 @@
 //!
 //! # Cancelling is cheap, on purpose
 //!
-//! Under overload cancellations come in waves, and a wave must make room instead of more work (Dissertation,
-//! 4.4.7). Here the cancellation of a task makes no allocation, starts no thread and blocks nobody: a flag is
-//! set, and the task is queued once, at its own level, to be dropped. A task that waits to run already is not
-//! even queued again. A token's is one walk over those who listen, without recursion; it needs a list of the
-//! tokens below. The test
-//! `a_wave_of_cancellations_under_overload_makes_room_at_once` counts it; `bench`'s `cancel-wave` measures
-//! it.
+//! Under overload cancellations come in waves, and a wave must make room instead of more work (Dissertation, 4.4.7).
+//! Here the cancellation of a task makes no allocation, starts no thread and blocks no code: a flag is set, and the
+//! task is queued once, at its own level, to be dropped. A task that waits to run already is not even queued again. The
+//! cancellation of a token is one walk over its listeners, without recursion; it needs a list of the tokens below. The
+//! test `a_wave_of_cancellations_under_overload_makes_room_at_once` counts it; `bench`'s `cancel-wave` measures it.
 
 mod admission;
-mod frames;
+mod deadline;
 mod held;
-mod inherited;
 mod join_set;
 mod local;
-mod panic_policy;
 mod scope;
 mod token;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
-pub use inherited::{WithDeadline, deadline, with_deadline};
+pub use deadline::{WithDeadline, deadline, with_deadline};
 pub use join_set::{AbortHandle, JoinSet};
 pub use local::{Local, WithLocal};
-pub use panic_policy::PanicPolicy;
 pub use scope::{TaskScope, task_scope};
 pub use token::{CancelGuard, CancelToken, Cancelled};
 
-pub(crate) use admission::Capacities;
-pub(crate) use frames::Frames;
-pub(crate) use inherited::{Inherited, inherited, inheriting, run_as, without_deadline};
+pub use crate::tasks::PanicPolicy;
+
+pub(crate) use deadline::without_deadline;

@@ -1,12 +1,12 @@
 //! `task_scope`: tasks that end before the code that started them goes on.
 //!
-//! The scope counts its tasks and knows each, in a slab. A task's future carries its place; when the future
-//! is gone, whatever the reason, the place is given back, and the last one notifies. A task is noted in its place
-//! before anybody can run it; if the scope is cancelled by then, or over, so is the task, and never runs.
+//! The scope counts its tasks and knows each, in a slab. A task's future carries the task's place. When the future is
+//! gone, whatever the reason, the place is given back, and the last place notifies. A task is noted in its place before
+//! any worker can run it. If the scope is cancelled or over by then, the task is cancelled, too, and never runs.
 //!
 //! 1. The body returns: the scope waits for all.
 //! 2. The body panics, or a task of the scope does: all are cancelled, the scope waits for them, and the panic goes on.
-//! 3. The scope's own future is dropped: all are cancelled, and nobody waits.
+//! 3. The scope's own future is dropped: all tasks are cancelled, and nothing waits for them.
 //!
 //! *Rejected*: waiting in case 3, which could be done by suspending the stack that drops. A wave of
 //! cancellations would then need a thread for each scope, at the very moment when there is too much work
@@ -15,11 +15,12 @@
 use super::held::Held;
 use crate::{
     Handle, LevelId,
-    runtime::{current, level_on, rank_on, spawn_fn_noted_on, spawn_noted_on},
-    sched::shared::Shared,
+    runtime::{current, level_on, rank_on},
+    sched::{caller::is_shut, job::Job},
     scheduling_point,
+    spawn::{spawn_fn_noted_on, spawn_noted_on},
     sync::Notify,
-    task::TaskRef,
+    tasks::TaskRef,
 };
 use std::{
     fmt,
@@ -136,7 +137,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         // What comes later finds the scope cancelled. The end of a runtime unwinds tasks, too.
         let is_first_panic = std::thread::panicking()
-            && !crate::runtime::is_shut()
+            && !is_shut()
             && !self.inner.panicked.swap(true, Ordering::AcqRel);
         let (last, task) = {
             let mut tasks = self.inner.lock();
@@ -160,7 +161,7 @@ pub struct TaskScope {
 }
 
 impl TaskScope {
-    fn spawn_on<F>(&self, shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
+    fn spawn_on<F>(&self, shared: &Arc<Job>, level: u8, future: F) -> Handle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -217,7 +218,7 @@ impl TaskScope {
         handle
     }
 
-    /// Cancels all tasks of the scope, and those that are spawned later.
+    /// Cancels all tasks of the scope, and the tasks that are spawned in it later.
     pub fn cancel(&self) {
         self.inner.cancel();
     }

@@ -135,7 +135,7 @@ impl CancelToken {
         CancelToken { node }
     }
 
-    /// Cancels this token and all below it. Who listens is woken; a second call does nothing.
+    /// Cancels this token and all below it, and wakes their listeners. A second call does nothing.
     pub fn cancel(&self) {
         let mut ahead = vec![self.node.clone()];
         while let Some(node) = ahead.pop() {
@@ -161,12 +161,12 @@ impl CancelToken {
         }
     }
 
-    /// The result of `future`, or `None` if the token is cancelled first: then the future is dropped. If both
-    /// are so at once, the result counts.
+    /// The result of `future`, or `None` if the token is cancelled first: then the future is dropped. If the result is
+    /// there and the token cancelled at the same time, the result counts.
     ///
     /// # Cancellation
     ///
-    /// As that of `future`.
+    /// As the cancellation of `future`.
     pub async fn run<F: IntoFuture>(&self, future: F) -> Option<F::Output> {
         match race(future, self.cancelled()).await {
             Either::First(output) => Some(output),

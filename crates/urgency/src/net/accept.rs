@@ -1,10 +1,13 @@
 //! What TCP and Unix listeners share: connections, accepted one at a time.
 
 use super::started::Startable;
-use crate::io::{
-    Async, poller,
-    source::{Direction, Done},
-    unread::{Place, Unread},
+use crate::{
+    io::{
+        Async,
+        source::Done,
+        unread::{Place, Unread},
+    },
+    reactor::{directions::Direction, poller},
 };
 use rustix::{fd::OwnedFd, net::SocketAddrAny};
 use std::{

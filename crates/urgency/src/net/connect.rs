@@ -3,12 +3,12 @@
 //! TCP:
 //!
 //! 1. A literal address is connected to when the future is made; a name is looked up first.
-//! 2. The kernel reports a connection in progress as writable when it is made or refused. Whether it is
-//!    made, the attempt finds out: the socket's error, then whether it has a peer.
-//! 3. If it is refused, the next address is tried. The error is that of the last one.
+//! 2. The kernel reports a connection in progress as writable when it is made or refused. The attempt then finds out
+//!    which: it asks for the socket's error, and then whether the socket has a peer.
+//! 3. If the connection is refused, the next address is tried. The error is the last address's.
 //!
-//! Unix: the kernel connects at once or refuses, unless the listener's queue is full. That it has room is
-//! told to nobody but a thread that blocks in the call; so then one does.
+//! Unix: the kernel connects at once or refuses, unless the listener's queue is full. The kernel tells only a thread
+//! that blocks in the call when there is room; so then a thread blocks in it.
 
 use super::{
     addr::{self, Resolved},
@@ -17,12 +17,8 @@ use super::{
 };
 use crate::{
     fs::Offloaded,
-    io::{
-        Async,
-        poller::socket,
-        readiness::Ticket,
-        source::{Direction, Done},
-    },
+    io::{Async, source::Done},
+    reactor::{directions::Direction, poller::socket, readiness::Ticket},
 };
 use rustix::{
     fd::OwnedFd,

@@ -1,10 +1,13 @@
 //! What UDP and Unix datagram sockets share: whole messages, in or out.
 
 use super::started::Startable;
-use crate::io::{
-    Async,
-    source::{Direction, Done},
-    unread::{Place, Unread},
+use crate::{
+    io::{
+        Async,
+        source::Done,
+        unread::{Place, Unread},
+    },
+    reactor::directions::Direction,
 };
 use rustix::fd::AsFd;
 use std::{

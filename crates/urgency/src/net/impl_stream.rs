@@ -1,7 +1,7 @@
 //! The surface of TCP and Unix streams: methods and traits, the same words for both types.
 //!
-//! What they do is in `stream.rs`. A macro and not a generic type, so that each has a page of its own with
-//! its methods on it; whoever calls it imports what it names.
+//! What they do is in `stream.rs`. A macro and not a generic type, so that each type has a page of its own with its
+//! methods on it. A file that calls the macro imports what the macro names.
 
 /// Gives a type with a field `stream: Stream` the operations of a stream and the traits.
 macro_rules! impl_stream {
@@ -19,7 +19,7 @@ macro_rules! impl_stream {
             /// Dropping the future before it is ready has read nothing.
             ///
             /// # Errors
-            /// Those of the connection, or that the runtime was shut down.
+            /// The connection's errors, or that the runtime was shut down.
             pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
                 self.stream.read(buffer).await
             }
@@ -55,7 +55,7 @@ macro_rules! impl_stream {
             /// Dropping the future before it is ready has written nothing.
             ///
             /// # Errors
-            /// Those of the connection, or that the runtime was shut down.
+            /// The connection's errors, or that the runtime was shut down.
             pub async fn write(&self, buffer: &[u8]) -> io::Result<usize> {
                 self.stream.write(buffer).await
             }

@@ -1,22 +1,21 @@
 //! Operations that start at once.
 //!
-//! [`Started`] makes its first attempt when it is created; if that would block, the socket is registered,
-//! so that readiness is noticed from then on, and the rest happens when the future is polled. It owns its
-//! buffer, so it borrows nothing but the socket.
+//! [`Started`] makes its first attempt when it is created. If the attempt would block, the socket is registered, so
+//! that readiness is noticed from then on, and the rest happens when the future is polled. The future owns its buffer,
+//! so it borrows nothing but the socket.
 //!
-//! A result that nobody took is *put back* when the future is dropped: bytes, datagrams and
-//! connections go to the socket's `Unread`, where the next operation finds them first. What was sent cannot
-//! be unsent; [`Started::cancel`] tells how much it was.
+//! A result that was not taken is *put back* when the future is dropped: bytes, datagrams and connections go to the
+//! socket's `Unread`, where the next operation finds them first. What was sent cannot be unsent; [`Started::cancel`]
+//! tells how much was sent.
 
 use super::{
     accept::AcceptOperation,
     datagram::{ReceiveOperation, SendOperation},
     stream::{ReadOperation, WriteOperation},
 };
-use crate::io::{
-    Async,
-    readiness::Ticket,
-    source::{Direction, Done},
+use crate::{
+    io::{Async, source::Done},
+    reactor::{directions::Direction, readiness::Ticket},
 };
 use rustix::fd::AsFd;
 use std::{
@@ -44,7 +43,7 @@ pub trait Startable<'a> {
     fn attempt(&mut self) -> io::Result<Done<Self::Item>>;
     /// The result, with the buffer.
     fn finish(self, result: io::Result<Self::Item>) -> Self::Output;
-    /// Nobody took the item. Whether it went back to the socket.
+    /// The item was not taken. Whether it went back to the socket.
     fn put_back(self, item: Self::Item) -> bool;
 }
 

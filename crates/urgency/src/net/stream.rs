@@ -6,11 +6,16 @@
 //! short at those). A read of a Unix stream also stops short where a descriptor was passed along.
 
 use super::started::Startable;
-use crate::io::{
-    Async,
-    poller::{MOST_SLICES, SEND_FLAGS},
-    source::{Direction, Done, ready_now},
-    unread::{Bytes, Place, Unread},
+use crate::{
+    io::{
+        Async,
+        source::{Done, ready_now},
+        unread::{Bytes, Place, Unread},
+    },
+    reactor::{
+        directions::Direction,
+        poller::{MOST_SLICES, SEND_FLAGS},
+    },
 };
 use rustix::{
     fd::OwnedFd,

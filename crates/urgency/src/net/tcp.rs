@@ -9,7 +9,10 @@ use super::{
     split,
     stream::{ReadOperation, Stream, WriteOperation},
 };
-use crate::io::{Async, Blocking, poller};
+use crate::{
+    io::{Async, Blocking},
+    reactor::poller,
+};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -60,7 +63,7 @@ impl TcpStream {
     /// first (a blocking call that costs no worker). Several addresses are tried in order.
     ///
     /// # Errors
-    /// The future gives that of the last address; or `InvalidInput` if there is no address.
+    /// The future gives the error of the last address; or `InvalidInput` if there is no address.
     pub fn connect(to: impl ToAddresses) -> Connect {
         Connect::new(to.resolve())
     }
@@ -78,7 +81,7 @@ impl TcpStream {
     /// The address of this end.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The kernel's errors.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         address(rustix::net::getsockname(self.fd())?)
     }
@@ -95,7 +98,7 @@ impl TcpStream {
     /// Whether small writes are sent at once instead of being collected (Nagle's algorithm off).
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The kernel's errors.
     pub fn nodelay(&self) -> io::Result<bool> {
         Ok(sockopt::tcp_nodelay(self.fd())?)
     }
@@ -103,7 +106,7 @@ impl TcpStream {
     /// See [`nodelay`](TcpStream::nodelay); off for new streams.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The kernel's errors.
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         Ok(sockopt::set_tcp_nodelay(self.fd(), nodelay)?)
     }
@@ -154,7 +157,7 @@ impl TcpListener {
     /// *name* is looked up here and now, and blocks the caller so long.
     ///
     /// # Errors
-    /// That of the last address; or `InvalidInput` if there is no address.
+    /// The error of the last address; or `InvalidInput` if there is no address.
     pub fn bind(to: impl ToAddresses) -> io::Result<Self> {
         addr::first_that_works(to.resolve().wait()?, |address| {
             let family = match address {
@@ -176,9 +179,9 @@ impl TcpListener {
     /// Dropping the future loses no connection.
     ///
     /// # Errors
-    /// Those of the kernel, among them the limit of open descriptors. The listener stays usable; when
-    /// descriptors are closed it accepts again, so wait a little before the next try. A connection that was
-    /// aborted before it was accepted is passed over.
+    /// The kernel's errors, among them the limit of open descriptors. The listener stays usable: when descriptors are
+    /// closed it accepts again, so wait a little before the next try. A connection that was aborted before it was
+    /// accepted is passed over.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         self.acceptor.accept().await
     }
@@ -208,7 +211,7 @@ impl TcpListener {
     /// The address it listens on.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The kernel's errors.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         address(rustix::net::getsockname(self.acceptor.io().get_ref())?)
     }

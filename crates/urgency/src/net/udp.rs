@@ -14,8 +14,8 @@ use std::{
 
 /// A UDP socket.
 ///
-/// Several tasks may receive from it by `&`; each datagram goes to one of them, and those that wait get
-/// their turn in order. A datagram that is longer than the buffer is cut.
+/// Several tasks may receive from it by `&`. Each datagram goes to one of them, and waiting tasks get their turn in
+/// order. A datagram that is longer than the buffer is cut.
 ///
 /// ```
 /// use urgency::net::UdpSocket;
@@ -56,7 +56,7 @@ impl UdpSocket {
     /// up here and now, and blocks the caller so long.
     ///
     /// # Errors
-    /// That of the last address; or `InvalidInput` if there is no address.
+    /// The error of the last address; or `InvalidInput` if there is no address.
     pub fn bind(to: impl ToAddresses) -> io::Result<Self> {
         addr::first_that_works(to.resolve().wait()?, net::UdpSocket::bind)?.try_into()
     }
@@ -65,7 +65,7 @@ impl UdpSocket {
     /// this waits only for the lookup of a name; [`spawn`](crate::spawn) starts that before it is awaited.
     ///
     /// # Errors
-    /// That of the last address, or of the name's lookup.
+    /// The error of the last address, or of the name's lookup.
     pub async fn connect(&self, to: impl ToAddresses) -> io::Result<()> {
         let addresses = to.resolve();
         let addresses = addresses.get().await?;
@@ -75,7 +75,7 @@ impl UdpSocket {
     /// Sends one datagram to `to`. Dropping the future before it is ready has sent nothing.
     ///
     /// # Errors
-    /// Those of the kernel, or that the runtime was shut down.
+    /// The kernel's errors, or that the runtime was shut down.
     pub async fn send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.datagrams.transmit(datagram, Some(&to)).await
     }
@@ -91,7 +91,7 @@ impl UdpSocket {
     /// Receives one datagram: its length and where it came from. Dropping the future loses none.
     ///
     /// # Errors
-    /// Those of the kernel, or that the runtime was shut down.
+    /// The kernel's errors, or that the runtime was shut down.
     pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.datagrams.receive(buffer).await
     }
@@ -170,7 +170,7 @@ impl UdpSocket {
     /// The address of this end.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The kernel's errors.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket().local_addr()
     }

@@ -51,7 +51,7 @@ impl UnixStream {
     /// call waits for it.
     ///
     /// # Errors
-    /// The future gives those of the kernel.
+    /// The future gives the kernel's errors.
     pub fn connect(path: impl AsRef<Path>) -> ConnectUnix {
         ConnectUnix::new(path.as_ref())
     }
@@ -106,7 +106,7 @@ impl UnixListener {
     /// Binds to `path`, which must not exist, and listens.
     ///
     /// # Errors
-    /// Those of the kernel; `AddrInUse` if the path exists.
+    /// The kernel's errors; `AddrInUse` if the path exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         unix::UnixListener::bind(path)?.try_into()
     }

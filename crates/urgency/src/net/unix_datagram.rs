@@ -11,9 +11,9 @@ use super::{
     Started, StartedReceive, StartedSend,
     datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
 };
-use crate::io::{
-    Async, Blocking,
-    poller::{Interest, is_ready_now},
+use crate::{
+    io::{Async, Blocking},
+    reactor::poller::{Interest, is_ready_now},
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{io, os::unix::net as unix, path::Path};
@@ -58,7 +58,7 @@ impl UnixDatagram {
     /// Binds to `path`, which must not exist.
     ///
     /// # Errors
-    /// Those of the kernel; `AddrInUse` if the path exists.
+    /// The kernel's errors; `AddrInUse` if the path exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         unix::UnixDatagram::bind(path)?.try_into()
     }
@@ -83,7 +83,7 @@ impl UnixDatagram {
     /// Sets the only peer. This does not wait.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// The kernel's errors.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.socket().connect(path)
     }
@@ -91,7 +91,7 @@ impl UnixDatagram {
     /// Sends one datagram to the connected peer.
     ///
     /// # Errors
-    /// Those of the kernel, or that the runtime was shut down.
+    /// The kernel's errors, or that the runtime was shut down.
     pub async fn send(&self, datagram: &[u8]) -> io::Result<usize> {
         self.datagrams.transmit(datagram, None).await
     }
@@ -121,7 +121,7 @@ impl UnixDatagram {
     /// ```
     ///
     /// # Errors
-    /// Those of the kernel, or that the runtime was shut down.
+    /// The kernel's errors, or that the runtime was shut down.
     pub async fn send_to(&self, datagram: &[u8], to: &unix::SocketAddr) -> io::Result<usize> {
         let attempt = |socket: &unix::UnixDatagram| match socket.send_to_addr(datagram, to) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -142,7 +142,7 @@ impl UnixDatagram {
     /// Receives one datagram and gives its length. Dropping the future loses none.
     ///
     /// # Errors
-    /// Those of the kernel, or that the runtime was shut down.
+    /// The kernel's errors, or that the runtime was shut down.
     pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(self.recv_from(buffer).await?.0)
     }

@@ -40,8 +40,8 @@ impl<T, F: Fn(T) + Sync> Sink<T> for Each<'_, F> {
     fn combine((): (), (): ()) {}
 }
 
-/// Folds runs of neighbouring items, each from a new `start()`, in parallel, and combines what came of neighbouring
-/// runs. How many runs there are depends on who was hungry; so `start()` is to be neutral for `combine`.
+/// Folds runs of neighbouring items, each from a new `start()`, in parallel, and combines the results of neighbouring
+/// runs. How many runs there are depends on how often workers were hungry, so `start()` is to be neutral for `combine`.
 ///
 /// # Panics
 ///

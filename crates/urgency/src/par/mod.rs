@@ -8,16 +8,16 @@
 //! | [`scan`] | each element replaced by the combination of all up to it |
 //! | [`sort`], [`sort_by`], [`sort_by_key`] | the slice sorted, stably |
 //!
-//! Items are those of `&[T]`, of `&mut [T]`, of a range of integers, or the [`chunks`] and [`chunks_mut`] of a slice.
-//! All of it can be called from anywhere, as [`join`](crate::join()), runs at the caller's level, and gives way to more
-//! urgent work between two blocks of items.
+//! The items are the elements of `&[T]` or of `&mut [T]`, the numbers of a range of integers, or the [`chunks`] and
+//! [`chunks_mut`] of a slice. Each function can be called from anywhere, as [`join`](crate::join()), runs at the
+//! caller's level, and gives way to more urgent work between two blocks of items.
 //!
 //! # Grain
 //!
-//! There is no cut-off to choose. A loop runs as a loop, in blocks of a few microseconds. Between two blocks it
-//! looks at the attention word of its stack; if somebody is hungry, it forks off the later half of what is left. So
-//! without free workers nothing is forked, and with them as often as they ask. (Lazy binary splitting, after Tzannes,
-//! Caragea, Barua and Vishkin, with the thief's request instead of a look at the deque.)
+//! There is no cut-off to choose. A loop runs as a loop, in blocks of a few microseconds. Between two blocks it looks
+//! at the attention word of its stack. If a worker is hungry, the loop forks off the later half of what is left. So
+//! nothing is forked without free workers, and with free workers the loop forks as often as they ask. (Lazy binary
+//! splitting, after Tzannes, Caragea, Barua and Vishkin, with the thief's request instead of a look at the deque.)
 //!
 //! A single item is never split. More urgent work waits for the end of the item that runs, or takes its worker after a
 //! millisecond: see [what that costs](crate#how-long-a-leaf-may-be). Let a long item call

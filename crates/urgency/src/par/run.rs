@@ -1,25 +1,25 @@
 //! The loop behind the algorithms.
 //!
-//! 1. The loop takes a block of items from the front and feeds it to its *sink*, which keeps what has come of them.
-//! 2. Between two blocks it compares its attention word. If more urgent work waits, it gives way. If somebody is
-//!    hungry, it cuts off the later half of what is left, with a sink of its own, and forks it with `join`: the push
-//!    is a scheduling point, so the half is public at once. Then it goes on with the earlier half.
-//! 3. At its end it returns what its sink has, combined with what the forked halves have, in order.
+//! 1. The loop takes a block of items from the front and feeds it to its *sink*, which keeps the results.
+//! 2. Between two blocks the loop compares its attention word. If more urgent work waits, it gives way. If a worker is
+//!    hungry, it cuts off the later half of what is left, with a sink of its own, and forks that half with `join`: the
+//!    push is a scheduling point, so the half is public at once. Then the loop goes on with the earlier half.
+//! 3. At its end the loop returns what its sink has, combined with what the forked halves have, in order.
 //!
 //! The block grows while it takes less than [`SHORT`] and shrinks while it takes more than [`LONG`]: that bounds the
-//! time in which nobody is looked at, at the cost of a clock reading for each block.
+//! time without a look at the attention word, at the cost of a clock reading for each block.
 //!
 //! Rejected: a look at the own deque, as in the paper on lazy splitting (fork when it is empty). It forks log n times
-//! where nobody is hungry, and too late where two thieves are.
+//! where no worker is hungry, and too late where there are two thieves.
 
 use super::items::Items;
 use crate::{
-    os::clock,
     runtime::as_stack,
     sched::{
-        run::{check, is_asked_for_jobs},
+        run::{check, is_asked_for_forks},
         stack::Stack,
     },
+    sys::clock,
 };
 
 /// A block that takes less time than this, in nanoseconds, is followed by one twice as long; if it takes less than a
@@ -69,7 +69,7 @@ fn blocks<I: Items, S: Sink<I::Item>>(
     loop {
         let len = items.len();
         if me.attention.is_wanted() {
-            if len > 1 && is_asked_for_jobs(me) {
+            if len > 1 && is_asked_for_forks(me) {
                 return halves(items, sink, len / 2, grain);
             }
             check(me);

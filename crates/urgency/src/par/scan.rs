@@ -4,7 +4,7 @@
 //!    run is its length and the combination of all its elements.
 //! 2. From the second run on, the combination of everything before it is put before each of its elements.
 //!
-//! So the work is that of the sequential loop if nobody is hungry, and twice that at most.
+//! So the work is the sequential loop's if no worker is hungry, and at most twice as much.
 
 use super::{
     for_each,

@@ -5,8 +5,8 @@
 //!    in the shorter one, which cuts both in two pairs that are merged in parallel.
 //! 3. The merged elements are moved back.
 //!
-//! The elements always stay in the slice, bit by bit, while the buffer holds copies that nobody drops; the way back
-//! cannot panic. So when a comparison panics, the slice holds each element once, in some order.
+//! The elements always stay in the slice, bit by bit, while the buffer holds copies that are never dropped; the way
+//! back cannot panic. So when a comparison panics, the slice holds each element once, in some order.
 //!
 //! A leaf is an eighth of a worker's share: a few leaves for each worker balance the load, and each level of halving
 //! costs two moves of every element. Small slices are one leaf.
@@ -85,7 +85,7 @@ where
         return sort_leaf(slice);
     }
     crate::runtime::as_stack(|me| {
-        let leaves = me.runtime().workers.len() * LEAVES;
+        let leaves = me.runtime().core.workers.len() * LEAVES;
         let leaf = slice.len().div_ceil(leaves).max(LEAST);
         let mut buffer = Vec::with_capacity(slice.len());
         let buffer = &mut buffer.spare_capacity_mut()[..slice.len()];
@@ -124,11 +124,11 @@ fn halve<T, L, S>(
     move_back(buffer, slice);
 }
 
-/// Elements that are compared on several threads. Their type is `Send` and need not be `Sync`: nobody has a
-/// reference to one element on two threads at the same time, see [`merge`].
+/// Elements that are compared on several threads. Their type is `Send` and need not be `Sync`: no two threads have a
+/// reference to one element at the same time, see [`merge`].
 struct Shared<'a, T>(&'a [T]);
 
-// SAFETY: as its documentation says; whoever gets it is the only one to look at its elements.
+// SAFETY: as its documentation says, the thread that gets a run is the only one to look at its elements.
 unsafe impl<T: Send> Send for Shared<'_, T> {}
 
 /// Merges two sorted runs into `into`, which is as long as both together. The runs are cut without overlap, so each
@@ -146,8 +146,8 @@ fn merge<T, L>(
     if into.len() <= MERGE {
         return merge_leaf(low, high, into, is_less);
     }
-    // Equal elements: those of `low` come first. So the cut is after those of `high` that are less than the middle of
-    // `low`, or after those of `low` that are not greater than the middle of `high`.
+    // Of equal elements, `low`'s come first. So the cut is after the elements of `high` that are less than the middle
+    // of `low`, or after the elements of `low` that are not greater than the middle of `high`.
     let (at_low, at_high) = if low.len() >= high.len() {
         let at = low.len() / 2;
         (at, high.partition_point(|h| is_less(h, &low[at])))
@@ -199,7 +199,7 @@ fn copy<T>(from: &[T], to: Option<&mut [MaybeUninit<T>]>) {
     unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), from.len()) };
 }
 
-/// Moves the elements back from the buffer, which holds each of those of the slice once.
+/// Moves the elements back from the buffer, which holds each element of the slice once.
 fn move_back<T: Send>(buffer: &mut [MaybeUninit<T>], slice: &mut [T]) {
     if buffer.len() > MERGE * 4 {
         let middle = buffer.len() / 2;

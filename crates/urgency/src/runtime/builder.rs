@@ -1,17 +1,16 @@
 //! Building a runtime: its numbers, their ranges, and what is wrong with a bad one.
 
-use super::{GLOBAL, Runtime};
+use super::{BuildError, GLOBAL, Runtime};
 use crate::{
-    LevelId,
-    level::{Levels, OneLevel, table::LevelTable},
-    life::{Capacities, PanicPolicy},
-    record,
-    sched::{shared::Shared, thread_options::ThreadOptions},
+    inherit::record,
+    rank::{LevelId, LevelTable, Levels, OneLevel},
+    sched::{capacities::Capacities, core::Core, job::Job, run, thread_options::ThreadOptions},
+    tasks::PanicPolicy,
 };
-use std::{fmt, sync::Arc, thread};
+use std::{sync::Arc, thread};
 use urgency_policy::{
-    level::{Criterion, Schedule, ScheduleError},
-    pool::{Kind, PlanError},
+    level::{Criterion, Schedule},
+    pool::Kind,
 };
 
 /// The most workers that a runtime can have.
@@ -36,85 +35,10 @@ pub struct Builder {
     capacities: Vec<(LevelId, u32)>,
     on_panic: PanicPolicy,
     pub(super) start_paused: bool,
-}
-
-/// Why a [`Runtime`] could not be built.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The number of workers is not between 1 and [`MAX_WORKERS`].
-    Workers(usize),
-    /// The thread limit is smaller than the number of workers and two more: one for the poller, and one
-    /// for urgent work while the workers' stacks are left.
-    Threads {
-        /// The limit asked for.
-        limit: usize,
-        /// The least that this number of workers needs.
-        least: usize,
-    },
-    /// The system does not give a thread a stack of this size, in bytes: [`Builder::thread_stack_size`].
-    StackSize(usize),
-    /// A level that was given a capacity or a pool policy does not exist.
-    NoSuchLevel {
-        /// The level.
-        level: LevelId,
-        /// How many levels there are.
-        levels: usize,
-    },
-    /// There is a global runtime already.
-    GlobalExists,
-    /// A number of a pool policy is out of its range.
-    Pool(PlanError),
-    /// The schedule between levels does not fit the runtime's levels and workers.
-    Schedule(ScheduleError),
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BuildError::Workers(n) => write!(
-                f,
-                "a runtime with {n} workers was asked for; it can have 1 to {MAX_WORKERS}: leave \
-                 `workers` out for one worker per available CPU"
-            ),
-            BuildError::Threads { limit, least } => write!(
-                f,
-                "a thread limit of {limit} is too small for this number of workers; it must be at \
-                 least {least}"
-            ),
-            BuildError::StackSize(bytes) => write!(
-                f,
-                "threads with stacks of {bytes} bytes were asked for, and the system gives none: the size must fit \
-                 into the address space and its limit (`ulimit -v`); the default is 2 MiB"
-            ),
-            BuildError::Schedule(error) => error.fmt(f),
-            BuildError::Pool(error) => error.fmt(f),
-            BuildError::NoSuchLevel { level, levels } => write!(
-                f,
-                "level {level} was given a capacity or a pool policy, but the runtime has {levels} level(s): name one of them, or call \
-                 `levels::<..>()`"
-            ),
-            BuildError::GlobalExists => write!(
-                f,
-                "the global runtime exists already: call `build_global` before anything uses it, and \
-                 once"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
-
-impl From<PlanError> for BuildError {
-    fn from(error: PlanError) -> Self {
-        BuildError::Pool(error)
-    }
-}
-
-impl From<ScheduleError> for BuildError {
-    fn from(error: ScheduleError) -> Self {
-        BuildError::Schedule(error)
-    }
+    /// The runtime whose workers it is to share.
+    shares_with: Option<Arc<Job>>,
+    /// A setting of the workers and threads that was made here.
+    pub(super) of_workers: Option<&'static str>,
 }
 
 impl Builder {
@@ -132,12 +56,15 @@ impl Builder {
             capacities: Vec::new(),
             on_panic: PanicPolicy::propagate(),
             start_paused: false,
+            shares_with: None,
+            of_workers: None,
         }
     }
 
     /// The number of workers: how many stacks run at a time. The default is the number of CPUs that
     /// the process may use (its affinity mask and its cgroup's quota included).
     pub fn workers(mut self, workers: usize) -> Self {
+        self.of_workers = Some("workers");
         self.workers = Some(workers);
         self
     }
@@ -147,6 +74,7 @@ impl Builder {
     /// is reached, a stack that must wait runs other ready work on top of itself meanwhile, and
     /// `Stats::threads_refused` counts it.
     pub fn thread_limit(mut self, threads: usize) -> Self {
+        self.of_workers = Some("thread_limit");
         self.threads.limit = threads;
         self
     }
@@ -154,8 +82,9 @@ impl Builder {
     /// The runtime makes no threads: it has as many as workers, which the program brings with
     /// [`Host::serve`](crate::embed::Host::serve), and no others. A stack that must wait runs other work on top of
     /// itself, and relief has no thread to go on with.
-    pub fn brought_threads(mut self) -> Self {
-        self.threads.brought = true;
+    pub fn provided_threads(mut self) -> Self {
+        self.of_workers = Some("provided_threads");
+        self.threads.provided = true;
         self
     }
 
@@ -163,6 +92,7 @@ impl Builder {
     /// in which they are made. The default is `urgency` for all; a thread whose name would contain a NUL, or for
     /// which `name` panics, has that, too.
     pub fn thread_name(mut self, name: impl Fn(usize) -> String + Send + Sync + 'static) -> Self {
+        self.of_workers = Some("thread_name");
         self.threads.name = Some(Arc::new(name));
         self
     }
@@ -174,6 +104,7 @@ impl Builder {
     /// Forked work may run on any of these threads: nested calls that only the larger stack of a plain thread has
     /// room for overflow them. See [`scope()`](crate::scope()).
     pub fn thread_stack_size(mut self, bytes: usize) -> Self {
+        self.of_workers = Some("thread_stack_size");
         self.threads.stack_size = bytes;
         self
     }
@@ -195,13 +126,49 @@ impl Builder {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn on_thread_start(mut self, call: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.of_workers = Some("on_thread_start");
         self.threads.on_start = Some(Arc::new(call));
         self
     }
 
     /// As [`Builder::on_thread_start`], last on each thread.
     pub fn on_thread_stop(mut self, call: impl Fn(usize) + Send + Sync + 'static) -> Self {
+        self.of_workers = Some("on_thread_stop");
         self.threads.on_stop = Some(Arc::new(call));
+        self
+    }
+
+    /// The runtime has the workers, threads and I/O of another one, and all else of its own: levels, schedule, limits,
+    /// what happens after a panic, [`Stats`](crate::Stats), and an end. Both are alike afterwards; the workers are there
+    /// until the last one has ended.
+    ///
+    /// A worker serves one of them at a time. One that finds nothing to do goes to another that has work. While there
+    /// is work for all, each gets an equal part of the workers, or of their time if there are fewer workers than
+    /// runtimes: within a millisecond or two, and at scheduling points where there are any.
+    ///
+    /// Compared with a runtime of its own this costs no thread, and the number of threads that compute is that of the
+    /// workers. A level of one runtime is not compared with a level of another: code may wait for a task of the other
+    /// whatever its level, and an urgent task waits for a worker of its runtime's part.
+    ///
+    /// # Errors
+    ///
+    /// [`Builder::build`] fails if the other runtime has ended ([`BuildError::SharedWorkersEnded`]) or has
+    /// [provided threads](Builder::provided_threads) ([`BuildError::SharedThreadsProvided`]), or if this builder says
+    /// something of workers or threads itself ([`BuildError::OfSharedWorkers`]): [`workers`](Builder::workers),
+    /// [`lower_threads`](Builder::lower_threads), [`real_time_polling`](Builder::real_time_polling) and all that is
+    /// named after threads.
+    ///
+    /// ```
+    /// use urgency::Runtime;
+    ///
+    /// let requests = Runtime::builder().workers(2).build()?;
+    /// let indexing = Runtime::builder().share_workers_with(&requests).build()?;
+    /// let sum = indexing.spawn_fn(|| (0..1000).sum::<u64>());
+    /// assert_eq!(requests.block_on(async { sum.await })?, 499_500);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn share_workers_with(mut self, other: &Runtime) -> Self {
+        self.shares_with = Some(other.shared().clone());
         self
     }
 
@@ -297,6 +264,7 @@ impl Builder {
     /// (`CAP_SYS_NICE` or an `RLIMIT_RTPRIO`); without it nothing happens, and `Stats::real_time` says so.
     /// The default is off: the thread asks for short time slices, which needs no permission.
     pub fn real_time_polling(mut self, on: bool) -> Self {
+        self.of_workers = Some("real_time_polling");
         self.real_time = on;
         self
     }
@@ -332,6 +300,7 @@ impl Builder {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn lower_threads(mut self, on: bool) -> Self {
+        self.of_workers = Some("lower_threads");
         self.lowers_threads = on;
         self
     }
@@ -370,23 +339,46 @@ impl Builder {
         self
     }
 
-    fn shared(&self) -> Result<Arc<Shared>, BuildError> {
+    /// The number of workers, and how their threads are made.
+    fn threads(&self) -> Result<(usize, ThreadOptions), BuildError> {
         let default = || thread::available_parallelism().map_or(1, |n| n.get().min(MAX_WORKERS));
         let workers = self.workers.unwrap_or_else(default);
         if workers == 0 || workers > MAX_WORKERS {
             return Err(BuildError::Workers(workers));
         }
         let mut threads = self.threads.clone();
-        if threads.brought {
+        if threads.provided {
             threads.limit = workers;
         }
         let least = workers + 2;
-        if !threads.brought && self.threads.limit < least {
+        if !threads.provided && self.threads.limit < least {
             return Err(BuildError::Threads {
                 limit: self.threads.limit,
                 least,
             });
         }
+        Ok((workers, threads))
+    }
+
+    /// The core set of another runtime, in which there is a place for this one.
+    fn core_of(&self, other: &Job) -> Result<Arc<Core>, BuildError> {
+        let core = &other.core;
+        core.process.must_be_this();
+        if core.threads.are_provided() {
+            return Err(BuildError::SharedThreadsProvided);
+        }
+        if !core.admits_job() {
+            return Err(BuildError::SharedWorkersEnded);
+        }
+        Ok(core.clone())
+    }
+
+    fn shared(&self) -> Result<Arc<Job>, BuildError> {
+        let (workers, threads) = match (&self.shares_with, self.of_workers) {
+            (None, _) => self.threads()?,
+            (Some(_), Some(setting)) => return Err(BuildError::OfSharedWorkers(setting)),
+            (Some(other), None) => (other.core.workers.len(), self.threads.clone()),
+        };
         let levels = self.levels.len();
         for &(level, _) in &self.capacities {
             if usize::from(level.rank()) >= levels {
@@ -394,27 +386,35 @@ impl Builder {
             }
         }
         self.schedule.check(levels, workers)?;
-        if !threads.can_have_stacks() {
-            return Err(BuildError::StackSize(threads.stack_size));
-        }
-        let capacities = Capacities::new(levels, &self.capacities);
-        let shared = Shared::new(
-            workers,
+        let (capacities, pools) = (
+            Capacities::new(levels, &self.capacities),
+            self.pool_kinds()?,
+        );
+        // The last that can fail: from here on there is a place for a job that is to be filled.
+        let core = match &self.shares_with {
+            Some(other) => self.core_of(other)?,
+            None if !threads.can_have_stacks() => {
+                return Err(BuildError::StackSize(threads.stack_size));
+            }
+            None => Core::new(workers, threads, (self.real_time, self.lowers_threads)),
+        };
+        let shared = Job::new(
+            core,
             self.levels,
-            threads,
-            (self.real_time, self.lowers_threads),
             (capacities, self.on_panic.clone()),
-            &self.pool_kinds()?,
+            &pools,
         );
         if let Some(steps) = self.recorded_steps {
-            let _ = shared.recorder.set(record::start(steps));
+            let _ = shared.recorder.set(record::start(steps, || {
+                run::with_current_task(|task| task.is_some())
+            }));
         }
         if !matches!(self.schedule, Schedule::Prompt) {
             shared.set_schedule(self.schedule.clone());
         }
         if self.start_paused {
-            match shared.driver() {
-                Ok(driver) => drop(crate::time::clock::pause_of(driver)),
+            match shared.core.driver() {
+                Ok(driver) => drop(driver.pause_clock()),
                 Err(error) => panic!("a runtime's clock cannot be paused: {error}"),
             }
         }

@@ -1,21 +1,14 @@
-//! The way from any thread to its runtime, and what the floors below ask about the calling code.
+//! The way from any thread to its runtime, and what the rooms above ask about the calling code.
 
 use super::Runtime;
 use crate::{
-    LevelId,
-    io::driver::Driver,
-    level::WrongOrder,
-    record,
-    sched::{
-        here, run,
-        shared::Shared,
-        stack::{FOR_ANYTHING, Stack},
-    },
-    task::{self, Handle, Stopped, TaskRef, WaitError, WaitErrorKind},
+    rank::{LevelId, WrongOrder},
+    reactor::driver::Driver,
+    sched::{block::blocking, job::Job, poll_context, run, stack::Stack},
+    tasks::{self, TaskRef},
 };
 use std::{
     any::TypeId,
-    future::Future,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
@@ -23,12 +16,12 @@ use std::{
 };
 
 /// The runtime of the calling thread, else the global one.
-pub(crate) fn current() -> Arc<Shared> {
-    with_current(Shared::arc)
+pub(crate) fn current() -> Arc<Job> {
+    with_current(Job::arc)
 }
 
 /// Runs `f` with the runtime of the calling thread, else the global one.
-fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
+fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
     Stack::with_current(
         |me| match me.map(Stack::runtime).or_else(Stack::runtime_aside) {
             Some(shared) => f(shared),
@@ -38,15 +31,15 @@ fn with_current<R>(f: impl FnOnce(&Shared) -> R) -> R {
 }
 
 /// The level of the calling code on `shared`: that of its stack, else the least urgent one.
-pub(crate) fn level_on(shared: &Shared) -> u8 {
+pub(crate) fn level_on(shared: &Job) -> u8 {
     Stack::with_own(|me| match me {
-        Some(me) if ptr::eq(me.runtime(), shared) => me.level(),
+        Some(me) if me.is_of(shared) => me.level(),
         _ => shared.least_urgent(),
     })
 }
 
 #[track_caller]
-pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
+pub(crate) fn rank_on(shared: &Job, level: LevelId) -> u8 {
     let count = shared.levels.len();
     assert!(
         usize::from(level.rank()) < count,
@@ -57,77 +50,9 @@ pub(crate) fn rank_on(shared: &Shared, level: LevelId) -> u8 {
     level.rank()
 }
 
-pub(crate) fn spawn_on<F>(shared: &Arc<Shared>, level: u8, future: F) -> Handle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    spawn_noted_on(shared, level, future, |_| ())
-}
-
-/// As [`spawn_on`], with something to do with the task before anybody can run it.
-pub(crate) fn spawn_noted_on<F>(
-    shared: &Arc<Shared>,
-    level: u8,
-    future: F,
-    note: impl FnOnce(&TaskRef),
-) -> Handle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    shared.process.must_be_this();
-    let (task, handle) = match record::inherited_on(shared, level) {
-        None => task::new(future, shared.clone(), level),
-        Some(inherited) => {
-            let strand = inherited.strand.clone();
-            let made = task::new(inherited.carry(future), shared.clone(), level);
-            record::named(strand, &made.0);
-            made
-        }
-    };
-    note(&task);
-    shared.admit(task);
-    handle
-}
-
-pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Shared>, level: u8, closure: F) -> Handle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    spawn_fn_noted_on(shared, level, closure, |_| ())
-}
-
-/// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
-pub(crate) fn spawn_fn_noted_on<F, T>(
-    shared: &Arc<Shared>,
-    level: u8,
-    closure: F,
-    note: impl FnOnce(&TaskRef),
-) -> Handle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    shared.process.must_be_this();
-    let (task, handle) = match record::inherited_on(shared, level) {
-        None => task::new_fn(closure, shared.clone(), level),
-        Some(inherited) => {
-            let strand = inherited.strand.clone();
-            let made = task::new_run(inherited.carry_closure(closure), shared.clone(), level);
-            record::named(strand, &made.0);
-            made
-        }
-    };
-    note(&task);
-    shared.admit(task);
-    handle
-}
-
 /// The driver of the calling thread's runtime.
 pub(crate) fn driver() -> std::io::Result<Arc<Driver>> {
-    with_current(|shared| shared.driver().cloned())
+    with_current(|shared| shared.core.driver().cloned())
 }
 
 /// Runs `f` on the calling thread's stack; a plain thread borrows one of the global runtime.
@@ -139,10 +64,10 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
     let shared = current();
     // Inside of a blocking call the levels are those of the code around it.
     let (level, waits_as) = Stack::with_own(|aside| {
-        let aside = aside.filter(|aside| ptr::eq(aside.runtime(), &*shared));
+        let aside = aside.filter(|aside| aside.is_of(&shared));
         (aside.map(Stack::level), aside.map(Stack::waits_as))
     });
-    as_guest_of(&shared, level, |me| {
+    as_external_of(&shared, level, |me| {
         waits_as
             .into_iter()
             .for_each(|level| me.set_waits_as(level));
@@ -152,23 +77,30 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
 
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
 /// already, on that one.
-pub(super) fn as_guest_of<R>(
-    shared: &Arc<Shared>,
+pub(super) fn as_external_of<R>(
+    shared: &Arc<Job>,
     level: Option<u8>,
     f: impl FnOnce(&Stack) -> R,
 ) -> R {
     let outer = Stack::current_ptr();
     // SAFETY: the thread keeps its stack while it is bound.
     if let Some(outer) = unsafe { outer.as_ref() }
-        && ptr::eq(outer.runtime(), &**shared)
+        && outer.is_of(shared)
     {
         if level.is_none_or(|level| level == outer.level()) {
             return f(outer);
         }
         // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
-        return crate::blocking(|| as_guest_of(shared, level, f));
+        return blocking(|| as_external_of(shared, level, f));
     }
-    here::may_wait();
+    // SAFETY: as above.
+    if let Some(outer) = unsafe { outer.as_ref() }
+        && outer.is_in(&shared.core)
+    {
+        // In another runtime on the same workers: the same.
+        return crate::blocking(|| as_external_of(shared, level, f));
+    }
+    poll_context::may_wait();
     // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
     let is_own = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, &**shared));
     let _visit = (!is_own).then(|| match shared.visit() {
@@ -178,12 +110,12 @@ pub(super) fn as_guest_of<R>(
              or build another runtime"
         ),
     });
-    let result = here::outside_poll(|| {
-        let me = shared.enter_guest(level);
+    let result = poll_context::outside_poll(|| {
+        let me = shared.enter_external(level);
         let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
         // Children of a scope that was opened on another stack: nobody else would ever run them.
         run::run_pushed_above(&me, 0);
-        shared.leave_guest(me);
+        shared.leave_external(me);
         // SAFETY: as above; null if the thread was a plain one.
         if let Some(outer) = unsafe { outer.as_ref() } {
             outer.bind();
@@ -193,8 +125,9 @@ pub(super) fn as_guest_of<R>(
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// The level of the calling code.
-pub(crate) fn current_level() -> LevelId {
+/// The level of the calling code. Outside any runtime: the least urgent level of the global one, which
+/// is where [`spawn`](crate::spawn()) would put new work.
+pub fn current_level() -> LevelId {
     with_current(|shared| shared.levels.named(level_on(shared)))
 }
 
@@ -207,7 +140,7 @@ pub(crate) fn waiting_level() -> u8 {
 /// How many bits of a task's name come from its address.
 const NAME_BITS: u32 = 20;
 
-fn name_of(header: NonNull<task::Header>) -> u64 {
+fn name_of(header: NonNull<tasks::Header>) -> u64 {
     (header.addr().get() as u64 >> 4) & ((1 << NAME_BITS) - 1)
 }
 
@@ -226,7 +159,7 @@ pub(crate) fn own_name() -> u64 {
 
 /// Whether code of the calling code's runtime may run at the same time: on another worker, or on a plain thread.
 pub(crate) fn others_run() -> bool {
-    Stack::with_current(|me| me.is_none_or(|me| me.runtime().workers.len() > 1))
+    Stack::with_current(|me| me.is_none_or(|me| me.runtime().core.workers.len() > 1))
 }
 
 /// Whether the calling code is in a runtime of several levels.
@@ -249,105 +182,6 @@ pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
         let live = &me?.runtime().tasks.live;
         live.find(name as u32, |header| name_of(header) == name >> 32)
     })
-}
-
-/// Whether the calling code is a task of a runtime that is shut down. Then it is dropped when its poll returns pending,
-/// which the caller has it do: it must not learn, by an error or a panic, of what ends together with it.
-#[cold]
-pub(crate) fn ends_with_runtime() -> bool {
-    if !here::polls_task() || !is_shut() {
-        return false;
-    }
-    run::with_current_task(|task| {
-        // It runs, so this only marks it. It is in the list of those to be ended, but maybe not reached yet.
-        task.map(|task| task.clone().shut_down()).is_some()
-    })
-}
-
-/// The calling code waits, on its stack, for what its runtime can never bring, because it was shut down. If it is a
-/// task's, it unwinds, and the task ends as one that was shut down.
-#[cold]
-pub(crate) fn unwind_with_runtime() {
-    let is_of_task = |me: &Stack| me.task().is_some() || me.runs_job();
-    if is_shut() && Stack::with_current(|me| me.is_some_and(is_of_task)) {
-        resume_unwind(Box::new(Stopped));
-    }
-}
-
-/// Whether the calling code is on a stack of a runtime that is shut down.
-pub(crate) fn is_shut() -> bool {
-    Stack::with_current(|me| me.is_some_and(|me| me.runtime().tasks.live.is_closed()))
-}
-
-/// Raises `task` to the level of the calling code, if that code is of the task's runtime.
-pub(crate) fn boost(task: &TaskRef) {
-    Stack::with_own(|me| {
-        if let Some(me) = me.filter(|me| task.is_of(me.runtime())) {
-            task.boost_for(me.level());
-        }
-    });
-}
-
-/// May the calling code wait for `awaited`? A plain thread may wait for anything, and who is of another runtime, too.
-///
-/// Code has two levels: that at which it was created, and that to which it was raised. Either will do, on either side.
-/// What the awaited task only inherits does not count: it may be over before the wait. A stolen job has the levels of
-/// the code that forked it; which task that is part of is not known to its thief.
-pub(crate) fn may_wait(awaited: &TaskRef) -> Result<(), WaitError> {
-    Stack::with_current(|me| {
-        let Some(me) = me.filter(|me| awaited.is_of(me.runtime())) else {
-            return Ok(());
-        };
-        if run::with_current_task(|task| task.is_some_and(|task| task.id() == awaited.id())) {
-            return Err(WaitError::new(WaitErrorKind::WaitsForItself));
-        }
-        let base = me.waits_as();
-        if base == FOR_ANYTHING {
-            return Ok(());
-        }
-        let levels = &me.runtime().levels;
-        let own = awaited.own_level();
-        let may_wait =
-            |waiter| levels.may_wait(waiter, awaited.base_level()) || levels.may_wait(waiter, own);
-        let raised_enough = || awaited.is_boosted() && own <= base;
-        if may_wait(base) || may_wait(me.level()) || raised_enough() {
-            return Ok(());
-        }
-        Err(WaitError::new(WaitErrorKind::Inversion {
-            waiter: levels.named(base),
-            awaited: levels.named(own),
-        }))
-    })
-}
-
-/// The current task begins to wait for another of its runtime.
-pub(crate) fn waiting_for(awaited: &TaskRef, ticket: u64) {
-    Stack::with_current(|me| {
-        if me.is_some_and(|me| awaited.is_of(me.runtime())) {
-            run::with_current_task(|task| {
-                if let Some(task) = task {
-                    task.begin_wait(awaited, ticket);
-                }
-            });
-        }
-    });
-}
-
-/// The calling code has the result of another task.
-#[inline]
-pub(crate) fn took(awaited: &TaskRef) {
-    if record::is_on() {
-        record::took(awaited);
-    }
-}
-
-/// The current task ended its wait for another.
-pub(crate) fn waited_for(awaited: &TaskRef, ticket: u64) {
-    run::with_current_task(|task| {
-        if let Some(task) = task {
-            task.end_wait(awaited, ticket);
-        }
-    });
 }
 
 /// Was the calling thread's runtime built with this order?

@@ -4,28 +4,31 @@
 //! calling thread if it is one of a runtime's stacks, else the global runtime, which starts when it is
 //! first used.
 
-mod builder;
-mod context;
+mod build_error;
+pub(crate) mod builder;
+pub(crate) mod context;
+#[doc(hidden)]
+pub mod coop;
 mod shape;
+pub(crate) mod stats;
+pub(crate) mod yield_now;
 
-pub use builder::{BuildError, Builder, MAX_WORKERS};
+pub use build_error::BuildError;
+pub use builder::{Builder, MAX_WORKERS};
 pub(crate) use context::{
-    as_stack, boost, check_order, current, current_level, driver, ends_with_runtime, is_leveled,
-    is_shut, level_on, may_wait, others_run, own_name, own_task, rank_on, spawn_fn_noted_on,
-    spawn_fn_on, spawn_noted_on, spawn_on, task_named, took, unwind_with_runtime, waited_for,
-    waiting_for, waiting_level,
+    as_stack, check_order, current, driver, is_leveled, level_on, others_run, own_name, own_task,
+    rank_on, task_named, waiting_level,
 };
 
+use self::stats::Stats;
 use crate::{
-    LevelId,
-    account::Stats,
-    record::Recording,
+    inherit::record::{Machine, Recording},
+    rank::LevelId,
     sched::{
-        shared::Shared,
+        block::block_on,
+        job::Job,
         shutdown::{Report, Shutdown},
     },
-    scheduling_point,
-    task::Handle,
 };
 use std::{
     future::Future,
@@ -87,7 +90,7 @@ use urgency_policy::level::{Criterion, Schedule};
 /// ```
 #[derive(Debug)]
 pub struct Runtime {
-    shared: Arc<Shared>,
+    shared: Arc<Job>,
 }
 
 static GLOBAL: OnceLock<Runtime> = OnceLock::new();
@@ -100,7 +103,7 @@ impl Clone for Runtime {
 
 impl Runtime {
     /// One more handle.
-    fn of(shared: Arc<Shared>) -> Self {
+    fn of(shared: Arc<Job>) -> Self {
         shared.handles.fetch_add(1, Ordering::Relaxed);
         Runtime { shared }
     }
@@ -140,54 +143,8 @@ impl Runtime {
         Runtime::of(current())
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Job> {
         &self.shared
-    }
-
-    /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
-    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let handle = spawn_on(&self.shared, level_on(&self.shared), future);
-        scheduling_point();
-        handle
-    }
-
-    /// As [`spawn_at`](crate::spawn_at), on this runtime.
-    #[track_caller]
-    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> Handle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let handle = spawn_on(&self.shared, rank_on(&self.shared, level.into()), future);
-        scheduling_point();
-        handle
-    }
-
-    /// As [`spawn_fn`](crate::spawn_fn), on this runtime; from outside at its least urgent level.
-    pub fn spawn_fn<F, T>(&self, closure: F) -> Handle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let handle = spawn_fn_on(&self.shared, level_on(&self.shared), closure);
-        scheduling_point();
-        handle
-    }
-
-    /// As [`spawn_fn_at`](crate::spawn_fn_at), on this runtime.
-    #[track_caller]
-    pub fn spawn_fn_at<F, T>(&self, level: impl Into<LevelId>, closure: F) -> Handle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let handle = spawn_fn_on(&self.shared, rank_on(&self.shared, level.into()), closure);
-        scheduling_point();
-        handle
     }
 
     /// Runs `closure` on the calling thread as a stack of this runtime, at its most urgent level:
@@ -199,14 +156,15 @@ impl Runtime {
     /// may keep it out for ever, not even code of that level that goes from one scheduling point to the next without an
     /// end. Long compute from a plain thread belongs to a level of its own.
     ///
-    /// Inside another runtime the calling stack keeps its worker there meanwhile. Inside this one the
+    /// Inside another runtime the calling stack keeps its worker there meanwhile, unless the two [share their
+    /// workers](Builder::share_workers_with). Inside this one the
     /// closure is simply called.
     ///
     /// # Panics
     ///
     /// If `closure` panics, and if the runtime was shut down.
     pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
-        context::as_guest_of(&self.shared, None, |_| closure())
+        context::as_external_of(&self.shared, None, |_| closure())
     }
 
     /// As [`Runtime::run`], at a level.
@@ -217,12 +175,12 @@ impl Runtime {
     #[track_caller]
     pub fn run_at<R>(&self, level: impl Into<LevelId>, closure: impl FnOnce() -> R) -> R {
         let level = rank_on(&self.shared, level.into());
-        context::as_guest_of(&self.shared, Some(level), |_| closure())
+        context::as_external_of(&self.shared, Some(level), |_| closure())
     }
 
     /// Polls `future` on the calling thread, as a stack of this runtime, until it is ready.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.run(|| crate::block_on(future))
+        self.run(|| block_on(future))
     }
 
     /// From the next round of each worker on, the levels have these shares; see [`Builder::fairness`]. A
@@ -233,7 +191,7 @@ impl Runtime {
     /// If the criterion has not one share for each level of the runtime.
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
         let schedule = Schedule::from(criterion.clone());
-        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
         self.shared.set_criterion(criterion);
         Ok(())
     }
@@ -246,7 +204,7 @@ impl Runtime {
     /// If the schedule does not fit the levels and workers of the runtime.
     pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
         let schedule = schedule.into();
-        schedule.check(self.shared.levels.len(), self.shared.workers.len())?;
+        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
         self.shared.set_schedule(schedule);
         Ok(())
     }
@@ -254,7 +212,17 @@ impl Runtime {
     /// What was recorded so far, if the runtime records; see [`Builder::record`].
     pub fn recording(&self) -> Option<Recording> {
         let recorder = self.shared.recorder.get();
-        recorder.map(|recorder| recorder.recording(&self.shared))
+        recorder.map(|recorder| recorder.recording(self.machine()))
+    }
+
+    fn machine(&self) -> Machine {
+        let workers = &self.shared.core.workers;
+        Machine {
+            workers: workers.len(),
+            prompt: !self.shared.seats.is_on(),
+            scheduling: workers.iter().map(|w| w.counters.scheduling.get()).sum(),
+            searching: workers.iter().map(|w| w.counters.searching.get()).sum(),
+        }
     }
 
     /// What the runtime did so far: a snapshot of its accounting.

@@ -44,6 +44,7 @@ impl Builder {
     ///
     /// [`Builder::build`] does then, if the process is out of descriptors.
     pub fn start_paused(mut self, start_paused: bool) -> Builder {
+        self.of_workers = start_paused.then_some("start_paused").or(self.of_workers);
         self.start_paused = start_paused;
         self
     }

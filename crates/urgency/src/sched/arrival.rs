@@ -7,8 +7,9 @@
 //!   from the poller counts as the worker that it held last; a thread from outside as none.
 //! - A task that is inserted by its own poll *yields*.
 
-use super::{attention::FULL, pool::Entry, queues::Queues, shared::Shared, stack::Stack};
-use crate::task::TaskRef;
+use super::{job::Job, pool::Entry, queues::Queues, stack::Stack};
+use crate::protocol::attention::FULL;
+use crate::tasks::TaskRef;
 use std::cell::Cell;
 use urgency_policy::pool::Arrival;
 
@@ -23,7 +24,7 @@ pub(crate) fn yields(is_far: bool) {
     FAR.set(is_far);
 }
 
-impl Shared {
+impl Job {
     /// A task became ready whose level has queues.
     #[cold]
     pub(crate) fn insert_task_into_queues(&self, task: TaskRef) {
@@ -54,7 +55,7 @@ impl Shared {
         entry: Entry,
     ) {
         Stack::with_own(|me| {
-            let me = me.filter(|me| std::ptr::eq(me.runtime(), self));
+            let me = me.filter(|me| me.is_of(self));
             let at = me.and_then(Stack::last_worker).map(|worker| worker.id);
             let waits = queues.push(at, arrival, entry);
             if waits

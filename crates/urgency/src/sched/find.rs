@@ -5,14 +5,14 @@
 //! worker searches (`search.rs`).
 
 use super::{
-    StolenJob, Work, attention::SHARE, pool::Entry, queues::Queues, shared::Shared, stack::Stack,
-    worker::Worker,
+    StolenFork, Work, job::Job, pool::Entry, queues::Queues, stack::Stack, worker::Worker,
 };
+use crate::protocol::attention::SHARE;
 use crate::{
-    chaos,
-    fork::{deque::Stolen, job::Job},
-    os::clock,
-    task::TaskRef,
+    protocol::deque::Stolen,
+    sched::Forked,
+    sys::{chaos, clock},
+    tasks::TaskRef,
 };
 use std::{
     ptr::{self, NonNull},
@@ -42,14 +42,14 @@ enum Cleared {
     Fruitless,
 }
 
-impl Shared {
+impl Job {
     /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
     pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker, among: u64) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let level = worker
-                .seat()
+            let level = self
+                .seat(worker)
                 .serve(self.ready.levels() & among & !fruitless)?;
             if let Some(work) = self.next_at(me, worker, level) {
                 if hidden {
@@ -108,10 +108,10 @@ impl Shared {
     /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
     #[inline]
     pub(crate) fn next_in_own_ring(&self, me: &Stack, worker: &Worker) -> Option<TaskRef> {
-        let level = worker.seat().serve(self.ready.levels())?;
+        let level = self.seat(worker).serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_personal(self.inbox_of(me, worker))
+            || self.has_pinned(self.inbox_of(me, worker))
             || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
         {
             return None;
@@ -157,7 +157,7 @@ impl Shared {
         Some(Work::Task(task))
     }
 
-    /// As [`Shared::next_at`], under another policy than aging.
+    /// As [`Job::next_at`], under another policy than aging.
     #[cold]
     fn next_in_queues(&self, worker: &Worker, level: u8, queues: &Queues) -> Option<Work> {
         worker.next_turn();
@@ -200,11 +200,16 @@ impl Shared {
         if !pool.is_younger_than(oldest.ring.oldest()) {
             return None;
         }
-        let task = pop_ring(oldest);
+        let task = pop_ring(oldest)?;
+        if !task.is_of(self) {
+            // That stack has taken up another job meanwhile.
+            task.put_back();
+            return None;
+        }
         if oldest.offers_task() {
             self.wake_next(oldest);
         }
-        task
+        Some(task)
     }
 
     /// Work for which the worker leaves `level`, if there is any.
@@ -216,7 +221,7 @@ impl Shared {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
             let levels = self.ready.levels() & !fruitless;
-            let above = worker.seat().abandon_for(levels, level)?;
+            let above = self.seat(worker).abandon_for(levels, level)?;
             if let Some(work) = self.next_at(me, worker, above) {
                 if hidden {
                     self.show_hidden();
@@ -236,16 +241,24 @@ impl Shared {
         match entry {
             Entry::Task(task) => Some(Work::Task(task)),
             Entry::Stack(stack) => {
-                if !stack.suspension.claim() {
+                if !stack.is_of(self) || !stack.suspension.claim() {
+                    return None;
+                }
+                if let Some(other) = stack.job()
+                    && !ptr::eq(&*other, self)
+                {
+                    // It has taken up another job between the two, and waits there.
+                    stack.suspension.abandon();
+                    other.insert_abandoned(stack);
                     return None;
                 }
                 if mugged {
-                    worker.at(level).mugs.add(1);
+                    self.at(worker, level).mugs.add(1);
                 }
                 Some(Work::Resume(stack))
             }
             Entry::Deque(stack) => self.steal_from_pool(worker, level, &stack),
-            Entry::Job(job) => Some(Work::Job(job)),
+            Entry::Fork(forked) => Some(Work::Fork(forked)),
         }
     }
 
@@ -253,18 +266,18 @@ impl Shared {
     fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
         stack.queued.fetch_and(!(1 << level), Ordering::SeqCst);
         chaos::delay();
-        // Asked under the deque's lock: while a job lies there, its level is the stack's. The entry may be of
-        // a time when the stack ran something else.
-        let admit = || stack.level() == level;
+        // Asked under the deque's lock: while a job lies there, its level is the stack's, and so is its program. The
+        // entry may be of a time when the stack ran something else.
+        let admit = || stack.level() == level && stack.is_of(self);
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
-            Stolen::Job(job, more) => {
+            Stolen::Forked(forked, more) => {
                 self.leave_rest(worker, stack, level, more);
-                worker.at(level).steals.add(1);
-                Some(Work::Job(StolenJob {
-                    job,
+                self.at(worker, level).steals.add(1);
+                Some(Work::Fork(StolenFork {
+                    forked,
                     level,
-                    personal: false,
+                    pinned: false,
                     origin,
                 }))
             }
@@ -283,8 +296,8 @@ impl Shared {
     /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
     /// released.
     pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
-        if let Some(job) = self.personal_job(worker, inbox) {
-            return Some(Work::Job(job));
+        if let Some(forked) = self.pinned_fork(worker, inbox) {
+            return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
             self.wake_next(me);
@@ -297,14 +310,14 @@ impl Shared {
     /// next. What is in the rings of others is theirs to see to.
     #[inline]
     pub(crate) fn wake_next(&self, stack: &Stack) {
-        if self.idle.is_any_hungry() && (self.idle.searchers() == 0 || self.centre.waits()) {
+        if self.core.idle.is_any_hungry() && (self.searchers.count() == 0 || self.seats.waits()) {
             self.wake_next_cold(stack);
         }
     }
 
     #[inline(never)]
     fn wake_next_cold(&self, stack: &Stack) {
-        let is_offered = if self.centre.waits() {
+        let is_offered = if self.seats.waits() {
             self.is_offered_to_idle()
         } else {
             let is_left = |level: u8| !self.pools[usize::from(level)].is_empty();
@@ -387,7 +400,7 @@ impl Shared {
         if me.deque.publish(true) {
             self.insert_deque_as(me, Arrival::Suspended);
         }
-        if self.threads.alarm.is_late() {
+        if self.core.relief_timer.is_late() {
             // This stack will not come to them soon.
             self.arm_relief();
         }
@@ -402,9 +415,9 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
 }
 
 /// What happens under the deque's lock when a job is stolen.
-pub(crate) fn on_steal(job: *const Job) {
+pub(crate) fn on_steal(forked: *const Forked) {
     // SAFETY: the job is in the deque, so it is alive, until whoever steals it has run it.
-    let kind = unsafe { (*job).kind };
+    let kind = unsafe { (*forked).kind };
     // SAFETY: as above; `stolen` is called once, by the one steal.
-    unsafe { (kind.stolen)(job) };
+    unsafe { (kind.stolen)(forked) };
 }

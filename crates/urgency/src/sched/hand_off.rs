@@ -12,10 +12,10 @@
 //!   processor that is wanted (`pop_spare_for`).
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A spare beyond
 //!   [`KEPT_SPARES`] ends at once, one that has not been needed for [`KEPT_FOR`] then, but for a few.
-//! - Where lowered threads cannot be raised (`lowered.rs`), a thread runs work of its own class: a spare is chosen that
-//!   fits the work, and a thread that finds work of another class hands its worker on ([`Shared::pass_on`]). A
-//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to
-//!   the thread in the poller, which is not lowered.
+//! - Where lowered threads cannot be raised (`demotion.rs`), a thread runs work of its own class: a spare is chosen
+//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Job::pass_on`]). A
+//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to the
+//!   thread in the poller, which is not lowered.
 //! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before
 //!   its maker goes on. So the maker touches the stack only if the thread waits for a delivery of his, and
 //!   names it then, since the delivery may come before it has named itself. (It always did: a worker was
@@ -26,16 +26,17 @@
 
 use super::{
     Work,
-    alarm::Alarm,
-    here::{self, Departure},
-    patience::Patience,
+    core::Core,
+    idle_spin::IdleSpin,
+    job::Job,
     poll::Polled,
-    shared::Shared,
+    poll_context::{self, Departure},
     stack::{Delivery, Stack},
     thread_options::ThreadOptions,
     worker::Worker,
 };
-use crate::{chaos, os, task::TaskRef};
+use crate::protocol::demotion::USUAL;
+use crate::{sys, sys::chaos, tasks::TaskRef};
 use std::{
     io,
     sync::{
@@ -55,14 +56,14 @@ const KEPT_FOR: Duration = Duration::from_secs(1);
 /// How many threads without work are kept for good beside one for each worker.
 const FEW_SPARES: usize = 2;
 
-/// The threads of a runtime.
+/// The threads of a core set.
 #[derive(Debug)]
 pub(crate) struct Threads {
     spares: Mutex<Vec<Arc<Stack>>>,
     /// Every stack ever made, so that a worker's holder pointer stays valid.
     stacks: Mutex<Vec<Arc<Stack>>>,
     /// Stacks that plain threads can borrow.
-    guests: Mutex<Vec<Arc<Stack>>>,
+    externals: Mutex<Vec<Arc<Stack>>>,
     /// Stacks whose threads ended, for the next thread.
     retired: Mutex<Vec<Arc<Stack>>>,
     options: ThreadOptions,
@@ -71,10 +72,9 @@ pub(crate) struct Threads {
     alive: AtomicUsize,
     pub(crate) peak: AtomicUsize,
     pub(crate) refused: AtomicU64,
-    pub(crate) alarm: Alarm,
-    pub(crate) patience: Patience,
+    pub(crate) idle_spin: IdleSpin,
     /// How long visits last.
-    pub(crate) visits: Patience,
+    pub(crate) visits: IdleSpin,
 }
 
 impl Threads {
@@ -82,17 +82,16 @@ impl Threads {
         Threads {
             spares: Mutex::default(),
             stacks: Mutex::default(),
-            guests: Mutex::default(),
+            externals: Mutex::default(),
             retired: Mutex::default(),
             // Those to be brought count from the beginning: there is no room for others.
-            alive: AtomicUsize::new(if options.brought { options.limit } else { 0 }),
+            alive: AtomicUsize::new(if options.provided { options.limit } else { 0 }),
             options,
             made: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
-            alarm: Alarm::new(),
-            patience: Patience::default(),
-            visits: Patience::default(),
+            idle_spin: IdleSpin::default(),
+            visits: IdleSpin::default(),
         }
     }
 
@@ -103,9 +102,16 @@ impl Threads {
         found.cloned()
     }
 
+    /// The stacks with code of a job.
+    pub(crate) fn stacks_of(&self, job: &Job) -> Vec<Arc<Stack>> {
+        let stacks = locked(&self.stacks);
+        let own = stacks.iter().filter(|stack| stack.is_of(job));
+        own.cloned().collect()
+    }
+
     /// Whether the embedder brings all threads.
-    pub(crate) fn are_brought(&self) -> bool {
-        self.options.brought
+    pub(crate) fn are_provided(&self) -> bool {
+        self.options.provided
     }
 
     /// How many threads the runtime has now.
@@ -120,13 +126,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         .expect("nothing panics under the thread table's locks")
 }
 
-impl Shared {
+impl Job {
     /// Hands `worker` to the thread of a stack that the caller claimed.
     pub(crate) fn deliver(&self, worker: &Worker, stack: &Stack) {
         stack.deliver(Delivery::Worker(worker));
     }
 
-    /// As [`Shared::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is
+    /// As [`Job::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is
     /// free for the other. Not if it came from the poller: then it has preempted somebody there, who goes on.
     /// (Nor to a stack that resumes, as a rule: its caches are where it was, and requests beside compute had
     /// a p50 a quarter higher.)
@@ -165,7 +171,7 @@ impl Shared {
     /// thread is of another and cannot change that. Returns the work if it is to be run here.
     #[inline]
     pub(crate) fn pass_on(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
-        if !self.lowered_stacks.any() {
+        if !self.core.demoted_stacks.any() {
             return Some(work);
         }
         self.pass_on_cold(me, worker, work)
@@ -173,27 +179,27 @@ impl Shared {
 
     #[cold]
     fn pass_on_cold(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
-        let (level, own) = (work.level(), me.lowered.class());
+        let (level, own) = (work.level(), me.demotion.class());
         let class = self.class_of(level);
         let is_long = match &work {
             Work::Task(task) => task.is_closure(),
-            Work::Job(job) => !job.personal,
+            Work::Fork(forked) => !forked.pinned,
             Work::Resume(_) => return Some(work),
         };
         let fits = |spare: &Stack| {
-            let spare = spare.lowered.class();
+            let spare = spare.demotion.class();
             spare <= class && (own > class || spare > own)
         };
         let passes =
-            self.is_too_low(me, level) || is_long && own < class && !os::thread::can_raise();
+            self.is_too_low(me, level) || is_long && own < class && !sys::thread::can_raise();
         if !passes || me.number().is_some() {
             return Some(work);
         }
-        let Some(spare) = self.pop_spare_that(fits, |_| true, |_| true) else {
+        let Some(spare) = self.core.pop_spare_that(fits, |_| true, |_| true) else {
             return Some(work);
         };
         self.flush_ring(me);
-        worker.at(level).hand_offs.add(1);
+        self.at(worker, level).hand_offs.add(1);
         worker.hand(Some(work));
         self.deliver(worker, &spare);
         None
@@ -201,7 +207,7 @@ impl Shared {
 
     /// The calling thread is lowered, so that those that it makes would be; one that is not waits in the poller.
     pub(crate) fn leaves_to_poller(&self, me: &Stack) -> bool {
-        self.is_too_low(me, 0) && self.pollers.load(Ordering::SeqCst) > 0
+        me.is_too_low_for(USUAL) && self.core.pollers.load(Ordering::SeqCst) > 0
     }
 
     /// Starts a worker that the caller claimed and has no work for: it will look by itself.
@@ -210,18 +216,18 @@ impl Shared {
             if let Some(spare) = self.pop_spare_for(worker) {
                 return self.deliver(worker, &spare);
             }
-            if self.pollers.load(Ordering::SeqCst) == 0 {
+            if self.core.pollers.load(Ordering::SeqCst) == 0 {
                 break;
             }
             chaos::delay();
             // A thread in the poller is a spare thread: it claims the worker when it comes out.
             self.unstarted.fetch_add(1, Ordering::SeqCst);
             self.release(worker);
-            if let Some(driver) = self.driver_if_made() {
+            if let Some(driver) = self.core.driver_if_made() {
                 driver.notify();
             }
             // If it came out before the release, it did not see the worker.
-            if self.pollers.load(Ordering::SeqCst) > 0 {
+            if self.core.pollers.load(Ordering::SeqCst) > 0 {
                 return;
             }
             match self.claim_unstarted() {
@@ -230,17 +236,17 @@ impl Shared {
                 None => return self.arm_relief(),
             }
         }
-        match self.spawn_thread(First::Receive) {
+        match self.core.spawn_thread(First::Receive) {
             Some(made) => self.deliver(worker, &made),
             None => {
                 chaos::delay();
                 self.release(worker);
-                if let Some(spare) = self.pop_spare() {
+                if let Some(spare) = self.core.pop_spare() {
                     // It put itself into the list meanwhile, and may have seen no idle worker.
                     spare.deliver(Delivery::Look);
-                } else if self.threads.alive() == 0 {
+                } else if self.core.threads.alive() == 0 {
                     self.refuse_queued();
-                    self.pass_to_guest();
+                    self.pass_to_external();
                 } else {
                     self.rouse_suspended();
                 }
@@ -253,42 +259,36 @@ impl Shared {
     #[cold]
     fn rouse_suspended(&self) {
         let roused = {
-            let stacks = locked(&self.threads.stacks);
-            stacks.iter().find(|s| s.suspension.wake()).cloned()
+            let stacks = locked(&self.core.threads.stacks);
+            let mut own = stacks.iter().filter(|stack| stack.is_of(self));
+            own.find(|stack| stack.suspension.wake()).cloned()
         };
         if let Some(stack) = roused {
-            self.resume(stack);
+            stack.resume();
         }
     }
 
     /// Has a thread that was brought look for personal work: wakes it if it waits for anything.
     pub(crate) fn nudge(&self, number: usize) {
         let stack = {
-            let stacks = locked(&self.threads.stacks);
+            let stacks = locked(&self.core.threads.stacks);
             stacks.iter().find(|s| s.number() == Some(number)).cloned()
         };
         let Some(stack) = stack else {
             return;
         };
-        if self.unlist(&stack) {
+        if self.core.unlist(&stack) {
             stack.deliver(match self.claim_idle() {
                 Some(worker) => Delivery::Worker(worker),
                 None => Delivery::Look,
             });
         } else if stack.suspension.wake() {
-            self.resume(stack);
-        } else if self.pollers.load(Ordering::SeqCst) > 0
-            && let Some(driver) = self.driver_if_made()
+            stack.resume();
+        } else if self.core.pollers.load(Ordering::SeqCst) > 0
+            && let Some(driver) = self.core.driver_if_made()
         {
             driver.notify();
         }
-    }
-
-    /// The whole life of a thread that the embedder brought.
-    pub(crate) fn run_brought(self: &Arc<Self>, number: usize) {
-        let stack = self.new_stack();
-        stack.set_number(number);
-        self.run_thread(&stack, number, First::Look);
     }
 
     /// The runtime has no thread and cannot get one: what is queued ends with an error.
@@ -306,20 +306,21 @@ impl Shared {
 
     /// The runtime has no thread: a plain thread that waits for a worker gets the one that nobody else will use.
     #[cold]
-    fn pass_to_guest(&self) {
+    fn pass_to_external(&self) {
         while let Some(worker) = self.claim_idle() {
-            let serves = |stack: &Stack| worker.seat().serves_any(1 << stack.level());
+            let seat = self.seat(worker);
+            let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
             let claimed = {
-                let stacks = locked(&self.threads.stacks);
+                let stacks = locked(&self.core.threads.stacks);
                 let mut served = stacks.iter().filter(|stack| serves(stack));
                 served.find(|stack| stack.suspension.claim()).cloned()
             };
-            if let Some(guest) = claimed {
-                return self.deliver(worker, &guest);
+            if let Some(external) = claimed {
+                return self.deliver(worker, &external);
             }
             self.release(worker);
             // One that came while the worker was in hand found none.
-            let stacks = locked(&self.threads.stacks);
+            let stacks = locked(&self.core.threads.stacks);
             let mut served = stacks.iter().filter(|stack| serves(stack));
             if !served.any(|stack| stack.suspension.is_resumable_after_writes()) {
                 return;
@@ -327,35 +328,76 @@ impl Shared {
         }
     }
 
+    /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
+    /// processor of a caller that goes on.
+    fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
+        let (left, here) = (worker.cpu(), sys::thread::current_cpu());
+        let (class, core) = (
+            self.class_of(self.most_urgent_queued().unwrap_or(0)),
+            &self.core,
+        );
+        match poll_context::departure() {
+            Departure::None => {
+                core.pop_spare_seen(class, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
+            }
+            Departure::Short => core.pop_spare_seen(class, |cpu| cpu == here, |_| true),
+            Departure::Long => core.pop_spare_seen(class, |cpu| cpu == left, |_| true),
+        }
+    }
+
+    /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
+    /// there is none and the caller's thread is not lowered.
+    pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
+        let here = sys::thread::current_cpu();
+        let class = self.class_of(level);
+        let found = self.core.pop_spare_seen(class, |cpu| cpu == here, |_| true);
+        if found.is_some() || self.leaves_to_poller(me) {
+            return found;
+        }
+        self.core.spawn_thread(First::Receive)
+    }
+
+    /// Whether work waits that an idle worker would take.
+    fn is_work_unserved(&self, me: &Stack) -> bool {
+        self.core.idle.is_any_hungry() && self.is_offered_to_idle() || self.has_pinned_for_spare(me)
+    }
+
+    /// An idle worker, if work waits for one.
+    fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
+        self.claim_for_pinned(me).or_else(|| {
+            let is_wanted = self.core.idle.is_any_hungry();
+            is_wanted.then(|| self.claim_offered()).flatten()
+        })
+    }
+}
+
+impl Core {
     /// A spare thread that waits in its mailbox; the caller owes it a delivery.
     pub(crate) fn pop_spare(&self) -> Option<Arc<Stack>> {
-        self.pop_spare_seen(0, |_| true, |_| true)
+        self.pop_spare_seen(USUAL, |_| true, |_| true)
     }
 
     /// The spare thread that has waited for longest, of those that may be in the poller.
     fn pop_rested(&self) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
-        let fits = |spare: &Arc<Stack>| {
-            spare.lowered.class() <= self.class_of(0) || os::thread::can_raise()
-        };
+        let fits = |spare: &Arc<Stack>| spare.demotion.class() == USUAL || sys::thread::can_raise();
         let place = spares.iter().position(fits)?;
         Some(spares.remove(place))
     }
 
-    /// As [`Shared::pop_spare`], for work of `level`: the newest that was last seen on a processor that is `wanted`, or
-    /// else `second`, or else anywhere. A woken thread often stays on the processor where it slept: while the
-    /// processors are busy most of the time, the kernel does not look for an idle one.
+    /// As [`Core::pop_spare`], for work of a level of this class: the newest that was last seen on a processor that is
+    /// `wanted`, or else `second`, or else anywhere. A woken thread often stays on the processor where it slept: while
+    /// the processors are busy most of the time, the kernel does not look for an idle one.
     fn pop_spare_seen(
         &self,
-        level: u8,
+        class: u8,
         wanted: impl Fn(i32) -> bool,
         second: impl Fn(i32) -> bool,
     ) -> Option<Arc<Stack>> {
-        if !self.lowered_stacks.any() || os::thread::can_raise() {
+        if !self.demoted_stacks.any() || sys::thread::can_raise() {
             return self.pop_spare_that(|_| true, wanted, second);
         }
-        let class = self.class_of(level);
-        self.pop_spare_that(|spare| spare.lowered.class() <= class, wanted, second)
+        self.pop_spare_that(|spare| spare.demotion.class() <= class, wanted, second)
     }
 
     /// Of the spares that fit, the most lowered, and of those the newest that is `wanted`, or else `second`.
@@ -367,8 +409,8 @@ impl Shared {
     ) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
         let fitting = spares.iter().filter(|spare| fits(spare));
-        let class = fitting.map(|spare| spare.lowered.class()).max()?;
-        let fits = |spare: &Stack| fits(spare) && spare.lowered.class() == class;
+        let class = fitting.map(|spare| spare.demotion.class()).max()?;
+        let fits = |spare: &Stack| fits(spare) && spare.demotion.class() == class;
         let place = spares
             .iter()
             .rposition(|spare| fits(spare) && wanted(spare.cpu()))
@@ -378,31 +420,6 @@ impl Shared {
             })
             .or_else(|| spares.iter().rposition(|spare| fits(spare)))?;
         Some(spares.remove(place))
-    }
-
-    /// A spare thread for an idle worker that the calling thread starts: where the worker was left, and not on the
-    /// processor of a caller that goes on.
-    fn pop_spare_for(&self, worker: &Worker) -> Option<Arc<Stack>> {
-        let (left, here) = (worker.cpu(), os::thread::current_cpu());
-        let level = self.most_urgent_queued().unwrap_or(0);
-        match here::departure() {
-            Departure::None => {
-                self.pop_spare_seen(level, |cpu| cpu == left && cpu != here, |cpu| cpu != here)
-            }
-            Departure::Short => self.pop_spare_seen(level, |cpu| cpu == here, |_| true),
-            Departure::Long => self.pop_spare_seen(level, |cpu| cpu == left, |_| true),
-        }
-    }
-
-    /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
-    /// there is none and the caller's thread is not lowered.
-    pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
-        let here = os::thread::current_cpu();
-        let found = self.pop_spare_seen(level, |cpu| cpu == here, |_| true);
-        if found.is_some() || self.leaves_to_poller(me) {
-            return found;
-        }
-        self.spawn_thread(First::Receive)
     }
 
     /// Every spare thread looks around: the runtime closes.
@@ -458,12 +475,12 @@ impl Shared {
         };
         let stack = locked(&threads.retired).pop();
         let stack = stack.unwrap_or_else(|| self.new_stack());
-        let (shared, theirs) = (self.arc(), stack.clone());
+        let (core, theirs) = (self.arc(), stack.clone());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
         let spawned = thread::Builder::new()
             .name(Stack::outside_scheduler(|| options.name_of(number)))
             .stack_size(options.stack_size)
-            .spawn(move || shared.run_thread(&theirs, number, first));
+            .spawn(move || core.run_thread(&theirs, number, first));
         match spawned {
             Ok(handle) => {
                 chaos::delay();
@@ -483,7 +500,7 @@ impl Shared {
     }
 
     fn new_stack(&self) -> Arc<Stack> {
-        let stack = Stack::new(self.weak());
+        let stack = Stack::new(Arc::downgrade(&self.arc()));
         locked(&self.threads.stacks).push(stack.clone());
         stack
     }
@@ -503,19 +520,27 @@ impl Shared {
                     // Whether it comes from the poller or was called in and found work on its way: what it
                     // runs may be long.
                     self.call_in_poller();
-                    self.serve(stack, worker);
+                    let mut next = Some(worker);
+                    while let Some(worker) = next {
+                        let job = worker.job().expect("a worker in hand serves a job");
+                        stack.take_up(job);
+                        let other = stack.runtime().serve(stack, worker);
+                        next = other.map(|worker| &*self.workers[worker.id]);
+                        stack.runtime().flush_ring(stack);
+                    }
                 }
                 Spare::Look => {}
                 Spare::End => break,
             }
             next = self.wait_as_spare(stack);
         }
+        stack.leave_job();
         stack.unbind();
         stack.forget_thread();
         self.threads.options.stopped(number);
         locked(&self.threads.retired).push(stack.clone());
         self.threads.alive.fetch_sub(1, Ordering::AcqRel);
-        self.thread_ended();
+        self.jobs().iter().for_each(|job| job.thread_ended());
     }
 
     /// Waits as a spare thread: in the poller if somebody should be there, else in the mailbox.
@@ -527,7 +552,7 @@ impl Shared {
             return Spare::End;
         }
         // A lowered thread would come out of the poller late.
-        if !self.is_too_low(me, 0) || self.is_poller_missing() {
+        if !me.is_too_low_for(USUAL) || self.is_poller_missing() {
             match self.poll_as_spare(me) {
                 Polled::Worker(worker) => return Spare::Worker(worker),
                 Polled::Look => return Spare::Look,
@@ -537,10 +562,11 @@ impl Shared {
         {
             let mut spares = locked(&self.threads.spares);
             let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
-            if too_many && !self.threads.are_brought() {
+            if too_many && !self.threads.are_provided() {
                 return Spare::End;
             }
             me.note_cpu();
+            me.leave_job();
             spares.push(me.clone());
         }
         chaos::delay();
@@ -556,7 +582,7 @@ impl Shared {
                 None => Spare::Look,
             };
         }
-        if !self.threads.are_brought()
+        if !self.threads.are_provided()
             && locked(&self.threads.spares).len() > self.workers.len() + FEW_SPARES
         {
             if let Some(delivery) = me.receive_within(KEPT_FOR) {
@@ -576,29 +602,34 @@ impl Shared {
     fn received<'a>(delivery: Delivery) -> Spare<'a> {
         match delivery {
             Delivery::Worker(worker) => {
-                // SAFETY: workers live as long as the runtime.
+                // SAFETY: workers live as long as the core set.
                 Spare::Worker(unsafe { &*worker })
             }
             Delivery::Look => Spare::Look,
         }
     }
 
-    /// Whether work waits although a worker is idle.
+    /// Whether work of any job waits although a worker is idle.
     fn is_work_unserved(&self, me: &Stack) -> bool {
-        self.idle.any()
-            && (self.idle.is_any_hungry() && self.is_offered_to_idle()
-                || self.has_personal_for_spare(me))
+        let jobs = || self.jobs();
+        self.idle.any() && jobs().iter().any(|job| job.is_work_unserved(me))
     }
 
-    /// An idle worker, if work waits for one.
-    pub(crate) fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
+    /// An idle worker, if work of any job waits for one; it serves that job.
+    fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
         if !self.idle.any() {
             return None;
         }
-        self.claim_for_personal(me).or_else(|| {
-            let is_wanted = self.idle.is_any_hungry();
-            is_wanted.then(|| self.claim_offered()).flatten()
-        })
+        let jobs = self.jobs();
+        let claimed = jobs.iter().find_map(|job| job.claim_for_queued(me))?;
+        Some(&self.workers[claimed.id])
+    }
+
+    /// The whole life of a thread that the embedder provided.
+    pub(crate) fn run_provided(self: &Arc<Self>, number: usize) {
+        let stack = self.new_stack();
+        stack.set_number(number);
+        self.run_thread(&stack, number, First::Look);
     }
 
     /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a
@@ -610,13 +641,13 @@ impl Shared {
     }
 
     /// A stack for a plain thread.
-    pub(crate) fn borrow_guest(&self) -> Arc<Stack> {
-        let guest = locked(&self.threads.guests).pop();
-        guest.unwrap_or_else(|| self.new_stack())
+    pub(crate) fn borrow_external(&self) -> Arc<Stack> {
+        let external = locked(&self.threads.externals).pop();
+        external.unwrap_or_else(|| self.new_stack())
     }
 
-    pub(crate) fn return_guest(&self, stack: Arc<Stack>) {
-        locked(&self.threads.guests).push(stack);
+    pub(crate) fn return_external(&self, stack: Arc<Stack>) {
+        locked(&self.threads.externals).push(stack);
     }
 }
 

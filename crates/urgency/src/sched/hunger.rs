@@ -2,8 +2,8 @@
 //!
 //! Forked jobs are private until somebody is hungry, which makes a fork cheap. Hungry are
 //!
-//! - a worker that searches, or is idle, and serves the level (`search.rs`, `waiting.rs`), but for those in reserve
-//!   (`idle.rs`);
+//! - a worker that searches, or is idle, and serves the level (`search.rs`, `reserved_seats.rs`), but for those in
+//!   reserve (`reserve.rs`);
 //! - a worker that serves something *less urgent*: urgent work gets all workers, forked work as well;
 //! - a donor that misses the level of its round (`rounds.rs`).
 //!
@@ -16,15 +16,15 @@
 //! 1. A stack that begins while a worker may serve something below has no room: its first fork looks closer, and
 //!    publishes if there is one.
 //! 2. What is public is enough until it is gone. If the owner has taken the last public job back, it has no room again
-//!    ([`Stack::pop_public`]); if a thief has, it asks the owner to share ([`Shared::ask_if_last`]).
+//!    ([`Stack::pop_public`]); if a thief has, it asks the owner to share ([`Job::ask_if_last`]).
 //! 3. A worker that goes down to a less urgent level asks the stacks above to share, and sees to it that their public
-//!    jobs are in the pool ([`Shared::miss_above`]). It has shown its level before it looks, as the stack of 1 has: one
+//!    jobs are in the pool ([`Job::miss_above`]). It has shown its level before it looks, as the stack of 1 has: one
 //!    of the two sees the other.
 //! 4. The stack above that has a public job has no room until the workers below have come, so it looks again at its
 //!    next scheduling point. A worker below that has left the request unanswered for [`ANSWER`] by then is revoked
-//!    ([`Shared::press_below`]).
+//!    ([`Job::press_below`]).
 //! 5. A stack in a long leaf answers nothing. So both that ask arm the relief timer if the stack has jobs, and an
-//!    expiry makes them public ([`Shared::show_hidden_from_below`]).
+//!    expiry makes them public ([`Job::show_hidden_from_below`]).
 //!
 //! # Rejected
 //!
@@ -34,13 +34,13 @@
 //! A fork that nobody steals pays for this only while a worker serves something less urgent and no job is public.
 
 use super::{
-    attention::{PREEMPT, SHARE},
+    job::Job,
     revoke::Cause,
-    shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{fork::deque::Popped, os::clock};
+use crate::protocol::attention::{PREEMPT, SHARE};
+use crate::{protocol::deque::Popped, sys::clock};
 use std::sync::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
@@ -48,14 +48,14 @@ use urgency_policy::level::{LevelPolicy, Prompt};
 /// worker, in nanoseconds: what it costs to wake a thread.
 const ANSWER: f64 = 50_000.0;
 
-impl Shared {
+impl Job {
     /// Whether anybody is hungry for jobs of this level: a stack that starts now should publish its first one.
     #[inline]
     pub(crate) fn is_anybody_hungry(&self, level: u8) -> bool {
         self.is_anybody_free(level) || self.is_anybody_below(level, None)
     }
 
-    /// As [`Shared::is_anybody_hungry`], at the cost of a load or two; `true` may be wrong.
+    /// As [`Job::is_anybody_hungry`], at the cost of a load or two; `true` may be wrong.
     #[inline]
     pub(crate) fn may_anybody_be_hungry(&self, level: u8) -> bool {
         self.is_anybody_free(level) || self.served.below(level) != 0
@@ -64,10 +64,10 @@ impl Shared {
     /// Whether a worker without work, or a donor, would take jobs of this level.
     #[inline]
     pub(crate) fn is_anybody_free(&self, level: u8) -> bool {
-        if !self.idle.is_any_hungry() {
+        if !self.core.idle.is_any_hungry() {
             return self.is_missed(level);
         }
-        !self.centre.waits() || self.is_hungry_for(level)
+        !self.seats.waits() || self.is_hungry_for(level)
     }
 
     /// Whether a worker, other than this one, serves something for which it would not come to `level`'s jobs by
@@ -101,18 +101,15 @@ impl Shared {
 
     /// Some worker serves something less urgent. Whether one of them would leave it.
     fn is_one_drawn(&self, level: u8, except: Option<usize>) -> bool {
-        if !self.centre.is_on() {
+        if !self.seats.is_on() {
             return true;
         }
         let drawn = |worker: &Worker| {
             let serves = worker.level();
-            serves != NO_LEVEL && worker.seat().is_drawn_by(level, serves)
+            serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves)
         };
-        let mut others = self
-            .workers
-            .iter()
-            .filter(|worker| Some(worker.id) != except);
-        others.any(|worker| drawn(worker))
+        let mut others = self.workers().filter(|worker| Some(worker.id) != except);
+        others.any(drawn)
     }
 
     /// The workers that serve `level`; `turn` says where to begin. Groups without one are forgotten.
@@ -144,9 +141,9 @@ impl Shared {
     }
 
     fn members_at(&self, group: usize, level: u8) -> impl Iterator<Item = &Worker> {
-        let members = &self.workers[self.serving.members(group)];
+        let members = &self.core.workers[self.serving.members(group)];
         let members = members.iter().map(|worker| &**worker);
-        members.filter(move |worker| worker.level() == level)
+        members.filter(move |worker| worker.level_in(self) == level)
     }
 
     /// Those of these levels that some worker serves.
@@ -174,14 +171,14 @@ impl Shared {
 
     #[cold]
     fn miss_above(&self, worker: &Worker, level: u8) {
-        let seat = worker.seat();
+        let seat = self.seat(worker);
         // The level that the caller shows is seen by a stack that publishes later.
         fence(Ordering::SeqCst);
-        for other in &self.workers {
+        for other in self.workers() {
             let serves = other.level();
             if serves < level
                 && seat.is_drawn_by(serves, level)
-                && let Some(stack) = self.holder(other)
+                && let Some(stack) = self.core.holder(other)
             {
                 self.ask_to_share(stack);
             }
@@ -194,7 +191,7 @@ impl Shared {
     pub(crate) fn leave_rest(&self, thief: &Worker, stack: &Stack, level: u8, more: bool) {
         if !more {
             self.ask_if_last(thief, stack, level);
-        } else if !self.idle.may_hold_back() || self.is_anybody_hungry(level) {
+        } else if !self.core.idle.may_hold_back() || self.is_anybody_hungry(level) {
             self.insert_deque(stack);
         }
     }
@@ -217,10 +214,10 @@ impl Shared {
         let mut late = None;
         let mut waits = false;
         for worker in self.some_below(level) {
-            if !worker.seat().is_drawn_by(level, worker.level()) {
+            if !self.seat(worker).is_drawn_by(level, worker.level()) {
                 continue;
             }
-            let Some(stack) = self.holder(worker) else {
+            let Some(stack) = self.core.holder(worker) else {
                 continue;
             };
             let since = worker.wanted_since();
@@ -230,7 +227,7 @@ impl Shared {
             }
             waits |= is_asked && !stack.attention.is_taken();
         }
-        let revoked = late.and_then(|worker| self.revoke_counted(worker, 0, Cause::Urgency));
+        let revoked = late.and_then(|worker| self.revoke_counted(worker, None, Cause::Urgency));
         if let Some(worker) = revoked {
             self.start(worker);
         }
@@ -250,10 +247,10 @@ impl Shared {
 
     /// Relief expired: jobs that a stack in a long leaf keeps to itself go where workers below see them. Rule 5.
     pub(crate) fn show_hidden_from_below(&self) {
-        for worker in &self.workers {
+        for worker in self.workers() {
             let level = worker.level();
             if level != NO_LEVEL
-                && let Some(stack) = self.holder(worker)
+                && let Some(stack) = self.core.holder(worker)
                 && !stack.deque.seems_empty()
                 && self.is_anybody_below(level, None)
                 && (stack.deque.seems_public() || stack.deque.raise_all())

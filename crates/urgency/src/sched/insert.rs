@@ -1,7 +1,7 @@
 //! Insertion: how ready work gets in.
 //!
 //! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, jobs are
-//! published) ends in [`Shared::inserted`]:
+//! published) ends in [`Job::inserted`]:
 //!
 //! 1. the entry is in the pool;
 //! 2. the level's bit is set (a full barrier);
@@ -25,15 +25,19 @@
 //! not for the one that it is going to run itself.
 
 use super::{
-    attention::PREEMPT,
-    here,
     hunger::each_level,
+    job::Job,
+    poll_context,
     pool::Entry,
-    shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{chaos, fork::fence, os::clock, task::TaskRef};
+use crate::protocol::attention::PREEMPT;
+use crate::{
+    protocol::fence,
+    sys::{chaos, clock},
+    tasks::TaskRef,
+};
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
 
@@ -41,7 +45,7 @@ use urgency_policy::pool::Arrival;
 /// a scheduling point within a period, relief asks the rest.
 const MOST_ALERTED: usize = 8;
 
-impl Shared {
+impl Job {
     /// A task became ready.
     #[inline]
     pub(crate) fn insert_task(&self, task: TaskRef) {
@@ -49,10 +53,10 @@ impl Shared {
         if self.has_queues(level) {
             return self.insert_task_into_queues(task);
         }
-        let Some(task) = here::push_to_ring(self, task) else {
+        let Some(task) = poll_context::push_to_ring(self, task) else {
             Stack::with_current(|me| {
                 let me = me.expect("a stack that polls a task has pushed into its ring");
-                if self.rings_are_light && here::defer_wake_up(self) {
+                if self.rings_are_light && poll_context::defer_wake_up(self) {
                     self.inserted_lightly(me, level);
                 } else {
                     self.announce_ring(me.worker(), level);
@@ -94,6 +98,10 @@ impl Shared {
     #[cold]
     fn flush_ring_cold(&self, stack: &Stack) {
         while let Some(task) = super::find::pop_ring(stack) {
+            if !task.is_of(self) {
+                task.put_back();
+                continue;
+            }
             let level = task.level();
             self.put(level, Arrival::Task, Entry::Task(task));
         }
@@ -136,23 +144,41 @@ impl Shared {
     }
 
     /// A stolen job goes back: no thread could be had for it.
-    pub(crate) fn insert_job(&self, job: super::StolenJob) {
-        let level = job.level;
-        self.put(level, Arrival::Task, Entry::Job(job));
+    pub(crate) fn insert_fork(&self, forked: super::StolenFork) {
+        let level = forked.level;
+        self.put(level, Arrival::Task, Entry::Fork(forked));
     }
 
     /// The deque of `stack` has public jobs: it must be in the pool of their level. An entry from the time
     /// when the stack ran something at another level is left where it is, and is stale.
     pub(crate) fn insert_deque(&self, stack: &Stack) {
-        self.insert_deque_as(stack, Arrival::PublicJobs);
+        self.insert_deque_as(stack, Arrival::PublicForks);
     }
 
-    /// As [`Shared::insert_deque`], of a stack that is about to wait if that is what arrives.
+    /// As [`Job::insert_deque`], of a stack that is about to wait if that is what arrives.
     pub(crate) fn insert_deque_as(&self, stack: &Stack, arrival: Arrival) {
         let level = stack.level();
         if stack.queued.fetch_or(1 << level, Ordering::AcqRel) & 1 << level == 0 {
             chaos::delay();
+            // The second: the stack has been with another job between the looks at its level and its job.
+            if !stack.is_of(self) || usize::from(level) >= self.pools.len() {
+                return self.insert_deque_elsewhere(stack, level, arrival);
+            }
             self.put(level, arrival, Entry::Deque(stack.arc()));
+        }
+    }
+
+    /// The stack has taken up another job, whose pool has no entry for what this one has just noted as queued. If its
+    /// owner published a job meanwhile, it found the note. Both change the same word: the look behind the taking back
+    /// sees that job.
+    #[cold]
+    fn insert_deque_elsewhere(&self, stack: &Stack, level: u8, arrival: Arrival) {
+        stack.queued.fetch_and(!(1 << level), Ordering::AcqRel);
+        if stack.deque.seems_public()
+            && let Some(other) = stack.job()
+            && !std::ptr::eq(&*other, self)
+        {
+            other.insert_deque_as(stack, arrival);
         }
     }
 
@@ -166,23 +192,23 @@ impl Shared {
     /// Steps 3 to 5.
     #[inline]
     fn announced(&self, level: u8) {
-        if here::is_batch_of(self) {
+        if poll_context::is_batch_of(self) {
             return;
         }
         if self.pools.len() > 1 {
             self.alert_below(level);
         }
-        if self.idle.searchers() != 0 && !self.centre.waits() {
+        if self.searchers.count() != 0 && !self.seats.waits() {
             return;
         }
-        if here::defer_wake_up(self) {
+        if poll_context::defer_wake_up(self) {
             self.arm_relief();
         } else {
             self.start_idle();
         }
     }
 
-    /// As [`Shared::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
+    /// As [`Job::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
     /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
     #[inline]
     fn inserted_lightly(&self, me: &Stack, level: u8) {
@@ -222,13 +248,13 @@ impl Shared {
 
     /// Steps 3 to 5 for all that is in, at `level` and below.
     pub(crate) fn rest_inserted(&self, level: u8) {
-        if self.centre.is_on() {
+        if self.seats.is_on() {
             // A less urgent one may be what a seat draws its worker to.
             self.alert_drawn();
         } else if self.pools.len() > 1 {
             self.alert_below(level);
         }
-        if self.idle.searchers() == 0 || self.centre.waits() {
+        if self.searchers.count() == 0 || self.seats.waits() {
             self.start_idle();
         }
     }
@@ -236,13 +262,9 @@ impl Shared {
     /// Alerts workers that serve something less urgent than `level`, the least urgent first. In fair rounds, all
     /// whose primary level it is; not one that serves its primary level.
     pub(crate) fn alert_below(&self, level: u8) {
-        if self.centre.is_on() {
-            return self
-                .workers
-                .iter()
-                .for_each(|worker| self.alert(worker, level));
-        }
-        if self.served.below(level) != 0 {
+        if self.seats.is_on() {
+            self.workers().for_each(|worker| self.alert(worker, level));
+        } else if self.served.below(level) != 0 {
             self.alert_some(level);
         }
     }
@@ -263,10 +285,10 @@ impl Shared {
     }
 
     pub(super) fn alert(&self, worker: &Worker, level: u8) {
-        let serves = worker.level();
-        if serves != NO_LEVEL && worker.seat().is_drawn_by(level, serves) {
+        let serves = worker.level_in(self);
+        if serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves) {
             worker.want(level, clock::now());
-            if let Some(holder) = self.holder(worker) {
+            if let Some(holder) = self.core.holder(worker) {
                 holder.attention.request(PREEMPT);
             }
         }

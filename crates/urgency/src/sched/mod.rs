@@ -3,151 +3,115 @@
 //! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
 //! context:
 //!
-//! - [`shared`]: what all workers share;
-//! - [`insert`]: how ready work gets in (announce, alert, wake);
+//! - [`mod@core`]: what a machine has, and [`job`]: what a program has; [`cores`]: which job a worker serves;
+//! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
 //! - [`find`] and [`search`]: how a worker finds its next work, asks for jobs, and goes idle;
-//! - [`run`]: how work is run, and the scheduling point; [`here`]: what a thread knows of its poll;
+//! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
-//! - [`guests`]: plain threads that enter;
-//! - [`hand_off`]: how a worker goes to another thread; spare threads; [`patience`]: how long one spins first;
-//! - [`centre`]: rounds, quanta and fixed shares, if the runtime is not simply prompt; [`rounds`];
-//! - [`waiting`]: seats that wait for their level;
+//! - [`external`]: plain threads that enter;
+//! - [`hand_off`]: how a worker goes to another thread; spare threads; [`idle_spin`]: how long one spins first;
+//! - [`seats`]: rounds, quanta and fixed shares, if the runtime is not simply prompt; [`rounds`];
+//! - [`reserved_seats`]: seats that wait for their level;
 //! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`overflow`]: what
 //!   is too much there;
-//! - [`personal`]: jobs for one certain worker;
+//! - [`pinned`]: jobs for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
-//! - [`relief`]: workers that are revoked from what does not give way, by the timer of [`alarm`], and [`revoke`]: how;
-//!   [`hunger`]: how forks reach workers that serve something less urgent; [`fetch`]: polls whose thread lost its
-//!   processor; [`reserve`]: workers beyond the processors;
+//! - [`relief`]: workers that are revoked from what does not give way, by the timer of
+//!   [`relief_timer`](crate::protocol::relief_timer), and [`revoke`]: how; [`hunger`]: how forks reach workers that
+//!   serve something less urgent; [`migrate`]: polls whose thread lost its processor; [`demotion`]: threads whose
+//!   worker was revoked; [`reserve`]: workers beyond the processors;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
-//! The protocols below them are types of their own, each with its rules and its model: [`attention`],
-//! [`suspension`], [`mailbox`], [`ready`], [`groups`], [`idle`], [`lookout`], [`lowered`], [`served`], [`ring`], and the deque in
-//! `fork`.
+//! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 
-pub(crate) mod alarm;
-pub(crate) mod attention;
-pub(crate) mod groups;
-pub(crate) mod idle;
-pub(crate) mod lookout;
-pub(crate) mod lowered;
-pub(crate) mod mailbox;
-pub(crate) mod ready;
-pub(crate) mod ring;
-pub(crate) mod served;
-#[cfg(all(test, not(urgency_loom)))]
+pub(crate) mod arrival;
+pub(crate) mod block;
+pub(crate) mod caller;
+pub(crate) mod capacities;
+pub(crate) mod core;
+mod cores;
+pub(crate) mod demotion;
+mod external;
+pub(crate) mod find;
+pub(crate) mod hand_off;
+mod hunger;
+pub(crate) mod idle_spin;
+pub(crate) mod inheriting;
+mod insert;
+pub(crate) mod job;
+pub(crate) mod migrate;
+mod overflow;
+mod pinned;
+pub(crate) mod poll;
+pub(crate) mod poll_context;
+pub(crate) mod pool;
+pub(crate) mod queues;
+pub(crate) mod relief;
+mod reserve;
+pub(crate) mod reserved_seats;
+mod revoke;
+pub(crate) mod rounds;
+pub(crate) mod run;
+mod schedule;
+mod search;
+pub(crate) mod seats;
+pub(crate) mod shutdown;
+pub(crate) mod stack;
+#[cfg(test)]
 mod steps;
-pub(crate) mod suspension;
-#[cfg(all(test, urgency_loom))]
-mod waiting_loom;
+pub(crate) mod thread_options;
+pub(crate) mod wait;
+pub(crate) mod worker;
 
-#[cfg(not(urgency_loom))]
-mod loop_modules {
-    use crate::{fork::job::Job, life::Inherited, sched::stack::Stack, task::TaskRef};
-    use std::sync::Arc;
+use crate::{inherit::Inherited, protocol::forked, sched::stack::Stack, tasks::TaskRef};
+use std::sync::Arc;
 
-    /// A piece of work that a worker found.
-    #[derive(Debug)]
-    pub(crate) enum Work {
-        /// Poll a task, or start a closure.
-        Task(TaskRef),
-        /// Run a stolen job.
-        Job(StolenJob),
-        /// Let a stack go on.
-        Resume(Arc<Stack>),
-    }
+/// A forked closure of the stacks of this scheduler.
+pub(crate) type Forked = forked::Forked<Stack>;
+pub(crate) type Kind = forked::Kind<Stack>;
 
-    impl Work {
-        /// The level of the work.
-        pub(crate) fn level(&self) -> u8 {
-            match self {
-                Work::Task(task) => task.level(),
-                Work::Job(job) => job.level,
-                Work::Resume(stack) => stack.level(),
-            }
+/// A piece of work that a worker found.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Poll a task, or start a closure.
+    Task(TaskRef),
+    /// Run a stolen job.
+    Fork(StolenFork),
+    /// Let a stack go on.
+    Resume(Arc<Stack>),
+}
+
+impl Work {
+    /// The level of the work.
+    pub(crate) fn level(&self) -> u8 {
+        match self {
+            Work::Task(task) => task.level(),
+            Work::Fork(forked) => forked.level,
+            Work::Resume(stack) => stack.level(),
         }
     }
-
-    /// A job that was taken out of a deque, and the level of its computation.
-    #[derive(Debug)]
-    pub(crate) struct StolenJob {
-        pub(crate) job: *const Job,
-        pub(crate) level: u8,
-        /// Whether it is for one certain worker, whose inbox it comes from.
-        pub(crate) personal: bool,
-        pub(crate) origin: Origin,
-    }
-
-    /// What a job has of the code that forked it.
-    #[derive(Debug)]
-    pub(crate) struct Origin {
-        pub(crate) inherited: Option<Arc<Inherited>>,
-        /// As which level it may wait; see `Stack`.
-        pub(crate) waits_as: u8,
-    }
-
-    // SAFETY: whoever took a job out of a deque owns the right to run it, on any thread: `join` and
-    // `scope` require `Send` of their closures.
-    unsafe impl Send for StolenJob {}
 }
-#[cfg(not(urgency_loom))]
-pub(crate) use loop_modules::{Origin, StolenJob, Work};
 
-#[cfg(not(urgency_loom))]
-pub(crate) mod arrival;
-#[cfg(not(urgency_loom))]
-pub(crate) mod centre;
-#[cfg(not(urgency_loom))]
-pub(crate) mod fetch;
-#[cfg(not(urgency_loom))]
-pub(crate) mod find;
-#[cfg(not(urgency_loom))]
-mod guests;
-#[cfg(not(urgency_loom))]
-pub(crate) mod hand_off;
-#[cfg(not(urgency_loom))]
-pub(crate) mod here;
-#[cfg(not(urgency_loom))]
-mod hunger;
-#[cfg(not(urgency_loom))]
-mod insert;
-#[cfg(not(urgency_loom))]
-mod overflow;
-#[cfg(not(urgency_loom))]
-pub(crate) mod patience;
-#[cfg(not(urgency_loom))]
-mod personal;
-#[cfg(not(urgency_loom))]
-pub(crate) mod poll;
-#[cfg(not(urgency_loom))]
-pub(crate) mod pool;
-#[cfg(not(urgency_loom))]
-pub(crate) mod queues;
-#[cfg(not(urgency_loom))]
-pub(crate) mod relief;
-#[cfg(not(urgency_loom))]
-mod reserve;
-#[cfg(not(urgency_loom))]
-mod revoke;
-#[cfg(not(urgency_loom))]
-pub(crate) mod rounds;
-#[cfg(not(urgency_loom))]
-pub(crate) mod run;
-#[cfg(not(urgency_loom))]
-mod search;
-#[cfg(not(urgency_loom))]
-pub(crate) mod shared;
-#[cfg(not(urgency_loom))]
-pub(crate) mod shutdown;
-#[cfg(not(urgency_loom))]
-pub(crate) mod stack;
-#[cfg(not(urgency_loom))]
-pub(crate) mod thread_options;
-#[cfg(not(urgency_loom))]
-pub(crate) mod wait;
-#[cfg(not(urgency_loom))]
-pub(crate) mod waiting;
-#[cfg(not(urgency_loom))]
-pub(crate) mod worker;
+/// A job that was taken out of a deque, and the level of its computation.
+#[derive(Debug)]
+pub(crate) struct StolenFork {
+    pub(crate) forked: *const Forked,
+    pub(crate) level: u8,
+    /// Whether it is for one certain worker, whose inbox it comes from.
+    pub(crate) pinned: bool,
+    pub(crate) origin: Origin,
+}
+
+/// What a job has of the code that forked it.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) inherited: Option<Arc<Inherited>>,
+    /// As which level it may wait; see `Stack`.
+    pub(crate) waits_as: u8,
+}
+
+// SAFETY: whoever took a job out of a deque owns the right to run it, on any thread: `join` and
+// `scope` require `Send` of their closures.
+unsafe impl Send for StolenFork {}

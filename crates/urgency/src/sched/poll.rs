@@ -9,26 +9,27 @@
 //!    kernel has preempted a core for this thread already, so nothing is gained by passing the work on; or
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
-//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still
-//! there while the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has
-//! computed since it was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its
-//! turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
-//! workers are brief, one *rests* there and the workers look for events themselves (`lookout.rs`). What becomes of work
-//! that waits for long is in `relief.rs`.
+//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while
+//! the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has computed since it
+//! was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its turn when an event
+//! comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all workers are brief, the
+//! thread there waits for notifications only and the workers look for events themselves (`protocol/poll_mode.rs`). What becomes of work that waits for long
+//! is in `relief.rs`.
 
 use super::{
-    here,
+    core::{Core, JobList, RELIEF_PERIOD},
+    job::Job,
+    poll_context,
     revoke::Cause,
-    shared::{RELIEF_PERIOD, Shared},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    chaos,
-    io::driver::{Driver, WaitOutcome, wake_all},
-    os::{self, clock},
+    reactor::driver::{Driver, WaitOutcome, wake_all},
+    sys::{self, chaos, clock},
 };
 use std::{
+    ptr,
     sync::{Arc, atomic::Ordering},
     task::Waker,
 };
@@ -50,10 +51,10 @@ pub(crate) enum Polled<'a> {
     NotNeeded,
 }
 
-impl Shared {
+impl Core {
     /// Whether somebody should be in the poller.
     fn needs_poller(&self) -> bool {
-        self.threads.alarm.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
+        self.relief_timer.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
     }
 
     /// Whether somebody should be in the poller, and nobody is.
@@ -61,28 +62,28 @@ impl Shared {
         self.pollers.load(Ordering::SeqCst) == 0 && self.needs_poller()
     }
 
-    /// Sees to it that somebody is in the poller, if anybody should be, and does not rest there if he should not:
-    /// something is to be waited for now, or whoever was there goes to run what it found.
+    /// Sees to it that a thread waits for events in the poller, if one should: something is to be waited for now, or the
+    /// thread that was there goes to run what it found.
     pub(crate) fn call_in_poller(&self) {
         if self.is_poller_missing() {
             self.want_poller();
         } else {
-            self.rouse_resting();
+            self.recall_poller();
         }
     }
 
-    /// A worker is no longer brief, or idle: if none looks for events now, the resting thread does.
+    /// A worker is no longer brief, or idle: if none looks for events now, the thread in the poller does.
     #[inline]
-    pub(crate) fn rouse_resting(&self) {
-        if self.lookout.is_resting() {
-            self.rouse_resting_cold();
+    pub(crate) fn recall_poller(&self) {
+        if self.poll_mode.is_inline() {
+            self.recall_poller_cold();
         }
     }
 
     #[cold]
-    fn rouse_resting_cold(&self) {
+    fn recall_poller_cold(&self) {
         if !self.does_a_worker_look()
-            && self.lookout.rouse()
+            && self.poll_mode.recall()
             && let Some(driver) = self.driver_if_made()
         {
             driver.notify();
@@ -110,17 +111,18 @@ impl Shared {
         looks
     }
 
-    /// One wait of a thread in the poller, for everything or at rest. `None`: one thread at rest is enough.
+    /// One wait of a thread in the poller, for everything or for notifications only. `None`: one
+    /// thread that waits for these is enough.
     fn wait_in_poller(&self, driver: &Driver, ready: &mut Vec<Waker>) -> Option<WaitOutcome> {
-        let rests = self.lookout.start_rest();
+        let is_inline = self.poll_mode.begin_inline();
         let waited = if !self.does_a_worker_look() {
-            if rests {
-                self.lookout.end_rest();
+            if is_inline {
+                self.poll_mode.end_inline();
             }
             driver.wait(true, ready)
-        } else if rests {
+        } else if is_inline {
             let outcome = driver.rest(RELIEF_PERIOD, ready);
-            self.lookout.end_rest();
+            self.poll_mode.end_inline();
             outcome
         } else {
             return None;
@@ -144,12 +146,12 @@ impl Shared {
         };
         // A notification wakes any one that is there. Where the embedder brought the threads, it may be meant for a
         // certain one.
-        let most = if self.threads.are_brought() { 1 } else { most };
+        let most = if self.threads.are_provided() { 1 } else { most };
         if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
             return self.leave_poller(Polled::NotNeeded);
         }
         chaos::delay();
-        if self.idle.any() && self.has_personal_for_spare(me) {
+        if self.idle.any() && self.jobs().iter().any(|job| job.has_pinned_for_spare(me)) {
             // Whoever left the job before this thread was counted here has notified nobody.
             return self.leave_poller(Polled::Look);
         }
@@ -165,27 +167,21 @@ impl Shared {
                 return self.leave_poller(Polled::NotNeeded);
             };
             chaos::delay();
-            let relief = outcome.relief;
-            let entries = here::in_batch(|| wake_all(&mut ready));
-            if relief {
-                self.relief_expired();
+            let batch = self.wake_batch(me, &mut ready);
+            // After the wake-ups: a job that got one is alive, and on the list.
+            let jobs = self.jobs();
+            if outcome.relief {
+                self.relief_expired(&jobs);
             }
             chaos::delay();
-            let worker = self
-                .take_worker_for_ready(me, entries > 0)
-                .or_else(|| self.claim_unstarted())
-                .or_else(|| if relief { self.relieve() } else { None });
-            self.batch_inserted(entries, worker.is_some());
-            if relief && worker.is_some() {
-                // There may be more than this worker can take.
-                self.arm_relief();
-            }
-            if let Some(worker) = worker {
+            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, outcome.relief) {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
                 chaos::delay();
                 // Left to a thread in the poller by somebody who still counted this one.
-                if let Some(other) = self.claim_unstarted() {
-                    self.start(other);
+                for job in jobs.iter() {
+                    if let Some(other) = job.claim_unstarted() {
+                        job.start(other);
+                    }
                 }
                 debug_assert!(me.deque.seems_empty());
                 me.note_left_poller();
@@ -194,13 +190,65 @@ impl Shared {
         }
     }
 
+    /// Wakes what became ready. A waker may be any code of the program's, which is then that of a job.
+    fn wake_batch(&self, me: &Stack, ready: &mut Vec<Waker>) -> poll_context::Woken {
+        if ready.is_empty() {
+            return poll_context::Woken::default();
+        }
+        if me.has_no_open_job() {
+            let jobs = self.jobs();
+            let open = jobs.iter().find(|job| !job.closing.load(Ordering::Relaxed));
+            if let Some(open) = open {
+                me.take_up(open.clone());
+            }
+        }
+        poll_context::in_batch(ptr::null(), || wake_all(ready))
+    }
+
+    /// The worker with which the calling thread comes out of the poller, if there is one for it.
+    fn worker_after_poll(
+        &self,
+        me: &Stack,
+        jobs: &JobList,
+        batch: poll_context::Woken,
+        relief: bool,
+    ) -> Option<&Worker> {
+        let mut mine: Option<&Worker> = None;
+        for job in jobs.iter() {
+            let entries = batch.of(job);
+            let worker = job
+                .take_worker_for_ready(me, entries > 0)
+                .or_else(|| job.claim_unstarted())
+                .or_else(|| if relief { job.relieve() } else { None });
+            job.batch_inserted(entries, worker.is_some());
+            let Some(worker) = worker else {
+                continue;
+            };
+            if relief {
+                // There may be more than this worker can take.
+                job.arm_relief();
+            }
+            match mine {
+                None => mine = Some(&self.workers[worker.id]),
+                Some(_) => job.start(worker),
+            }
+        }
+        mine
+    }
+
     /// The calling thread was counted as one in the poller, perhaps by somebody who left a worker to it.
     fn leave_poller<'a>(&'a self, otherwise: Polled<'a>) -> Polled<'a> {
         self.pollers.fetch_sub(1, Ordering::SeqCst);
-        self.claim_unstarted().map_or(otherwise, Polled::Worker)
+        let jobs = self.jobs();
+        let claimed = jobs.iter().find_map(|job| job.claim_unstarted());
+        claimed.map_or(otherwise, |claimed| {
+            Polled::Worker(&self.workers[claimed.id])
+        })
     }
+}
 
-    /// A worker that [`Shared::start`] left for a thread in the poller. What it is to look for may be in no pool.
+impl Job {
+    /// A worker that [`Job::start`] left for a thread in the poller. What it is to look for may be in no pool.
     pub(crate) fn claim_unstarted(&self) -> Option<&Worker> {
         let take = |left: usize| left.checked_sub(1);
         let taken = self
@@ -214,62 +262,68 @@ impl Shared {
 
     /// A look at the poller by a worker that has nothing to do, if nobody waits there for everything.
     pub(crate) fn look(&self) {
-        let waiting = self.pollers.load(Ordering::Relaxed);
-        if waiting > usize::from(self.lookout.is_resting()) {
+        let core = &self.core;
+        let waiting = core.pollers.load(Ordering::Relaxed);
+        if waiting > usize::from(core.poll_mode.is_inline()) {
             return;
         }
-        let Some(driver) = self.driver_if_made().filter(|d| d.has_interest()) else {
+        let Some(driver) = core.driver_if_made().filter(|d| d.has_interest()) else {
             return;
         };
         let mut ready = Vec::new();
         let relief = driver
             .wait(false, &mut ready)
             .is_ok_and(|outcome| outcome.relief);
-        let entries = here::in_batch(|| wake_all(&mut ready));
-        self.batch_inserted(entries, true);
+        let batch = poll_context::in_batch(self, || wake_all(&mut ready));
+        self.batch_inserted(batch.of(self), true);
         if relief {
-            self.relief_expired();
-            if let Some(relieved) = self.relieve() {
-                self.start(relieved);
+            let jobs = core.jobs();
+            core.relief_expired(&jobs);
+            for job in jobs.iter() {
+                if let Some(relieved) = job.relieve() {
+                    job.start(relieved);
+                }
             }
         }
     }
 
-    /// Between two polls: looks for events, and for polls that are stuck, if a thread rests in the poller and
-    /// nobody has looked lately.
+    /// Between two polls: looks for events, and for polls that are stuck, if the workers are to look and
+    /// none has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
-        if self.lookout.is_resting() && self.lookout.is_due(worker.since()) {
+        if self.core.poll_mode.is_inline()
+            && self.core.poll_mode.is_due(worker.since(), self.look_period)
+        {
             self.look();
-            self.fetch_stuck(worker);
+            self.migrate_stalled(worker);
         }
     }
 
     /// A worker for the work that is ready: an idle one, or that of a less urgent stack. `by_event`: some of the work
     /// is what the calling thread came out of the poller with; otherwise it has waited, and this is relief.
     fn take_worker_for_ready(&self, me: &Stack, by_event: bool) -> Option<&Worker> {
-        if let Some(worker) = self.claim_for_personal(me) {
+        if let Some(worker) = self.claim_for_pinned(me) {
             return Some(worker);
         }
         let level = self.most_urgent_offered()?;
         if let Some(worker) = self.claim_if_offered() {
             return Some(worker);
         }
-        let below = self.workers.iter().filter(|w| {
+        let below = self.workers().filter(|w| {
             let serves = w.level();
-            serves != NO_LEVEL && w.seat().is_drawn_by(level, serves) && self.is_settled(w)
+            serves != NO_LEVEL && self.seat(w).is_drawn_by(level, serves) && self.is_settled(w)
         });
         // Of the least urgent ones that whose thread this one has just preempted: it does not run, so it
         // need not even notice.
-        let here = os::thread::current_cpu();
-        let is_here = |w: &Worker| self.holder(w).is_some_and(|stack| stack.cpu() == here);
+        let here = sys::thread::current_cpu();
+        let is_here = |w: &Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));
         let revoked = victim.and_then(|victim| {
             if !by_event {
-                return self.revoke_counted(victim, 0, Cause::Urgency);
+                return self.revoke_counted(victim, None, Cause::Urgency);
             }
-            let worker = self.revoke(victim, 0, Cause::Urgency)?;
-            worker.at(level).promotions.add(1);
+            let worker = self.revoke(victim, None, Cause::Urgency)?;
+            self.at(worker, level).promotions.add(1);
             Some(worker)
         });
         if revoked.is_none() {

@@ -16,8 +16,11 @@
 //! stack claimed by somebody else, a deque that is empty by now. Whoever pops it finds out by a claim
 //! (`TaskRef::run`, `Suspension::claim`, `Deque::steal`) and looks further.
 
-use super::{StolenJob, queues::Queues, stack::Stack};
-use crate::{chaos, os::clock, task::TaskRef};
+use super::{StolenFork, queues::Queues, stack::Stack};
+use crate::{
+    sys::{chaos, clock},
+    tasks::TaskRef,
+};
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::sync::{
@@ -36,7 +39,7 @@ pub(crate) enum Entry {
     /// A deque that had public jobs when this was queued.
     Deque(Arc<Stack>),
     /// A stolen job for which no thread could be had.
-    Job(StolenJob),
+    Fork(StolenFork),
 }
 
 /// See the module's text.

@@ -24,7 +24,7 @@
 //! 4. *Depth.* Depth-ordered banks need an entry's depth in the DAG. It is one more than that of what the
 //!    worker ran last when this became ready at that worker, and 0 from outside.
 //! 5. *Full.* A bounded queue whose spawners wait takes the entry all the same, and the stack of the spawner
-//!    gives its turn, once, to what is in the queue (`Shared::wait_for_room`). The first entry that a task
+//!    gives its turn, once, to what is in the queue (`Job::wait_for_room`). The first entry that a task
 //!    makes takes the room that the task itself left, and does not wait: a chain of tasks is one entry after
 //!    the other. What is made ready from outside of the runtime, and at another level than the spawner's,
 //!    does not wait either, nor does a spawner while as many wait as the queue holds. So the queue may grow
@@ -33,7 +33,7 @@
 //!    spawned its successor, all waited for ever for what only one of them could have made.)
 
 use super::{overflow::SharedQueue, pool::Entry};
-use crate::os::clock;
+use crate::sys::clock;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::{

@@ -8,7 +8,7 @@
 //!    any level that the worker serves. All such workers go at one look.
 //! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
-//!    (`lowered.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
+//!    (`demotion.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
 //! 3. **A running thread does not lose its worker to its equals because they wait.** An endless loop among equals loses
 //!    it after [`LONG`] of its own time, and never are more than P such threads ahead of their workers: the kernel's
 //!    time sharing gains nothing from more.
@@ -18,14 +18,16 @@
 //! So at most P leaves of a computation are begun for each time that it is overtaken as a whole: with two levels, at
 //! most 2 P threads compute, and at most 2 P leaves are in progress, however often events come.
 //!
-//! A stack whose worker was revoked and that still has not checked in at an expiry has its jobs made public.
+//! A stack whose worker was revoked and that still has not checked in at an expiry has its jobs made public. Meanwhile
+//! the others that keep jobs to themselves are asked to check in as well, and those that do not answer have theirs made
+//! public: a child that sleeps may wait for one that nobody sees.
 //!
 //! # Jobs of stacks that run
 //!
-//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker
-//! serves anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to
-//! their jobs themselves. Then the timer expires after [`LATE_PERIODS`] only (`alarm.rs`); and so it does after a look
-//! that found nothing but equals waiting for threads that run.
+//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker serves
+//! anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to their jobs
+//! themselves. Then the timer expires after [`LATE_PERIODS`] only (`relief_timer.rs`); and so it does after a look that
+//! found nothing but equals waiting for threads that run.
 //!
 //! # Whose fault it was
 //!
@@ -43,17 +45,17 @@
 //!   another process: the more urgent work should have what there is.
 
 use super::{
-    attention::{CHECK_IN, PREEMPT},
-    revoke::Cause,
-    shared::{RELIEF_PERIOD, Shared},
+    core::{Core, JobList, RELIEF_PERIOD},
+    job::Job,
+    revoke::{Cause, Seen},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
+use crate::protocol::attention::{CHECK_IN, PREEMPT};
 use crate::{
     account::overruns::{Name, Overruns},
-    chaos,
-    fork::fence,
-    os::{self, clock},
+    protocol::fence,
+    sys::{self, chaos, clock},
 };
 use std::{
     sync::{
@@ -103,7 +105,7 @@ impl Overrunning {
         let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
             *for_length
                 && stack.attention.is_taken()
-                && !os::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+                && !sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
         };
         locked(&self.stacks).iter().filter(is_ahead).count()
     }
@@ -126,45 +128,24 @@ impl Waiting {
     }
 }
 
-impl Shared {
+impl Job {
     /// Somebody must look at the busy workers within the relief period.
     #[inline]
     pub(crate) fn arm_relief(&self) {
-        if !self.closing.load(Ordering::Relaxed) && !self.threads.alarm.is_soon() {
-            self.arm_relief_cold();
-        }
-    }
-
-    #[cold]
-    fn arm_relief_cold(&self) {
-        if self.threads.alarm.arm() {
-            self.set_timer(self.centre.until_expiry());
+        let core = &self.core;
+        if !core.closing.load(Ordering::Relaxed) && !core.relief_timer.is_soon() {
+            core.arm_relief(self.seats.until_expiry());
         }
     }
 
     /// Somebody must look within some periods.
     pub(crate) fn arm_late(&self) {
-        if !self.closing.load(Ordering::Relaxed) && self.threads.alarm.arm_late() {
-            self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
-        }
-    }
-
-    fn set_timer(&self, after: Duration) {
-        match self.driver() {
-            Ok(driver) => {
-                driver.arm_relief(after);
-                self.want_poller();
-            }
-            // The process is out of descriptors: no relief until it has some again.
-            Err(_) => {
-                self.threads.alarm.expire();
-            }
-        }
+        self.core.arm_late();
     }
 
     /// Something was inserted, and no worker is idle.
     pub(crate) fn arm_for_queued(&self) {
-        if self.threads.alarm.is_soon() {
+        if self.core.relief_timer.is_soon() {
             return;
         }
         match self.most_urgent_queued() {
@@ -176,7 +157,7 @@ impl Shared {
 
     /// The most urgent that waits is at `level`.
     pub(crate) fn arm_for(&self, level: u8) {
-        if self.are_jobs_of_running(level) {
+        if self.are_forks_of_running(level) {
             self.arm_late();
         } else {
             self.arm_relief();
@@ -185,8 +166,8 @@ impl Shared {
 
     /// All that waits at `level`, the most urgent with work, is jobs of stacks that run there, and no worker serves
     /// anything less urgent.
-    fn are_jobs_of_running(&self, level: u8) -> bool {
-        if self.centre.is_on() || self.is_anybody_below(level, None) {
+    fn are_forks_of_running(&self, level: u8) -> bool {
+        if self.seats.is_on() || self.is_anybody_below(level, None) {
             return false;
         }
         let deques = self
@@ -195,48 +176,32 @@ impl Shared {
         self.queued(usize::from(level)) <= deques.count()
     }
 
-    /// The relief timer expired. What polls that still run made ready lightly is announced.
-    pub(crate) fn relief_expired(&self) {
-        #[cfg(test)]
-        let _aside = super::steps::Aside::new();
-        self.end_periods();
-        let light = self.rings_are_light;
-        if light && self.threads.alarm.is_soon() && self.rearm_for_short_polls() {
-            return;
-        }
-        let was_soon = self.threads.alarm.expire();
-        self.raise_rested(false);
-        if light && was_soon && fence::heavy() {
-            for worker in &self.workers {
-                if let Some(stack) = self.holder(worker)
-                    && !stack.ring.is_empty()
-                {
-                    self.announce_ring(worker, stack.level());
-                }
+    /// An expiry of the relief timer that was to come soon is over. What polls that still run made ready lightly is
+    /// announced; the caller has had a barrier on all processors.
+    fn announce_light(&self) {
+        for worker in self.workers() {
+            if let Some(stack) = self.core.holder(worker)
+                && stack.is_of(self)
+                && !stack.ring.is_empty()
+            {
+                self.announce_ring(worker, stack.level());
             }
         }
     }
 
-    /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while
-    /// relief is needed anyway, and no poll has lasted for a period, it stays armed instead, without a moment in
-    /// which a light insertion could rely on an expiry that is over.
-    fn rearm_for_short_polls(&self) -> bool {
+    /// Whether a poll has lasted for a period: it may hide something that it made ready lightly.
+    fn has_long_poll(&self) -> bool {
         let now = clock::now();
         let period = clock::ticks(RELIEF_PERIOD.as_nanos() as f64);
-        let lasts = |w: &Worker| {
+        self.workers().any(|w| {
             w.level() != NO_LEVEL && w.is_brief() && now.saturating_sub(w.since()) >= period
-        };
-        let waits = self
-            .most_urgent_queued()
-            .is_some_and(|level| !self.are_jobs_of_running(level));
-        if !waits || self.workers.iter().any(|w| lasts(w)) {
-            return false;
-        }
-        if let Some(driver) = self.driver_if_made() {
-            driver.arm_relief(self.centre.until_expiry());
-        }
-        self.want_poller();
-        true
+        })
+    }
+
+    /// Whether something waits that a stack will not come to by itself.
+    fn needs_relief(&self) -> bool {
+        self.most_urgent_queued()
+            .is_some_and(|level| !self.are_forks_of_running(level))
     }
 
     /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
@@ -249,11 +214,16 @@ impl Shared {
             return Some(worker);
         }
         self.arm_for_rounds();
-        self.recount_reserve();
         self.look_at_overrunning();
         self.show_hidden_from_below();
+        let asked_for_hidden = self.is_any_overrunning() && self.show_hidden_of_silent();
         let mut waiting = self.waiting();
-        self.most_urgent_queued()?;
+        if self.most_urgent_queued().is_none() {
+            if asked_for_hidden {
+                self.arm_late();
+            }
+            return None;
+        }
         let mut revoked = Vec::new();
         self.call_reserve(&mut waiting, &mut revoked);
         let mut asked = self.revoke_for_urgent(&mut waiting, &mut revoked);
@@ -278,7 +248,9 @@ impl Shared {
         let mut counts = [0; 64];
         for (level, count) in (0u8..64).zip(&mut counts) {
             if levels >> level & 1 == 1 {
-                let jobs = self.stacks_at(level).map(|stack| stack.deque.public_jobs());
+                let jobs = self
+                    .stacks_at(level)
+                    .map(|stack| stack.deque.public_forks());
                 let more = jobs.map(|jobs| jobs.saturating_sub(1)).sum::<usize>();
                 *count = self.queued(usize::from(level)) + more;
             }
@@ -294,21 +266,24 @@ impl Shared {
     ) -> bool {
         let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
         let now = clock::now();
-        let mut drawn: Vec<&Worker> = self.workers.iter().map(|worker| &**worker).collect();
+        let mut drawn: Vec<&Worker> = self.workers().collect();
         drawn.retain(|worker| worker.level() != NO_LEVEL);
         drawn.sort_by_key(|worker| std::cmp::Reverse(worker.level()));
         let mut asked = false;
         for worker in drawn {
-            let Some(level) = worker.seat().abandon_for(waiting.levels, worker.level()) else {
+            let Some(level) = self
+                .seat(worker)
+                .abandon_for(waiting.levels, worker.level())
+            else {
                 continue;
             };
-            let Some(stack) = self.holder(worker) else {
+            let Some(stack) = self.core.holder(worker) else {
                 continue;
             };
             let since = worker.wanted_since();
             let is_late = since != 0 && now.saturating_sub(since) >= half;
             if is_late && stack.attention.is_pending(PREEMPT) || chaos::one_in(2) {
-                if let Some(worker) = self.revoke_counted(worker, 0, Cause::Urgency) {
+                if let Some(worker) = self.revoke_counted(worker, None, Cause::Urgency) {
                     waiting.serve(level);
                     revoked.push(worker);
                 }
@@ -328,27 +303,35 @@ impl Shared {
         revoked: &mut Vec<&'a Worker>,
     ) -> bool {
         let mut asked = false;
-        for worker in &self.workers {
+        for worker in self.workers() {
             let serves = worker.level();
             if serves == NO_LEVEL {
                 continue;
             }
-            let Some(level) = worker.seat().serve(waiting.levels) else {
+            let Some(level) = self.seat(worker).serve(waiting.levels) else {
                 continue;
             };
-            let Some(stack) = self.holder(worker) else {
+            let Some(stack) = self.core.holder(worker) else {
                 continue;
             };
+            // Before the look: a thread that sleeps inside the scheduler until it gets a worker may be in user code
+            // when the look has ended.
+            let visit = stack.attention.visit();
             if !stack.attention.is_pending(CHECK_IN) {
                 note_run_time(stack);
                 stack.attention.request(CHECK_IN);
                 asked = true;
                 continue;
             }
+            let Some(visit) = visit else {
+                continue;
+            };
             let cause = match self.idleness(stack) {
                 Idleness::Blocked => Cause::Blocked,
                 // What waits is more urgent, or its equal.
-                Idleness::Long if level == serves || worker.seat().is_drawn_by(level, serves) => {
+                Idleness::Long
+                    if level == serves || self.seat(worker).is_drawn_by(level, serves) =>
+                {
                     Cause::Length
                 }
                 Idleness::Waits => {
@@ -357,10 +340,10 @@ impl Shared {
                 }
                 _ => continue,
             };
-            if cause == Cause::Length && self.overrunning.ahead() >= self.workers.len() {
+            if cause == Cause::Length && self.overrunning.ahead() >= self.core.workers.len() {
                 continue;
             }
-            if let Some(worker) = self.revoke_counted(worker, CHECK_IN, cause) {
+            if let Some(worker) = self.revoke_counted(worker, Some(Seen { stack, visit }), cause) {
                 waiting.serve(level);
                 revoked.push(worker);
             }
@@ -371,12 +354,12 @@ impl Shared {
     /// What a stack has done since it was asked to check in.
     fn idleness(&self, stack: &Stack) -> Idleness {
         let tid = stack.tid.load(Ordering::Relaxed);
-        let Some(now) = os::thread::cpu_time(tid) else {
+        let Some(now) = sys::thread::cpu_time(tid) else {
             return Idleness::Blocked;
         };
         let since_seen = now.saturating_sub(stack.seen_at.swap(now, Ordering::Relaxed));
         let since_asked = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-        if since_seen < HARDLY && os::thread::is_blocked(tid) {
+        if since_seen < HARDLY && sys::thread::is_blocked(tid) {
             Idleness::Blocked
         } else if since_seen < HARDLY {
             Idleness::Waits
@@ -401,10 +384,39 @@ impl Shared {
                 self.insert_deque(&stack);
             }
             let level = stack.level();
-            if self.workers.iter().any(|worker| worker.level() < level) {
+            if self.workers().any(|worker| worker.level() < level) {
                 self.lower(&stack);
             }
         }
+    }
+
+    /// Whether some stack has lost its worker and not checked in since.
+    fn is_any_overrunning(&self) -> bool {
+        let stacks = locked(&self.overrunning.stacks);
+        stacks.iter().any(|(stack, _)| stack.attention.is_taken())
+    }
+
+    /// Asks the stacks that hold workers and have private jobs only to check in. Those that have not answered since the
+    /// last expiry have their jobs made public. Whether any was asked.
+    fn show_hidden_of_silent(&self) -> bool {
+        let mut asked = false;
+        for worker in self.workers() {
+            let hides = |stack: &&Stack| {
+                stack.is_of(self) && !stack.deque.seems_empty() && !stack.deque.seems_public()
+            };
+            let holder = self.core.holder(worker).filter(hides);
+            let Some(stack) = holder.filter(|_| worker.level() != NO_LEVEL) else {
+                continue;
+            };
+            if !stack.attention.is_pending(CHECK_IN) {
+                note_run_time(stack);
+                stack.attention.request(CHECK_IN);
+                asked = true;
+            } else if stack.deque.raise_all() {
+                self.insert_deque(stack);
+            }
+        }
+        asked
     }
 
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
@@ -427,6 +439,78 @@ impl Shared {
     }
 }
 
+impl Core {
+    /// As [`Job::arm_relief`], after this time.
+    #[cold]
+    pub(super) fn arm_relief(&self, after: Duration) {
+        if self.relief_timer.arm() {
+            self.set_timer(after);
+        }
+    }
+
+    /// As [`Job::arm_late`].
+    pub(crate) fn arm_late(&self) {
+        if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_late() {
+            self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
+        }
+    }
+
+    fn set_timer(&self, after: Duration) {
+        match self.driver() {
+            Ok(driver) => {
+                driver.arm_relief(after);
+                self.want_poller();
+            }
+            // The process is out of descriptors: no relief until it has some again.
+            Err(_) => {
+                self.relief_timer.expire();
+            }
+        }
+    }
+
+    /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows.
+    pub(crate) fn relief_expired(&self, jobs: &JobList) {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
+        jobs.iter().for_each(|job| job.end_periods());
+        let light = || jobs.iter().filter(|job| job.rings_are_light);
+        let is_light = light().next().is_some();
+        if !(is_light
+            && !self.is_shared()
+            && self.relief_timer.is_soon()
+            && self.rearm_for_short_polls(jobs))
+        {
+            let was_soon = self.relief_timer.expire();
+            self.share_workers(jobs);
+            self.raise_rested(false);
+            if is_light && was_soon && fence::heavy() {
+                light().for_each(|job| job.announce_light());
+            }
+        }
+        self.recount_reserve(jobs);
+    }
+
+    /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while
+    /// relief is needed anyway, and no poll has lasted for a period, it stays armed instead, without a moment in
+    /// which a light insertion could rely on an expiry that is over.
+    fn rearm_for_short_polls(&self, jobs: &JobList) -> bool {
+        let Some(needs) = jobs.iter().find(|job| job.needs_relief()) else {
+            return false;
+        };
+        if jobs
+            .iter()
+            .any(|job| job.rings_are_light && job.has_long_poll())
+        {
+            return false;
+        }
+        if let Some(driver) = self.driver_if_made() {
+            driver.arm_relief(needs.seats.until_expiry());
+        }
+        self.want_poller();
+        true
+    }
+}
+
 /// What a stack has done since it was asked to check in.
 enum Idleness {
     /// Its thread sleeps in the kernel.
@@ -445,7 +529,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How long a stack's thread has run, to compare with.
 pub(super) fn note_run_time(stack: &Stack) {
-    let ran = os::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
+    let ran = sys::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
     stack.asked_at.store(ran, Ordering::Relaxed);
     stack.seen_at.store(ran, Ordering::Relaxed);
 }

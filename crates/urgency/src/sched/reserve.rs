@@ -6,7 +6,7 @@
 //! such runtimes for its sake; and one that spins until another stack does something must not keep that from running.
 //!
 //! 1. What is inserted while the idle workers are in reserve arms the relief timer, as if there were none. A stack that
-//!    goes to user code while there is a reserve arms it as well, for some periods (`alarm.rs`).
+//!    goes to user code while there is a reserve arms it as well, for some periods (`relief_timer.rs`).
 //! 2. An expiry counts the stacks that have not answered since the last one. So many fewer workers are in reserve from
 //!    then on. All stacks that run are asked to check in.
 //! 3. As many workers are started as are no longer in reserve, at most one for each piece of work that waits. One is
@@ -17,54 +17,37 @@
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
 use super::{
-    attention::CHECK_IN,
+    core::{Core, JobList},
+    job::Job,
     relief::{Waiting, note_run_time},
-    shared::Shared,
     worker::{NO_LEVEL, Worker},
 };
+use crate::protocol::attention::CHECK_IN;
 use urgency_policy::level::{LevelPolicy, Prompt};
 
-impl Shared {
+impl Job {
     /// A stack goes to user code: rule 1.
     #[inline]
     pub(crate) fn watch_reserve(&self) {
-        if self.idle.has_reserve() && !self.threads.alarm.is_set() {
+        if self.core.idle.has_reserve() && !self.core.relief_timer.is_set() {
             self.watch_reserve_cold();
         }
     }
 
     #[cold]
     fn watch_reserve_cold(&self) {
-        if !self.centre.is_on() {
+        if !self.seats.is_on() {
             self.arm_late();
         }
     }
 
-    /// The relief timer expired: rules 2 and 4, and 3 for jobs.
-    pub(super) fn recount_reserve(&self) {
-        if !self.idle.has_reserve() || self.centre.is_on() {
-            return;
-        }
-        let (mut held, mut has_jobs) = (0, false);
-        for worker in &self.workers {
-            if worker.level() == NO_LEVEL {
-                continue;
-            }
-            let Some(stack) = self.holder(worker) else {
-                continue;
-            };
-            has_jobs |= !stack.deque.seems_empty();
-            if !stack.attention.is_pending(CHECK_IN) {
-                note_run_time(stack);
-                stack.attention.request(CHECK_IN);
-            } else {
-                held += 1;
-            }
-        }
-        self.idle.set_held(held);
-        if has_jobs {
+    /// A worker that is no longer in reserve, for forked closures: rules 3 and 4.
+    fn start_for_forks(&self) {
+        let runs = self.workers().filter(|worker| worker.level() != NO_LEVEL);
+        let mut holders = runs.filter_map(|worker| self.core.holder(worker));
+        if holders.any(|stack| stack.is_of(self) && !stack.deque.seems_empty()) {
             self.arm_late();
-            if self.idle.is_any_hungry()
+            if self.core.idle.is_any_hungry()
                 && let Some(worker) = self.claim_idle()
             {
                 self.start(worker);
@@ -74,15 +57,41 @@ impl Shared {
 
     /// Workers that are no longer in reserve, for what waits: rule 3.
     pub(super) fn call_reserve<'a>(&'a self, waiting: &mut Waiting, called: &mut Vec<&'a Worker>) {
-        if self.centre.is_on() {
+        if self.seats.is_on() {
             return;
         }
         while let Some(level) = Prompt.serve(waiting.levels)
-            && self.idle.is_any_hungry()
+            && self.core.idle.is_any_hungry()
             && let Some(worker) = self.claim_idle()
         {
             waiting.serve(level);
             called.push(worker);
         }
+    }
+}
+
+impl Core {
+    /// The relief timer expired: rules 2 and 4, and 3 for forked closures.
+    pub(super) fn recount_reserve(&self, jobs: &JobList) {
+        if !self.idle.has_reserve() || jobs.iter().any(|job| job.seats.is_on()) {
+            return;
+        }
+        let mut held = 0;
+        for worker in &self.workers {
+            if worker.level() == NO_LEVEL {
+                continue;
+            }
+            let Some(stack) = self.holder(worker) else {
+                continue;
+            };
+            if !stack.attention.is_pending(CHECK_IN) {
+                note_run_time(stack);
+                stack.attention.request(CHECK_IN);
+            } else {
+                held += 1;
+            }
+        }
+        self.idle.set_held(held);
+        jobs.iter().for_each(|job| job.start_for_forks());
     }
 }

@@ -6,7 +6,7 @@
 //! - for an event that is more urgent than what the worker runs (`poll.rs`): the kernel has preempted a processor
 //!   already;
 //! - for more urgent work of any kind, from a stack that *overruns*: it has lost its worker before and not
-//!   come to a scheduling point since, so a request would wait for a millisecond ([`Shared::revoke_overrun`]);
+//!   come to a scheduling point since, so a request would wait for a millisecond ([`Job::revoke_overrun`]);
 //! - by relief (`relief.rs`).
 //!
 //! # Restoring
@@ -19,12 +19,16 @@
 
 use super::{
     Work,
+    job::Job,
     relief::note_run_time,
-    shared::Shared,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::{account::overruns::Name, chaos, fork::fence, os::clock};
+use crate::{
+    account::overruns::Name,
+    protocol::{attention::Visit, fence},
+    sys::{chaos, clock},
+};
 use std::{
     hint,
     sync::{Arc, atomic::Ordering},
@@ -46,21 +50,36 @@ pub(super) enum Cause {
     Length,
 }
 
-impl Shared {
-    /// Revokes the worker of whatever stack holds `worker` now, if it is in user code, and, if `only_if` is not zero,
-    /// these requests are still pending there.
-    pub(super) fn revoke(&self, worker: &Worker, only_if: u32, cause: Cause) -> Option<&Worker> {
-        let stack = self.holder(worker)?;
+/// A stack that was looked at while it was on a visit to user code.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) stack: &'a Stack,
+    pub(super) visit: Visit,
+}
+
+impl Job {
+    /// Revokes the worker of whatever stack holds `worker` now, if it is in user code; or that of the stack that was
+    /// `seen`, as long as the visit lasts.
+    pub(super) fn revoke(
+        &self,
+        worker: &Worker,
+        seen: Option<Seen<'_>>,
+        cause: Cause,
+    ) -> Option<&Worker> {
+        let stack = self.holder_or_seen(worker, seen)?;
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
-        let revoked = &*self.workers[stack.attention.take(only_if)?];
+        let revoked = &*self.core.workers[stack.attention.take(seen.map(|seen| seen.visit))?];
         chaos::delay();
+        if !revoked.is_of(self) {
+            return self.revoked_elsewhere(revoked, stack);
+        }
         let level = stack.level();
-        let counters = revoked.at(level);
+        let counters = self.at(revoked, level);
         let now = clock::now();
         counters.running.add(revoked.lap_at(now));
         counters
             .behind
-            .add(revoked.no_longer_wanted(level, revoked.since()));
+            .add(self.no_longer_wanted(revoked, level, revoked.since()));
         if self.rings_are_light {
             // The stack may push at this moment, and look at its word before that is visible.
             fence::heavy();
@@ -71,7 +90,7 @@ impl Shared {
             self.overrunning.count.fetch_add(1, Ordering::Relaxed);
         }
         stack.lost_worker_at.store(now, Ordering::Relaxed);
-        if only_if == 0 {
+        if seen.is_none() {
             // Nobody has asked it yet.
             note_run_time(&stack);
         }
@@ -89,28 +108,53 @@ impl Shared {
         Some(revoked)
     }
 
-    /// As [`Shared::revoke`], of a stack that is known not to come to a scheduling point soon: it is an overrun, and
+    /// The stack had taken up another job between the look at its worker and the revoking: that job has lost a worker
+    /// by mistake. It goes back, unless the stack has noticed, and then on to the next work of its job.
+    #[cold]
+    fn revoked_elsewhere(&self, revoked: &Worker, stack: &Stack) -> Option<&Worker> {
+        if !stack.attention.give_back(revoked.id)
+            && let Some(job) = revoked.job()
+        {
+            revoked.set_level(NO_LEVEL);
+            job.start(revoked);
+        }
+        None
+    }
+
+    /// As [`Job::revoke`], of a stack that is known not to come to a scheduling point soon: it is an overrun, and
     /// counted as a relief.
     pub(super) fn revoke_counted(
         &self,
         worker: &Worker,
-        only_if: u32,
+        seen: Option<Seen<'_>>,
         cause: Cause,
     ) -> Option<&Worker> {
-        let stack = self.holder(worker)?;
-        let level = stack.level();
+        let stack = self.holder_or_seen(worker, seen)?;
+        // As far as the stack is of this job.
+        let level = stack.level().min(self.least_urgent());
         // Before the taking: the stack may come back at once. Its mark stays if it has one: the worker has no
         // other holder yet since an earlier taking.
         let mark = &stack.relieved_at;
         let marked = mark.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
-        let Some(revoked) = self.revoke(worker, only_if, cause) else {
+        let Some(revoked) = self.revoke(worker, seen, cause) else {
             if marked.is_ok() {
                 mark.store(0, Ordering::Relaxed);
             }
             return None;
         };
-        revoked.at(level).reliefs.add(1);
+        self.at(revoked, level).reliefs.add(1);
         Some(revoked)
+    }
+
+    fn holder_or_seen<'a>(
+        &'a self,
+        worker: &'a Worker,
+        seen: Option<Seen<'a>>,
+    ) -> Option<&'a Stack> {
+        match seen {
+            Some(seen) => Some(seen.stack),
+            None => self.core.holder(worker),
+        }
     }
 
     /// Something at `level` became ready, and no worker is idle. Revokes a worker that serves something less urgent
@@ -122,20 +166,20 @@ impl Shared {
         let overruns = |worker: &&Worker| {
             let serves = worker.level();
             serves != NO_LEVEL
-                && worker.seat().is_drawn_by(level, serves)
+                && self.seat(worker).is_drawn_by(level, serves)
                 && self.is_settled(worker)
-                && self.holder(worker).is_some_and(|stack| {
+                && self.core.holder(worker).is_some_and(|stack| {
                     stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_taken()
                 })
         };
-        let worker = if self.centre.is_on() {
-            let workers = self.workers.iter().map(|worker| &**worker);
-            workers.filter(overruns).max_by_key(|w| w.level())
+        let worker = if self.seats.is_on() {
+            let workers = self.workers().filter(overruns);
+            workers.max_by_key(|w| w.level())
         } else {
             self.some_below(level).find(overruns)
         };
         let worker = worker?;
-        self.revoke_counted(worker, 0, Cause::Urgency)
+        self.revoke_counted(worker, None, Cause::Urgency)
     }
 
     /// The stack, the caller's, comes to a scheduling point in the middle of `what`, or at its end. If it has lost its
@@ -167,54 +211,57 @@ impl Shared {
     #[cold]
     fn restore_to(&self, me: &Stack, worker: &Worker, stack: Arc<Stack>) -> Restored {
         let level = stack.level();
-        let is_drawn = || {
-            // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
-            worker
-                .seat()
-                .abandon_for(self.levels_queued(), level)
-                .is_some()
-        };
-        if is_drawn() || {
-            // Down and up again costs more than a look.
-            self.look();
-            is_drawn()
-        } {
-            worker.push_revoked_from(stack);
-            return Restored::Not;
+        loop {
+            // What is seen may be gone when it is to be taken, so it is taken: a worker that had seen something, found
+            // it gone, and looked further would begin more of the stack's own level.
+            let more = self.next_above(me, level).or_else(|| {
+                // Down and up again costs more than a look.
+                self.look();
+                self.next_above(me, level)
+            });
+            if let Some(work) = more.or_else(|| self.more_above(me, worker, level)) {
+                worker.push_revoked_from(stack);
+                self.wake_next(me);
+                return Restored::Found(work);
+            }
+            match self.try_restore(me, worker, &stack, level) {
+                Some(true) => return Restored::Done,
+                Some(false) => return Restored::Not,
+                None => {}
+            }
         }
-        if let Some(work) = self.more_above(me, worker, level) {
-            worker.push_revoked_from(stack);
-            return Restored::Found(work);
-        }
+    }
+
+    /// Gives the worker to `stack`, unless more urgent work has come (`None`) or the stack has noticed that it lost its
+    /// worker (`false`).
+    fn try_restore(&self, me: &Stack, worker: &Worker, stack: &Stack, level: u8) -> Option<bool> {
         // While that stack is the holder, nobody looks into the ring of this one.
         self.flush_ring(me);
         // All that a holder shows comes before the look at the levels: whoever inserts more urgent work
         // after that look alerts the stack.
-        worker.set_holder(&*stack);
+        worker.set_holder(stack);
         worker.set_level(level);
         self.shows(worker, level);
         worker.set_brief(false);
-        worker.set_hides_jobs(true);
+        worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
-        if is_drawn() {
-            me.hold(worker);
-            worker.push_revoked_from(stack);
-            return Restored::Not;
-        }
-        if stack.attention.give_back(worker.id) {
-            return Restored::Done;
+        // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
+        let queued = self.levels_queued();
+        let is_drawn = self.seat(worker).abandon_for(queued, level).is_some();
+        if !is_drawn && stack.attention.give_back(worker.id) {
+            return Some(true);
         }
         me.hold(worker);
-        Restored::Not
+        if is_drawn { None } else { Some(false) }
     }
 
     /// Jobs that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came
     /// up again for them would cost two wake-ups, so it waits for about as long.
     fn more_above(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
         let least = level.checked_sub(1)?;
-        let above = |worker: &Worker| worker.level() <= least && worker.hides_jobs();
-        let others = || self.workers.iter().filter(|other| other.id != worker.id);
-        if self.served.above(level) == 0 || !others().any(|other| above(other)) {
+        let above = |worker: &Worker| worker.level() <= least && worker.hides_forks();
+        let others = || self.workers().filter(|other| other.id != worker.id);
+        if self.served.above(level) == 0 || !others().any(&above) {
             return None;
         }
         worker.counters.scheduling.add(worker.lap());
@@ -226,7 +273,7 @@ impl Shared {
             }
             if clock::now() >= end
                 || self.ready.levels() & !(u64::MAX << level) != 0
-                || !others().any(|other| above(other))
+                || !others().any(&above)
             {
                 break None;
             }

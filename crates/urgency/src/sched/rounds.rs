@@ -1,6 +1,6 @@
 //! Rounds: their ends, what is charged, advances, and the jobs that a donor misses.
 //!
-//! 1. **The end of a round.** At the first expiry of the relief timer after its length (`centre.rs`). It is
+//! 1. **The end of a round.** At the first expiry of the relief timer after its length (`seats.rs`). It is
 //!    charged what the worker *ran* in it, and the next seat drawn. So neither a late expiry nor the time
 //!    until a thread has woken up is at the expense of the round's level. A worker that is idle then has
 //!    taken nothing from anybody: its next round is drawn when it is busy at an expiry, and the one before is
@@ -14,34 +14,36 @@
 //!    has other work. So the level of its round would never get a second worker. Therefore a worker that
 //!    donates while another one runs its primary level *misses* that level: the centre has a bit for it,
 //!    those stacks get SHARE, and the first that has a job to publish puts it into the pool, which alerts the
-//!    donor. It is asked for whenever a worker takes work of another level ([`Shared::miss_primary`]) and at
+//!    donor. It is asked for whenever a worker takes work of another level ([`Job::miss_primary`]) and at
 //!    each expiry. A bit that nobody misses any more costs one insertion.
 //! 4. **Nothing queued.** While two workers run different levels, each with its jobs to itself, the one may
-//!    have more than its share; so the timer is armed then, too ([`Shared::arm_for_rounds`]).
+//!    have more than its share; so the timer is armed then, too ([`Job::arm_for_rounds`]).
 //! 5. **What has work.** A winner-take-all round is the urgent level's if that has work as the round begins.
 //!    A context is work of its level wherever it is: in a pool; with a worker that has taken it and is on the
-//!    way to its thread, which the kernel may let wait for longer than a round ([`Shared::is_bound_for`]);
+//!    way to its thread, which the kernel may let wait for longer than a round ([`Job::is_bound_for`]);
 //!    run by a worker; in a stack that lost its worker and has not noticed yet.
 
 use super::{
-    attention::{PREEMPT, SHARE},
-    centre::State,
-    shared::{RELIEF_PERIOD, Shared},
+    core::RELIEF_PERIOD,
+    job::Job,
+    seats::State,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::os::clock;
+use crate::protocol::attention::{PREEMPT, SHARE};
+use crate::sys::clock;
 use std::sync::atomic::Ordering;
 
-impl Shared {
+impl Job {
     /// Whether the stack of a worker may lose it to an event: not for a moment after its seat drew it elsewhere, and
     /// it has not noticed yet. A taken stack is in no pool until it checks in.
     pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
-        let seated_at = worker.seated_at().load(Ordering::Relaxed);
+        let seated_at = self.seating(worker).since().load(Ordering::Relaxed);
         seated_at == 0
             || clock::now().saturating_sub(seated_at)
                 > clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
             || self
+                .core
                 .holder(worker)
                 .is_none_or(|stack| !stack.attention.is_pending(PREEMPT))
     }
@@ -57,27 +59,28 @@ impl Shared {
         let overrunning = self.levels_overrunning();
         // An expiry is late rather than early: a round that ends before the middle of the next period is over.
         let due = clock::ticks(length as f64 - (length as f64 / 2.0).min(500_000.0));
-        for worker in &self.workers {
-            worker.set_ahead(ahead);
-            if worker.level() == NO_LEVEL {
-                worker.seated_at().store(0, Ordering::Relaxed);
+        for worker in &self.core.workers {
+            self.seating(worker).set_ahead(ahead);
+            if worker.level_in(self) == NO_LEVEL {
+                self.seating(worker).since().store(0, Ordering::Relaxed);
                 state.round_ran[worker.id] = 0;
                 continue;
             }
-            let seated_at = worker.seated_at().load(Ordering::Relaxed);
+            let seated_at = self.seating(worker).since().load(Ordering::Relaxed);
             let lasted = now.saturating_sub(seated_at);
             if seated_at == 0 || lasted >= due {
                 let ran = std::mem::take(&mut state.round_ran[worker.id]);
                 if seated_at != 0 {
-                    state.schedule.charge(worker.seat(), ran);
+                    state.schedule.charge(self.seat(worker), ran);
                 }
-                let count = self.workers.len();
-                let with_work = levels | worker.levels_in_hand() | overrunning;
-                worker.set_seat(state.schedule.seat(worker.id, count, with_work));
-                worker.seated_at().store(now, Ordering::Relaxed);
+                let count = self.core.workers.len();
+                let with_work = levels | worker.levels_in_hand(self) | overrunning;
+                self.seating(worker)
+                    .set(state.schedule.seat(worker.id, count, with_work));
+                self.seating(worker).since().store(now, Ordering::Relaxed);
             }
             self.alert_if_drawn(worker, levels);
-            self.miss_primary(worker, worker.level());
+            self.miss_primary(worker, worker.level_in(self));
         }
     }
 
@@ -85,15 +88,15 @@ impl Shared {
     fn settle(&self, state: &mut State, levels: u64, now: u64) -> u64 {
         let count = self.pools.len();
         let is_first = state.ran_by.is_empty();
-        state.ran_by.resize(count * self.workers.len(), 0);
-        state.round_ran.resize(self.workers.len(), 0);
+        state.ran_by.resize(count * self.core.workers.len(), 0);
+        state.round_ran.resize(self.core.workers.len(), 0);
         let mut ran = vec![0; count];
         let running = self.levels_running();
-        for (worker, before) in self.workers.iter().zip(state.ran_by.chunks_mut(count)) {
-            let seat = worker.seat();
-            let serves = worker.levels();
+        for (worker, before) in self.core.workers.iter().zip(state.ran_by.chunks_mut(count)) {
+            let seat = self.seat(worker);
+            let serves = worker.levels_in(self);
             for (level, before) in (0u8..).zip(before) {
-                let by_now = worker.run_ticks(level, now);
+                let by_now = self.run_ticks_of(worker, level, now);
                 let ran_now = nanos(by_now.saturating_sub(std::mem::replace(before, by_now)));
                 if is_first || ran_now == 0 {
                     continue;
@@ -118,7 +121,7 @@ impl Shared {
 
     /// The levels that run now.
     fn levels_running(&self) -> u64 {
-        let each = self.workers.iter().map(|worker| worker.levels());
+        let each = self.workers().map(|worker| worker.levels_in(self));
         each.fold(0, |all, levels| all | levels)
     }
 
@@ -129,12 +132,12 @@ impl Shared {
     /// Rule 4 of the module's text. A worker between two pieces of work, the caller perhaps, shows no level:
     /// it may be the one that mixes them, and the next expiry will tell.
     pub(crate) fn arm_for_rounds(&self) {
-        if !self.centre.has_rounds() {
+        if !self.seats.has_rounds() {
             return;
         }
         let is_between =
-            |worker: &Worker| worker.level() == NO_LEVEL && !self.idle.contains(worker.id);
-        if self.are_levels_mixed() || self.workers.iter().any(|worker| is_between(worker)) {
+            |worker: &Worker| worker.level() == NO_LEVEL && !self.core.idle.contains(worker.id);
+        if self.are_levels_mixed() || self.workers().any(is_between) {
             self.arm_relief();
         }
     }
@@ -142,7 +145,7 @@ impl Shared {
     /// The worker has taken work of `level`. Until it goes there only this says so.
     #[inline]
     pub(crate) fn is_bound_for(&self, worker: &Worker, level: u8) {
-        if worker.seat().primary().is_some() && self.centre.has_rounds() {
+        if self.seat(worker).primary().is_some() && self.seats.has_rounds() {
             worker.set_bound(level);
         }
     }
@@ -150,7 +153,7 @@ impl Shared {
     /// The worker is about to serve `level`, or does. If it donates, and its primary level runs elsewhere: rule 3.
     #[inline]
     pub(crate) fn miss_primary(&self, worker: &Worker, level: u8) {
-        if let Some(primary) = worker.seat().primary()
+        if let Some(primary) = self.seat(worker).primary()
             && primary != level
         {
             self.miss(primary);
@@ -159,12 +162,12 @@ impl Shared {
 
     #[cold]
     fn miss(&self, level: u8) {
-        if !self.centre.has_rounds() || self.ready.levels() >> level & 1 == 1 {
+        if !self.seats.has_rounds() || self.ready.levels() >> level & 1 == 1 {
             return;
         }
-        for worker in self.workers.iter().filter(|w| w.level() == level) {
-            if let Some(stack) = self.holder(worker) {
-                self.centre.missed.fetch_or(1 << level, Ordering::SeqCst);
+        for worker in self.workers().filter(|w| w.level() == level) {
+            if let Some(stack) = self.core.holder(worker) {
+                self.seats.missed.fetch_or(1 << level, Ordering::SeqCst);
                 stack.attention.request(SHARE);
             }
         }
@@ -173,7 +176,7 @@ impl Shared {
     /// Whether a donor misses jobs of this level.
     #[inline]
     pub(crate) fn is_missed(&self, level: u8) -> bool {
-        self.centre.missed.load(Ordering::Relaxed) >> level & 1 == 1
+        self.seats.missed.load(Ordering::Relaxed) >> level & 1 == 1
     }
 
     /// The stack has put its deque into the pool.
@@ -181,7 +184,7 @@ impl Shared {
     pub(crate) fn no_longer_missed(&self, me: &Stack) {
         if self.is_missed(me.level()) {
             let others = !(1 << me.level());
-            self.centre.missed.fetch_and(others, Ordering::SeqCst);
+            self.seats.missed.fetch_and(others, Ordering::SeqCst);
         }
     }
 }

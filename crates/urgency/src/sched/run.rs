@@ -1,31 +1,26 @@
 //! The loop of a thread that holds a worker, and the scheduling point.
 //!
-//! [`Shared::serve`] is the loop: find work, run it, until the worker goes elsewhere. User code runs
-//! between [`Shared::go`] and `Attention::enter`; everything else is "inside the scheduler".
+//! [`Job::serve`] is the loop: find work, run it, until the worker goes elsewhere. User code runs
+//! between [`Job::go`] and `Attention::enter`; everything else is "inside the scheduler".
 //!
 //! [`check`] is the scheduling point: one load and one branch on the hot path of every fork, sync,
 //! spawn and get. Its cold side answers what others asked for, in this order:
 //!
 //! 1. the worker was taken: regain one, or wait for it (`wait.rs`);
 //! 2. somebody is hungry: publish jobs;
-//! 3. more urgent work is ready: take it, and abandon this stack for it.
+//! 3. more urgent work is ready: take it, and abandon this stack for it;
+//! 4. the worker is to serve another job: abandon this stack for that (`cores/`).
 
 use super::{
-    StolenJob, Work,
-    attention::{Entered, FULL, PREEMPT, SHARE},
-    here,
-    revoke::Restored,
-    shared::Shared,
-    stack::Stack,
+    StolenFork, Work, inheriting::run_as, job::Job, poll_context, revoke::Restored, stack::Stack,
     worker::Worker,
 };
+use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
 use crate::{
     account::overruns::Name,
-    chaos,
-    fork::deque::{Popped, Stolen},
-    life::run_as,
-    os::clock,
-    task::{Ran, TaskRef, caught, discard_payload},
+    protocol::deque::{Popped, Stolen},
+    sys::{chaos, clock},
+    tasks::{Ran, TaskRef, caught, discard_payload},
 };
 use std::{
     mem::ManuallyDrop,
@@ -47,20 +42,21 @@ pub(crate) fn check(me: &Stack) {
 #[cold]
 #[inline(never)]
 pub(crate) fn check_cold(me: &Stack) {
-    let has_jobs = !me.deque.seems_empty();
-    if !has_jobs && me.attention.is_for_forks() && !chaos::one_in(2) {
+    let has_forks = !me.deque.seems_empty();
+    if !has_forks && me.attention.is_for_forks() && !chaos::one_in(2) {
         return;
     }
     let shared = me.runtime();
     // First of all, so that a searcher has its job while the rest is done.
-    let hungry = has_jobs && is_asked_for_jobs(me);
+    let hungry = has_forks && is_asked_for_forks(me);
     let published = hungry && me.deque.publish(false);
     let requests = shared.come_in(me);
-    if has_jobs && (hungry || requests & SHARE != 0 || chaos::one_in(2)) {
+    if has_forks && (hungry || requests & SHARE != 0 || chaos::one_in(2)) {
         shared.share(me, published);
     }
     shared.give_way(me);
     shared.let_in(me);
+    shared.give_worker_to_other(me);
     if requests & FULL != 0 {
         shared.wait_for_room(me);
     }
@@ -68,7 +64,7 @@ pub(crate) fn check_cold(me: &Stack) {
 }
 
 /// Whether somebody would take a job of `me`.
-pub(crate) fn is_asked_for_jobs(me: &Stack) -> bool {
+pub(crate) fn is_asked_for_forks(me: &Stack) -> bool {
     me.attention.is_pending(SHARE) || me.runtime().is_anybody_hungry(me.level())
 }
 
@@ -94,16 +90,17 @@ pub(crate) fn lowered(task: &TaskRef) {
         // To leave a poll here takes another thread, for code that usually has nothing left to do. (It did: a chain
         // of 100 tasks, each with a lock that the one before wants, took 48 us and a new thread a hop, and 320 us
         // beside load. Now 1 us, and 2.) A closure may go on for long.
-        if !here::polls_task() {
+        if !poll_context::polls_task() {
             shared.give_way(me);
         }
         shared.go_on(me);
     });
 }
 
-impl Shared {
-    /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack.
-    pub(crate) fn serve(&self, me: &Stack, worker: &Worker) {
+impl Job {
+    /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack. Returns a worker that
+    /// the thread is to serve another job with.
+    pub(crate) fn serve(&self, me: &Stack, worker: &Worker) -> Option<&Worker> {
         me.hold(worker);
         let mut handed = worker.take_handed();
         let mut started = handed.is_none();
@@ -112,8 +109,11 @@ impl Shared {
             let worker = me.worker();
             self.look_if_due(worker);
             if handed.is_none() {
+                if worker.is_to_leave() && self.leave_for_other(me, worker) {
+                    return Some(&self.core.workers[worker.id]);
+                }
                 match self.restore(me, worker) {
-                    Restored::Done => return,
+                    Restored::Done => return None,
                     Restored::Not => {}
                     Restored::Found(work) => handed = Some(work),
                 }
@@ -125,31 +125,29 @@ impl Shared {
                 if self.run_task(me, worker, task) {
                     continue;
                 }
-                return;
+                return None;
             }
             let find = || self.find(me, worker, self.inbox_of(me, worker));
             let Some(work) = handed.take().or_else(find) else {
-                return;
+                return self.claim_for_other(me, worker);
             };
             if started {
                 self.watch_the_rest();
                 started = false;
             }
-            let Some(work) = self.pass_on(me, worker, work) else {
-                return;
-            };
+            let work = self.pass_on(me, worker, work)?;
             let holding = match work {
                 Work::Resume(stack) => {
                     self.flush_ring(me);
-                    worker.at(stack.level()).hand_offs.add(1);
+                    self.at(worker, stack.level()).hand_offs.add(1);
                     self.deliver(worker, &stack);
                     false
                 }
                 Work::Task(task) => self.run_task(me, worker, task),
-                Work::Job(job) => self.run_job(me, worker, job),
+                Work::Fork(forked) => self.run_fork(me, worker, forked),
             };
             if !holding {
-                return;
+                return None;
             }
         }
     }
@@ -184,13 +182,13 @@ impl Shared {
     #[inline]
     fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
-            self.rouse_resting();
+            self.core.recall_poller();
         }
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);
         }
         self.watch_reserve();
-        let news = worker.set_hides_jobs(true);
+        let news = worker.set_hides_forks(true);
         if self.is_anybody_free(level) {
             if news {
                 // Who went idle just before saw neither the job nor that there may be one.
@@ -212,9 +210,9 @@ impl Shared {
     fn room_to_begin(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         self.watch_reserve();
         let hungry = self.may_anybody_be_hungry(level)
-            || worker.set_hides_jobs(true) && self.may_anybody_be_hungry(level);
+            || worker.set_hides_forks(true) && self.may_anybody_be_hungry(level);
         if hungry {
-            worker.set_hides_jobs(false);
+            worker.set_hides_forks(false);
             return 0;
         }
         me.deque.room()
@@ -239,7 +237,7 @@ impl Shared {
             // Whoever inserted that may have seen this worker between two pieces of work.
             self.arm_relief();
         } else {
-            worker.no_longer_wanted(level, now);
+            self.no_longer_wanted(worker, level, now);
         }
         worker.counters.scheduling.add(worker.lap_at(now));
         me.attention.leave(worker.id, room);
@@ -255,7 +253,7 @@ impl Shared {
                 requests
             }
             Entered::Taken => {
-                me.lowered.found_revoked();
+                me.demotion.found_revoked();
                 self.no_longer_overruns(me, || me.what());
                 self.regain(me);
                 0
@@ -282,7 +280,7 @@ impl Shared {
 
     #[cold]
     fn finish_overrun(&self, me: &Stack, what: Name) {
-        me.lowered.found_revoked();
+        me.demotion.found_revoked();
         self.no_longer_overruns(me, || what);
         self.flush_ring(me);
     }
@@ -291,10 +289,10 @@ impl Shared {
     fn account_running(&self, me: &Stack, requests: u32) {
         let worker = me.worker();
         let now = clock::now();
-        worker.at(me.level()).running.add(worker.lap_at(now));
+        self.at(worker, me.level()).running.add(worker.lap_at(now));
         if requests & PREEMPT != 0 {
-            let behind = worker.no_longer_wanted(me.level(), now);
-            worker.at(me.level()).behind.add(behind);
+            let behind = self.no_longer_wanted(worker, me.level(), now);
+            self.at(worker, me.level()).behind.add(behind);
         }
     }
 
@@ -324,7 +322,7 @@ impl Shared {
         self.abandon(me, work)
     }
 
-    /// As [`Shared::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself:
+    /// As [`Job::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself:
     /// it may sit in a long leaf, or in a call that blocks, and nobody else comes for it while no worker is idle.
     pub(crate) fn give_turn_or_steal(&self, me: &Stack) -> bool {
         if self.give_turn(me) {
@@ -340,12 +338,12 @@ impl Shared {
         true
     }
 
-    /// As [`Shared::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
+    /// As [`Job::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
     fn take_turn(&self, me: &Stack) -> bool {
         let worker = me.worker();
         let inbox = self.inbox_of(me, worker);
-        let personal = self.personal_job(worker, inbox).map(Work::Job);
-        match personal.or_else(|| self.next_ready(me, worker, up_to(me.level()))) {
+        let pinned = self.pinned_fork(worker, inbox).map(Work::Fork);
+        match pinned.or_else(|| self.next_ready(me, worker, up_to(me.level()))) {
             None => false,
             Some(Work::Resume(stack)) => self.abandon(me, Work::Resume(stack)),
             Some(work) => {
@@ -373,7 +371,7 @@ impl Shared {
     /// Polls a task, or runs a closure on this thread's stack. Returns whether it still holds a worker.
     fn run_task(&self, me: &Stack, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
-        let counters = worker.at(level);
+        let counters = self.at(worker, level);
         let now = self.dispatch_time(worker);
         counters
             .latency
@@ -386,7 +384,7 @@ impl Shared {
         } else {
             worker.set_brief(true);
             counters.tasks.add(1);
-            here::begin_poll(now);
+            poll_context::begin_poll(now);
             // Most polls fork nothing, and a request is two locked instructions.
             self.room_to_begin(me, worker, level)
         };
@@ -402,7 +400,7 @@ impl Shared {
             }
         });
         me.set_task(None);
-        let deferred = here::end_poll();
+        let deferred = poll_context::end_poll();
         run_pushed_above(me, 0);
         let holding = self.finish(me, what);
         if deferred && holding && self.rings_are_light {
@@ -419,8 +417,8 @@ impl Shared {
     }
 
     /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.
-    fn run_job(&self, me: &Stack, worker: &Worker, stolen: StolenJob) -> bool {
-        worker.at(stolen.level).jobs.add(1);
+    fn run_fork(&self, me: &Stack, worker: &Worker, stolen: StolenFork) -> bool {
+        self.at(worker, stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
         // Also that of what the job leaves here, for its scopes.
@@ -437,26 +435,26 @@ fn up_to(level: u8) -> u64 {
 }
 
 /// Runs a job that the calling stack stole. Returns its name.
-pub(crate) fn run_stolen(me: &Stack, stolen: StolenJob) -> Name {
-    let job = stolen.job;
+pub(crate) fn run_stolen(me: &Stack, stolen: StolenFork) -> Name {
+    let forked = stolen.forked;
     // SAFETY: a stolen job is alive until it has run; nobody else runs it.
     unsafe {
-        (*job)
+        (*forked)
             .thief()
             .store(std::ptr::from_ref(me).cast_mut(), Ordering::Release)
     };
     // SAFETY: as above; read before the call that may end the job's life.
-    let kind = unsafe { (*job).kind };
-    let outer = me.set_job(Some(kind));
+    let kind = unsafe { (*forked).kind };
+    let outer = me.set_fork(Some(kind));
     let waits_as = me.waits_as();
     me.set_waits_as(stolen.origin.waits_as);
     let kept = stolen.origin.inherited.clone();
     run_as(stolen.origin.inherited, || {
         // SAFETY: as above.
-        me.on_top(|| unsafe { (kind.execute)(job) });
+        me.on_top(|| unsafe { (kind.execute)(forked) });
     });
     me.set_waits_as(waits_as);
-    me.set_job(outer);
+    me.set_fork(outer);
     // Who forked the job may have gone on: then this drops the program's values, and must not unwind.
     if kept.is_some()
         && let Some(payload) = caught(|| drop(kept))
@@ -485,12 +483,12 @@ fn run_each_above(me: &Stack, base: usize) {
             return;
         }
         // SAFETY: just popped as ours.
-        let job = unsafe { me.deque.popped_job(index) };
+        let forked = unsafe { me.deque.popped(index) };
         // SAFETY: a popped job is ours to run, once; only boxed jobs of scopes lie here, and they are
         // self-contained.
         unsafe {
-            let execute = (*job).kind.execute;
-            execute(job);
+            let execute = (*forked).kind.execute;
+            execute(forked);
         }
     }
 }
@@ -499,14 +497,14 @@ fn run_each_above(me: &Stack, base: usize) {
 /// be the right-hand side of a `join` further out.
 pub(crate) fn run_own_oldest(me: &Stack) -> bool {
     check(me);
-    let (Stolen::Job(job, _), origin) = me.steal(true, || true) else {
+    let (Stolen::Forked(forked, _), origin) = me.steal(true, || true) else {
         return false;
     };
     let base = me.deque.bottom();
-    let stolen = StolenJob {
-        job,
+    let stolen = StolenFork {
+        forked,
         level: me.level(),
-        personal: false,
+        pinned: false,
         origin,
     };
     run_stolen(me, stolen);
@@ -526,10 +524,6 @@ pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
 }
 
 /// The number of the worker that `me` holds in `shared`, as a hint.
-pub(crate) fn worker_of(me: &Stack, shared: &Shared) -> usize {
-    if std::ptr::eq(me.runtime(), shared) {
-        me.worker().id
-    } else {
-        0
-    }
+pub(crate) fn worker_of(me: &Stack, shared: &Job) -> usize {
+    if me.is_of(shared) { me.worker().id } else { 0 }
 }

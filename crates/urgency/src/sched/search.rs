@@ -1,7 +1,7 @@
 //! What a worker does when nothing is ready: it searches, then it becomes idle.
 //!
 //! 1. The worker becomes a *searcher*. It asks every running stack to share jobs, looks at
-//!    the poller without waiting, and keeps looking for a while (see `Patience`). At most one searcher
+//!    the poller without waiting, and keeps looking for a while (see `IdleSpin`). At most one searcher
 //!    spins: a second one would only take the caches from the first.
 //!    A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only.
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
@@ -10,16 +10,15 @@
 //!    and every running stack keeps its SHARE request, or has no room: the next job that is forked wakes a worker.
 
 use super::{
-    StolenJob, Work,
+    StolenFork, Work,
     find::pop_ring,
-    shared::Shared,
+    job::Job,
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    chaos,
-    fork::{deque::Stolen, fence},
-    os::clock,
+    protocol::{deque::Stolen, fence},
+    sys::{chaos, clock},
 };
 use std::{hint, ptr, sync::atomic::Ordering};
 
@@ -29,7 +28,7 @@ const PREEMPTED: f64 = 5_000.0;
 /// How many turns of the search loop pass between two rounds of requests.
 const TURNS_PER_ROUND: u32 = 64;
 
-impl Shared {
+impl Job {
     #[cold]
     pub(crate) fn find_cold(
         &self,
@@ -43,33 +42,33 @@ impl Shared {
         worker.set_level(NO_LEVEL);
         let mut raise = false;
         loop {
-            if self.centre.waits() {
+            if self.seats.waits() {
                 // Tasks of a level that the seat does not serve.
                 self.flush_ring(me);
             }
-            self.idle.start_search();
+            self.searchers.start(&self.core.idle);
             let found = self.search(me, worker, inbox, raise);
             let ticks = worker.lap();
             worker.counters.searching.add(ticks);
             if found.is_some() {
-                self.idle.stop_search();
-                self.threads.patience.learn(ticks);
+                self.searchers.stop(&self.core.idle);
+                self.core.threads.idle_spin.learn(ticks);
                 self.wake_next(me);
                 self.watch_the_rest();
                 return found;
             }
             // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
             self.release(worker);
-            self.idle.stop_search();
-            if !self.is_anything_left(me, worker) && !self.has_personal(inbox) {
+            self.searchers.stop(&self.core.idle);
+            if !self.is_anything_left(me, worker) && !self.has_pinned(inbox) {
                 return None;
             }
             raise = true;
-            let claimed = if self.centre.waits() {
+            let claimed = if self.seats.waits() {
                 // Another one may have another seat.
-                self.idle.claim_exactly(worker.id).then_some(worker.id)
+                self.core.idle.claim_exactly(worker.id).then_some(worker.id)
             } else {
-                self.idle.claim(worker.id)
+                self.core.idle.claim(worker.id)
             };
             let Some(id) = claimed else {
                 // Whoever took it may have taken it for something else than what insertions left to this
@@ -79,7 +78,9 @@ impl Shared {
             };
             if id != worker.id {
                 // Somebody started our worker already; what we got instead is as good.
-                self.start(&self.workers[id]);
+                let other = &self.core.workers[id];
+                other.serve(self);
+                self.start(other);
                 return None;
             }
             // Somebody may have had it meanwhile. A stack that runs and is not its worker's holder is asked for
@@ -92,10 +93,10 @@ impl Shared {
     /// entry. A worker that was started took one, too: it is the next in a chain of wake-ups that such a
     /// searcher began, and if no worker is idle, the last.
     pub(crate) fn watch_the_rest(&self) {
-        if self.centre.waits() {
+        if self.seats.waits() {
             self.watch_queued();
             self.arm_for_quantum();
-        } else if !self.idle.is_any_hungry() {
+        } else if !self.core.idle.is_any_hungry() {
             self.watch_queued();
             self.arm_for_rounds();
         }
@@ -103,7 +104,7 @@ impl Shared {
 
     /// Arms the relief timer if anything is queued.
     pub(crate) fn watch_queued(&self) {
-        if !self.threads.alarm.is_soon()
+        if !self.core.relief_timer.is_soon()
             && let Some(level) = self.most_urgent_queued()
         {
             self.arm_for(level);
@@ -114,7 +115,7 @@ impl Shared {
     /// jobs as well, behind a barrier: an owner that forked before it could see our request shows its job
     /// to this look, one that forks later sees the request.
     pub(crate) fn is_anything_left(&self, me: &Stack, worker: &Worker) -> bool {
-        if self.centre.waits() {
+        if self.seats.waits() {
             return self.is_anything_left_to(me, worker);
         }
         if self.ready.levels_after_writes() != 0 {
@@ -124,10 +125,10 @@ impl Shared {
             // What a poll woke is still its owner's, unless that poll is long.
             self.watch_queued();
         }
-        if !self.idle.is_any_hungry() || self.running_besides(me).next().is_none() {
+        if !self.core.idle.is_any_hungry() || self.running_besides(me).next().is_none() {
             return false;
         }
-        self.ask_for_jobs(me, worker);
+        self.ask_for_forks(me, worker);
         // What is seen without the barrier is there.
         if self
             .running_besides(me)
@@ -138,9 +139,8 @@ impl Shared {
         // A poll that has forked nothing says so when it is asked, and its first fork sees that this worker
         // is idle: it says that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
         if !self
-            .workers
-            .iter()
-            .any(|w| w.level() != NO_LEVEL && w.hides_jobs())
+            .workers()
+            .any(|w| w.level() != NO_LEVEL && w.hides_forks())
         {
             return false;
         }
@@ -160,16 +160,16 @@ impl Shared {
         if raise && let Some(work) = self.steal_hidden(me, worker, NO_LEVEL) {
             return Some(work);
         }
-        let is_hungry = self.centre.waits() || self.idle.is_any_hungry();
+        let is_hungry = self.seats.waits() || self.core.idle.is_any_hungry();
         if is_hungry {
-            self.ask_for_jobs(me, worker);
+            self.ask_for_forks(me, worker);
         }
         self.look();
         let spins =
-            is_hungry && self.idle.searchers() == 1 && !self.closing.load(Ordering::Relaxed);
+            is_hungry && self.searchers.count() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
-                chaos::patience(self.threads.patience.ticks())
+                chaos::idle_spin(self.core.threads.idle_spin.ticks())
             } else {
                 0
             };
@@ -181,8 +181,8 @@ impl Shared {
             {
                 return Some(work);
             }
-            if let Some(job) = self.personal_job(worker, inbox) {
-                return Some(Work::Job(job));
+            if let Some(forked) = self.pinned_fork(worker, inbox) {
+                return Some(Work::Fork(forked));
             }
             if is_hungry && let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
                 return Some(work);
@@ -194,13 +194,13 @@ impl Shared {
             }
             turn += 1;
             if turn.is_multiple_of(TURNS_PER_ROUND) {
-                self.ask_for_jobs(me, worker);
+                self.ask_for_forks(me, worker);
                 self.look();
                 now = clock::now();
             }
             let before = std::mem::replace(&mut now, clock::now());
             if now.saturating_sub(before) > clock::ticks(PREEMPTED) {
-                self.threads.patience.lose();
+                self.core.threads.idle_spin.lose();
                 return None;
             }
             if now >= end {
@@ -220,15 +220,15 @@ impl Shared {
     /// not wait for it.
     fn steal_published(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
-            .filter(|stack| serves(worker, stack, least) && stack.deque.seems_public())
+            .filter(|stack| self.serves(worker, stack, least) && stack.deque.seems_public())
             .find_map(|stack| self.steal_from_running(worker, stack, least, false))
     }
 
     /// The stacks that run user code, other than `me`.
     pub(crate) fn running_besides<'a>(&'a self, me: &'a Stack) -> impl Iterator<Item = &'a Stack> {
-        let busy = self.workers.iter().filter(|w| w.level() != NO_LEVEL);
-        let stacks = busy.filter_map(|w| self.holder(w));
-        stacks.filter(move |stack| !ptr::eq(*stack, me))
+        let busy = self.workers().filter(|w| w.level() != NO_LEVEL);
+        let stacks = busy.filter_map(|w| self.core.holder(w));
+        stacks.filter(move |stack| !ptr::eq(*stack, me) && stack.is_of(self))
     }
 
     fn steal_from_running(
@@ -242,24 +242,25 @@ impl Shared {
         // As in `steal_from_pool`.
         let admit = || {
             level = stack.level();
-            level <= least
+            level <= least && stack.is_of(self)
         };
-        let (Stolen::Job(job, more), origin) = stack.steal(raise, admit) else {
+        let (Stolen::Forked(forked, more), origin) = stack.steal(raise, admit) else {
             return None;
         };
         self.leave_rest(worker, stack, level, more);
         if raise {
-            worker.at(level).raises.add(1);
+            self.at(worker, level).raises.add(1);
             // Only half was raised, and its owner will not say that there is more.
-            if !stack.deque.seems_empty() && self.idle.any() && self.idle.is_any_hungry() {
+            if !stack.deque.seems_empty() && self.core.idle.any() && self.core.idle.is_any_hungry()
+            {
                 self.start_idle_for(1 << level);
             }
         }
-        worker.at(level).steals.add(1);
-        Some(Work::Job(StolenJob {
-            job,
+        self.at(worker, level).steals.add(1);
+        Some(Work::Fork(StolenFork {
+            forked,
             level,
-            personal: false,
+            pinned: false,
             origin,
         }))
     }
@@ -267,13 +268,13 @@ impl Shared {
     /// A job that its owner does not publish: it sits in a long leaf.
     fn steal_hidden(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
-            .filter(|stack| serves(worker, stack, least) && !stack.deque.seems_empty())
+            .filter(|stack| self.serves(worker, stack, least) && !stack.deque.seems_empty())
             .find_map(|stack| self.steal_from_running(worker, stack, least, true))
     }
-}
 
-/// Whether the worker would steal from this stack, for what needs a job at `least` or a more urgent level.
-fn serves(worker: &Worker, stack: &Stack, least: u8) -> bool {
-    let level = stack.level();
-    level <= least && worker.seat().serves_any(1 << level)
+    /// Whether the worker would steal from this stack, for what needs a job at `least` or a more urgent level.
+    fn serves(&self, worker: &Worker, stack: &Stack, least: u8) -> bool {
+        let level = stack.level();
+        level <= least && self.seat(worker).serves_any(1 << level)
+    }
 }

@@ -14,7 +14,7 @@
 //! 5. Set `closing`, wake everybody, shut the driver down. From now on a thread ends when it finds
 //!    nothing ready. Ready work is still run: a stack that resumes must be able to unwind. Plain threads that are
 //!    inside may still need the driver and relief: if there are any, the last one does this when it leaves
-//!    (`guests.rs`).
+//!    (`external.rs`).
 //! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
 //!    and reported.
 //!
@@ -26,12 +26,10 @@
 //!
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
-use super::{attention::PREEMPT, shared::Shared};
+use super::{job::Job, stack::Stack};
 use crate::{
-    LevelId,
-    os::clock,
-    sched::{here, run, stack::Stack},
-    task::{LiveTasks, Schedule, TaskRef},
+    rank::LevelId,
+    tasks::{LiveTasks, TaskRef},
 };
 use std::{
     cmp::Reverse,
@@ -97,7 +95,7 @@ impl Tasks {
         }
     }
 
-    fn something_ended(&self) {
+    pub(super) fn something_ended(&self) {
         if self.awaited.load(Ordering::SeqCst) {
             drop(self.lock.lock().expect("nothing panics under this lock"));
             self.ended.notify_all();
@@ -136,13 +134,13 @@ pub struct Report {
     pub left: u64,
 }
 
-impl Shared {
+impl Job {
     /// The module's steps. Without `within`, a drain waits as long as it takes.
     pub(crate) fn shut_down(&self, how: Shutdown, within: Option<Duration>) -> Report {
-        self.process.must_be_this();
+        self.core.process.must_be_this();
         if self.is_current() {
             // The calling stack gives its worker to those that it waits for.
-            return crate::blocking(|| self.shut_down(how, within));
+            return super::block::blocking(|| self.shut_down(how, within));
         }
         let is_aside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
         // A plain thread that entered is no task.
@@ -166,23 +164,25 @@ impl Shared {
             self.tasks.wait_until(deadline, is_empty);
         }
         let tasks = self.tasks.live.close();
-        self.guests.refuse();
+        self.externals.refuse();
         tasks.iter().for_each(TaskRef::cancel);
         drop(tasks);
         let deadline = deadline.map(|deadline| deadline.max(Instant::now() + CANCEL_GRACE));
         self.tasks.wait_until(deadline, is_empty);
-        if self.guests.is_empty() {
+        if self.externals.is_empty() {
             self.close();
         }
         for task in self.tasks.live.tasks() {
             self.seize(task);
         }
         // Threads that are still in user code end by themselves; those without work are awaited, so
-        // that a runtime that was shut down in good order leaves nothing behind.
+        // that a runtime that was shut down in good order leaves nothing behind. Those that other jobs share stay.
         let soon = Instant::now() + Duration::from_secs(1);
         let until = deadline.map_or(soon, |deadline| deadline.min(soon));
         self.tasks.wait_until(Some(until), || {
-            !self.guests.is_empty() || self.threads.alive() <= ending()
+            !self.externals.is_empty()
+                || self.core.goes_on()
+                || self.core.threads.alive() <= ending()
         });
         self.report()
     }
@@ -215,19 +215,22 @@ impl Shared {
         if self.closing.swap(true, Ordering::SeqCst) {
             return;
         }
-        if self.centre.is_on() {
-            // No timer expires any more that would move a worker to whoever has to unwind.
+        if self.seats.is_on() {
+            // No timer may expire any more that would move a worker to a stack that has to unwind.
             self.set_schedule(level::Schedule::Prompt);
         }
-        if let Some(driver) = self.driver_if_made() {
-            driver.shutdown();
-            // One for each thread that may be in the poller, and it stays there for a late one.
-            for _ in 0..=self.pollers.load(Ordering::SeqCst) {
-                driver.notify();
-            }
+        self.core.ended();
+        if self.core.goes_on() {
+            self.end_waits();
         }
-        self.raise_rested(true);
-        self.rouse_spares();
+    }
+
+    /// The driver goes on for other jobs, and would wake nobody: the stacks of this one that wait look again, and find
+    /// that it has ended (`caller::has_ended`).
+    fn end_waits(&self) {
+        for stack in self.core.threads.stacks_of(self) {
+            stack.wake();
+        }
     }
 
     pub(crate) fn thread_ended(&self) {
@@ -245,95 +248,6 @@ impl Shared {
             panicked,
             cancelled,
             left,
-        }
-    }
-}
-
-impl Schedule for Shared {
-    fn schedule(&self, task: TaskRef) {
-        if self.closing.load(Ordering::Acquire) {
-            self.seize(task);
-            return;
-        }
-        task.set_ready_since(here::ready_stamp());
-        self.insert_task(task);
-    }
-
-    fn promote(&self, task: TaskRef) {
-        self.insert_task(task);
-    }
-
-    fn raised(&self, task: &TaskRef) {
-        self.raise_stack_of(task);
-    }
-
-    fn released(&self, task: &TaskRef) {
-        self.tasks.live.remove(task);
-        self.tasks.something_ended();
-    }
-
-    fn panicked(&self, task: &TaskRef) {
-        self.tasks.panicked.fetch_add(1, Ordering::Relaxed);
-        self.on_panic.panicked(task);
-    }
-
-    fn name_of(&self, level: u8) -> &'static str {
-        self.levels.names()[usize::from(level)]
-    }
-
-    fn is_kept_alive_here(&self) -> bool {
-        Stack::with_own(|me| me.is_some_and(|me| ptr::eq(me.runtime(), self)))
-    }
-}
-
-impl Shared {
-    /// Whether the calling thread runs on a stack of this runtime.
-    fn is_current(&self) -> bool {
-        Stack::with_current(|me| me.is_some_and(|me| ptr::eq(me.runtime(), self)))
-    }
-
-    /// A running task was raised: the stack that runs it, if it waits or was abandoned, queues at the
-    /// new level.
-    fn raise_stack_of(&self, task: &TaskRef) {
-        if let Some(stack) = self.threads.stack_of(task) {
-            self.raise_stack(&stack, task.level());
-        }
-    }
-
-    /// What runs on `stack` is at least as urgent as `level` now.
-    pub(crate) fn raise_stack(&self, stack: &Stack, level: u8) {
-        if !stack.raise_level(level) {
-            return;
-        }
-        // It was lowered for the sake of others; now they wait for it.
-        stack.raise_thread();
-        if stack.deque.seems_public() {
-            self.insert_deque(stack);
-        }
-        if !stack.ring.is_empty()
-            && let Some(worker) = stack.last_worker()
-        {
-            self.announce_ring(worker, level);
-        }
-        if stack.suspension.is_resumable_after_writes() {
-            self.insert_resumable(stack.arc());
-        } else {
-            stack.attention.request(PREEMPT);
-        }
-    }
-
-    /// Enters a new task and makes it ready.
-    pub(crate) fn admit(&self, task: TaskRef) {
-        let near = Stack::with_current(|me| me.map_or(0, |me| run::worker_of(me, self)));
-        if self.tasks.live.insert(&task, near) {
-            // After it entered the table: `cancel_below` sees it there, or is seen here.
-            if task.level() > self.least_admitted.load(Ordering::Relaxed) {
-                task.cancel();
-            }
-            task.set_ready_since(clock::now());
-            self.insert_task(task);
-        } else {
-            task.shut_down();
         }
     }
 }

@@ -6,21 +6,25 @@
 //!
 //! A stack has the owner's side of everything that a scheduling point touches: the attention word,
 //! the deque, the worker it holds. Other threads reach it through an `Arc` (queue entries, wakers) or
-//! through a worker's holder pointer (valid while the runtime lives: it keeps all its stacks).
+//! through a worker's holder pointer (valid while the core set lives: it keeps all its stacks).
+//!
+//! # The job whose code it runs
+//!
+//! A stack keeps the job that its code belongs to. Its thread takes another one up ([`Stack::take_up`]) with nothing on
+//! the stack only: no code, no forked jobs, no task in the ring. A spare thread that waits for a delivery keeps none.
+//! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{
-    Origin, attention::Attention, lowered::Lowered, mailbox::Mailbox, ring::Ring, shared::Shared,
-    suspension::Suspension, worker::Worker,
+use super::{Origin, core::Core, job::Job, worker::Worker};
+use crate::protocol::{
+    attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
 };
 use crate::{
     account::overruns::Name,
-    fork::{
-        deque::{Deque, Stolen},
-        job::{Job, Kind},
-    },
-    life::Frames,
-    os::{self, clock, thread::Processors},
-    task::{Header, TaskRef},
+    inherit::Frames,
+    protocol::deque::{Deque, Stolen},
+    sched::{Forked, Kind},
+    sys::{self, clock, thread::Processors},
+    tasks::{Header, TaskRef},
 };
 use std::{
     cell::Cell,
@@ -57,7 +61,7 @@ pub(crate) const FOR_ANYTHING: u8 = u8::MAX;
 #[repr(C, align(128))]
 pub(crate) struct Stack {
     pub(crate) attention: Attention,
-    pub(crate) deque: Deque,
+    pub(crate) deque: Deque<Forked>,
     /// What the code had that forked the jobs there.
     pub(crate) frames: Frames,
     /// The innermost scope that is open here, as an identity. The stack's own.
@@ -96,7 +100,7 @@ pub(crate) struct Stack {
     /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
     pub(crate) relieved_at: AtomicU64,
     /// The kind of the stolen job that the thread runs; null if it runs none.
-    job: AtomicPtr<Kind>,
+    forked: AtomicPtr<Kind>,
     /// The processor that the thread was last seen on.
     cpu: AtomicI32,
     /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
@@ -104,14 +108,18 @@ pub(crate) struct Stack {
     /// Where the thread may run, if a hand-off called it to its giver's processor. Written by whoever has the
     /// right to deliver.
     home: Mutex<Option<Processors>>,
-    pub(crate) lowered: Lowered,
+    pub(crate) demotion: Demotion,
     /// The number of a thread that the embedder brought, and one; else zero.
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
     waits: AtomicU32,
     /// See [`Stack::nesting`]; its own.
     nesting: AtomicU32,
-    shared: Weak<Shared>,
+    /// The job whose code the stack runs; null if none. Written by the stack, compared by others.
+    job: AtomicPtr<Job>,
+    /// The reference for that pointer.
+    kept: Mutex<Option<Arc<Job>>>,
+    core: Weak<Core>,
     myself: Weak<Stack>,
 }
 
@@ -125,7 +133,7 @@ pub(crate) enum Delivery {
 }
 
 impl Stack {
-    pub(crate) fn new(shared: Weak<Shared>) -> Arc<Self> {
+    pub(crate) fn new(core: Weak<Core>) -> Arc<Self> {
         Arc::new_cyclic(|myself| Stack {
             attention: Attention::new_busy(),
             level: AtomicU8::new(0),
@@ -148,15 +156,17 @@ impl Stack {
             lost_worker_at: AtomicU64::new(0),
             ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),
-            job: AtomicPtr::new(ptr::null_mut()),
+            forked: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
-            lowered: Lowered::new(),
+            demotion: Demotion::new(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
-            shared,
+            job: AtomicPtr::new(ptr::null_mut()),
+            kept: Mutex::new(None),
+            core,
             myself: myself.clone(),
         })
     }
@@ -184,7 +194,7 @@ impl Stack {
     pub(crate) fn bind(&self) {
         self.set_thread(thread::current());
         self.tid
-            .store(crate::os::thread::current_id(), Ordering::Relaxed);
+            .store(crate::sys::thread::current_id(), Ordering::Relaxed);
         CURRENT.set(self);
     }
 
@@ -239,10 +249,13 @@ impl Stack {
         unsafe { ASIDE.get().as_ref() }.map(f)
     }
 
-    /// The runtime of the stack that the calling plain thread has set aside, if it has.
-    pub(crate) fn runtime_aside<'a>() -> Option<&'a Shared> {
-        // SAFETY: set for the time of a call on that stack's own thread, which keeps the runtime alive.
-        unsafe { ASIDE.get().as_ref() }.map(Stack::runtime)
+    /// The job of the stack that the calling plain thread has set aside, if it has.
+    pub(crate) fn runtime_aside<'a>() -> Option<&'a Job> {
+        // SAFETY: set for the time of a call on that stack's own thread, which keeps the stack, and takes up no other
+        // job during the call.
+        let job = unsafe { ASIDE.get().as_ref() }?.job.load(Ordering::Relaxed);
+        // SAFETY: the stack keeps its job.
+        unsafe { job.as_ref() }
     }
 
     /// The calling thread is a plain thread again.
@@ -264,33 +277,99 @@ impl Stack {
             .expect("a stack that runs is referenced")
     }
 
-    /// The runtime, if it still lives.
-    pub(crate) fn shared(&self) -> Option<Arc<Shared>> {
-        self.shared.upgrade()
+    /// The job whose code is on this stack, for any thread.
+    pub(crate) fn job(&self) -> Option<Arc<Job>> {
+        self.lock_kept().clone()
     }
 
-    /// The runtime, for the stack's own thread.
+    /// Whether the code on this stack is of `job`. On another thread this is a hint: the stack may take up another one.
     #[inline]
-    pub(crate) fn runtime(&self) -> &Shared {
-        // SAFETY: whoever runs on this stack keeps the runtime alive: a runtime thread holds an `Arc`
-        // for its whole life, a guest borrows one while it is bound.
-        unsafe { &*self.runtime_ptr() }
+    pub(crate) fn is_of(&self, job: &Job) -> bool {
+        ptr::eq(self.job.load(Ordering::SeqCst), job)
     }
 
-    /// The pointer of the `Arc` in which the runtime is.
+    /// Whether both have code of one job, as a hint.
+    pub(crate) fn is_beside(&self, other: &Stack) -> bool {
+        ptr::eq(
+            self.job.load(Ordering::Relaxed),
+            other.job.load(Ordering::Relaxed),
+        )
+    }
+
+    /// The job whose code is on this stack, for the stack's own thread.
     #[inline]
-    pub(crate) fn runtime_ptr(&self) -> *const Shared {
-        self.shared.as_ptr()
+    pub(crate) fn runtime(&self) -> &Job {
+        let job = self.runtime_ptr();
+        debug_assert!(!job.is_null(), "a stack without a job runs nothing");
+        // SAFETY: the stack keeps its job (`kept`), and takes up another one only when nothing of this one is on it, so
+        // not while its thread uses the reference.
+        unsafe { &*job }
+    }
+
+    /// The pointer of the `Arc` in which that job is.
+    #[inline]
+    pub(crate) fn runtime_ptr(&self) -> *const Job {
+        self.job.load(Ordering::Relaxed)
+    }
+
+    fn lock_kept(&self) -> std::sync::MutexGuard<'_, Option<Arc<Job>>> {
+        self.kept.lock().expect("nothing panics under this lock")
+    }
+
+    /// Whether the stack, the caller's, has no job, or one that has ended.
+    pub(crate) fn has_no_open_job(&self) -> bool {
+        self.runtime_ptr().is_null() || self.runtime().closing.load(Ordering::Relaxed)
+    }
+
+    /// The stack, the caller's, has nothing on it, and is about to run code of `job`.
+    pub(crate) fn take_up(&self, job: Arc<Job>) {
+        if !ptr::eq(self.runtime_ptr(), &*job) {
+            self.exchange(Some(job));
+        }
+    }
+
+    /// The stack, the caller's, has nothing on it, and waits for whatever comes.
+    pub(crate) fn leave_job(&self) {
+        if !self.runtime_ptr().is_null() {
+            self.exchange(None);
+        }
+    }
+
+    #[cold]
+    fn exchange(&self, new: Option<Arc<Job>>) {
+        debug_assert!(self.deque.seems_empty() && self.ring.is_empty());
+        let pointer = new.as_ref().map_or(ptr::null(), Arc::as_ptr);
+        let old = std::mem::replace(&mut *self.lock_kept(), new);
+        self.job.store(pointer.cast_mut(), Ordering::SeqCst);
+        // Entries of the old job's pools for this deque are stale; see `Job::insert_deque_as`.
+        self.queued.store(0, Ordering::SeqCst);
+        drop(old);
+    }
+
+    /// Whether the stack is one of this core set.
+    pub(crate) fn is_in(&self, core: &Core) -> bool {
+        ptr::eq(self.core.as_ptr(), core)
+    }
+
+    /// The core set, for the stack's own thread.
+    #[inline]
+    pub(crate) fn core(&self) -> &Core {
+        // SAFETY: each thread keeps the core set while it is one of its stacks (`core.rs`).
+        unsafe { &*self.core.as_ptr() }
     }
 
     /// As [`Deque::steal`], with what the thief has of the code that forked the job.
-    pub(crate) fn steal(&self, raise: bool, admit: impl FnOnce() -> bool) -> (Stolen, Origin) {
+    pub(crate) fn steal(
+        &self,
+        raise: bool,
+        admit: impl FnOnce() -> bool,
+    ) -> (Stolen<Forked>, Origin) {
         let mut origin = Origin {
             inherited: None,
             waits_as: FOR_ANYTHING,
         };
-        let on_steal = |job: *const Job, index| {
-            super::find::on_steal(job);
+        let on_steal = |forked: *const Forked, index| {
+            super::find::on_steal(forked);
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();
@@ -332,8 +411,7 @@ impl Stack {
     pub(crate) fn worker(&self) -> &Worker {
         let worker = self.worker.load(Ordering::Relaxed);
         debug_assert!(!worker.is_null());
-        // SAFETY: set by `hold`; workers live as long as the runtime, and the stack's thread keeps
-        // the runtime alive.
+        // SAFETY: set by `hold`; workers live as long as the core set, which the stack's thread keeps.
         unsafe { &*worker }
     }
 
@@ -343,8 +421,9 @@ impl Stack {
         unsafe { self.worker.load(Ordering::Relaxed).as_ref() }
     }
 
-    /// This stack holds `worker` from now on. Called inside the scheduler.
+    /// This stack holds `worker` from now on, which serves its job. Called inside the scheduler.
     pub(crate) fn hold(&self, worker: &Worker) {
+        worker.serve(self.runtime());
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self);
@@ -387,7 +466,7 @@ impl Stack {
     /// Notes the processor that the calling thread, this stack's, runs on.
     #[inline]
     pub(crate) fn note_cpu(&self) {
-        let cpu = crate::os::thread::current_cpu();
+        let cpu = crate::sys::thread::current_cpu();
         self.cpu.store(cpu, Ordering::Relaxed);
     }
 
@@ -407,8 +486,8 @@ impl Stack {
     pub(crate) fn set_urgent(&self, urgent: bool) {
         if self.urgent.load(Ordering::Relaxed) != urgent {
             self.urgent.store(urgent, Ordering::Relaxed);
-            if !(self.runtime().real_time && crate::os::thread::set_real_time(urgent)) {
-                crate::os::thread::set_short_slice(urgent);
+            if !(self.core().real_time && crate::sys::thread::set_real_time(urgent)) {
+                crate::sys::thread::set_short_slice(urgent);
             }
         }
     }
@@ -430,24 +509,24 @@ impl Stack {
     }
 
     /// The stolen job that the calling thread, this stack's, runs from now on. Returns the one that it ran.
-    pub(crate) fn set_job(&self, job: Option<&'static Kind>) -> Option<&'static Kind> {
-        let new = job.map_or(ptr::null_mut(), |kind| ptr::from_ref(kind).cast_mut());
-        let old = self.job.load(Ordering::Relaxed);
-        self.job.store(new, Ordering::Relaxed);
+    pub(crate) fn set_fork(&self, forked: Option<&'static Kind>) -> Option<&'static Kind> {
+        let new = forked.map_or(ptr::null_mut(), |kind| ptr::from_ref(kind).cast_mut());
+        let old = self.forked.load(Ordering::Relaxed);
+        self.forked.store(new, Ordering::Relaxed);
         // SAFETY: what is stored came from a static reference.
         unsafe { old.as_ref() }
     }
 
     /// Whether the calling thread, this stack's, is in the middle of a stolen job.
-    pub(crate) fn runs_job(&self) -> bool {
-        !self.job.load(Ordering::Relaxed).is_null()
+    pub(crate) fn runs_fork(&self) -> bool {
+        !self.forked.load(Ordering::Relaxed).is_null()
     }
 
     /// The name of what the calling thread, this stack's, is in the middle of.
     pub(crate) fn what(&self) -> Name {
-        let job = self.job.load(Ordering::Relaxed);
-        // SAFETY: as in `set_job`.
-        if let Some(kind) = unsafe { job.as_ref() } {
+        let forked = self.forked.load(Ordering::Relaxed);
+        // SAFETY: as in `set_fork`.
+        if let Some(kind) = unsafe { forked.as_ref() } {
             return kind.name;
         }
         match self.task() {
@@ -514,7 +593,7 @@ impl Stack {
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
     pub(crate) fn deliver_here(&self, delivery: Delivery) {
-        *self.lock_home() = os::thread::call_here(self.tid.load(Ordering::Relaxed));
+        *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
         self.deliver(delivery);
     }
 
@@ -535,7 +614,7 @@ impl Stack {
 
     fn received(&self, item: *const Worker) -> Delivery {
         if let Some(home) = self.lock_home().take() {
-            os::thread::send_home(&home);
+            sys::thread::send_home(&home);
         }
         if ptr::eq(item, look_token()) {
             Delivery::Look
@@ -546,10 +625,16 @@ impl Stack {
 
     /// Ends the stack's wait.
     pub(crate) fn wake(&self) {
-        if self.suspension.wake()
-            && let Some(shared) = self.shared()
-        {
-            shared.resume(self.arc());
+        if self.suspension.wake() {
+            self.resume();
+        }
+    }
+
+    /// The stack's wait is over; the caller ended it, and owes it an entry.
+    pub(crate) fn resume(&self) {
+        // None: an older entry was enough, and the stack has gone on, to its end.
+        if let Some(job) = self.job() {
+            job.resume(self.arc());
         }
     }
 }

@@ -6,7 +6,7 @@
 //! Relief and searches do look at all workers, once in a millisecond or for each time that a worker goes idle. They are
 //! not counted.
 
-use crate::{Runtime, os::thread::pretend_processors, spawn, yield_now};
+use crate::{Runtime, spawn, sys::thread::pretend_processors, yield_now};
 use std::{
     cell::Cell,
     sync::{
@@ -66,7 +66,7 @@ fn runtime(workers: usize, processors: Option<usize>) -> Runtime {
 /// How many looks at workers `operations` operations take, each.
 fn looks(runtime: &Runtime, operations: usize, program: impl FnOnce()) -> f64 {
     let all = || {
-        let workers = runtime.shared().workers.iter();
+        let workers = runtime.shared().core.workers.iter();
         workers
             .map(|worker| worker.looks.load(Relaxed))
             .sum::<u64>()

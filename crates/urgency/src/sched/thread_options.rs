@@ -7,7 +7,7 @@
 //! thread that holds no worker yet, or none any more; a panic there ends as it would in any thread of the
 //! program's own: it is printed, and the thread goes on without the call.
 
-use crate::task::discard_payload;
+use crate::tasks::discard_payload;
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -28,7 +28,7 @@ pub(crate) struct ThreadOptions {
     /// How many threads there may be.
     pub(crate) limit: usize,
     /// The embedder brings all threads that there may be.
-    pub(crate) brought: bool,
+    pub(crate) provided: bool,
     /// In bytes.
     pub(crate) stack_size: usize,
     pub(crate) name: Option<Arc<Name>>,
@@ -40,7 +40,7 @@ impl ThreadOptions {
     pub(crate) fn new(limit: usize) -> Self {
         ThreadOptions {
             limit,
-            brought: false,
+            provided: false,
             stack_size: STACK_SIZE,
             name: None,
             on_start: None,
@@ -55,7 +55,7 @@ impl ThreadOptions {
             let probe = thread::Builder::new().stack_size(bytes).spawn(|| ());
             probe.map(|thread| thread.join()).is_ok()
         };
-        self.brought
+        self.provided
             || self.stack_size == STACK_SIZE
             || can_have(self.stack_size)
             || !can_have(STACK_SIZE)

@@ -3,43 +3,44 @@
 //! All three end in the same way: the stack's jobs become stealable, its worker goes on without it, the
 //! thread parks in its mailbox, and whoever claims the stack from the pool delivers a worker.
 //!
-//! - [`Shared::suspend`]: the stack waits for a wake-up. Before it parks, its thread looks for the
+//! - [`Job::suspend`]: the stack waits for a wake-up. Before it parks, its thread looks for the
 //!   worker's next work itself: if that is a resumable stack, the worker goes straight to it; if it is
 //!   the waiting stack itself, nothing moves at all; if there is none, the worker becomes idle and a
 //!   later wake-up comes with it directly.
-//! - [`Shared::abandon`]: more urgent work is in hand. The thread that will run it is secured first: if
+//! - [`Job::abandon`]: more urgent work is in hand. The thread that will run it is secured first: if
 //!   there is none, the work goes back and the stack goes on.
-//! - [`Shared::regain`]: the worker was taken while the stack ran user code. An idle worker will do;
+//! - [`Job::regain`]: the worker was taken while the stack ran user code. An idle worker will do;
 //!   otherwise the stack queues as if it had been abandoned, at the moment when it was noticed.
 
 use super::{
-    Work, here,
+    Work,
+    inheriting::run_as,
+    job::Job,
+    poll_context,
     revoke::Restored,
     run,
-    shared::Shared,
     stack::{Delivery, FOR_ANYTHING, Stack},
     worker::Worker,
 };
-use crate::life::run_as;
 use std::sync::{
     Arc,
     atomic::{Ordering, fence},
 };
 
-impl Shared {
+impl Job {
     /// The stack waits until somebody wakes it. Called inside the scheduler with a worker held;
     /// returns the same way. May return early: every wait is a loop around its condition.
     pub(crate) fn suspend(&self, me: &Stack) {
-        if !self.process.is_this() {
+        if !self.core.process.is_this() {
             self.go_on(me);
-            self.process.must_be_this();
+            self.core.process.must_be_this();
         }
         me.note_wait();
         self.share_all(me);
         if me.number().is_some()
-            && let Some(job) = self.job_of_thread(me)
+            && let Some(forked) = self.fork_of_thread(me)
         {
-            return self.run_here(me, Work::Job(job));
+            return self.run_here(me, Work::Fork(forked));
         }
         if !me.suspension.suspend() {
             return;
@@ -47,7 +48,7 @@ impl Shared {
         let worker = me.worker();
         let found = match self.restore(me, worker) {
             Restored::Done => {
-                self.rouse_resting();
+                self.core.recall_poller();
                 return self.await_worker(me);
             }
             Restored::Not => None,
@@ -55,22 +56,23 @@ impl Shared {
         };
         // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it
         // came after the look above, its sender wakes this stack.
-        let inbox = (!self.threads.are_brought()).then_some(worker.id);
+        let inbox = (!self.core.threads.are_provided()).then_some(worker.id);
         let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
+            self.start_other(me, worker);
             // This thread does not go into the poller, as a spare would.
-            self.rouse_resting();
+            self.core.recall_poller();
             return self.await_worker(me);
         };
         match work {
             Work::Resume(stack) if std::ptr::eq(&*stack, me) => self.goes_on(me),
             Work::Resume(stack) => {
-                worker.at(me.level()).hand_offs.add(1);
+                self.at(worker, me.level()).hand_offs.add(1);
                 self.deliver(worker, &stack);
                 self.await_worker(me);
             }
             work => match self.hand_to_spare(me, worker, work) {
                 Ok(()) => {
-                    worker.at(me.level()).hand_offs.add(1);
+                    self.at(worker, me.level()).hand_offs.add(1);
                     self.await_worker(me);
                 }
                 Err(work) if me.suspension.retract() => self.run_here(me, work),
@@ -95,17 +97,17 @@ impl Shared {
                 me.set_waits_as(next.base_level());
                 me.set_task(Some(next.as_raw()));
                 let ran = run_as(None, || {
-                    let ran = here::on_top(next.is_closure(), || next.run());
+                    let ran = poll_context::on_top(next.is_closure(), || next.run());
                     me.set_task(task);
                     run::run_pushed_above(me, base);
                     ran
                 });
                 self.count_cancelled(ran);
             }
-            Work::Job(job) => {
-                self.go(me, job.level);
-                me.set_waits_as(job.origin.waits_as);
-                run::run_stolen(me, job);
+            Work::Fork(forked) => {
+                self.go(me, forked.level);
+                me.set_waits_as(forked.origin.waits_as);
+                run::run_stolen(me, forked);
                 run::run_pushed_above(me, base);
             }
             Work::Resume(_) => unreachable!("a stack has its own thread"),
@@ -131,8 +133,8 @@ impl Shared {
                 stack.suspension.abandon();
                 self.insert_abandoned(stack);
             }
-            Work::Job(job) if job.personal => self.put_back_personal(worker, job),
-            Work::Job(job) => self.insert_job(job),
+            Work::Fork(forked) if forked.pinned => self.put_back_pinned(worker, forked),
+            Work::Fork(forked) => self.insert_fork(forked),
         }
     }
 
@@ -143,9 +145,9 @@ impl Shared {
         match work {
             Work::Resume(stack) => {
                 self.leave_resumable(me);
-                worker.at(level).abandonments.add(1);
-                worker.at(level).hand_offs.add(1);
-                if self.centre.has_rounds() {
+                self.at(worker, level).abandonments.add(1);
+                self.at(worker, level).hand_offs.add(1);
+                if self.seats.has_rounds() {
                     // Compute in turns: the kernel would wake it on the processor that idles, which has slept
                     // for a round.
                     self.hand_over(me, worker, &stack);
@@ -160,15 +162,15 @@ impl Shared {
                         return false;
                     }
                     self.leave_resumable(me);
-                    worker.at(level).abandonments.add(1);
+                    self.at(worker, level).abandonments.add(1);
                     self.start(worker);
                     self.await_worker(me);
                     self.came_back(me);
                     return true;
                 };
                 self.leave_resumable(me);
-                worker.at(level).abandonments.add(1);
-                worker.at(level).hand_offs.add(1);
+                self.at(worker, level).abandonments.add(1);
+                self.at(worker, level).hand_offs.add(1);
                 worker.hand(Some(work));
                 self.hand_over(me, worker, &spare);
             }
@@ -190,11 +192,19 @@ impl Shared {
         self.came_back(me);
     }
 
+    /// Leaves the stack, which can go on, while `give` gives its worker away. Returns when it holds one again.
+    pub(super) fn give_up_worker(&self, me: &Stack, give: impl FnOnce()) {
+        self.leave_resumable(me);
+        give();
+        self.await_worker(me);
+        self.came_back(me);
+    }
+
     fn leave_resumable(&self, me: &Stack) {
         self.share_all(me);
         me.suspension.abandon();
         self.insert_abandoned(me.arc());
-        self.wait_as_guest(me);
+        self.wait_as_external(me);
     }
 
     /// Parks until somebody delivers a worker.
@@ -202,7 +212,7 @@ impl Shared {
         loop {
             match me.receive() {
                 Delivery::Worker(worker) => {
-                    // SAFETY: workers live as long as the runtime, which this stack's thread keeps.
+                    // SAFETY: workers live as long as the core set, which this stack's thread keeps.
                     me.hold(unsafe { &*worker });
                     return self.goes_on(me);
                 }
@@ -215,16 +225,17 @@ impl Shared {
     /// A stack that was ready has a worker.
     fn goes_on(&self, me: &Stack) {
         if let Some(ticks) = me.no_longer_waits() {
-            me.worker().at(me.level()).latency.record(ticks);
+            self.at(me.worker(), me.level()).latency.record(ticks);
         }
     }
 
     /// A plain thread enters: it borrows a stack and waits for a worker. The thread keeps the runtime
-    /// alive until [`Shared::leave_guest`].
-    pub(crate) fn enter_guest(&self, level: Option<u8>) -> Arc<Stack> {
-        self.process.must_be_this();
-        let me = self.borrow_guest();
+    /// alive until [`Job::leave_external`].
+    pub(crate) fn enter_external(&self, level: Option<u8>) -> Arc<Stack> {
+        self.core.process.must_be_this();
+        let me = self.core.borrow_external();
         me.bind();
+        me.take_up(self.arc());
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
         // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
         let level = level.unwrap_or(0);
@@ -232,23 +243,23 @@ impl Shared {
         match self.claim_for(1 << level) {
             Some(worker) => me.hold(worker),
             None => {
-                self.guests.enters(me.clone());
+                self.externals.enters(me.clone());
                 me.suspension.abandon();
                 self.insert_resumable(me.clone());
                 self.ask_equals(level);
                 self.await_worker(&me);
-                self.guests.has_entered(&me);
+                self.externals.has_entered(&me);
             }
         }
-        me.frames.enter_guest();
+        me.frames.enter_external();
         self.go(&me, level);
         me
     }
 
     /// The plain thread leaves; its worker goes on without it.
-    pub(crate) fn leave_guest(&self, me: Arc<Stack>) {
+    pub(crate) fn leave_external(&self, me: Arc<Stack>) {
         debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
-        me.frames.leave_guest();
+        me.frames.leave_external();
         if self.finish(&me, me.what()) {
             debug_assert!(me.ring.is_empty(), "a guest polls nothing");
             let worker = me.worker();
@@ -262,9 +273,10 @@ impl Shared {
                     }
                 }
             }
-            self.rouse_resting();
+            self.core.recall_poller();
         }
+        me.leave_job();
         me.unbind();
-        self.return_guest(me);
+        self.core.return_external(me);
     }
 }

@@ -2,13 +2,20 @@
 //!
 //! A worker is not a thread. It is held by at most one stack at a time, or by nobody (idle), and it
 //! travels: by hand-off through a mailbox, by the idle set, or by being taken from a stack that does
-//! not answer. Whoever holds it and is inside the scheduler may write its counters and `handed`.
+//! not answer. Its holder, or the thread that has claimed it and not delivered it yet, may write its counters, `handed`
+//! and the job that it serves.
+//!
+//! # The job that it serves
+//!
+//! A worker serves one job at a time, and none while it is idle. The thread that claims it from the idle set says which
+//! ([`Worker::serve`]); a holder whose job has no work may take it to another. The worker keeps that job alive. What it
+//! *shows* of it to other threads is a pointer to compare their own job with ([`Worker::is_of`]), never to follow.
 //!
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
-use super::{fetch::Stuck, stack::Stack};
-use crate::account::counters::{LevelCounters, WorkerCounters};
+use super::{job::Job, migrate::StalledPoll, stack::Stack};
+use crate::account::counters::WorkerCounters;
 use crossbeam_utils::CachePadded;
 use std::{
     cell::Cell,
@@ -19,19 +26,13 @@ use std::{
     },
 };
 
-use urgency_policy::level::{Otherwise, Seat};
+use urgency_policy::level::Seat;
 
 /// The level of a worker that runs no user code.
 pub(crate) const NO_LEVEL: u8 = u8::MAX;
 
-/// The seat of a worker without a primary level: it is prompt.
-const PROMPT: u8 = u8::MAX;
-
 /// The bits of a level in [`Shown::wanted`].
 const WANTED_BY: u64 = 63;
-
-/// Added to the rank of its primary level: it waits for that.
-const WAITS: u8 = 64;
 
 /// See the module's text.
 pub(crate) struct Worker {
@@ -39,6 +40,8 @@ pub(crate) struct Worker {
     shown: CachePadded<Shown>,
     /// Work that came with a hand-off.
     handed: Cell<Option<super::Work>>,
+    /// The job that it serves.
+    job: Cell<Option<Arc<Job>>>,
     /// The stacks that the worker was revoked from for more urgent work and not restored to, the last first.
     revoked_from: Cell<Option<Box<RevokedFrom>>>,
     /// Counts looks for work; the holder's.
@@ -50,9 +53,8 @@ pub(crate) struct Worker {
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
     /// What others saw of its poll.
-    pub(crate) stuck: Stuck,
+    pub(crate) stalled_poll: StalledPoll,
     pub(crate) counters: WorkerCounters,
-    pub(crate) by_level: Box<[LevelCounters]>,
     /// How often others looked at it; see `steps.rs`.
     #[cfg(test)]
     pub(super) looks: AtomicU64,
@@ -72,6 +74,11 @@ struct Shown {
     /// The level of the work that it has taken out of a pool and not gone to yet, or [`NO_LEVEL`]; only in
     /// rounds. Written by the holder.
     bound: AtomicU8,
+    /// The job that it serves, null while it is idle. Written by the thread that may say which.
+    job: AtomicPtr<Job>,
+    /// When it was first asked to go to another job, in ticks; 0 if it stays. Written by the core set's policy, and
+    /// cleared with the job.
+    leaves: AtomicU64,
     /// The stack that holds it (or held it last: a bit set on that stack's word is harmless).
     holder: AtomicPtr<Stack>,
     /// What it runs is a poll of a task: it will soon be back. Written by the holder.
@@ -80,19 +87,13 @@ struct Shown {
     cpu: AtomicI32,
     /// Its stack may have jobs that it has not made public. Written by the holder.
     hides: AtomicBool,
-    /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the centre.
-    seat: AtomicU8,
-    /// The levels that are ahead, as a bitfield; written by the centre.
-    ahead: AtomicU64,
-    /// When its round began, in ticks; 0 if none has.
-    seated_at: AtomicU64,
     /// When more urgent work first asked for this worker, in ticks, with the level in place of the lowest
     /// bits; 0 if none does.
     wanted: AtomicU64,
 }
 
-// SAFETY: `handed`, `revoked_from`, `turn`, `look` and `looked_around` are touched only by the holder (module text);
-// hand-off, idle set and taking all order one holder after the other. The work in it is Send.
+// SAFETY: `handed`, `job`, `revoked_from`, `turn`, `look` and `looked_around` are touched only by the holder or the
+// claimer (module text); hand-off, idle set and taking all order one after the other. The work in it is Send.
 unsafe impl Send for Worker {}
 // SAFETY: as above.
 unsafe impl Sync for Worker {}
@@ -107,30 +108,29 @@ impl fmt::Debug for Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(id: usize, levels: usize) -> Self {
+    pub(crate) fn new(id: usize) -> Self {
         Worker {
             id,
             shown: CachePadded::new(Shown {
                 level: AtomicU8::new(NO_LEVEL),
                 bound: AtomicU8::new(NO_LEVEL),
+                job: AtomicPtr::new(ptr::null_mut()),
+                leaves: AtomicU64::new(0),
                 holder: AtomicPtr::new(ptr::null_mut()),
                 brief: AtomicBool::new(true),
                 cpu: AtomicI32::new(-1),
                 hides: AtomicBool::new(true),
-                seat: AtomicU8::new(PROMPT),
-                ahead: AtomicU64::new(0),
-                seated_at: AtomicU64::new(0),
                 wanted: AtomicU64::new(0),
             }),
             handed: Cell::new(None),
+            job: Cell::new(None),
             revoked_from: Cell::new(None),
             turn: Cell::new(0),
             look: Cell::new(0),
             looked_around: Cell::new(0),
-            since: AtomicU64::new(crate::os::clock::now()),
-            stuck: Stuck::default(),
+            since: AtomicU64::new(crate::sys::clock::now()),
+            stalled_poll: StalledPoll::default(),
             counters: WorkerCounters::default(),
-            by_level: (0..levels).map(|_| LevelCounters::default()).collect(),
             #[cfg(test)]
             looks: AtomicU64::new(0),
         }
@@ -150,37 +150,85 @@ impl Worker {
         super::steps::count(&self.looks);
     }
 
-    /// The level it serves, as a set of levels; none while it is idle or searching.
-    pub(crate) fn levels(&self) -> u64 {
-        1u64.checked_shl(u32::from(self.level())).unwrap_or(0)
+    /// The level that it serves in this job, as a set of levels; none while it is idle, searches, or serves another
+    /// one.
+    pub(crate) fn levels_in(&self, job: &Job) -> u64 {
+        1u64.checked_shl(u32::from(self.level_in(job))).unwrap_or(0)
     }
 
-    /// Which levels it is drawn to.
+    /// Whether it serves this job.
     #[inline]
-    pub(crate) fn seat(&self) -> Seat {
-        match self.shown.seat.load(Ordering::Relaxed) {
-            PROMPT => Seat::PROMPT,
-            waits @ WAITS.. => Seat::at(waits - WAITS, Otherwise::Wait),
-            primary => {
-                let ahead = self.shown.ahead.load(Ordering::Relaxed);
-                Seat::at(primary, Otherwise::Donate).with_ahead(ahead)
-            }
+    pub(crate) fn is_of(&self, job: &Job) -> bool {
+        ptr::eq(self.shown.job.load(Ordering::SeqCst), job)
+    }
+
+    /// The level that it serves in this job; [`NO_LEVEL`] while it is idle, searches, or serves another one.
+    #[inline]
+    pub(crate) fn level_in(&self, job: &Job) -> u8 {
+        if self.is_of(job) {
+            self.level()
+        } else {
+            NO_LEVEL
         }
     }
 
-    /// These levels come before its primary level, if they are more urgent. Only the centre does this.
-    pub(crate) fn set_ahead(&self, levels: u64) {
-        self.shown.ahead.store(levels, Ordering::Relaxed);
+    /// Whether it serves this job and has no work, or serves none.
+    pub(crate) fn is_free_for(&self, job: &Job) -> bool {
+        let shown = self.shown.job.load(Ordering::SeqCst);
+        self.level() == NO_LEVEL && (shown.is_null() || ptr::eq(shown, job))
     }
 
-    /// It has another seat from now on. Only the centre does this.
-    pub(crate) fn set_seat(&self, seat: Seat) {
-        let waits = match seat.otherwise() {
-            Otherwise::Donate => 0,
-            Otherwise::Wait => WAITS,
-        };
-        let seat = seat.primary().map_or(PROMPT, |primary| primary + waits);
-        self.shown.seat.store(seat, Ordering::Relaxed);
+    /// The worker serves `job` from now on. By its holder, inside the scheduler, or its claimer.
+    pub(crate) fn serve(&self, job: &Job) {
+        if ptr::eq(self.shown.job.load(Ordering::Relaxed), job) {
+            return;
+        }
+        self.set_level(NO_LEVEL);
+        self.shown.bound.store(NO_LEVEL, Ordering::Relaxed);
+        self.shown.wanted.store(0, Ordering::Relaxed);
+        self.stays();
+        // They come back by themselves, at their next scheduling points.
+        self.revoked_from.set(None);
+        let new = job.arc();
+        self.shown
+            .job
+            .store(ptr::from_ref(job).cast_mut(), Ordering::SeqCst);
+        drop(self.job.replace(Some(new)));
+    }
+
+    /// The worker serves nothing: it is about to be idle. The caller keeps the job that it served.
+    pub(crate) fn serve_none(&self) {
+        self.stays();
+        self.shown.job.store(ptr::null_mut(), Ordering::SeqCst);
+        drop(self.job.take());
+    }
+
+    /// The worker is to go to another job. Since when it is asked, in ticks.
+    pub(crate) fn ask_to_leave(&self, now: u64) -> u64 {
+        let leaves = &self.shown.leaves;
+        match leaves.compare_exchange(0, now, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => now,
+            Err(since) => since,
+        }
+    }
+
+    /// Whether it is to go to another job.
+    #[inline]
+    pub(crate) fn is_to_leave(&self) -> bool {
+        self.shown.leaves.load(Ordering::Relaxed) != 0
+    }
+
+    /// It is to go nowhere, or has gone there.
+    pub(crate) fn stays(&self) {
+        self.shown.leaves.store(0, Ordering::Relaxed);
+    }
+
+    /// The job that it serves. For its holder, or its claimer.
+    pub(crate) fn job(&self) -> Option<Arc<Job>> {
+        let job = self.job.take();
+        let copy = job.clone();
+        self.job.set(job);
+        copy
     }
 
     /// The holder announces which level it serves. Whether this is news.
@@ -208,9 +256,12 @@ impl Worker {
 
     /// The level of what it has taken and that of what it serves, as a set of levels. In this order: whoever
     /// arrives announces the second before it takes back the first.
-    pub(crate) fn levels_in_hand(&self) -> u64 {
+    pub(crate) fn levels_in_hand(&self, job: &Job) -> u64 {
+        if !self.is_of(job) {
+            return 0;
+        }
         let bound = self.shown.bound.load(Ordering::SeqCst);
-        1u64.checked_shl(u32::from(bound)).unwrap_or(0) | self.levels()
+        1u64.checked_shl(u32::from(bound)).unwrap_or(0) | self.levels_in(job)
     }
 
     /// Whether what it runs is a poll of a task.
@@ -232,7 +283,7 @@ impl Worker {
 
     /// The worker becomes idle, on the calling thread's processor.
     pub(crate) fn note_cpu(&self) {
-        self.left_on(crate::os::thread::current_cpu());
+        self.left_on(crate::sys::thread::current_cpu());
     }
 
     /// The worker is to be started where it was left: on this processor.
@@ -241,13 +292,13 @@ impl Worker {
     }
 
     /// Whether its stack may have jobs that it has not made public. `false`: it polls a task that has not forked.
-    pub(crate) fn hides_jobs(&self) -> bool {
+    pub(crate) fn hides_forks(&self) -> bool {
         self.shown.hides.load(Ordering::SeqCst)
     }
 
     /// The holder announces whether it may keep jobs to itself. Whether this is news.
     #[inline]
-    pub(crate) fn set_hides_jobs(&self, hides: bool) -> bool {
+    pub(crate) fn set_hides_forks(&self, hides: bool) -> bool {
         announce(&self.shown.hides, hides)
     }
 
@@ -318,11 +369,6 @@ impl Worker {
         due
     }
 
-    /// When its round began, in ticks; 0 if none has.
-    pub(crate) fn seated_at(&self) -> &AtomicU64 {
-        &self.shown.seated_at
-    }
-
     /// Work at `level`, more urgent, asks for this worker at `now`; the first since it was no longer wanted counts.
     pub(crate) fn want(&self, level: u8, now: u64) {
         let wanted = &self.shown.wanted;
@@ -338,16 +384,16 @@ impl Worker {
     }
 
     /// It comes to the scheduler, or goes to what nothing is more urgent than. Returns for how long it has
-    /// been wanted while it served `serves`, in ticks. (Who asked may have seen what it served before.)
+    /// been wanted while it served `serves`, in ticks, on this seat. (Who asked may have seen what it served before.)
     #[inline]
-    pub(crate) fn no_longer_wanted(&self, serves: u8, now: u64) -> u64 {
+    pub(crate) fn no_longer_wanted(&self, seat: Seat, serves: u8, now: u64) -> u64 {
         let wanted = &self.shown.wanted;
         if wanted.load(Ordering::Relaxed) == 0 {
             return 0;
         }
         let old = wanted.swap(0, Ordering::Relaxed);
         let level = (old & WANTED_BY) as u8;
-        if self.seat().is_drawn_by(level, serves) {
+        if seat.is_drawn_by(level, serves) {
             now.saturating_sub(old & !WANTED_BY)
         } else {
             0
@@ -360,26 +406,10 @@ impl Worker {
         self.turn.get()
     }
 
-    /// The counters of a level.
-    #[inline]
-    pub(crate) fn at(&self, level: u8) -> &LevelCounters {
-        &self.by_level[usize::from(level)]
-    }
-
-    /// How long it has run a level until `now`, in ticks.
-    pub(crate) fn run_ticks(&self, level: u8, now: u64) -> u64 {
-        let open = if self.level() == level {
-            now.saturating_sub(self.since())
-        } else {
-            0
-        };
-        self.at(level).running.get() + open
-    }
-
     /// Ends the current span and returns its length in ticks.
     #[inline]
     pub(crate) fn lap(&self) -> u64 {
-        self.lap_at(crate::os::clock::now())
+        self.lap_at(crate::sys::clock::now())
     }
 
     /// As [`Worker::lap`], with a reading of the clock in hand.

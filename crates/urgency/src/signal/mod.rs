@@ -23,10 +23,10 @@
 //! # How
 //!
 //! A signal's handler may do next to nothing. Each listener has an event descriptor of its own, a counter in the
-//! kernel; the handler adds one to those of its signal. A listener waits for its descriptor as for a socket, on the
-//! driver of the runtime in which it waits, and a read takes the counter back to zero. So:
+//! kernel; the handler adds one to the counters of its signal. A listener waits for its descriptor as for a socket, on
+//! the driver of the runtime in which it waits, and a read takes the counter back to zero. So:
 //!
-//! - A signal that comes while nobody waits stays in the counter: the next wait ends at once.
+//! - A signal that comes while no code waits for it stays in the counter: the next wait ends at once.
 //! - Signals of one kind that come before a read are one, as they are in the kernel.
 //! - Every listener gets every signal that comes while it lives.
 //!
@@ -34,8 +34,8 @@
 //!
 //! # What stays
 //!
-//! The first listener of a signal takes its default action from the process for good, also when the listener is gone:
-//! SIGTERM no longer ends it. This is how Tokio does it, too. A child process has the default action again.
+//! The first listener of a signal takes the signal's default action from the process for good, also when the listener
+//! is gone: SIGTERM no longer ends the process. Tokio does the same. A child process has the default action again.
 
 pub mod unix;
 

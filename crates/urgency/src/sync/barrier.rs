@@ -1,14 +1,13 @@
 //! `Barrier`: all wait until all have come.
 //!
-//! Under one short lock are the number of those who came and the number of the round. The last who comes ends
-//! the round and notifies all. Whoever is dropped while it waits takes its arrival back, so a round never
-//! ends with too few.
+//! Under one short lock are the number of arrivals and the number of the round. The last arrival ends the round and
+//! notifies all. A future that is dropped while it waits takes its arrival back, so a round never ends with too few.
 
 use super::{
-    above,
+    hooks,
     notify::{Notified, Notify},
 };
-use crate::facade::{Mutex, MutexGuard};
+use crate::sys::primitives::{Mutex, MutexGuard};
 use std::{
     fmt,
     future::Future,
@@ -111,7 +110,7 @@ impl Future for BarrierWait<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let barrier = self.barrier;
         if self.waiting.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
             // Made before the look at the state: the end of the round is not missed.
             let passed = barrier.passed.notified();
             let mut state = barrier.lock();

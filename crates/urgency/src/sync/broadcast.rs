@@ -1,21 +1,21 @@
 //! A channel in which each receiver gets each message.
 //!
-//! Messages have consecutive numbers. Under one lock are the last `capacity` of them, each with the number of
-//! receivers that still want it; a receiver knows the number of its next. A message that nobody wants any
-//! more leaves. If the channel is full, the oldest message leaves, and a receiver that wanted it has
-//! *lagged*: sending never waits, so one slow receiver does not hold up the others. Whoever wants
-//! backpressure uses an [`mpsc`](super::mpsc) for each receiver.
+//! Messages have consecutive numbers. Under one lock are the last `capacity` messages, each with the number of
+//! receivers that still want it. A receiver knows the number of its next message. A message leaves when no receiver
+//! wants it any more. If the channel is full, the oldest message leaves, and a receiver that still wanted it has
+//! *lagged*: sending never waits, so one slow receiver does not hold up the others. A program that needs backpressure
+//! uses an [`mpsc`](super::mpsc) for each receiver.
 //!
-//! A message is shared until it is received (portions.rs): the clone is made without the lock, and the last
-//! receiver gets the message itself. A receiver takes several messages out at a time; they count as received.
-//! What a message was in is used again.
+//! A message is shared until it is received (message.rs): the clone is made without the lock, and the last
+//! receiver gets the message itself. A receiver takes several messages out at a time; they count as received. The
+//! allocation of a message is used again.
 //!
-//! A receiver that waits has said so under the lock (`waits`), and only then a sender announces. So one whose
-//! receivers are behind touches nothing but what the lock guards.
+//! A receiver that waits has said so under the lock (`waits`), and a sender announces a message only if a receiver
+//! waits. So a sender whose receivers are behind touches nothing but what the lock guards.
 //!
-//! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their
-//! memory. Nobody blocks on the lock then, but two workers were no faster for it (88 and 91 ns a message for
-//! each of 4 receivers, when each message was still announced), and one was slower (32 and 30).
+//! Rejected: slots that receivers take from without the lock, by one compare-and-swap, and that keep their memory. Then
+//! no thread blocks on the lock, but two workers were no faster for it (88 and 91 ns a message for each of 4 receivers,
+//! when each message was still announced), and one worker was slower (32 and 30).
 
 mod weak;
 
@@ -23,9 +23,9 @@ pub use super::error::broadcast as error;
 pub use weak::WeakSender;
 
 use super::{
-    above,
+    hooks,
+    message::{Message, MessageRef, Spare},
     notify::Notify,
-    portions::{Portion, Portions, Spare},
 };
 use crossbeam_utils::CachePadded;
 use error::{RecvError, SendError, TryRecvError};
@@ -55,8 +55,8 @@ impl<T> RefUnwindSafe for Channel<T> {}
 impl<T> UnwindSafe for Channel<T> {}
 
 struct State<T> {
-    /// Each in portions for those who want it still.
-    messages: VecDeque<Portions<T>>,
+    /// Each message in portions for the receivers that still want it.
+    messages: VecDeque<Message<T>>,
     /// The number of the first of `messages`.
     first: u64,
     senders: usize,
@@ -74,7 +74,7 @@ impl<T> State<T> {
         self.first + self.messages.len() as u64
     }
 
-    /// Removes what nobody wants any more. It is freed by who has its last portion.
+    /// Removes the messages that no receiver wants any more. The receiver with the last portion of a message frees it.
     fn pop_unwanted(&mut self) {
         while self.messages.front().is_some_and(|m| m.count() == 0) {
             self.messages.pop_front();
@@ -136,7 +136,7 @@ impl<T> Channel<T> {
         }
         *next += (end - place) as u64;
         let messages = state.messages.range_mut(place..end);
-        batch.extend(messages.map(Portions::take));
+        batch.extend(messages.map(Message::take));
         state.pop_unwanted();
         drop(state);
         Ok(taken.pop().expect("there was one"))
@@ -210,7 +210,7 @@ impl<T> Sender<T> {
     ///
     /// With the message, if there is none.
     pub fn send(&self, message: T) -> Result<usize, SendError<T>> {
-        above::check();
+        hooks::check();
         let _oldest;
         let mut state = self.channel.lock();
         let wanted = state.receivers;
@@ -222,8 +222,8 @@ impl<T> Sender<T> {
             state.first += 1;
         }
         let spare = state.spares.pop();
-        let portions = Portions::new(spare, message, wanted);
-        state.messages.push_back(portions);
+        let message = Message::new(spare, message, wanted);
+        state.messages.push_back(message);
         let waits = mem::take(&mut state.waits);
         drop(state);
         if waits {
@@ -259,7 +259,7 @@ impl<T> Sender<T> {
 
     /// Waits until there is no receiver.
     pub async fn closed(&self) {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         loop {
             let abandoned = self.channel.abandoned.notified();
             if self.receiver_count() == 0 {
@@ -330,7 +330,7 @@ struct Taken<T> {
     /// The number of the first message that it has not.
     next: u64,
     /// Messages that it did not give yet.
-    batch: VecDeque<Portion<T>>,
+    batch: VecDeque<MessageRef<T>>,
     spares: Vec<Spare<T>>,
 }
 
@@ -390,7 +390,7 @@ impl<T: Clone> Receiver<T> {
     ///
     /// If there is none now, or will be none, or if it was too slow.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        above::check();
+        hooks::check();
         self.channel.take(&mut self.taken, false)
     }
 
@@ -405,7 +405,7 @@ impl<T: Clone> Receiver<T> {
     ///
     /// Dropping the future loses no message.
     pub async fn recv(&mut self) -> Result<T, RecvError> {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         let Receiver { channel, taken } = self;
         if let Some(message) = taken.pop() {
             return Ok(message);
@@ -436,7 +436,7 @@ impl<T> Drop for Receiver<T> {
         let mut state = self.channel.lock();
         state.receivers -= 1;
         let from = self.taken.next.saturating_sub(state.first) as usize;
-        let unwanted = state.messages.range_mut(from..).map(Portions::take);
+        let unwanted = state.messages.range_mut(from..).map(Message::take);
         self.taken.batch.extend(unwanted);
         state.pop_unwanted();
         let last = state.receivers == 0;
@@ -444,7 +444,7 @@ impl<T> Drop for Receiver<T> {
         if last {
             self.channel.abandoned.notify_waiters();
         }
-        // The portions are given back without the lock: the drop of a message is anybody's code.
+        // The portions are given back without the lock: the drop of a message may be the program's code.
     }
 }
 

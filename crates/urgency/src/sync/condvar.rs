@@ -1,9 +1,8 @@
 //! `Condvar`: waiting for a change of what a mutex guards.
 //!
-//! A waiter enters the queue of an event before it releases the mutex, so no notification after that release
-//! is missed. When it was notified, it locks again, behind those who wait for the mutex already. Until it has the
-//! lock it can do nothing about what it was notified of: if it is dropped before, the notification is *owed* to
-//! the next.
+//! A waiter enters the queue of an event before it releases the mutex, so no notification after that release is missed.
+//! A notified waiter locks again, behind the waiters of the mutex. Until it has the lock, it cannot act on the change.
+//! If it is dropped before, the notification is *owed* to the next waiter.
 
 use super::{
     mutex::MutexGuard,
@@ -102,12 +101,12 @@ impl Condvar {
         crate::block_on(self.wait_while(guard, condition))
     }
 
-    /// Wakes the waiter whose turn it is, if somebody waits.
+    /// Wakes the waiter whose turn it is, if there is one.
     pub fn notify_one(&self) {
         self.event.notify_one_unremembered();
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiters.
     pub fn notify_all(&self) {
         self.event.notify_waiters();
     }

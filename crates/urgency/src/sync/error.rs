@@ -179,7 +179,7 @@ pub mod mpsc {
     pub enum TryRecvError {
         /// There is none now.
         Empty,
-        /// There is none, and nobody is left who could send one.
+        /// There is none, and none can be sent any more.
         Disconnected,
     }
 
@@ -240,7 +240,7 @@ pub mod broadcast {
     /// Why a receiver got no message.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum RecvError {
-        /// There is no message, and nobody is left who could send one.
+        /// There is no message, and no sender is left.
         Closed,
         /// It was too slow: so many messages were dropped before it came to them.
         Lagged(u64),

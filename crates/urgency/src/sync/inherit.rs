@@ -1,62 +1,61 @@
-//! Who holds a contended mutex, and what level the holder inherits.
+//! The holder of a contended mutex, and the level that the holder inherits.
 //!
-//! Made for a mutex when code of a runtime with several levels waits for it for the first time. It has an
-//! address of its own, since the tasks that wait keep it (task/boost.rs, step 6) and could outlive the mutex
+//! An [`Inheritance`] is made for a mutex when code of a runtime with several levels waits for the mutex for the first
+//! time. It has an address of its own: the waiting tasks keep it (tasks/boost.rs, step 6), and could outlive the mutex
 //! if their futures were leaked.
 //!
 //! # Protocol
 //!
-//! The lock in here is taken under that of the queue, and before that of a task's `waits`; the scheduler and
-//! other mutexes are called after all of them were released.
+//! The lock in here is taken under the queue's lock, and before the lock of a task's `waits`. The scheduler and other
+//! mutexes are called after all three were released.
 //!
-//! 1. *Enter*: a waiter has noted that it waits, has read its level, and is in the queue. The holder, whose
-//!    name is in the word, is looked up in the table of live tasks, and inherits the level if it is less
-//!    urgent by itself (it may inherit as much by another lock now). The word says `KNOWN` before the name is
-//!    read, and goes on to if the holder was found: the release must come to the queue's lock.
+//! 1. *Enter*: a waiter has noted that it waits, has read its level, and is in the queue. The holder's name is in the
+//!    word; the holder is looked up in the table of live tasks. It inherits the waiter's level if its own level is less
+//!    urgent, even if it inherits as much by another lock now. The word says `KNOWN` before the name is read, and keeps
+//!    it if the holder was found: then the release must come to the queue's lock.
 //! 2. *A waiter is raised* while it waits: the holder inherits, and the queue is sorted anew before the next
 //!    hand-over.
-//! 3. *Pass on*: at a release, under the queue's lock, the holder is exchanged for the waiter that gets the
-//!    lock, or to whom it is offered; and when a waiter comes for what it was offered, for that. If others
-//!    wait, the new one inherits the level of the most urgent of them, in case it is itself only boosted, and
-//!    stops being that. The old one gives back what it inherited *after* the new one was woken: the hand-over
-//!    comes before the demotion.
-//! 4. *Offered*: nobody holds the lock, or somebody who overtakes and is not known. What everybody waits for
-//!    is that the waiter to whom it is offered comes to a worker: that one inherits in the holder's place.
-//!    When it has come it takes the lock, or lets the overtaker inherit (1). It is remembered until the lock
-//!    is passed on again, or it goes.
+//! 3. *Pass on*: at a release, under the queue's lock, the waiter that gets the lock, or to which the lock is offered,
+//!    takes the old holder's place. A waiter that comes and takes an offered lock does the same. If others wait, the
+//!    new holder inherits the level of the most urgent of them: its own urgency may be inherited as well, and end. The
+//!    old holder gives back what it inherited *after* the new one was woken: the hand-over comes before the demotion.
+//! 4. *Offered*: nothing holds the lock, or code that overtook (raw.rs, step 4) and is not known. All waiters depend on
+//!    the waiter to which the lock is offered: it has to come to a worker. So this waiter inherits in the holder's
+//!    place. When it has come, it takes the lock, or lets the overtaker inherit (step 1). It is remembered until the
+//!    lock is passed on again, or until it no longer waits.
 //!
-//! Only the holder and the one of 4 have a note that they inherit by this lock. Whoever stops being either
-//! gives it back, unless it is one of them again by then.
+//! At most two tasks inherit through a lock: its holder, and the waiter it is offered to (step 4). A task that stops
+//! being either returns the inherited level, unless it has meanwhile become one of the two again.
 //!
 //! # Named races
 //!
-//! - *Raised between reading its level and entering*: the waiter reads its level again after it entered, and
-//!   does step 2 if it changed.
-//! - *Raised during a release*: the queue was sorted before, so the turn may be another's. The level to which
-//!   a waiter was raised since is kept, and step 3 lends it under the lock in here: a step 2 before that is
-//!   seen by it, and one after that finds the new one.
-//! - *A holder that ended*, or whose slot has another task now: the name does not fit, and nobody inherits. A
-//!   name that fits by accident boosts a stranger until the release.
+//! - *Raised between reading its level and entering*: the waiter reads its level again after it entered, and does step
+//!   2 if the level changed.
+//! - *Raised during a release*: a waiter is raised after the release has sorted the queue, so the turn may be another
+//!   waiter's. `raised` keeps the level to which a waiter was raised since, and step 3 lends it under the lock in here.
+//!   Step 3 sees a step 2 that came before; a step 2 that comes after finds the new holder.
+//! - *A holder that ended*, or whose slot has another task now: the name does not fit, and no task inherits. A name
+//!   that fits by accident boosts an unrelated task until the release.
 //!
 //! # What inherits, and what lends
 //!
-//! Whatever runs on a stack of the runtime lends its level when it waits, tasks or not. A plain thread lends
-//! none: nothing says how urgent it is, and in which runtime to look for the holder. A holder that is no task
-//! (a plain thread, a [`Runtime::run`](crate::Runtime::run) closure, a forked job that was stolen) inherits
-//! nothing. A stack's level could be lowered as a task's is, but what is inherited by several locks at a
-//! time, and given back in any order, is noted in the task; every stack would need such a note, a lock for
+//! All code that runs on a stack of the runtime lends its level when it waits, whether it belongs to a task or not. A
+//! plain thread lends none: nothing says how urgent it is, and in which runtime to look for the holder. A holder that
+//! is no task (a plain thread, a [`Runtime::run`](crate::Runtime::run) closure, a forked closure that was stolen)
+//! inherits nothing. A stack's level could be lowered as a task's is. But levels are inherited by several locks at a
+//! time and given back in any order, so each task has a note of them; every stack would need a note as well, a lock for
 //! it, and a generation in its name.
 
-use super::above;
+use super::hooks;
 use crate::{
-    facade::{
+    sys::primitives::{
         Mutex, MutexGuard,
         atomic::{
             AtomicU8,
             Ordering::{AcqRel, Acquire},
         },
     },
-    task::{Lock, TaskRef},
+    tasks::{Lock, TaskRef},
 };
 use std::{mem, sync::Arc};
 
@@ -76,18 +75,18 @@ struct Holder {
     task: Option<TaskRef>,
     /// Step 4.
     offered: Option<TaskRef>,
-    /// Somebody waits; if nobody holds it, somebody else than the one of step 4.
+    /// A task waits; if nothing holds the lock, a task other than the one of step 4.
     contended: bool,
 }
 
 impl Holder {
-    /// Who inherits.
+    /// The task that inherits.
     fn heir(&self) -> Option<&TaskRef> {
         self.task.as_ref().or(self.offered.as_ref())
     }
 }
 
-/// Who inherits a level now, to be announced.
+/// A task that inherits a level now, to be announced.
 #[must_use]
 pub(super) struct Heir {
     task: TaskRef,
@@ -130,7 +129,7 @@ impl Inheritance {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Whoever is to inherit is as urgent as `level`, and as those who were raised.
+    /// The heir becomes at least as urgent as `level`, and as the waiters that were raised.
     fn lend(&self, holder: &Holder, level: u8) -> Option<Heir> {
         let level = level.min(self.raised.load(Acquire));
         let task = holder.heir()?;
@@ -141,15 +140,15 @@ impl Inheritance {
         })
     }
 
-    /// Step 1, under the queue's lock. `name` is the holder's in the word; `None`: nobody holds it. Says
-    /// whether the holder is known.
+    /// Step 1, under the queue's lock. `name` is the holder's in the word; `None`: the lock is free. Says whether the
+    /// holder is known.
     pub(super) fn enter(&self, name: Option<u64>, level: u8) -> (Option<Heir>, bool) {
         let mut holder = self.lock();
         holder.contended = true;
         if holder.task.is_none()
             && let Some(name) = name
         {
-            holder.task = above::task_named(name);
+            holder.task = hooks::task_named(name);
             if holder.task.is_none() {
                 return (None, false);
             }
@@ -157,18 +156,18 @@ impl Inheritance {
         (self.lend(&holder, level), holder.task.is_some())
     }
 
-    /// Whether the queue has to be sorted anew, which is done at once, with nothing offered.
+    /// Whether the queue has to be sorted anew. The caller sorts it at once, while the lock is offered to no waiter.
     pub(super) fn take_raised(&self) -> bool {
         self.raised.swap(NOBODY, AcqRel) != NOBODY
     }
 
-    /// Somebody waits, or nobody does any more; under the queue's lock.
+    /// Notes whether a task waits; under the queue's lock.
     pub(super) fn set_contended(&self, contended: bool) {
         self.lock().contended = contended;
     }
 
-    /// Step 3, under the queue's lock: `next` gets the lock, or it is offered to `offered`. Who waits besides
-    /// is at best at the level `others`. The result goes to [`passed`](Self::passed).
+    /// Step 3, under the queue's lock: `next` gets the lock, or it is offered to `offered`. `others` is the most urgent
+    /// level of the other waiters. The result goes to [`passed`](Self::passed).
     pub(super) fn pass_on(
         &self,
         next: Option<TaskRef>,
@@ -209,7 +208,7 @@ impl Inheritance {
             !both.any(|one| one.id() == task.id()) && task.give_back(self.id())
         };
         if is_lowered {
-            above::lowered(task);
+            hooks::lowered(task);
         }
     }
 }
@@ -219,7 +218,7 @@ impl Lock for Inheritance {
     fn waiter_raised(&self, waiter: &TaskRef, level: u8) -> Option<TaskRef> {
         self.raised.fetch_min(level, AcqRel);
         let holder = self.lock();
-        // Who waits for what it has itself, or is about to have, lends nothing to itself.
+        // A task that waits for a lock that it holds, or is about to get, lends nothing to itself.
         let is_other = |task: &&TaskRef| holder.contended && task.id() != waiter.id();
         let heir = holder.heir().filter(is_other);
         let heir = heir.filter(|task| task.own_level() > level && task.inherit(self.id(), level));

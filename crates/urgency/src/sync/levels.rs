@@ -1,16 +1,15 @@
 //! The first and the last waiter of each level, for [`Lists`](super::lists::Lists).
 //!
-//! Nearly always all who wait are of one level. Its list is *at home*: beside the queue's own fields, on the
-//! cache line that whoever holds the lock has in any case. (In an allocation of its own, with 2 workers that
-//! share a semaphore, it was half of what handing a permit over waited for.) The others are behind it, in no
-//! order: there are as many as levels waited here at the same time, and nobody goes to their line while there
-//! are none.
+//! Nearly always all waiters have one level. Its list is *at home*: beside the queue's own fields, on the cache line
+//! that the lock's holder has in any case. (In an allocation of its own, with 2 workers that share a semaphore, the
+//! list was half of what handing a permit over waited for.) The other lists are behind it, in no order. There are as
+//! many as levels waited here at the same time, and their cache line is not touched while there are none.
 //!
 //! # Rules
 //!
-//! 1. A level has at most one list. One that is empty has any level: home, when it is empty, becomes that of
-//!    a level that has none.
-//! 2. The turn is that of the most urgent level whose list is not empty.
+//! 1. A level has at most one list. An empty list belongs to any level: home, when it is empty, becomes the list of a
+//!    level that has none.
+//! 2. The most urgent level whose list is not empty has the turn.
 
 /// End of a list, or of the chain of vacant slots.
 pub(super) const NONE: u32 = u32::MAX;
@@ -53,7 +52,7 @@ impl Levels {
         }
     }
 
-    /// The levels of which somebody waits, with the first of them.
+    /// The levels that have a waiter, each with its first waiter.
     fn waiting(&self) -> impl Iterator<Item = (u8, u32)> {
         std::iter::once((self.home_level, self.home))
             .chain(self.others.iter().copied())
@@ -77,7 +76,7 @@ impl Levels {
         (!self.home.is_empty()).then_some((self.home_level, self.home.first))
     }
 
-    /// The most urgent of the levels below this one of which somebody waits.
+    /// The most urgent level below this one that has a waiter.
     pub(super) fn below(&self, level: u8) -> Option<u8> {
         let below = self.waiting().filter(|(other, _)| *other > level);
         below.map(|(other, _)| other).min()

@@ -1,12 +1,12 @@
-//! Who waits, in which order, and what was handed over: one FIFO list for each level, over one slab.
+//! The waiters in their order, and what was handed over to them: one FIFO list for each level, over one slab.
 //!
 //! # Words
 //!
 //! - *waiter*: a future that waits. It owns a [`Key`], the number of its slot.
-//! - *need*: what it waits for, as its primitive says it (so many permits).
-//! - *grant*: what was handed over to it.
+//! - *need*: what the waiter waits for, as its primitive says it (so many permits).
+//! - *grant*: what was handed over to the waiter.
 //!
-//! # States of a slot, and who changes them (all under the lock of the primitive)
+//! # States of a slot, all changed under the lock of the primitive
 //!
 //! ```text
 //! vacant --enter--> waiting --grant--> granted --poll--> vacant          the waiter got it
@@ -14,12 +14,12 @@
 //!                      +------ leave -----+------------> vacant          the waiter was dropped
 //!                      ^                  |
 //!                      +----- revoke -----+                              somebody else needs it more (raw.rs)
-//! waiting --take_first--> vacant                                         it is told to look itself (told.rs)
+//! waiting --take_first--> vacant                                         it is told to look itself (grant.rs)
 //! ```
 //!
-//! A granted slot is in no list. `leave` of a granted slot returns the grant, and the primitive must hand it to
-//! the next: that is what makes a dropped waiter lose nothing. The waiter alone frees its slot, so a key
-//! can never name somebody else's; but for `take_first`, after which the waiter is told not to use its key.
+//! A granted slot is in no list. `leave` of a granted slot returns the grant, and the primitive must hand the grant to
+//! the next waiter: so a dropped waiter loses nothing. Only the waiter frees its slot, so a key never names another
+//! waiter's slot. `take_first` is the exception: after it, the waiter is told not to use its key.
 //!
 //! # Order
 //!
@@ -27,7 +27,7 @@
 //! is polled with another waker. Entering, granting and leaving take constant time: each list
 //! is doubly linked through the slots (levels.rs).
 //!
-//! Wakers are given out to be woken or dropped after the lock is released: they are anybody's code.
+//! Wakers are given out to be woken or dropped after the lock is released: they may be the program's code.
 //!
 //! Rejected: an intrusive list through the waiting futures. It saves the slab, and costs an `unsafe` protocol
 //! between a future's address and the lock; the slab grows to the most waiters that there were at once, and
@@ -35,10 +35,10 @@
 //! all less urgent ones.
 
 use super::levels::{Levels, NONE};
-use crate::task::{caught, discard_payload};
+use crate::tasks::{caught, discard_payload};
 use std::{mem, task::Waker};
 
-/// When nobody waits any more, a slab with more slots than this is freed.
+/// When the last waiter is gone, a slab with more slots than this is freed.
 const KEPT_SLOTS: usize = 64;
 
 /// See the module's text.
@@ -52,7 +52,7 @@ pub(super) struct Lists<N, G> {
     levels: Levels,
 }
 
-/// On a line of its own: whoever holds the lock touches as few as can be.
+/// On a cache line of its own: the lock's holder touches as few lines as can be.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Slot<N, G> {
@@ -81,7 +81,7 @@ pub(super) struct Key(u32);
 pub(super) enum Left<N, G> {
     /// Nothing yet. Both are to be dropped outside of the lock.
     Waiting(N, Waker),
-    /// This, which now belongs to somebody else.
+    /// This grant, which the primitive must hand to another waiter.
     Granted(G),
 }
 
@@ -95,13 +95,13 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// Nobody waits. Somebody may have a grant that he did not take yet.
+    /// Whether nothing waits. There may be a grant that its waiter did not take yet.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.levels.turn().is_none()
     }
 
-    /// A new waiter, behind those of its level.
+    /// A new waiter, behind the others of its level.
     pub(super) fn enter(&mut self, level: u8, need: N, waker: Waker) -> Key {
         let slot = Slot {
             state: State::Waiting(need, waker),
@@ -159,7 +159,7 @@ impl<N, G> Lists<N, G> {
         self.slots[key.0 as usize].woken
     }
 
-    /// Puts all waiters into the lists of the levels that they have now; those of one level stay in their order.
+    /// Puts all waiters into the lists of the levels that they have now; waiters of one level stay in their order.
     pub(super) fn sort(&mut self, level_of: impl Fn(&N) -> Option<u8>) {
         let mut waiting = Vec::new();
         for (_, first) in self.levels.in_order() {
@@ -211,7 +211,7 @@ impl<N, G> Lists<N, G> {
         grant
     }
 
-    /// Hands `grant` to the waiter whose turn it is, who is to be woken. `None`: nobody waits.
+    /// Hands `grant` to the waiter whose turn it is; the caller wakes it. `None`: the queue is empty.
     pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
         let (_, place) = self.levels.turn()?;
         self.grant_at(place, grant)
@@ -233,7 +233,8 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// Takes out the waiter whose turn it is, who is to be woken and told (told.rs): its key names nothing from now on.
+    /// Takes out the waiter whose turn it is. The caller tells it (grant.rs) and wakes it: its key names nothing from
+    /// now on.
     pub(super) fn take_first(&mut self) -> Option<(N, Waker)> {
         let (_, place) = self.levels.turn()?;
         self.unlink(place);
@@ -243,7 +244,7 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// A waiter that is still in the queue has this waker from now on. The one before comes back, to be
+    /// A waiter that is still in the queue has this waker from now on. The waker that it had before comes back, to be
     /// dropped outside of the lock.
     pub(super) fn set_waker(&mut self, key: &Key, waker: Waker) -> Waker {
         match &mut self.slots[key.0 as usize].state {
@@ -252,8 +253,8 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// The waker of the waiter whose turn it is, to be woken, and its level. It goes on waiting; until it is
-    /// polled again it has no waker.
+    /// The waker of the waiter whose turn it is, to be woken, and the waiter's level. The waiter stays in the queue;
+    /// until it is polled again it has no waker.
     pub(super) fn wake_first(&mut self) -> Option<(Waker, u8)> {
         let (level, first) = self.levels.turn()?;
         let slot = &mut self.slots[first as usize];
@@ -267,7 +268,7 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// Hands a copy of `grant` to everybody, in their order.
+    /// Hands a copy of `grant` to all waiters, in their order.
     pub(super) fn grant_all(&mut self, grant: G, wakers: &mut Wakers)
     where
         G: Clone,
@@ -376,7 +377,7 @@ impl Wakers {
         }
     }
 
-    /// Wakes all. A waker is anybody's code: its panic must not cost the others their wake-up, nor the caller
+    /// Wakes all. A waker may be the program's code: its panic must not cost the others their wake-up, nor the caller
     /// its result.
     #[inline]
     pub(super) fn wake(self) {

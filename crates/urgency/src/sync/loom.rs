@@ -7,9 +7,9 @@
 mod ends;
 
 use super::{
-    Notify, Semaphore, above::as_task, lists::Key, mpsc, oneshot, portions::Portions, raw::RawMutex,
+    Notify, Semaphore, hooks::as_task, lists::Key, message::Message, mpsc, oneshot, raw::RawMutex,
 };
-use crate::task::{Guarded, Handle, Ran, Schedule, TaskRef};
+use crate::tasks::{Guarded, Handle, Ran, Schedule, TaskRef};
 use loom::{
     sync::{Arc, Condvar, Mutex},
     thread,
@@ -280,13 +280,13 @@ fn a_sender_that_waits_for_a_receiver_that_goes_gets_its_message_back() {
 }
 
 #[test]
-fn a_value_in_portions_is_freed_once() {
+fn a_message_is_freed_once() {
     model(|| {
-        let mut portions = Portions::new(None, Arc::new(7), 3);
-        let (one, two) = (portions.take(), portions.take());
+        let mut message = Message::new(None, Arc::new(7), 3);
+        let (one, two) = (message.take(), message.take());
         let first = thread::spawn(move || *one.into_value().0);
         let second = thread::spawn(move || drop(two));
-        drop(portions);
+        drop(message);
         assert_eq!(first.join().unwrap(), 7);
         second.join().unwrap();
     });
@@ -318,7 +318,7 @@ struct Tasks<const N: usize> {
 impl<const N: usize> Tasks<N> {
     fn new(own: [u8; N]) -> Arc<Self> {
         let ready = Arc::new(Ready::default());
-        let made = own.map(|level| crate::task::new(std::future::ready(()), ready.clone(), level));
+        let made = own.map(|level| crate::tasks::new(std::future::ready(()), ready.clone(), level));
         let mut handles = Vec::new();
         let tasks = made.map(|(task, handle)| {
             handles.push(handle);

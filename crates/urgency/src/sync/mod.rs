@@ -13,7 +13,7 @@
 //! | [`Mutex`], [`Condvar`] | data for one at a time, and waiting for a change of it |
 //! | [`RwLock`] | data for many readers or one writer |
 //! | [`Semaphore`] | so many at a time |
-//! | [`OnceCell`], [`SetOnce`] | data that the first who needs it makes; data that is set once and waited for |
+//! | [`OnceCell`], [`SetOnce`] | data that is made when it is first needed; data that is set once and waited for |
 //! | [`Barrier`] | all wait until all have come |
 //! | [`Notify`] | an event without data |
 //! | [`mpsc`] | a queue of messages to one receiver, bounded (backpressure) or not |
@@ -26,36 +26,35 @@
 //!
 //! # What holds for all of them
 //!
-//! - *Order.* Who waits is served in the order of arrival within a level, and more urgent levels first. What
-//!   is released while somebody waits is handed to whoever's turn it is, so nobody barges in (but see
-//!   [`Mutex`]: until a woken waiter has come to a worker). A less urgent waiter can starve if more urgent
-//!   ones never stop coming, as everywhere else in this runtime. A plain thread queues as the most urgent
-//!   level.
-//! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place
-//!   in a channel that had been handed to it goes to the next.
-//! - *Nobody hogs a worker.* Each operation that may wait is a scheduling point. A task that does many
-//!   operations that never have to wait suspends now and then for the sake of others of its level.
-//! - *Cost.* What need not wait costs one or two locked instructions, and no allocation; but `watch` allocates
-//!   for each value, and `mpsc` and `broadcast` where nothing is left over from earlier messages.
+//! - *Order.* Waiters are served in the order of arrival within a level, and more urgent levels first. What is released
+//!   while there are waiters is handed to the waiter whose turn it is, so a newcomer does not barge in (but see
+//!   [`Mutex`]: until a woken waiter has come to a worker). A less urgent waiter can starve if more urgent ones never
+//!   stop coming, as everywhere else in this runtime. A plain thread queues as the most urgent level.
+//! - *Cancelling loses nothing.* Any of the futures can be dropped at any time. A permit, a lock or a place in a
+//!   channel that was handed to a dropped future goes to the next waiter.
+//! - *No task hogs a worker.* Each operation that may wait is a scheduling point. A task that does many operations that
+//!   never have to wait suspends now and then for the sake of others of its level.
+//! - *Cost.* An operation that need not wait costs one or two locked instructions, and no allocation. But `watch`
+//!   allocates for each value, and `mpsc` and `broadcast` allocate where nothing is left over from earlier messages.
 //!
 //! These are the synchronisation primitives that the papers' programs are made of (Dissertation, 2.4 and 4.4.5).
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `lists.rs`, `levels.rs` | who waits, in which order, and what was handed over |
+//! | `lists.rs`, `levels.rs` | the waiters in their order, and what was handed over to them |
 //! | `queue.rs` | the wait queue: a word for the fast path, and the lists under a lock. Read it first |
 //! | `semaphore.rs`, `notify.rs` | the two that the others are built from |
 //! | `permit.rs` | a semaphore's future and its permits |
-//! | `told.rs` | how a semaphore's waiter learns that it was served |
+//! | `grant.rs` | how a semaphore's waiter learns that it was served |
 //! | `raw.rs`, `mutex.rs` | the mutex, without and with its data |
-//! | `inherit.rs`, `overtaken.rs` | its holder's inherited level; tasks that wait for themselves |
+//! | `inherit.rs`, `self_deadlock.rs` | its holder's inherited level; tasks that wait for themselves |
 //! | `rwlock.rs`, `once_cell.rs`, `set_once.rs` | semaphores with data |
 //! | `guard.rs` | the guards of locks, and of parts of what they guard |
 //! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
-//! | `portions.rs` | a broadcast message and who still wants it |
+//! | `message.rs` | a broadcast message and how many receivers still want it |
 //! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
 //! | `error.rs` | the errors that several of them share |
-//! | `above.rs` | what is needed of the floors above |
+//! | `hooks.rs` | what is needed of the floors above |
 //! | `loom.rs` | models of all of it |
 
 /// A function that is `const` but for models, whose types cannot be made in a constant.
@@ -72,24 +71,24 @@ macro_rules! const_fn {
 }
 use const_fn;
 
-mod above;
 mod error;
+mod grant;
 #[cfg(not(urgency_loom))]
 mod guard;
+mod hooks;
 mod inherit;
 mod levels;
 mod lists;
+#[cfg_attr(urgency_loom, allow(dead_code, reason = "used in a model only"))]
+mod message;
 pub mod mpsc;
 mod notify;
 pub mod oneshot;
-mod overtaken;
 mod permit;
-#[cfg_attr(urgency_loom, allow(dead_code, reason = "used in a model only"))]
-mod portions;
 mod queue;
 mod raw;
+mod self_deadlock;
 mod semaphore;
-mod told;
 
 #[cfg(not(urgency_loom))]
 mod barrier;
@@ -114,8 +113,8 @@ pub mod watch;
 
 pub use error::{AcquireError, TryAcquireError, TryLockError};
 pub use notify::{Notified, NotifiedBy, Notify, OwnedNotified};
-pub use overtaken::{FuturesLocks, futures_locks};
 pub use permit::{Acquire, OwnedSemaphorePermit, Permit, SemaphorePermit};
+pub use self_deadlock::{SelfDeadlocks, self_deadlocks};
 pub use semaphore::Semaphore;
 
 #[cfg(not(urgency_loom))]

@@ -5,15 +5,15 @@
 //!
 //! # Protocol
 //!
-//! Everything is under one lock, held for a few dozen instructions: the messages, the senders that wait, the
-//! receiver's waker. A *place* is room for one message: `taken` counts those that hold a message, those handed to
-//! a sender that did not come yet, and those that a permit holds (`reserved`).
+//! Everything is under one lock, held for a few dozen instructions: the messages, the senders that wait, the receiver's
+//! waker. A *place* is room for one message: `taken` counts the places that hold a message, the places handed to a
+//! sender that did not come yet, and the places that a permit holds (`reserved`).
 //!
-//! 1. *Send*: if nobody waits and there is a place, the message goes in. Otherwise the sender enters the
-//!    queue. *Reserve* takes places in the same way, and makes permits of them; to send with a permit never waits.
+//! 1. *Send*: if no sender waits and there is a place, the message goes in. Otherwise the sender enters the queue.
+//!    *Reserve* takes places in the same way, and makes permits of them; a send with a permit never waits.
 //! 2. *Receive*: a message goes out, and its place becomes free.
 //! 3. *Serve*: free places are handed to the sender whose turn it is, as soon as there are as many as it needs.
-//! 4. *Drop of a waiting sender or of a permit*: places that it had been handed become free.
+//! 4. *Drop of a waiting sender or of a permit*: the places that were handed to it become free.
 //! 5. *Close*: by the receiver, or by its drop. All senders that wait, or were handed a place and did not
 //!    come yet, get their messages back; permits stay good. When the last sender is gone, or the channel is closed
 //!    and no permit is left, the receiver gets what is left, and then the end.
@@ -38,12 +38,12 @@ pub use unbounded::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub use weak::{WeakSender, WeakUnboundedSender};
 
 use super::{
-    above,
     error::{SendError, TrySendError},
+    hooks,
     lists::{Key, Left, Lists, Wakers},
     notify::Notify,
 };
-use crate::facade::{Arc, Mutex, MutexGuard};
+use crate::sys::primitives::{Arc, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
     fmt,
@@ -134,11 +134,11 @@ struct State<T> {
     receiver: Option<Waker>,
     senders: usize,
     weak: usize,
-    /// Nobody can begin to send.
+    /// No send can begin any more.
     closed: bool,
     /// The receiver was dropped.
     abandoned: bool,
-    /// Somebody has asked to be told of the end.
+    /// A sender has asked to be told of the end.
     watched: bool,
 }
 
@@ -290,13 +290,13 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends a message if there is a place and nobody waits for one.
+    /// Sends a message if there is a place and no sender waits for one.
     ///
     /// # Errors
     ///
     /// With the message, if there is no place, or if nobody receives any more.
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
-        above::check();
+        hooks::check();
         let mut state = self.channel.lock();
         if state.closed {
             return Err(TrySendError::Closed(message));
@@ -369,7 +369,7 @@ impl<T> Sender<T> {
         cx: &Context<'_>,
     ) -> Poll<Result<(), SendError<T>>> {
         if key.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
             let message = slot.take().expect("polled after it was ready");
             match self.try_send(message) {
                 Ok(()) => return Poll::Ready(Ok(())),
@@ -398,7 +398,7 @@ impl<T> Sender<T> {
         fill: impl FnOnce(&mut State<T>) -> R,
     ) -> Poll<Result<R, ()>> {
         let waker = cx.waker().clone();
-        let level = above::level();
+        let level = hooks::level();
         let _unused;
         let mut state = self.channel.lock();
         let mut has_places = false;

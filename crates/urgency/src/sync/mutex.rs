@@ -16,17 +16,18 @@ use std::{
 
 /// Data that one context at a time may use; see [`mod@crate::sync`] for what holds for all primitives.
 ///
-/// *Priority inheritance*: while code of a runtime waits for it, the task that holds it is at least as urgent
-/// (if it is a task: not a plain thread, a [`Runtime::run`](crate::Runtime::run) closure or a forked job that
-/// was stolen), and so is who holds what that one waits for. The release wakes the most urgent waiter, and
-/// only then is the holder what it was before. So between an urgent wait and its end nothing less urgent has
-/// the lock, but for the holder up to its release. A closure then gives way at once; an async task at its next
-/// scheduling point, which is the end of its poll at the latest, since what is left of that is usually short.
+/// *Priority inheritance*: while code of a runtime waits for the mutex, the task that holds it is at least as urgent.
+/// If the holder itself waits for another mutex, the task that holds that one is as urgent, too, and so on. Only a task
+/// inherits: not a plain thread, a [`Runtime::run`](crate::Runtime::run) closure or a forked closure that was stolen.
+/// The release wakes the most urgent waiter, and only then the holder has its old level again. So from the beginning of
+/// an urgent wait to its end nothing less urgent has the lock, but for the holder up to its release. After the release,
+/// a closure gives way at once. An async task gives way at its next scheduling point, at the latest at the end of its
+/// poll; the rest of a poll is usually short.
 ///
 /// *Order*: more urgent waiters first, then the order of arrival; with one exception, for locks that are held
-/// briefly and all the time. Until a woken waiter has come to a worker, code that is running and as urgent
-/// may lock and unlock. If the waiter then finds the lock taken, the release hands it over. So it is
-/// overtaken while it could not run, and after that by nobody.
+/// briefly and all the time. Until a woken waiter has come to a worker, code that is running and as urgent may lock and
+/// unlock. If the waiter then finds the lock taken, the release hands the lock over to it. So a waiter is overtaken
+/// only while it could not run.
 ///
 /// The guard may be held across an `.await`. If a panic drops it, the lock is simply released: there is no poisoning,
 /// since a cancelled task leaves half-done work in the same way.
@@ -99,7 +100,7 @@ impl<T: ?Sized> Mutex<T> {
     /// As [`lock`](Self::lock), for closures and plain threads.
     #[track_caller]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
-        super::above::check();
+        super::hooks::check();
         match self.try_lock() {
             Ok(guard) => guard,
             Err(_) => crate::block_on(self.lock()),
@@ -147,11 +148,11 @@ impl<T: ?Sized> Mutex<T> {
         unsafe { Write::new(Kept(self), data) }
     }
 
-    /// The data, if nobody uses it, and nobody waits for it who would be overtaken.
+    /// The data, if it is not in use, and no waiter would be overtaken.
     ///
     /// # Errors
     ///
-    /// If somebody does.
+    /// If the data is in use, or a waiter would be overtaken.
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
         if self.raw.try_lock() {
             Ok(MutexGuard { mutex: self })

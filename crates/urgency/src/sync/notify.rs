@@ -2,24 +2,24 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, bit 1 says that one notification is stored, above them is a count of *calls*: how
-//! often all were notified. A notification is never stored while somebody waits.
+//! Bit 0 is the queue's. Bit 1 says that one notification is stored. Above them is a count of *calls*: how often all
+//! waiters were notified. A notification is never stored while the queue has a waiter.
 //!
 //! # Protocol
 //!
-//! 1. A future notes the count when it is made. As soon as it differs, the future is ready: so a condition
-//!    that is looked at after the future was made cannot change unseen.
+//! 1. A future notes the count when it is made. As soon as the count differs, the future is ready: so a condition that
+//!    is looked at after the future was made cannot change unseen.
 //! 2. *Wait*: take the stored notification, by one compare-and-swap; else, under the lock, claim and enter.
-//! 3. *Notify one*: store a notification, by one compare-and-swap, if nobody waits. Otherwise grant `One` to
-//!    the waiter whose turn it is (or, if so asked, `Last` to the one of its level that came last).
-//! 4. *Notify all*: count one up; if somebody waits, under the lock, and grant `All` to everybody. A stored
-//!    notification stays.
+//! 3. *Notify one*: store a notification, by one compare-and-swap, if the queue is empty. Otherwise grant `One` to the
+//!    waiter whose turn it is (or, if so asked, `Last` to the waiter of its level that came last).
+//! 4. *Notify all*: count one up. If the queue has waiters, do so under the lock, and grant `All` to every waiter. A
+//!    stored notification stays.
 //! 5. *Drop of a waiter*: if it was granted `One` or `Last`, notify one in the same way. `All` was for it alone.
 //!
 //! Notifying is no scheduling point: much of it happens in drops, and a future may be dropped by the scheduler itself.
 
 use super::{
-    above,
+    hooks,
     lists::{Key, Left, Wakers},
     queue::{QUEUED, WaitQueue},
 };
@@ -130,8 +130,8 @@ impl Notify {
         crate::block_on(self.notified());
     }
 
-    /// Wakes the waiter whose turn it is. If nobody waits, the next who does goes on at once; more than one
-    /// notification is not stored.
+    /// Wakes the waiter whose turn it is. If nothing waits, the next waiter goes on at once; more than one notification
+    /// is not stored.
     pub fn notify_one(&self) {
         self.notify(Woken::One);
     }
@@ -175,7 +175,7 @@ impl Notify {
         wakers.wake();
     }
 
-    /// Wakes all who wait, and every future that was made before. Nothing is stored for later ones.
+    /// Wakes all waiters, and every future that was made before. Nothing is stored for later ones.
     pub fn notify_waiters(&self) {
         let count = |word: u64| word.wrapping_add(CALL);
         if self.queue.update(|word| Some(count(word))).is_ok() {
@@ -267,7 +267,7 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
     /// A poll that says what woke it, to be called until it is ready.
     pub(super) fn poll_woken(&mut self, cx: &Context<'_>) -> Poll<Woken> {
         if self.key.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
         }
         self.poll_woken_now(cx)
     }
@@ -297,7 +297,7 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
             }
         }
         let waker = cx.waker().clone();
-        let level = above::level();
+        let level = hooks::level();
         let mut queue = queue.lock();
         if self.key.is_none() {
             match queue.claim(take) {

@@ -1,12 +1,12 @@
-//! `OnceCell`: data that is made once, by the first who needs it.
+//! `OnceCell`: data that is made once, by the first code that needs it.
 
 use super::{error::TryAcquireError, semaphore::Semaphore};
 use std::{convert::Infallible, error::Error, fmt, future::Future, sync::OnceLock};
 
 /// A place for data that is set once; see [`mod@crate::sync`] for what holds for all primitives.
 ///
-/// If making it fails, panics or is cancelled, the next who waits makes it. Looking at data that is there
-/// costs one load.
+/// If making the data fails, panics or is cancelled, the next waiter makes it. Looking at data that is there costs one
+/// load.
 ///
 /// ```
 /// use urgency::sync::OnceCell;
@@ -74,7 +74,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Errors
     ///
-    /// With the data, if there is some already, or somebody is making it.
+    /// With the data, if the cell has some already, or another call is making it.
     pub fn set(&self, data: T) -> Result<(), SetError<T>> {
         match self.right.try_acquire() {
             Ok(_right) => {
@@ -91,7 +91,7 @@ impl<T> OnceCell<T> {
         std::mem::take(self).into_inner()
     }
 
-    /// By whoever has the right.
+    /// Only the code that has the right calls this.
     fn fill(&self, data: T) -> &T {
         let data = self.data.get_or_init(|| data);
         self.right.close();
@@ -102,7 +102,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Cancellation
     ///
-    /// Dropping the future while it makes the data leaves the cell empty, and the next who waits makes it.
+    /// Dropping the future while it makes the data leaves the cell empty, and the next waiter makes the data.
     pub async fn get_or_init<F: Future<Output = T>>(&self, make: impl FnOnce() -> F) -> &T {
         let made = self.get_or_try_init(async || Ok::<T, Infallible>(make().await));
         made.await.unwrap_or_else(|never| match never {})
@@ -112,7 +112,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Errors
     ///
-    /// That of `make`. The cell stays empty then, and the next who waits makes the data.
+    /// The error of `make`. The cell stays empty then, and the next waiter makes the data.
     ///
     /// # Cancellation
     ///
@@ -185,7 +185,7 @@ impl<T: fmt::Debug> fmt::Debug for OnceCell<T> {
 pub enum SetError<T> {
     /// There is some already.
     AlreadyInitializedError(T),
-    /// Somebody is making it.
+    /// Another call is making the data.
     InitializingError(T),
 }
 
@@ -195,7 +195,7 @@ impl<T> SetError<T> {
         matches!(self, SetError::AlreadyInitializedError(_))
     }
 
-    /// Whether somebody is making it.
+    /// Whether another call is making the data.
     pub fn is_initializing_err(&self) -> bool {
         matches!(self, SetError::InitializingError(_))
     }

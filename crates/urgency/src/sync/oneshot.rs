@@ -5,21 +5,21 @@
 //! One word, and three slots: the message, the receiver's waker, and the sender's, if it waits for the end. Both sides
 //! own the channel.
 //!
-//! 1. `SENT`: the message is in its slot, and the receiver's. Before, that slot is the sender's. `GONE`: the
-//!    sender was dropped without sending. With either the sender has *ended*.
-//! 2. `CLOSED`: nobody receives any more. A sender that finds it when it ends has its message back: the
-//!    receiver does not touch the slot after it set the bit.
-//! 3. `WAITING`: the waker's slot is full. A sender that finds it when it ends owns that slot and wakes. Else
-//!    it is the receiver's.
-//! 4. The receiver changes `CLOSED` and `WAITING` only while the sender has not ended. So afterwards the two
-//!    still say what the sender found.
-//! 5. The sender *leaves* the channel when it ends, if it found neither. Otherwise it takes out what is its
-//!    own and leaves with the bit `DONE`. The receiver leaves with `LEFT`, and sets `CLOSED` at once if the
-//!    sender has not ended; if the sender has left, it need not say so.
-//! 6. `WATCHED`: the sender's waker is in its slot. A receiver that finds it when it sets `CLOSED` owns that slot and
-//!    wakes, before it leaves; else it is the sender's. The sender changes it only while `CLOSED` is clear, and takes
-//!    its waker back before it ends.
-//! 7. Who leaves first does not touch the channel any more. Who leaves second frees it.
+//! 1. `SENT`: the message is in its slot, and the slot is the receiver's. Before, the slot is the sender's. `GONE`: the
+//!    sender was dropped without sending. With either bit the sender has *ended*.
+//! 2. `CLOSED`: the receiver takes no message any more. A sender that finds the bit when it ends has its message back:
+//!    the receiver does not touch the slot after it set the bit.
+//! 3. `WAITING`: the slot of the receiver's waker is full. A sender that finds the bit when it ends owns that slot and
+//!    wakes. Otherwise the slot is the receiver's.
+//! 4. The receiver changes `CLOSED` and `WAITING` only while the sender has not ended. So afterwards the two bits still
+//!    say what the sender found.
+//! 5. The sender *leaves* the channel when it ends, if it found neither bit. Otherwise it takes out what is its own and
+//!    leaves with the bit `DONE`. The receiver leaves with `LEFT`, and sets `CLOSED` at once if the sender has not
+//!    ended; if the sender has left, the receiver need not set any bit.
+//! 6. `WATCHED`: the sender's waker is in its slot. A receiver that finds the bit when it sets `CLOSED` owns that slot
+//!    and wakes, before it leaves. Otherwise the slot is the sender's. The sender changes the bit only while `CLOSED`
+//!    is clear, and takes its waker back before it ends.
+//! 7. The side that leaves first does not touch the channel any more. The side that leaves second frees it.
 //!
 //! Sending costs one locked instruction, receiving a message that is there none, and so does leaving after it.
 
@@ -27,15 +27,15 @@ mod watched;
 
 pub use super::error::oneshot as error;
 
-use super::above;
+use super::hooks;
 use error::{RecvError, TryRecvError};
 
 use crate::{
-    facade::atomic::{
+    sys::primitives::atomic::{
         AtomicU8,
         Ordering::{AcqRel, Acquire},
     },
-    task::{Guarded, caught, discard_payload},
+    tasks::{Guarded, caught, discard_payload},
 };
 use std::{
     fmt,
@@ -66,7 +66,7 @@ struct Channel<T> {
     sender_waker: Guarded<MaybeUninit<Waker>>,
     /// So that models notice a channel that was not freed.
     #[cfg(urgency_loom)]
-    _alive: crate::facade::Arc<()>,
+    _alive: crate::sys::primitives::Arc<()>,
 }
 
 /// One side's share of the channel: valid until it leaves.
@@ -96,7 +96,7 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
         waker: Guarded::new(MaybeUninit::uninit()),
         sender_waker: Guarded::new(MaybeUninit::uninit()),
         #[cfg(urgency_loom)]
-        _alive: crate::facade::Arc::new(()),
+        _alive: crate::sys::primitives::Arc::new(()),
     });
     let channel = NonNull::from(Box::leak(channel));
     let sender = Sender {
@@ -120,7 +120,7 @@ impl<T> Side<T> {
     /// # Safety
     /// The other side has left, and this one leaves with this call (rule 7).
     unsafe fn free(&self) {
-        // SAFETY: made by `Box::leak`, and freed once, by who leaves last.
+        // SAFETY: made by `Box::leak`, and freed once, by the side that leaves last (rule 7).
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 
@@ -250,7 +250,7 @@ impl<T> Sender<T> {
 
     /// The form for hand-written futures: [`closed`](Self::closed) as a poll.
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        std::task::ready!(above::begin(cx));
+        std::task::ready!(hooks::begin(cx));
         if self.is_closed() {
             return Poll::Ready(());
         }
@@ -325,7 +325,7 @@ impl<T> Receiver<T> {
     /// ```
     #[cfg(not(urgency_loom))]
     pub fn blocking_recv(mut self) -> Result<T, RecvError> {
-        above::check();
+        hooks::check();
         match self.try_recv() {
             Ok(message) => Ok(message),
             Err(TryRecvError::Closed) => Err(RecvError(())),
@@ -394,7 +394,7 @@ impl<T> Future for Receiver<T> {
             !this.over,
             "a oneshot receiver is ready once, and this one was"
         );
-        std::task::ready!(above::begin(cx));
+        std::task::ready!(hooks::begin(cx));
         let seen = this.side.channel().state.load(Acquire);
         if let Some(result) = this.look(seen) {
             return Poll::Ready(result);

@@ -1,8 +1,8 @@
 //! What a user has of a [`Semaphore`]: a future that waits for permits, and permits.
 //!
-//! Both know it by any pointer, so that they borrow it or keep it alive. What they do to it is the protocol
-//! of semaphore.rs: a future that is dropped leaves the queue (step 5), permits that are dropped are given
-//! back (step 3).
+//! Both know the semaphore by any pointer, so that they borrow it or keep it alive. They follow the protocol of
+//! semaphore.rs: a future that is dropped leaves the queue (step 5), and permits that are dropped are given back (step
+//! 3).
 
 use super::{
     error::AcquireError,

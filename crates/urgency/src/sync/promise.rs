@@ -1,9 +1,9 @@
 //! A value that is filled in once and that any number of contexts wait for (Dissertation, 4.4.5).
 //!
-//! The value is in a `OnceLock`; the event is a [`Notify`] of which everybody is notified. A filler that goes
-//! without filling breaks the promise, so that nobody waits for ever.
+//! The value is in a `OnceLock`; the event is a [`Notify`] that notifies all waiters. A filler that is dropped without
+//! filling breaks the promise, so that no waiter waits for ever.
 
-use super::{above, notify::Notify};
+use super::{hooks, notify::Notify};
 use std::{
     error::Error,
     fmt,
@@ -56,9 +56,9 @@ pub struct Filler<T> {
 }
 
 impl<T> Filler<T> {
-    /// Fills the promise, and wakes all who wait for it.
+    /// Fills the promise, and wakes all its waiters.
     pub fn fill(self, value: T) {
-        // Only this line sets it, and it consumes the one filler.
+        // Only this line sets the value, and the call consumes the one filler.
         let _ = self.inner.value.set(value);
     }
 }
@@ -78,7 +78,7 @@ impl<T> fmt::Debug for Filler<T> {
     }
 }
 
-/// A value that will be filled in by somebody else; made by [`promise`].
+/// A value that other code will fill in; made by [`promise`].
 ///
 /// Clones are the same promise. Waiters get a reference: nothing is copied.
 pub struct Promise<T> {
@@ -105,7 +105,7 @@ impl<T> Promise<T> {
     ///
     /// If the filler was dropped without filling it in.
     pub async fn wait(&self) -> Result<&T, BrokenPromise> {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         loop {
             let changed = self.inner.changed.notified();
             if let Some(result) = self.try_get() {
@@ -121,7 +121,7 @@ impl<T> Promise<T> {
     ///
     /// As [`wait`](Self::wait).
     pub fn get(&self) -> Result<&T, BrokenPromise> {
-        above::check();
+        hooks::check();
         match self.try_get() {
             Some(result) => result,
             None => crate::block_on(self.wait()),
@@ -143,7 +143,7 @@ impl<T: fmt::Debug> fmt::Debug for Promise<T> {
     }
 }
 
-/// Whoever had the right to fill the promise is gone, and has not done so.
+/// The filler of the promise was dropped, and has not filled it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenPromise;
 

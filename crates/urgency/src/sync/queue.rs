@@ -1,4 +1,4 @@
-//! The wait queue under every primitive: one word for those who need not wait, and a locked queue for the others.
+//! The wait queue under every primitive: one word for operations that need not wait, and a locked queue for the others.
 //!
 //! The word is the state of the primitive (permits, a lock's owner, a count of events) with one bit that belongs to the
 //! queue: `QUEUED`. The queue ([`Lists`]) is behind a lock of its own that is held for a few dozen
@@ -6,15 +6,15 @@
 //!
 //! # Rules
 //!
-//! 1. While `QUEUED` is clear nobody waits, and anybody changes the word by one compare-and-swap
+//! 1. While `QUEUED` is clear the queue is empty, and any thread changes the word by one compare-and-swap
 //!    ([`update`](WaitQueue::update)): the fast path of acquiring and of releasing.
-//! 2. While `QUEUED` is set, only the holder of the lock changes the word. So whoever releases something
-//!    comes to the queue and hands it over, and whoever wants something enters behind the others: nobody
-//!    barges in, and a hand-over is a decision under one lock.
-//! 3. `QUEUED` is set under the lock by the first who waits, in the same step that looks whether waiting is
-//!    needed ([`Locked::claim`]). So a release before that step is seen by it, and one after that step
-//!    finds the bit: no wake-up is lost.
-//! 4. `QUEUED` is cleared when the lock is released and nobody waits.
+//! 2. While `QUEUED` is set, only the holder of the lock changes the word. So code that releases something comes to the
+//!    queue and hands it over, and code that wants something enters behind the others: no newcomer barges in, and a
+//!    hand-over is a decision under one lock.
+//! 3. The first waiter sets `QUEUED` under the lock, in the same step that looks whether waiting is needed
+//!    ([`Locked::claim`]). So the step sees a release that came before, and a release that comes after finds the bit:
+//!    no wake-up is lost.
+//! 4. `QUEUED` is cleared when the lock is released and the queue is empty.
 //! 5. A primitive may allow changes in spite of rule 2, for words that say so (the mutex, raw.rs): they are made by
 //!    [`change_any`](WaitQueue::change_any), and the lock's holder makes each change by a compare-and-swap in any case.
 //!
@@ -29,10 +29,11 @@
 //!
 //! Rejected: the lock alone, without a word. An uncontended mutex would cost four locked instructions
 //! instead of two, and could not be looked at. Rejected: waking without handing over, always. A woken waiter would
-//! compete with newcomers, which is faster when many wait, and no longer FIFO. The mutex does it once for each waiter.
+//! compete with newcomers, which is faster when many wait, and no longer FIFO. The mutex wakes without handing over
+//! once for each waiter.
 
 use super::lists::{Key, Left, Lists, Wakers};
-use crate::facade::{
+use crate::sys::primitives::{
     Mutex, MutexGuard,
     atomic::{
         AtomicU64,
@@ -41,10 +42,10 @@ use crate::facade::{
 };
 use std::task::Waker;
 
-/// Somebody is in the queue: see the module's rules.
+/// The queue is not empty: see the module's rules.
 pub(super) const QUEUED: u64 = 1;
 
-/// See the module's text. What whoever has the lock reads and writes in any case is on one cache line.
+/// See the module's text. All that the lock's holder always reads and writes is on one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct WaitQueue<N, G = ()> {
@@ -75,8 +76,8 @@ impl<N, G> WaitQueue<N, G> {
         self.word.load(Acquire)
     }
 
-    /// Rule 1: changes the word unless somebody waits, or `change` refuses. Returns the word before, or the
-    /// one that was refused.
+    /// Rule 1: changes the word unless the queue has a waiter, or `change` refuses. Returns the word before, or the one
+    /// that was refused.
     #[inline]
     pub(super) fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
         let mut word = self.word.load(Acquire);
@@ -94,7 +95,8 @@ impl<N, G> WaitQueue<N, G> {
         }
     }
 
-    /// Rule 5: changes the word, whoever waits, unless `change` refuses. Returns as [`update`](Self::update).
+    /// Rule 5: changes the word, also while the queue has waiters, unless `change` refuses. Returns as
+    /// [`update`](Self::update).
     #[inline]
     pub(super) fn change_any(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
         let mut word = self.word.load(Acquire);
@@ -138,7 +140,7 @@ impl<N, G> Locked<'_, N, G> {
         }
     }
 
-    /// Changes the word, whoever waits. Returns it as it was before.
+    /// Changes the word, also while the queue has waiters. Returns the word as it was before.
     pub(super) fn change(&mut self, change: impl Fn(u64) -> u64) -> u64 {
         let mut word = self.word.load(Acquire);
         loop {

@@ -2,39 +2,39 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, `LOCKED` says locked, `KNOWN` that the holder is known to [`Inheritance`], `PASSED`
-//! that the lock was granted to a waiter that did not come for it yet, `OFFERED` that a waiter was woken for
-//! it without a grant, with that waiter's level, `DUE` that the next release must be a grant. Above them is
-//! the *name* of the task that holds the lock; 0 if it is no task. It is there so that a waiter finds out for
-//! whom it waits, at no cost for those who do not.
+//! Bit 0 is the queue's. `LOCKED` says that the lock is held. `KNOWN` says that [`Inheritance`] knows the holder.
+//! `PASSED` says that the lock was granted to a waiter that did not come for it yet. `OFFERED` says that a waiter was
+//! woken without a grant; the waiter's level stands beside it. `DUE` says that the next release must be a grant. Above
+//! these bits is the *name* of the task that holds the lock, or 0 if the holder is no task. By the name a waiter finds
+//! the holder, at no cost for code that does not wait.
 //!
 //! # Protocol
 //!
-//! 1. *Lock*: one compare-and-swap, if it is free and nobody waits.
-//! 2. Otherwise, if the holder may be running and is not in anybody's way, look again for a moment: a short
-//!    critical section is over before a place in the queue is taken. Otherwise enter the queue, and let the
-//!    holder inherit (inherit.rs).
-//! 3. *Unlock*: one compare-and-swap, if nobody waits and the holder is not known. Otherwise the lock is
-//!    *offered* to the waiter whose turn it is: it is woken, keeps its place, and the lock is free. If it is
-//!    `DUE`, it is granted to it instead, and stays locked. In either case the old holder then gives back
-//!    what it inherited.
-//! 4. While it is offered, running code that is as urgent as that waiter may lock and unlock it by step 1
-//!    (*overtake*), so a lock held for nanoseconds does not stand still until a task has come to a worker.
-//!    The offer ends when the waiter comes. If the lock is free it takes it; if not, the lock is `DUE`. So a
-//!    waiter is overtaken only until it has come to a worker, and then waits for one release. As urgent as
-//!    the waiter means: as the level by which it stands in the queue, which may be another than it has now.
-//!    It may take what it was offered by that level itself, or nobody would.
-//! 5. Whoever enters the queue while the lock is held, or leaves it, ends an offer: the next release decides
-//!    anew. So a more urgent waiter is considered, and an offer is not lost with its waiter. Whose offer was
-//!    ended has been woken nevertheless, and makes the lock `DUE` when it comes. A newcomer that finds the
-//!    lock free, and offered to somebody more urgent, leaves it so: that one will come.
-//! 6. *Drop of a waiter*: if the lock was granted to it, unlock.
+//! 1. *Lock*: one compare-and-swap, if the lock is free and the queue is empty.
+//! 2. Otherwise, if the holder may be running and no other waiter has a claim, look again for a moment: a short
+//!    critical section is over before a place in the queue is taken. Otherwise enter the queue, and let the holder
+//!    inherit (inherit.rs).
+//! 3. *Unlock*: one compare-and-swap, if the queue is empty or the lock is offered already, and the holder is not
+//!    known. Otherwise the lock is *offered* to the waiter whose turn it is: the waiter is woken and keeps its place,
+//!    and the lock is free. If the lock is `DUE`, it is granted to that waiter instead, and stays locked. In either
+//!    case the old holder then gives back what it inherited.
+//! 4. While the lock is offered, running code that is as urgent as that waiter may lock and unlock it by step 1
+//!    (*overtake*), so a lock held for nanoseconds does not stand still until a task has come to a worker. The offer
+//!    ends when the waiter comes: it takes the lock if the lock is free, and otherwise makes it `DUE`. So a waiter is
+//!    overtaken only until it has come to a worker, and then waits for one release. The waiter's urgency here is the
+//!    level by which it stands in the queue, even if it has another level now. By that level the waiter itself may take
+//!    the lock that it was offered; otherwise nothing would take it.
+//! 5. A waiter that enters the queue while the lock is held, or leaves the queue, ends an offer: the next release
+//!    decides anew. So a more urgent waiter is considered, and an offer is not lost with its waiter. A waiter whose
+//!    offer was ended has been woken nevertheless, and makes the lock `DUE` when it comes. A newcomer that finds the
+//!    lock free, and offered to a more urgent waiter, leaves the offer in place: that waiter will come.
+//! 6. *Drop of a waiter*: if the lock was granted to the waiter, unlock.
 //!
-//! Whoever waits on behalf of a task has a note there (task/boost.rs, step 6), which is taken out of that
-//! task, whoever polls or drops the future in the end.
+//! A future that waits on behalf of a task has a note in that task (tasks/boost.rs, step 6). The note is taken out of
+//! the same task, even if another task polls or drops the future in the end.
 //!
-//! Without the offers, all who share a busy lock soon stood in its queue, and each turn cost a suspension:
-//! 340 ns for a critical section of ten (docs/decisions/sync.md).
+//! Without the offers, all tasks that share a busy lock soon stood in its queue, and each turn cost a suspension: 340
+//! ns for a critical section of 10 ns (docs/decisions/sync.md).
 //!
 //! # Named races
 //!
@@ -44,26 +44,26 @@
 //!
 //! # Futures that hold a place and are not polled
 //!
-//! A lock may be granted to a future that its task does not poll any more (it is kept in a variable while a
-//! `select!` goes on with another branch), while the same task waits for the same lock: a deadlock of a task
-//! with itself. The grant of a future that did not come for it can be taken back. So:
+//! A lock may be granted to a future that its task does not poll any more: the future is kept in a variable while a
+//! `select!` goes on with another branch. If the same task then waits for the same lock, it is in a deadlock with
+//! itself. A grant that its future did not come for can be taken back. So:
 //!
 //! 7. *Take over*: a future that would wait, and finds that the lock was granted to another future of its own
 //!    task, takes the lock; the other one goes back to the head of the queue. To the program it is as if the
 //!    two had come in the other order.
 //!
-//! If such a future has a guard already, that is out of reach; it is counted as *suspected*, with the place
+//! If such a future has a guard already, the guard is out of reach. The case is counted as *suspected*, with the place
 //! of the call. It need not be a deadlock: with `join_all` the other branch goes on. Both counts are in
-//! [`futures_locks`](super::futures_locks()).
+//! [`self_deadlocks`](super::self_deadlocks()).
 
 use super::{
-    above,
+    hooks,
     inherit::{Heir, Inheritance, Passed, as_lock},
     lists::{Key, Left, Wakers},
-    overtaken,
     queue::{Locked, QUEUED, WaitQueue},
+    self_deadlock,
 };
-use crate::task::{Lock, TaskRef};
+use crate::tasks::{Lock, TaskRef};
 use std::{
     hint,
     panic::Location,
@@ -76,7 +76,7 @@ const KNOWN: u64 = 4;
 const PASSED: u64 = 8;
 const OFFERED: u64 = 16;
 const DUE: u64 = 32;
-/// Six bits: the level of the waiter to whom it is offered.
+/// Six bits: the level of the waiter to which the lock is offered.
 const LEVEL_SHIFT: u32 = 6;
 const LEVEL: u64 = 63 << LEVEL_SHIFT;
 const SHIFT: u32 = 12;
@@ -86,12 +86,12 @@ const LOOKS: u32 = 16;
 
 /// See the module's text.
 pub(super) struct RawMutex {
-    /// A grant says who waited.
+    /// A grant is the waiter that it was made to.
     queue: WaitQueue<Waiter, Waiter>,
     inheritance: OnceLock<Arc<Inheritance>>,
 }
 
-/// Who waits.
+/// A waiter: the task whose code waits.
 #[derive(Clone)]
 pub(super) struct Waiter {
     name: u64,
@@ -116,8 +116,8 @@ impl RawMutex {
         self.queue.word() & LOCKED != 0
     }
 
-    /// Whether code of this level may take the lock: it is free, and nobody waits or it is offered to nobody
-    /// more urgent.
+    /// Whether code of this level may take the lock: the lock is free, and either the queue is empty or the lock is
+    /// offered to a waiter that is not more urgent.
     fn is_free_for(word: u64, level: impl FnOnce() -> u8) -> bool {
         if word & LOCKED != 0 {
             return false;
@@ -133,8 +133,8 @@ impl RawMutex {
 
     #[inline]
     pub(super) fn try_lock(&self) -> bool {
-        let name = above::own_name();
-        let take = |word| Self::take(word, name, above::level);
+        let name = hooks::own_name();
+        let take = |word| Self::take(word, name, hooks::level);
         self.queue.change_any(take).is_ok()
     }
 
@@ -147,7 +147,7 @@ impl RawMutex {
         caller: &'static Location<'static>,
     ) -> Poll<()> {
         if key.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
             if self.try_lock() || self.try_for_a_moment() {
                 return Poll::Ready(());
             }
@@ -159,7 +159,7 @@ impl RawMutex {
     /// Step 2, before the queue.
     #[cold]
     fn try_for_a_moment(&self) -> bool {
-        if !above::others_run() {
+        if !hooks::others_run() {
             return false;
         }
         for _ in 0..LOOKS {
@@ -184,17 +184,17 @@ impl RawMutex {
         caller: &'static Location<'static>,
     ) -> Poll<()> {
         let waker = cx.waker().clone();
-        let (name, task) = (above::own_name(), above::own_task());
-        let inheritance = above::is_leveled().then(|| self.inheritance.get_or_init(Arc::default));
+        let (name, task) = (hooks::own_name(), hooks::own_task());
+        let inheritance = hooks::is_leveled().then(|| self.inheritance.get_or_init(Arc::default));
         // The note comes before the look at the level, and that before the queue.
         if let (Some(task), Some(inheritance)) = (&task, inheritance) {
             task.begin_lock_wait(as_lock(inheritance));
         }
-        let level = above::level();
+        let level = hooks::level();
         let own = task.clone();
         let waiter = Waiter { name, task };
         let mut queue = self.queue.lock();
-        // Lock, or say that somebody waits, which ends the offer.
+        // Lock, or set the bit that says that the queue has a waiter, and end the offer.
         let enter = |word: u64| match Self::take(word, name, || level) {
             Some(taken) => taken,
             None if word & LOCKED != 0 => (word | QUEUED) & !(OFFERED | LEVEL),
@@ -213,7 +213,7 @@ impl RawMutex {
             self.note_contention(&queue);
             drop(queue);
             self.waited(&granted);
-            overtaken::averted(caller);
+            self_deadlock::averted(caller);
             return Poll::Ready(());
         }
         *key = Some(queue.enter(level, waiter, waker));
@@ -229,7 +229,7 @@ impl RawMutex {
             }
         }
         if name != 0 && word >> SHIFT == name {
-            overtaken::suspected(caller);
+            self_deadlock::suspected(caller);
         }
         Poll::Pending
     }
@@ -243,7 +243,7 @@ impl RawMutex {
         caller: &'static Location<'static>,
     ) -> Poll<()> {
         let is_overtaken = |word| word & (LOCKED | OFFERED) == LOCKED | OFFERED;
-        if is_overtaken(self.queue.word()) && above::others_run() {
+        if is_overtaken(self.queue.word()) && hooks::others_run() {
             // As in step 2.
             for _ in 0..LOOKS {
                 if !is_overtaken(self.queue.word()) {
@@ -253,7 +253,7 @@ impl RawMutex {
             }
         }
         let waker = cx.waker().clone();
-        let (name, level) = (above::own_name(), above::level());
+        let (name, level) = (hooks::own_name(), hooks::level());
         let place = key.as_ref().expect("it waits");
         // All dropped or called without the lock.
         let (mut unused_too, mut heir, mut passed) = (None, None, None);
@@ -276,7 +276,7 @@ impl RawMutex {
             queue.change(|word| word & !PASSED);
             Some(granted)
         } else {
-            if above::is_leveled() {
+            if hooks::is_leveled() {
                 heir = self.inherit_to_holder(&mut queue, level);
             }
             None
@@ -292,12 +292,12 @@ impl RawMutex {
         };
         self.waited(&waiter);
         if overtook {
-            overtaken::averted(caller);
+            self_deadlock::averted(caller);
         }
         Poll::Ready(())
     }
 
-    /// By a waiter that was not granted the lock, and has it.
+    /// Called by a waiter that was not granted the lock, and took it.
     fn leave_waiting(queue: &mut Queue<'_>, key: &mut Option<Key>) -> (Waiter, Waker) {
         match key.take().map(|key| queue.leave(key)) {
             Some(Left::Waiting(waiter, waker)) => (waiter, waker),
@@ -316,8 +316,8 @@ impl RawMutex {
         Self::is_free_for(before, || turn)
     }
 
-    /// A waiter of this level waits for the holder, or for whom the lock is offered to. Returns who is to be
-    /// told of it.
+    /// A waiter of this level waits for the holder, or for the waiter to which the lock is offered. Returns the task
+    /// that inherits, to be announced.
     fn inherit_to_holder(&self, queue: &mut Queue<'_>, level: u8) -> Option<Heir> {
         let inheritance = self.inheritance.get()?;
         let is_locked = |word: u64| word & LOCKED != 0;
@@ -330,13 +330,14 @@ impl RawMutex {
         heir
     }
 
-    /// The calling code has the lock and has left the queue: it is at least as urgent as who waits still.
+    /// The calling code has the lock and has left the queue: from now on it is at least as urgent as the remaining
+    /// waiters.
     fn inherit_from_others(&self, queue: &mut Queue<'_>) -> Option<Passed> {
         let inheritance = self.inheritance.get()?;
         if inheritance.take_raised() {
             Self::sort(queue);
         }
-        let holder = above::own_task();
+        let holder = hooks::own_task();
         let known = if holder.is_some() { KNOWN } else { 0 };
         let passed = inheritance.pass_on(holder, None, queue.first_level());
         queue.change(|word| word | known);
@@ -347,8 +348,8 @@ impl RawMutex {
         queue.sort(|waiter| waiter.task.as_ref().map(TaskRef::level));
     }
 
-    /// Step 7: the slot of another future of the task `name`, if the lock was granted to it and it did not
-    /// come for it yet.
+    /// Step 7: the slot of another future of the task `name`, if the lock was granted to that future and the future did
+    /// not come for it yet.
     fn unclaimed(queue: &Queue<'_>, word: u64, name: u64) -> Option<u32> {
         if name == 0 || word >> SHIFT != name {
             return None;
@@ -369,7 +370,7 @@ impl RawMutex {
         }
     }
 
-    /// Step 3, by whoever holds the lock.
+    /// Step 3, by the holder of the lock.
     #[inline]
     pub(super) fn unlock(&self) {
         let free = |word: u64| {
@@ -385,7 +386,7 @@ impl RawMutex {
     fn unlock_cold(&self) {
         let mut wakers = Wakers::default();
         let inheritance = self.inheritance.get();
-        // It entered while its task was more urgent: others may have come before it by now.
+        // The first waiter entered while its task was more urgent: others may have the turn before it by now.
         let is_out_of_place = |queue: &Queue<'_>| {
             let first = queue.first().and_then(|first| first.task.as_ref());
             first.is_some_and(|task| Some(task.level()) != queue.first_level())
@@ -430,7 +431,7 @@ impl RawMutex {
         let mut queue = self.queue.lock();
         let left = queue.leave(key);
         self.note_contention(&queue);
-        // An offer is taken on the way, if the lock is free, so that it is offered to the next.
+        // If the lock is free and offered, this takes it and unlocks again, so that it is offered to the next waiter.
         let end = |word: u64| word & !(OFFERED | LEVEL) | LOCKED;
         let before = queue.change(|word| if word & OFFERED != 0 { end(word) } else { word });
         let owed = before & (OFFERED | LOCKED) == OFFERED;

@@ -1,7 +1,7 @@
 //! `RwLock`: data for many readers or one writer.
 //!
 //! A semaphore with as many permits as there may be readers: a reader takes one, a writer takes all. So the order is
-//! the semaphore's: a writer keeps its place, readers that come after it wait behind it unless they are more
+//! the semaphore's: a writer keeps its place, readers that come later wait behind the writer unless they are more
 //! urgent, and what is released is handed over.
 
 use super::{
@@ -20,8 +20,8 @@ const READERS: u32 = u32::MAX >> 3;
 /// Readers do not overtake a writer that waits, so a context that holds a read guard must not wait for a second one.
 ///
 /// There is no priority inheritance: each of any number of readers would have to be noted by every lock and
-/// unlock. An urgent writer waits for the least urgent reader; where that matters, take a
-/// [`Mutex`](super::Mutex), or a [`watch`](super::watch) channel, whose readers keep nobody waiting.
+/// unlock. An urgent writer waits for the least urgent reader; where that matters, take a [`Mutex`](super::Mutex), or a
+/// [`watch`](super::watch) channel, whose readers do not make its writers wait.
 ///
 /// ```
 /// use urgency::sync::RwLock;
@@ -167,7 +167,7 @@ impl<T: ?Sized> RwLock<T> {
 
     /// As [`read`](Self::read), for closures and plain threads.
     pub fn blocking_read(&self) -> RwLockReadGuard<'_, T> {
-        super::above::check();
+        super::hooks::check();
         match self.try_read() {
             Ok(guard) => guard,
             Err(_) => crate::block_on(self.read()),
@@ -176,7 +176,7 @@ impl<T: ?Sized> RwLock<T> {
 
     /// As [`write`](Self::write), for closures and plain threads.
     pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
-        super::above::check();
+        super::hooks::check();
         match self.try_write() {
             Ok(guard) => guard,
             Err(_) => crate::block_on(self.write()),
@@ -214,7 +214,7 @@ impl<T: ?Sized> RwLock<T> {
         self.writes_owned()
     }
 
-    /// The data to read, if nobody changes it or waits.
+    /// The data to read, if no writer has it and the lock has no waiter.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl<T: ?Sized> RwLock<T> {
         Ok(self.reads())
     }
 
-    /// The data to change, if nobody uses it or waits for it.
+    /// The data to change, if it is not in use and the lock has no waiter.
     ///
     /// # Errors
     ///

@@ -2,35 +2,35 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's, bit 1 says closed, above them is the number of free permits. While somebody waits
-//! there may be free permits: fewer than the one whose turn it is needs. They are kept for it (or for a more
-//! urgent one that needs fewer), else a waiter for many would starve behind many for one.
+//! Bit 0 is the queue's, bit 1 says closed, above them is the number of free permits. While the queue has waiters there
+//! may be free permits: fewer than the waiter whose turn it is needs. They are kept for it, or for a more urgent waiter
+//! that needs fewer. Otherwise a waiter for many permits would starve behind many waiters for one.
 //!
 //! # Protocol
 //!
-//! 1. *Acquire*: one compare-and-swap, if nobody waits and there are enough.
-//! 2. Otherwise, under the lock: claim (queue.rs, rule 3), enter, and [`serve`](Semaphore::serve): a newcomer
-//!    may be more urgent than those who wait, and what is free may suffice for it.
-//! 3. *Release*: one compare-and-swap if nobody waits, else under the lock: add and serve.
-//! 4. *Serve*: as long as the free permits suffice for the one whose turn it is, take them, take it out of
-//!    the queue and tell it (told.rs). Permits that go from hand to hand are never in the word.
-//! 5. *Drop of a waiter*: if it was granted, release; if not, serve, since the next may need fewer.
+//! 1. *Acquire*: one compare-and-swap, if the queue is empty and there are enough permits.
+//! 2. Otherwise, under the lock: claim (queue.rs, rule 3), enter, and [`serve`](Semaphore::serve): a newcomer may be
+//!    more urgent than the waiters, and the free permits may suffice for it.
+//! 3. *Release*: one compare-and-swap if the queue is empty; otherwise, under the lock: add and serve.
+//! 4. *Serve*: as long as the free permits suffice for the waiter whose turn it is, take them, take the waiter out of
+//!    the queue and tell it (grant.rs). Permits that go from hand to hand are never in the word.
+//! 5. *Drop of a waiter*: if it was granted permits, release them; if not, serve, since the next waiter may need fewer.
 //!
-//! So a permit for which somebody waits costs the lock twice, to enter and to hand over. It was three times,
-//! and the waiter that had been woken found the lock taken: with 2 workers, 8 tasks and 2 permits a quarter
-//! of the time went into waiting for it; the whole takes a seventh less now.
+//! So a permit that is waited for costs the lock twice, to enter and to hand over. With a third time, by the woken
+//! waiter, that waiter found the lock taken: with 2 workers, 8 tasks and 2 permits a quarter of the time went into
+//! waiting for the lock. Without it the whole takes a seventh less.
 //!
 //! Rejected: offers, as the mutex has them (raw.rs). A permit is mostly held across a wait. Then the
 //! overtaker has it still when the waiter comes, which takes the lock to say so: four times for two permits
 //! as well, and less order.
 
 use super::{
-    above,
     error::{AcquireError, TryAcquireError},
+    grant::{Grant, Refused},
+    hooks,
     lists::{Key, Wakers},
     permit::{Acquire, Permit},
     queue::{Locked, QUEUED, WaitQueue},
-    told::{Refused, Told},
 };
 use std::{
     fmt,
@@ -44,8 +44,8 @@ const ONE: u64 = 1 << SHIFT;
 
 /// A number of permits to be acquired and given back; see [`mod@crate::sync`] for what holds for all primitives.
 ///
-/// There is no priority inheritance: a permit may be given back by anybody, or added, so that nobody knows
-/// for whom a waiter waits. What guards data that several levels share is a [`Mutex`](super::Mutex).
+/// There is no priority inheritance: any code may give a permit back, or add one, so it is not known which task a
+/// waiter waits for. Data that several levels share is guarded by a [`Mutex`](super::Mutex).
 ///
 /// ```
 /// use urgency::sync::Semaphore;
@@ -70,13 +70,13 @@ pub struct Semaphore {
 /// What a waiter waits for, and where it is told. It is refused when the semaphore is closed.
 struct Waiter {
     permits: u64,
-    told: Told,
+    grant: Grant,
 }
 
 /// A place in the queue, until the waiter is told.
 pub(super) struct Place {
     key: Key,
-    told: Told,
+    grant: Grant,
 }
 
 type Queue<'a> = Locked<'a, Waiter, ()>;
@@ -181,7 +181,7 @@ impl Semaphore {
     /// If the semaphore is closed, before or during the wait.
     #[cfg(not(urgency_loom))]
     pub fn blocking_acquire_many(&self, permits: u32) -> Result<Permit<&Semaphore>, AcquireError> {
-        above::check();
+        hooks::check();
         match self.try_acquire_many(permits) {
             Ok(permit) => Ok(permit),
             Err(_) => crate::block_on(self.acquire_many(permits)),
@@ -208,14 +208,14 @@ impl Semaphore {
         self: Arc<Self>,
         permits: u32,
     ) -> Result<Permit<Arc<Semaphore>>, AcquireError> {
-        above::check();
+        hooks::check();
         if self.try_take(permits.into()).is_ok() {
             return Ok(Permit::new(self, permits.into()));
         }
         crate::block_on(self.acquire_many_owned(permits))
     }
 
-    /// A permit, if one is free and nobody waits.
+    /// A permit, if one is free and nothing waits.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Semaphore {
         self.try_acquire_many(1)
     }
 
-    /// So many permits, if they are free and nobody waits.
+    /// So many permits, if they are free and nothing waits.
     ///
     /// # Errors
     ///
@@ -282,7 +282,7 @@ impl Semaphore {
         forgotten(before) as usize
     }
 
-    /// From now on nobody gets a permit: who waits gets an error, and so does who comes later. What was acquired can be
+    /// From now on no permit is acquired: all present and later waiters get an error. Permits that were acquired can be
     /// given back.
     pub fn close(&self) {
         let mut wakers = Wakers::default();
@@ -290,7 +290,7 @@ impl Semaphore {
             let mut queue = self.queue.lock();
             queue.change(|word| word | CLOSED);
             while let Some((waiter, waker)) = queue.take_first() {
-                waiter.told.say(Err(Refused));
+                waiter.grant.say(Err(Refused));
                 wakers.push(waker);
             }
         }
@@ -327,7 +327,7 @@ impl Semaphore {
         if place.is_some() {
             return self.poll_waiting(place, cx);
         }
-        std::task::ready!(above::begin(cx));
+        std::task::ready!(hooks::begin(cx));
         match self.try_take(permits) {
             Ok(()) => Poll::Ready(Ok(())),
             Err(TryAcquireError::Closed) => Poll::Ready(Err(AcquireError(()))),
@@ -344,11 +344,11 @@ impl Semaphore {
         cx: &Context<'_>,
     ) -> Poll<Result<(), AcquireError>> {
         let waker = cx.waker().clone();
-        let level = above::level();
-        let told = Told::new();
+        let level = hooks::level();
+        let grant = Grant::new();
         let waiter = Waiter {
             permits,
-            told: told.clone(),
+            grant: grant.clone(),
         };
         let mut wakers = Wakers::default();
         let mut queue = self.queue.lock();
@@ -360,7 +360,7 @@ impl Semaphore {
         let key = queue.enter(level, waiter, waker);
         Self::serve(&mut queue, 0, &mut wakers);
         drop(queue);
-        *place = Some(Place { key, told });
+        *place = Some(Place { key, grant });
         wakers.wake();
         Self::heard(place)
     }
@@ -390,7 +390,7 @@ impl Semaphore {
     /// What the waiter was told; its place is gone then.
     #[inline]
     fn heard(place: &mut Option<Place>) -> Poll<Result<(), AcquireError>> {
-        match place.as_ref().and_then(|place| place.told.heard()) {
+        match place.as_ref().and_then(|place| place.grant.heard()) {
             None => Poll::Pending,
             Some(decided) => {
                 *place = None;
@@ -432,7 +432,7 @@ impl Semaphore {
             queue.change(|word| Self::plus(word, given));
             return;
         }
-        // While somebody waits, the word is the lock holder's.
+        // While the queue has a waiter, the word is the lock holder's.
         let word = queue.word();
         let sum = Self::plus(word, given);
         let mut left = sum;
@@ -441,7 +441,7 @@ impl Semaphore {
         {
             left -= waiter.permits * ONE;
             let (waiter, waker) = queue.take_first().expect("it is the first");
-            waiter.told.say(Ok(()));
+            waiter.grant.say(Ok(()));
             wakers.push(waker);
         }
         if left != word {
@@ -457,7 +457,7 @@ impl Semaphore {
         let _left;
         {
             let mut queue = self.queue.lock();
-            match place.told.heard() {
+            match place.grant.heard() {
                 Some(Ok(())) => Self::serve(&mut queue, permits, &mut wakers),
                 Some(Err(Refused)) => {}
                 None => {

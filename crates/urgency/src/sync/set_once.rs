@@ -59,7 +59,7 @@ impl<T> SetOnce<T> {
         self.data.get()
     }
 
-    /// Puts the data in and wakes all who wait for it.
+    /// Puts the data in and wakes all its waiters.
     ///
     /// # Errors
     ///

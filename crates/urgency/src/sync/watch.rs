@@ -22,7 +22,7 @@ mod look;
 pub use super::error::watch as error;
 pub use look::Ref;
 
-use super::{above, notify::Notify};
+use super::{hooks, notify::Notify};
 use error::{RecvError, SendError};
 use std::{
     fmt,
@@ -40,7 +40,8 @@ const NEXT: u64 = 2;
 
 struct Place<T> {
     value: Mutex<Arc<T>>,
-    /// Changed under the lock of `value`, but for `ENDED`, after which nobody is left who could change anything.
+    /// Changed under the lock of `value`. Only `ENDED` is set without the lock, by the last sender: after it nothing
+    /// changes any more.
     version: AtomicU64,
     senders: AtomicUsize,
     receivers: AtomicUsize,
@@ -202,15 +203,15 @@ impl<T> Sender<T> {
         Ok(())
     }
 
-    /// Writes a value whether or not anybody reads it, and returns the one before. That it gets when no [`Ref`] of it
-    /// is left: the calling stack waits.
+    /// Writes a value, even if there is no receiver, and returns the value before. For that the call waits until no
+    /// [`Ref`] of the value before is left; meanwhile the calling stack is suspended.
     pub fn send_replace(&self, value: T) -> T {
         let old = self.place.replace(Arc::new(value));
         self.place.unwrap(old)
     }
 
-    /// Changes the value in its place, whether or not anybody reads it. Waits until no [`Ref`] of it is left, as a
-    /// closure does: the calling stack is suspended. Code that has such a [`Ref`] itself waits for ever.
+    /// Changes the value in its place, even if there is no receiver. The call waits until no [`Ref`] of the value is
+    /// left, as closures wait: the calling stack is suspended. Code that has such a [`Ref`] itself waits for ever.
     ///
     /// # Panics
     ///
@@ -275,7 +276,7 @@ impl<T> Sender<T> {
 
     /// Waits until there is no receiver.
     pub async fn closed(&self) {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         loop {
             let abandoned = self.place.abandoned.notified();
             if self.is_closed() {
@@ -369,7 +370,7 @@ impl<T> Receiver<T> {
     ///
     /// A value counts as seen only if the future was ready.
     pub async fn changed(&mut self) -> Result<(), RecvError> {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         self.next().await
     }
 
@@ -401,7 +402,7 @@ impl<T> Receiver<T> {
         &mut self,
         mut condition: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
-        poll_fn(|cx| above::begin(cx)).await;
+        poll_fn(|cx| hooks::begin(cx)).await;
         let (value, version, changed) = loop {
             {
                 let mut latest = self.place.look(self.seen);

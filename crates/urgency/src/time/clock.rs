@@ -1,79 +1,9 @@
 //! A clock that can stand still, for tests of what takes long: [`pause`], [`resume`], [`advance`].
 //!
-//! Each runtime has its own, in its driver. It is only there once it was paused; without it, the driver's times are the
-//! system's. All times are nanoseconds since the driver was made.
-//!
-//! # States
-//!
-//! - *paused*: it shows `base`.
-//! - *running*: it shows `base`, and what has passed since `since`.
-//!
-//! While it is paused and the runtime has nothing to do but wait for a timer, the driver moves it on to that timer
-//! (`Driver::expire`). To see that, it looks at the runtime each [`LOOK`] of real time.
+//! Each runtime has its own, in its driver (`reactor/clock.rs`).
 
-use super::instant::note_pause;
-use crate::io::driver::Driver;
+use crate::reactor::driver::Driver;
 use std::{sync::Arc, time::Duration};
-
-/// After so many nanoseconds a driver with a paused clock looks again whether its runtime is idle.
-pub(crate) const LOOK: u64 = 100_000;
-
-/// See the module's text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    base: u64,
-    since: Option<u64>,
-}
-
-impl Clock {
-    /// Stands still at `now`.
-    pub(crate) fn paused(now: u64) -> Self {
-        Clock {
-            base: now,
-            since: None,
-        }
-    }
-
-    pub(crate) fn is_paused(&self) -> bool {
-        self.since.is_none()
-    }
-
-    /// What it shows at a real time.
-    pub(crate) fn now(&self, real: u64) -> u64 {
-        let passed = self.since.map_or(0, |since| real.saturating_sub(since));
-        self.base.saturating_add(passed)
-    }
-
-    /// The real time at which to look for a timer that is due at `at`.
-    pub(crate) fn real(&self, at: u64, real_now: u64) -> u64 {
-        match self.since {
-            Some(since) => since.saturating_add(at.saturating_sub(self.base)),
-            None if at <= self.base => real_now,
-            None => real_now.saturating_add(LOOK),
-        }
-    }
-
-    /// Stands still from now on.
-    pub(crate) fn pause(&mut self, real: u64) {
-        *self = Clock::paused(self.now(real));
-    }
-
-    /// Runs from now on.
-    pub(crate) fn resume(&mut self, real: u64) {
-        self.since = Some(real);
-    }
-
-    /// Goes on to a later time.
-    pub(crate) fn move_to(&mut self, at: u64) {
-        self.base = self.base.max(at);
-    }
-}
-
-/// Stops the clock of a driver. False if it was stopped before.
-pub(crate) fn pause_of(driver: &Driver) -> bool {
-    note_pause();
-    driver.pause_clock()
-}
 
 fn driver(what: &str) -> Arc<Driver> {
     match crate::runtime::driver() {
@@ -106,7 +36,10 @@ fn driver(what: &str) -> Arc<Driver> {
 /// ```
 #[track_caller]
 pub fn pause() {
-    assert!(pause_of(&driver("paused")), "the clock is paused already");
+    assert!(
+        driver("paused").pause_clock(),
+        "the clock is paused already"
+    );
 }
 
 /// Lets a paused clock go on from the time that it shows.

@@ -3,20 +3,12 @@
 //! It is the system's monotonic clock, unless the runtime's was paused ([`pause`](super::pause)). A program that pauses
 //! none pays one load for that.
 
+use crate::{reactor::clock, runtime};
 use std::{
     fmt,
     ops::{Add, AddAssign, Sub, SubAssign},
-    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
-
-/// Whether any clock was ever paused.
-static EVER_PAUSED: AtomicBool = AtomicBool::new(false);
-
-/// From now on the time is asked of the runtime's clock.
-pub(super) fn note_pause() {
-    EVER_PAUSED.store(true, Ordering::SeqCst);
-}
 
 /// A point in time. It is a [`std::time::Instant`], but for runtimes whose clock was paused.
 ///
@@ -33,10 +25,10 @@ impl Instant {
     /// Now, by the clock of the calling code's runtime.
     pub fn now() -> Self {
         let real = std::time::Instant::now();
-        if !EVER_PAUSED.load(Ordering::Relaxed) {
+        if !clock::was_ever_paused() {
             return Instant(real);
         }
-        Instant(crate::runtime::driver().map_or(real, |driver| driver.clock_now()))
+        Instant(runtime::driver().map_or(real, |driver| driver.clock_now()))
     }
 
     /// The same point in time.

@@ -1,7 +1,7 @@
 //! `interval`: ticks in a rhythm.
 //!
-//! A tick is due a period after the one before. If nobody asked for a tick in time, [`MissedTickBehavior`] says when
-//! the next ones are due. [`Interval::missed`] says how many were due already.
+//! A tick is due a period after the one before. If a tick was not asked for in time, [`MissedTickBehavior`] says when
+//! the next ticks are due. [`Interval::missed`] says how many were due already.
 
 use super::{Instant, Sleep, far, sleep_until};
 use std::{

@@ -10,8 +10,8 @@
 //! A process that has no descriptors left when its runtime is built has timers all the same, by a thread that waits
 //! for the earliest (`spare_clock`).
 //!
-//! `timers` is the heap, `sleep` the one future that uses it; the others are made of that. `clock` and `instant` are
-//! for tests in which time stands still.
+//! The heap of timers is the reactor's (`reactor/timers.rs`), `sleep` is the one future that uses it; the others are
+//! made of that. `clock` and `instant` are for tests in which time stands still.
 
 pub(crate) mod clock;
 mod instant;
@@ -19,7 +19,6 @@ mod interval;
 mod sleep;
 mod spare_clock;
 mod timeout;
-pub(crate) mod timers;
 
 pub use clock::{advance, pause, resume};
 pub use instant::Instant;

@@ -3,20 +3,21 @@
 //! # States
 //!
 //! - *unregistered*: not polled since it was made or reset.
-//! - *registered*: a timer of a driver has the waker, or one of the spare clock if no driver can be had. Its key finds
-//!   nothing once the timer fired.
+//! - *registered*: a timer of a driver has the waker, or a timer of the spare clock if no driver can be had. The
+//!   timer's key finds nothing once the timer fired.
 //! - *over*: it was ready.
 //!
-//! A sleep belongs to the runtime in which it is first polled. If that runtime is shut down before the
-//! deadline, the next poll registers it with the runtime of the current thread. If that was shut down, too, its
-//! tasks are to end, and this one does: its poll is pending and never ends, or, where it blocks on the sleep, it
-//! unwinds. Returning would claim that the time is over.
+//! A sleep belongs to the runtime in which it is first polled. If that runtime is shut down before the deadline, the
+//! next poll registers the sleep with the runtime of the current thread. If the current thread's runtime was shut down,
+//! too, its tasks are to end, and so does the task that sleeps: its poll is pending for ever, or, where it blocks on
+//! the sleep, it unwinds. To return would claim that the time is over.
 
 use super::{Instant, after, spare_clock};
-use crate::{
-    io::driver::{Driver, DriverShut},
-    time::timers::TimerKey,
+use crate::reactor::{
+    driver::{Driver, DriverShut},
+    timers::TimerKey,
 };
+use crate::sched::caller::{ends_with_runtime, has_ended, unwind_with_runtime};
 use std::{
     fmt,
     pin::Pin,
@@ -155,14 +156,17 @@ impl Sleep {
             return Poll::Ready(Ok(()));
         }
         if let Some(timer) = &self.timer {
-            if timer.rewake(cx.waker()) {
+            if !has_ended() && timer.rewake(cx.waker()) {
                 return Poll::Pending;
             }
-            self.timer = None;
+            self.cancel();
         }
         if Instant::now() >= self.deadline {
             self.is_over = true;
             return Poll::Ready(Ok(()));
+        }
+        if has_ended() {
+            return Poll::Ready(Err(DriverShut));
         }
         self.timer = Some(Timer::add(self.deadline.into_std(), cx.waker())?);
         Poll::Pending
@@ -176,9 +180,9 @@ impl Future for Sleep {
         match self.poll_unless_shut(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(())) => Poll::Ready(()),
-            Poll::Ready(Err(_)) if crate::runtime::ends_with_runtime() => Poll::Pending,
+            Poll::Ready(Err(_)) if ends_with_runtime() => Poll::Pending,
             Poll::Ready(Err(error)) => {
-                crate::runtime::unwind_with_runtime();
+                unwind_with_runtime();
                 cannot_wait(error)
             }
         }

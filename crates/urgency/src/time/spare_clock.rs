@@ -1,14 +1,15 @@
 //! A clock for timers of runtimes that have no driver, because the process had no descriptors left.
 //!
-//! One thread of the process waits for the earliest timer, and ends when there is none. It is all that a program in
-//! such a state needs: timers fire in order and never early, as those of a driver do. There are two differences. A
-//! runtime that ends does not find its timers here: a future that is dropped cancels its own, and a stack that
-//! blocks on one goes on when its time has come. And the thread wakes by itself where a driver wakes a worker.
+//! One thread of the process waits for the earliest timer, and ends when there is none. A program in that state needs
+//! no more: timers fire in order and never early, as a driver's timers do. There are two differences. First, a runtime
+//! that ends does not find its timers here: a future that is dropped cancels its own timer, and a stack that blocks on
+//! a timer goes on when its time has come. Second, this thread calls the wakers itself, while a driver's expiry wakes a
+//! thread of the runtime, which calls them.
 //!
-//! Rejected: the wait of an idle worker with a limit (a spare thread would have to wait for the time and for a
-//! delivery at once, in the mailbox of every runtime, for a state that hardly any program is ever in).
+//! Rejected: to give the wait of an idle worker a limit. A spare thread would have to wait for the time and for a
+//! delivery at once, in the mailbox of every runtime, for a state that hardly any program is ever in.
 
-use super::timers::{TimerKey, Timers};
+use crate::reactor::timers::{TimerKey, Timers};
 use std::{
     io, mem,
     sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
@@ -92,7 +93,7 @@ fn serve() {
         state.timers.expire(now, &mut ready);
         if !ready.is_empty() {
             drop(state);
-            crate::io::driver::wake_all(&mut ready);
+            crate::reactor::driver::wake_all(&mut ready);
             state = lock();
             continue;
         }

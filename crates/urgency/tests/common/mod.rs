@@ -61,7 +61,7 @@ pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Runs `f` on a second worker, while the calling code waits for that in a job of a `join`.
+/// Runs `f` on a second worker, while the calling code waits for that in a closure of a `join`.
 pub fn stolen<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     let started = AtomicBool::new(false);
     let wait = || {
@@ -222,7 +222,7 @@ pub fn panics<R>(f: impl FnOnce() -> R) -> String {
         .expect("a text")
 }
 
-/// Jobs, tasks, closures and timers go on.
+/// Forks, tasks, closures and timers go on.
 pub fn still_works(runtime: &Runtime) {
     assert_eq!(runtime.run(|| fib(12)), 144);
     assert_eq!(runtime.spawn(async { 1 }).get().unwrap(), 1);

@@ -1,7 +1,7 @@
 //! Walking over the blocks of a page, and closing a page.
 //!
-//! Blocks lie side by side, so a page can be walked from its first block, or from the end of any; a place that
-//! was the beginning of a block once is none any more after a merge.
+//! Blocks lie side by side, so a page can be walked from its first block, or from the end of any; a place where a block
+//! once began is no longer a beginning after a merge.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! One connection of the load client: requests under way, and the latencies of those that came back.
+//! One connection of the load client: the requests under way, and the latencies of the answered ones.
 //!
 //! The sender notes each request before it writes it; the receiver takes the note when the reply is complete.
 //! Replies on one connection come in the order of the requests, so the notes are a queue. Both ends hold the

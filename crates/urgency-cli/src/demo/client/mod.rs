@@ -15,7 +15,7 @@
 //! 1. Connect. Raise the class, so that all threads started from here on inherit it.
 //! 2. For `warm_up_ms` requests are sent and not recorded; then the client says `Begun`.
 //! 3. For `run_ms` requests are recorded; then it says `Sent`.
-//! 4. It waits up to `grace_ms` for the last replies, gives up those that are still missing, closes the
+//! 4. It waits up to `grace_ms` for the last replies, gives up the replies that are still missing, closes the
 //!    connections, and says `Done`.
 
 mod arrivals;

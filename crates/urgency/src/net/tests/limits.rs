@@ -44,7 +44,7 @@ fn at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later() {
         assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
         let error = TcpStream::connect(address).await.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
-        let error = crate::io::driver::Driver::new().unwrap_err();
+        let error = crate::reactor::driver::Driver::new().unwrap_err();
         assert_eq!(error.raw_os_error(), Some(24), "EMFILE: {error}");
         drop(hoard);
         let (_, peer) = listener.accept().await.unwrap();

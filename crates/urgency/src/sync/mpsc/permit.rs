@@ -2,8 +2,8 @@
 
 use super::{Sender, wake};
 use crate::sync::{
-    above,
     error::{SendError, TrySendError},
+    hooks,
     lists::Key,
 };
 use std::{
@@ -81,7 +81,7 @@ impl<T> Sender<T> {
         Ok(OwnedPermit { sender: Some(self) })
     }
 
-    /// A place, if there is one and nobody waits.
+    /// A place, if there is one and no sender waits.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl<T> Sender<T> {
         Ok(Permit { sender: self })
     }
 
-    /// So many places, if there are as many and nobody waits.
+    /// So many places, if there are as many and no sender waits.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl<T> Sender<T> {
     }
 
     fn try_take_places(&self, places: usize) -> Result<(), TrySendError<()>> {
-        above::check();
+        hooks::check();
         let mut state = self.channel.lock();
         if state.closed {
             return Err(TrySendError::Closed(()));
@@ -171,7 +171,7 @@ struct Waiter<'a, T> {
 impl<T> Waiter<'_, T> {
     fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<(), SendError<()>>> {
         if self.key.is_none() {
-            std::task::ready!(above::begin(cx));
+            std::task::ready!(hooks::begin(cx));
         }
         let places = self.places;
         self.sender

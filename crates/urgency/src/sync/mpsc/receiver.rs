@@ -5,8 +5,8 @@
 
 use super::{Channel, State};
 use crate::{
-    facade::Arc,
-    sync::{above, error::mpsc::TryRecvError, lists::Wakers},
+    sync::{error::mpsc::TryRecvError, hooks, lists::Wakers},
+    sys::primitives::Arc,
 };
 use std::{
     collections::VecDeque,
@@ -59,7 +59,7 @@ impl<T> Receiver<T> {
     ///
     /// If there is none now, or will be none.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        above::check();
+        hooks::check();
         if let Some(message) = self.batch.pop_front() {
             return Ok(message);
         }
@@ -68,7 +68,7 @@ impl<T> Receiver<T> {
 
     /// The form for hand-written futures: [`recv`](Self::recv) as a poll.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        std::task::ready!(above::begin(cx));
+        std::task::ready!(hooks::begin(cx));
         if let Some(message) = self.batch.pop_front() {
             return Poll::Ready(Some(message));
         }
@@ -158,8 +158,8 @@ impl<T> Receiver<T> {
         (Err(TryRecvError::Empty), before)
     }
 
-    /// Step 5: from now on nobody can begin to send. What was sent before can be received, and what is sent into a
-    /// place that was reserved before.
+    /// Step 5: from now on no send can begin. What was sent before can be received, and what is sent into a place that
+    /// was reserved before.
     pub fn close(&mut self) {
         self.end(|_| ());
     }
@@ -179,7 +179,7 @@ impl<T> Receiver<T> {
         result
     }
 
-    /// Whether nobody can begin to send: the channel was closed, or all senders are gone.
+    /// Whether no send can begin: the channel was closed, or all senders are gone.
     pub fn is_closed(&self) -> bool {
         let state = self.channel.lock();
         state.closed || state.senders == 0

@@ -1,4 +1,5 @@
-//! The two sides of a channel in which sending never waits: those of a bounded one without what could wait.
+//! The two sides of a channel in which sending never waits: a bounded channel's sides, without the methods that could
+//! wait.
 
 use super::{Receiver, Recv, Sender, UNBOUNDED, WeakUnboundedSender, with_capacity};
 use crate::sync::error::{SendError, TrySendError, mpsc::TryRecvError};
@@ -76,7 +77,7 @@ impl<T> Clone for UnboundedSender<T> {
     }
 }
 
-/// The receiving side of an unbounded channel. What its methods do is said at those of [`Receiver`].
+/// The receiving side of an unbounded channel. What its methods do is said at the methods of [`Receiver`].
 pub struct UnboundedReceiver<T>(Receiver<T>);
 
 impl<T> UnboundedReceiver<T> {

@@ -1,7 +1,7 @@
 //! Senders that do not keep their channel open.
 
 use super::{Channel, Sender, UnboundedSender};
-use crate::facade::Arc;
+use crate::sys::primitives::Arc;
 use std::fmt;
 
 /// A sender that does not keep the channel open: it becomes a [`Sender`] while there is one.

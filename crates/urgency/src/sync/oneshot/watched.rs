@@ -2,8 +2,8 @@
 
 use super::{CLOSED, Side, WATCHED};
 use crate::{
-    facade::atomic::Ordering::{AcqRel, Acquire},
-    task::{caught, discard_payload},
+    sys::primitives::atomic::Ordering::{AcqRel, Acquire},
+    tasks::{caught, discard_payload},
 };
 use std::{mem::MaybeUninit, task::Waker};
 

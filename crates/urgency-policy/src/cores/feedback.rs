@@ -1,0 +1,156 @@
+//! Parallelism feedback: each job has the cores that it can use, as far as they go, in equal parts.
+//!
+//! The AMCilk paper, section V-C: A-GREEDY in each job ([`Desire`], with the source's defects and what is done about
+//! them), and dynamic equi-partitioning between the jobs. A job that desires less than an equal part gets what it
+//! desires; the others have equal parts of the rest. Cores that nobody desires have no owner: that is what makes the
+//! waste of a job the bound that A-GREEDY promises, and what [`Shares`](super::Shares) trades for readiness.
+//!
+//! A-GREEDY's bounds (time O(T1/P' + T∞ + L lg P), waste O(T1) over trimmed availability P') are cited and not
+//! checked; that desires come within a factor of the parallelism is.
+
+use super::{
+    Claim, CorePolicy, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, Job,
+    ParametersError, Part, PerJob, credit::Credits,
+};
+use alloc::vec::Vec;
+
+/// Equal parts of measured desires. The text at the top of the file says more.
+///
+/// ```
+/// use urgency_policy::cores::{Cores, Demand, Event, Feedback, JobId, Usage};
+///
+/// let (mut cores, mut feedback) = (Cores::new(38), Feedback::default());
+/// for id in [JobId(1), JobId(2)] {
+///     cores.start(&mut feedback, id, Demand::default())?;
+///     cores.decide(&mut feedback, Event::Start(id))?;
+/// }
+/// // For 4 ms both have 19 cores; the first one keeps only four of them at work.
+/// for (id, busy) in [(JobId(1), 4), (JobId(2), 19)] {
+///     let interval = 4_000_000;
+///     let usage = Usage { interval, work: busy * interval, waste: (19 - busy) * interval, misses: 0 };
+///     cores.measure(id, usage)?;
+/// }
+/// cores.set_now(4_000_000);
+/// cores.decide(&mut feedback, Event::Timer)?;
+/// assert_eq!(feedback.desire(JobId(1)), Some(26), "38 / 1.5");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Feedback {
+    parameters: FeedbackParameters,
+    desires: PerJob<Desire>,
+    credits: Credits,
+    /// When the interval ends.
+    due: u64,
+}
+
+impl Feedback {
+    /// With these numbers.
+    ///
+    /// # Errors
+    ///
+    /// If one is out of its range.
+    pub fn new(parameters: FeedbackParameters) -> Result<Self, ParametersError> {
+        parameters.check()?;
+        Ok(Feedback {
+            parameters,
+            ..Feedback::default()
+        })
+    }
+
+    /// How many cores this job desires; `None` before the first decision about it.
+    pub fn desire(&self, id: super::JobId) -> Option<usize> {
+        self.desires.get(id).map(|desire| desire.cores())
+    }
+}
+
+impl CorePolicy for Feedback {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        decision: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        let all = cores.count();
+        self.desires.keep_up(cores, |_| Desire::new(all));
+        self.credits.settle(cores);
+        if event == Event::Timer {
+            for (desire, job) in self.desires.values_mut().zip(cores.jobs()) {
+                desire.learn(job.usage(), &self.parameters, all);
+            }
+        }
+        let claim = |(job, desire): (&Job, &Desire)| {
+            let (least, most) = (job.demand().min_cores, job.demand().max_cores);
+            Claim {
+                weight: 1,
+                least,
+                most: desire.cores().clamp(least, most),
+            }
+        };
+        let claims: Vec<Claim> = cores
+            .jobs()
+            .iter()
+            .zip(self.desires.values())
+            .map(claim)
+            .collect();
+        let parts = Part::of(cores.available().count(), &claims);
+        let counts = self.credits.round(&parts, self.parameters.interval);
+        decision.give_counts(cores, &counts)?;
+        if !cores.jobs().is_empty() {
+            if self.due <= cores.now() {
+                self.due = cores.now() + self.parameters.interval;
+            }
+            decision.set_timer(self.due)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Demand, JobId, Usage};
+    use super::*;
+
+    #[test]
+    fn two_jobs_whose_parallelism_changes_get_what_they_can_use_within_a_few_intervals() {
+        let (mut cores, mut feedback) = (Cores::new(38), Feedback::default());
+        for id in [0, 1] {
+            cores
+                .start(&mut feedback, JobId(id), Demand::default())
+                .unwrap();
+            cores
+                .decide(&mut feedback, Event::Start(JobId(id)))
+                .unwrap();
+        }
+        let mut time = 0;
+        for phase in 0..4 {
+            let mut late = [0; 2];
+            for interval in 0..20 {
+                time += 4_000_000;
+                for id in [0u64, 1] {
+                    let had = cores.job(JobId(id)).unwrap().cores() as u64;
+                    let high = (phase + id) % 2 == 0;
+                    let busy = had.min(if high { 100 } else { 5 });
+                    let (work, waste) = (busy * 4_000_000, (had - busy) * 4_000_000);
+                    let usage = Usage {
+                        interval: 4_000_000,
+                        work,
+                        waste,
+                        misses: 0,
+                    };
+                    cores.measure(JobId(id), usage).unwrap();
+                    if interval >= 8 {
+                        late[id as usize] += had;
+                    }
+                }
+                cores.set_now(time);
+                cores.decide(&mut feedback, Event::Timer).unwrap();
+            }
+            let [high, low] = [late[phase as usize % 2], late[(phase as usize + 1) % 2]];
+            assert!(
+                high > 26 * 12 && low <= 10 * 12,
+                "phase {phase}: {high} and {low} of 12 intervals"
+            );
+        }
+    }
+}

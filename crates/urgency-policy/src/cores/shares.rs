@@ -1,0 +1,267 @@
+//! Shares: the default. Weights, bounds, priorities, and no core without a job.
+//!
+//! The vocabulary comes from production systems (weight, priority, least and most cores); the desires are the
+//! feedback of the AMCilk paper (section V-C), and the division is weighted dynamic equi-partitioning over them.
+//!
+//! # Rules
+//!
+//! 1. Every job has its least cores.
+//! 2. The rest goes to the jobs of the most urgent priority, in proportion to their weights, to each at most what it
+//!    desires ([`Desire`]) and at most its most cores. What they leave goes to the next priority.
+//! 3. What all desires leave is dealt by the same rules up to the most cores: a job that suddenly can use more has it
+//!    already, and a core is without a job only if every job has its most.
+//! 4. Fractions are kept over time: jobs take turns at the cores that cannot be divided.
+//!
+//! # What it promises
+//!
+//! - It is work-conserving.
+//! - Least and most cores are kept.
+//! - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for one core
+//!   during one interval. So no job of the most urgent priority starves, however many there are. A job of a less
+//!   urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
+
+use super::{
+    Claim, CorePolicy, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, Job,
+    ParametersError, Part, PerJob, credit::Credits,
+};
+use alloc::{vec, vec::Vec};
+
+/// Weights, bounds and priorities. The text at the top of the file says more.
+///
+/// ```
+/// use urgency_policy::cores::{Cores, Demand, Event, JobId, Shares};
+///
+/// let (mut cores, mut shares) = (Cores::new(8), Shares::default());
+/// let requests = Demand { weight: 3, ..Demand::default() };
+/// let backup = Demand { priority: 1, min_cores: 1, ..Demand::default() };
+/// for (id, demand) in [(1, requests), (2, Demand::default()), (3, backup)] {
+///     cores.start(&mut shares, JobId(id), demand)?;
+///     cores.decide(&mut shares, Event::Start(JobId(id)))?;
+/// }
+/// let counts: Vec<usize> = cores.jobs().iter().map(|job| job.cores()).collect();
+/// assert_eq!(counts, [5, 2, 1], "7 to 3:1 is 5.25 to 1.75; they take turns");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Shares {
+    parameters: FeedbackParameters,
+    desires: PerJob<Desire>,
+    credits: Credits,
+    /// When the interval ends.
+    due: u64,
+}
+
+impl Shares {
+    /// With these numbers for the feedback.
+    ///
+    /// # Errors
+    ///
+    /// If one is out of its range.
+    pub fn new(parameters: FeedbackParameters) -> Result<Self, ParametersError> {
+        parameters.check()?;
+        Ok(Shares {
+            parameters,
+            ..Shares::default()
+        })
+    }
+
+    /// The shares of all jobs, in their order.
+    fn parts(&self, cores: &Cores) -> Vec<Part> {
+        let (jobs, available) = (cores.jobs(), cores.available().count());
+        let least: Vec<usize> = jobs.iter().map(|job| job.demand().min_cores).collect();
+        let most: Vec<usize> = jobs.iter().map(|job| job.demand().max_cores).collect();
+        let desires = self.desires.values().zip(&most);
+        let wanted: Vec<usize> = desires.map(|(d, &most)| d.cores().min(most)).collect();
+        let parts = by_priority(jobs, available, &least, &wanted);
+        if parts.iter().map(|part| part.share()).sum::<f64>() + 0.5 > available as f64 {
+            return parts;
+        }
+        // Every desire is met, so the parts are whole numbers.
+        let met: Vec<usize> = parts.iter().map(|part| part.whole).collect();
+        by_priority(jobs, available, &met, &most)
+    }
+}
+
+/// The shares of all jobs between these bounds, the more urgent ones first.
+fn by_priority(jobs: &[Job], available: usize, least: &[usize], most: &[usize]) -> Vec<Part> {
+    let mut parts = vec![Part::default(); jobs.len()];
+    let priority = |index: usize| jobs[index].demand().priority;
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&index| priority(index));
+    // What the jobs that have not had their turn have at least is not there for the others.
+    let mut promised: usize = least.iter().sum();
+    let mut left = available;
+    for class in order.chunk_by(|&a, &b| priority(a) == priority(b)) {
+        let claim = |&index: &usize| Claim {
+            weight: jobs[index].demand().weight,
+            least: least[index],
+            most: most[index].max(least[index]),
+        };
+        let claims: Vec<Claim> = class.iter().map(claim).collect();
+        promised -= claims.iter().map(|claim| claim.least).sum::<usize>();
+        let shares = Part::of(left.saturating_sub(promised), &claims);
+        let taken: f64 = shares.iter().map(|part| part.share()).sum();
+        left -= (taken + 0.5) as usize;
+        for (&index, share) in class.iter().zip(shares) {
+            parts[index] = share;
+        }
+    }
+    parts
+}
+
+impl CorePolicy for Shares {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        decision: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        let all = cores.count();
+        self.desires.keep_up(cores, |_| Desire::new(all));
+        self.credits.settle(cores);
+        if event == Event::Timer {
+            for (desire, job) in self.desires.values_mut().zip(cores.jobs()) {
+                desire.learn(job.usage(), &self.parameters, all);
+            }
+        }
+        let parts = self.parts(cores);
+        let counts = self.credits.round(&parts, self.parameters.interval);
+        decision.give_counts(cores, &counts)?;
+        // One job alone has nobody to share with.
+        if cores.jobs().len() > 1 {
+            if self.due <= cores.now() {
+                self.due = cores.now() + self.parameters.interval;
+            }
+            decision.set_timer(self.due)?;
+        }
+        Ok(())
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Demand, JobId, Usage};
+    use super::*;
+
+    /// Starts jobs and gives them as much to do in each interval as they have parallelism, `rounds` times; the mean
+    /// number of cores of each.
+    fn means(cores: usize, jobs: &[(Demand, usize)], rounds: u32) -> Vec<f64> {
+        let (mut cores, mut shares) = (Cores::new(cores), Shares::default());
+        for (id, (demand, _)) in (0u64..).zip(jobs) {
+            cores.start(&mut shares, JobId(id), *demand).unwrap();
+            cores.decide(&mut shares, Event::Start(JobId(id))).unwrap();
+        }
+        let interval = FeedbackParameters::default().interval;
+        let mut sums = vec![0; jobs.len()];
+        for round in 1..=u64::from(rounds) {
+            for (id, (_, parallelism)) in (0u64..).zip(jobs) {
+                let had = cores.job(JobId(id)).unwrap().cores();
+                sums[id as usize] += had;
+                let work = had.min(*parallelism) as u64 * interval;
+                let waste = had as u64 * interval - work;
+                let usage = Usage {
+                    interval,
+                    work,
+                    waste,
+                    misses: 0,
+                };
+                cores.measure(JobId(id), usage).unwrap();
+            }
+            cores.set_now(round * interval);
+            cores.decide(&mut shares, Event::Timer).unwrap();
+        }
+        sums.iter()
+            .map(|&sum| sum as f64 / f64::from(rounds))
+            .collect()
+    }
+
+    fn close(means: &[f64], expected: &[f64]) {
+        let near = means.iter().zip(expected).all(|(m, e)| (m - e).abs() < 0.1);
+        assert!(near, "{means:?}, not {expected:?}");
+    }
+
+    fn weight(weight: u32) -> Demand {
+        Demand {
+            weight,
+            ..Demand::default()
+        }
+    }
+
+    #[test]
+    fn busy_jobs_get_their_weighted_shares_over_time_though_cores_are_whole() {
+        close(
+            &means(2, &[(weight(1), 9), (weight(1), 9), (weight(1), 9)], 300),
+            &[2.0 / 3.0; 3],
+        );
+        close(
+            &means(8, &[(weight(3), 99), (weight(1), 99)], 300),
+            &[6.0, 2.0],
+        );
+        close(
+            &means(7, &[(weight(5), 99), (weight(1), 99)], 300),
+            &[35.0 / 6.0, 7.0 / 6.0],
+        );
+    }
+
+    #[test]
+    fn of_forty_busy_jobs_on_two_cores_none_starves() {
+        close(&means(2, &[(weight(1), 9); 40], 2000), &[0.05; 40]);
+    }
+
+    #[test]
+    fn what_a_job_cannot_use_goes_to_the_others() {
+        let means = means(38, &[(weight(1), 8), (weight(1), 99)], 200);
+        assert!(means[0] < 16.0 && means[1] > 22.0, "{means:?}");
+    }
+
+    #[test]
+    fn a_less_urgent_job_gets_its_least_cores_and_what_others_leave() {
+        let batch = |min_cores| Demand {
+            priority: 1,
+            min_cores,
+            ..Demand::default()
+        };
+        close(
+            &means(8, &[(weight(1), 99), (batch(1), 99)], 50),
+            &[7.0, 1.0],
+        );
+        close(
+            &means(8, &[(weight(1), 99), (batch(0), 99)], 50),
+            &[8.0, 0.0],
+        );
+        let idle = Demand {
+            max_cores: 3,
+            ..Demand::default()
+        };
+        close(&means(8, &[(idle, 99), (batch(0), 99)], 50), &[3.0, 5.0]);
+    }
+
+    #[test]
+    fn a_job_alone_has_everything_and_no_timer() {
+        let (mut cores, mut shares) = (Cores::new(4), Shares::default());
+        cores
+            .start(&mut shares, JobId(1), Demand::default())
+            .unwrap();
+        let decision = cores.decide(&mut shares, Event::Start(JobId(1))).unwrap();
+        assert_eq!((decision.moves().len(), decision.timer()), (4, None));
+    }
+
+    #[test]
+    fn starts_and_exits_do_not_put_off_the_timer() {
+        let (mut cores, mut shares) = (Cores::new(4), Shares::default());
+        let mut timers = Vec::new();
+        for id in 0..5 {
+            cores.set_now(1_000_000 * id);
+            cores
+                .start(&mut shares, JobId(id), Demand::default())
+                .unwrap();
+            let decision = cores.decide(&mut shares, Event::Start(JobId(id))).unwrap();
+            timers.extend(decision.timer());
+        }
+        assert_eq!(timers, [5_000_000; 4]);
+    }
+}

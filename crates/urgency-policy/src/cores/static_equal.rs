@@ -1,0 +1,144 @@
+//! A fixed number of equal parts: what static partitioning does.
+//!
+//! The AMCilk paper's second baseline (section V-C: two jobs, 19 cores each). The cores are cut into parts once. A job
+//! that starts takes a part and keeps it; a job that finds none waits until one is free, the oldest first. What a
+//! job does not use of its part nobody uses.
+
+use super::{
+    CorePolicy, Cores, Decision, DecisionError, Demand, Event, JobId, ParametersError, Refusal,
+};
+use alloc::{vec, vec::Vec};
+use core::ops::Range;
+
+/// Equal parts for good. The text at the top of the file says more.
+///
+/// ```
+/// use urgency_policy::cores::{Cores, Demand, Event, JobId, StaticEqual};
+///
+/// let (mut cores, mut halves) = (Cores::new(38), StaticEqual::new(2)?);
+/// for id in 1..=3 {
+///     cores.start(&mut halves, JobId(id), Demand::default())?;
+///     cores.decide(&mut halves, Event::Start(JobId(id)))?;
+/// }
+/// let counts: Vec<usize> = cores.jobs().iter().map(|job| job.cores()).collect();
+/// assert_eq!(counts, [19, 19, 0], "the third one waits");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct StaticEqual {
+    /// Whose each part is.
+    parts: Vec<Option<JobId>>,
+}
+
+impl StaticEqual {
+    /// So many parts.
+    ///
+    /// # Errors
+    ///
+    /// If it is 0.
+    pub fn new(parts: usize) -> Result<Self, ParametersError> {
+        match parts {
+            0 => Err(ParametersError::Parts),
+            parts => Ok(StaticEqual {
+                parts: vec![None; parts],
+            }),
+        }
+    }
+
+    /// The cores of a part. There are no more parts than cores.
+    fn range(&self, part: usize, cores: usize) -> Range<usize> {
+        let parts = self.parts.len().min(cores).max(1);
+        if part >= parts {
+            return cores..cores;
+        }
+        part * cores / parts..(part + 1) * cores / parts
+    }
+}
+
+impl CorePolicy for StaticEqual {
+    fn admit(&mut self, _: JobId, demand: &Demand, cores: &Cores) -> Result<(), Refusal> {
+        let sizes = (0..self.parts.len()).map(|part| self.range(part, cores.count()).len());
+        let left = sizes.filter(|&size| size > 0).min().unwrap_or(0);
+        if demand.min_cores > left {
+            let needed = demand.min_cores;
+            return Err(Refusal::Cores { needed, left });
+        }
+        Ok(())
+    }
+
+    fn decide(
+        &mut self,
+        _: Event,
+        cores: &Cores,
+        decision: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        let available: Vec<usize> = cores.available().collect();
+        for part in 0..self.parts.len() {
+            let range = self.range(part, cores.count());
+            let is_usable = available.iter().any(|core| range.contains(core));
+            let runs = |id: &JobId| cores.job(*id).is_some() && is_usable;
+            self.parts[part] = self.parts[part].filter(runs);
+            if self.parts[part].is_none() && is_usable {
+                let waits = |id: &JobId| !self.parts.contains(&Some(*id));
+                self.parts[part] = cores.jobs().iter().map(|job| job.id()).find(waits);
+            }
+            let Some(job) = self.parts[part].and_then(|id| cores.job(id)) else {
+                continue;
+            };
+            for &core in available.iter().filter(|core| range.contains(core)) {
+                if decision.owner(core).is_none()
+                    && decision.cores_of(job.id()) < job.demand().max_cores
+                {
+                    decision.give(core, job.id())?;
+                }
+            }
+        }
+        decision.fit(cores)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_core_of_a_running_job_moves_and_those_that_wait_come_in_order() {
+        let (mut cores, mut parts) = (Cores::new(9), StaticEqual::new(4).unwrap());
+        for id in 0..7 {
+            cores
+                .start(&mut parts, JobId(id), Demand::default())
+                .unwrap();
+            cores.decide(&mut parts, Event::Start(JobId(id))).unwrap();
+        }
+        let counts = |cores: &Cores| {
+            cores
+                .jobs()
+                .iter()
+                .map(|job| job.cores())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&cores), [2, 2, 2, 3, 0, 0, 0]);
+        cores.exit(JobId(1)).unwrap();
+        let moves = cores
+            .decide(&mut parts, Event::Exit(JobId(1)))
+            .unwrap()
+            .moves();
+        assert!(
+            moves.iter().all(|change| change.to == Some(JobId(4))),
+            "{moves:?}"
+        );
+        assert_eq!(counts(&cores), [2, 2, 3, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_job_that_needs_more_than_a_part_is_refused() {
+        let (mut cores, mut parts) = (Cores::new(9), StaticEqual::new(4).unwrap());
+        let demand = Demand {
+            min_cores: 3,
+            ..Demand::default()
+        };
+        let refused = cores.start(&mut parts, JobId(0), demand);
+        assert_eq!(refused, Err(Refusal::Cores { needed: 3, left: 2 }));
+        assert!(StaticEqual::new(0).is_err());
+    }
+}

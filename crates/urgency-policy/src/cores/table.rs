@@ -1,0 +1,302 @@
+//! The table of jobs and cores: what a policy sees, and what its decisions change.
+
+use super::{CorePolicy, Decision, DecisionError, Demand, Event, Job, JobId, Refusal, Usage};
+use alloc::{vec, vec::Vec};
+
+/// How a machine partitions its last-level cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheControl {
+    /// How many ways there are, up to 64.
+    pub ways: u8,
+    /// How many a job gets at least.
+    pub least: u8,
+    /// Whether the ways of a job may lie apart.
+    pub sparse: bool,
+}
+
+impl CacheControl {
+    /// Whether a job can get these ways.
+    ///
+    /// ```
+    /// use urgency_policy::cores::CacheControl;
+    ///
+    /// let control = CacheControl { ways: 11, least: 2, sparse: false };
+    /// assert!(control.allows(0b0110));
+    /// assert!(!control.allows(0b0101), "they lie apart");
+    /// assert!(!control.allows(0b1), "too few");
+    /// assert!(!control.allows(0b11 << 10), "there is no way 11");
+    /// ```
+    pub fn allows(self, ways: u64) -> bool {
+        let exist = ways.checked_shr(u32::from(self.ways)).unwrap_or(0) == 0;
+        let many = ways.count_ones() >= u32::from(self.least.max(1));
+        let lowest = ways.checked_shr(ways.trailing_zeros()).unwrap_or(0);
+        exist && many && (self.sparse || lowest & lowest.wrapping_add(1) == 0)
+    }
+}
+
+/// How a machine limits memory bandwidth, in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BandwidthControl {
+    /// The least that a job can be limited to.
+    pub least: u8,
+    /// The limits are multiples of it.
+    pub step: u8,
+}
+
+impl BandwidthControl {
+    /// Whether a job can be limited to this.
+    pub fn allows(self, percent: u8) -> bool {
+        (self.least.max(1)..=100).contains(&percent) && percent.is_multiple_of(self.step.max(1))
+    }
+}
+
+/// Jobs, cores and their owners. The mechanism keeps it, a policy reads it.
+///
+/// ```
+/// use urgency_policy::cores::{Cores, Demand, Event, JobId, Shares};
+///
+/// let (mut cores, mut shares) = (Cores::new(6), Shares::default());
+/// for (job, weight) in [(JobId(1), 2), (JobId(2), 1)] {
+///     cores.start(&mut shares, job, Demand { weight, ..Demand::default() })?;
+///     cores.decide(&mut shares, Event::Start(job))?;
+/// }
+/// assert_eq!(cores.job(JobId(1)).unwrap().cores(), 4);
+/// cores.exit(JobId(1))?;
+/// let decision = cores.decide(&mut shares, Event::Exit(JobId(1)))?;
+/// assert_eq!(decision.moves().len(), 4, "the other job gets all of them");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Cores {
+    pub(super) owners: Vec<Option<JobId>>,
+    pub(super) available: Vec<bool>,
+    /// In the order of their names.
+    pub(super) jobs: Vec<Job>,
+    last: Option<JobId>,
+    pub(super) now: u64,
+    pub(super) cache: Option<CacheControl>,
+    pub(super) bandwidth: Option<BandwidthControl>,
+    /// The last decision; its memory is used again.
+    decision: Decision,
+}
+
+impl Cores {
+    /// So many cores, all available, without jobs.
+    pub fn new(cores: usize) -> Self {
+        Cores {
+            owners: vec![None; cores],
+            available: vec![true; cores],
+            jobs: Vec::new(),
+            last: None,
+            now: 0,
+            cache: None,
+            bandwidth: None,
+            decision: Decision::default(),
+        }
+    }
+
+    /// The same on a machine that can do this with its cache and memory.
+    #[must_use]
+    pub fn with_controls(
+        self,
+        cache: Option<CacheControl>,
+        bandwidth: Option<BandwidthControl>,
+    ) -> Self {
+        Cores {
+            cache,
+            bandwidth,
+            ..self
+        }
+    }
+
+    // What a policy reads.
+
+    /// The time in nanoseconds, as the mechanism told it last.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// How many cores there are, available or not. They are numbered from 0.
+    pub fn count(&self) -> usize {
+        self.owners.len()
+    }
+
+    /// The cores that are available, lowest first.
+    pub fn available(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.owners.len()).filter(|&core| self.available[core])
+    }
+
+    /// The owner of a core; `None` for nobody, and for a core that does not exist.
+    pub fn owner(&self, core: usize) -> Option<JobId> {
+        self.owners.get(core).copied().flatten()
+    }
+
+    /// The jobs that run, in the order in which they started.
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// The job of this name, if it runs.
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        self.index(id).map(|index| &self.jobs[index])
+    }
+
+    /// How the machine partitions its cache, if it can.
+    pub fn cache(&self) -> Option<CacheControl> {
+        self.cache
+    }
+
+    /// How the machine limits memory bandwidth, if it can.
+    pub fn bandwidth(&self) -> Option<BandwidthControl> {
+        self.bandwidth
+    }
+
+    // What the mechanism tells.
+
+    /// The time, in nanoseconds by whatever clock the mechanism has.
+    pub fn set_now(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// A job wants to start. It is in the table afterwards, without a core; [`Event::Start`] comes next.
+    ///
+    /// # Errors
+    ///
+    /// If its demand is not valid or cannot be kept, its number is not larger than those before, or the policy
+    /// refuses it.
+    pub fn start<P: CorePolicy + ?Sized>(
+        &mut self,
+        policy: &mut P,
+        id: JobId,
+        demand: Demand,
+    ) -> Result<(), Refusal> {
+        if let Some(last) = self.last.filter(|&last| last >= id) {
+            return Err(Refusal::OldId { given: id, last });
+        }
+        self.admit(policy, id, &demand)?;
+        self.last = Some(id);
+        self.jobs.push(Job {
+            id,
+            demand,
+            started: self.now,
+            usage: Usage::default(),
+            cores: 0,
+        });
+        Ok(())
+    }
+
+    /// A running job's demand changes; [`Request::Demand`](super::Request::Demand) comes next.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start), and if there is no such job. Then the old demand holds.
+    pub fn change<P: CorePolicy + ?Sized>(
+        &mut self,
+        policy: &mut P,
+        id: JobId,
+        demand: Demand,
+    ) -> Result<(), Refusal> {
+        let index = self.index(id).ok_or(Refusal::UnknownJob(id))?;
+        self.admit(policy, id, &demand)?;
+        self.jobs[index].demand = demand;
+        Ok(())
+    }
+
+    fn admit<P: CorePolicy + ?Sized>(
+        &self,
+        policy: &mut P,
+        id: JobId,
+        demand: &Demand,
+    ) -> Result<(), Refusal> {
+        demand.check()?;
+        let others = self.jobs.iter().filter(|job| job.id != id);
+        let promised: usize = others.map(|job| job.demand.min_cores).sum();
+        let left = self.available().count().saturating_sub(promised);
+        if demand.min_cores > left {
+            return Err(Refusal::MinCores {
+                asked: demand.min_cores,
+                left,
+            });
+        }
+        policy.admit(id, demand, self)
+    }
+
+    /// A job has ended. Its cores are free; [`Event::Exit`] comes next.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such job.
+    pub fn exit(&mut self, id: JobId) -> Result<(), DecisionError> {
+        let index = self
+            .index(id)
+            .ok_or(DecisionError::UnknownJob { job: id })?;
+        self.jobs.remove(index);
+        for owner in &mut self.owners {
+            owner.take_if(|owner| *owner == id);
+        }
+        Ok(())
+    }
+
+    /// What a job did in the interval that ends; before [`Event::Timer`].
+    ///
+    /// # Errors
+    ///
+    /// If there is no such job.
+    pub fn measure(&mut self, id: JobId, usage: Usage) -> Result<(), DecisionError> {
+        let index = self
+            .index(id)
+            .ok_or(DecisionError::UnknownJob { job: id })?;
+        self.jobs[index].usage = usage;
+        Ok(())
+    }
+
+    /// A core comes or goes, as the entitlement of the process says. The owner of one that goes loses it, whatever
+    /// its least cores are. [`Request::Cores`](super::Request::Cores) comes next.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such core.
+    pub fn set_available(&mut self, core: usize, available: bool) -> Result<(), DecisionError> {
+        let cores = self.owners.len();
+        let slot = self.available.get_mut(core);
+        *slot.ok_or(DecisionError::UnknownCore { core, cores })? = available;
+        if !available
+            && let Some(owner) = self.owners[core].take()
+            && let Some(index) = self.index(owner)
+        {
+            self.jobs[index].cores -= 1;
+        }
+        Ok(())
+    }
+
+    /// Asks the policy, checks its answer, and enters it into the table.
+    ///
+    /// # Errors
+    ///
+    /// If the answer breaks a rule. Then the table is as before.
+    pub fn decide<P: CorePolicy + ?Sized>(
+        &mut self,
+        policy: &mut P,
+        event: Event,
+    ) -> Result<&Decision, DecisionError> {
+        let mut decision = core::mem::take(&mut self.decision);
+        decision.begin(self);
+        let made = policy
+            .decide(event, self, &mut decision)
+            .and_then(|()| decision.finish(self));
+        if made.is_ok() {
+            for job in &mut self.jobs {
+                job.cores = decision.cores_of(job.id);
+            }
+            for change in decision.moves() {
+                self.owners[change.core] = change.to;
+            }
+        }
+        self.decision = decision;
+        made.map(|()| &self.decision)
+    }
+
+    fn index(&self, id: JobId) -> Option<usize> {
+        self.jobs.binary_search_by_key(&id, |job| job.id).ok()
+    }
+}

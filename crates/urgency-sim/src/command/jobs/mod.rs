@@ -1,0 +1,379 @@
+//! The command `urgency sim jobs`: many jobs on one set of cores, under core policies.
+//!
+//! Three experiments of the AMCilk paper. Each is run under several policies, one row each:
+//!
+//! - `flow`: jobs of the Bing or "finance-like" sizes arrive at several loads; their flow times;
+//! - `elastic`: two real-time tasks, the first with several periods; how many iterations miss their deadline;
+//! - `feedback`: two jobs whose parallelism changes in opposite phases; how long they take.
+//!
+//! Exit codes are as for `urgency sim`; 1 also if an admitted task missed a deadline under `elastic`.
+
+mod picture;
+mod table;
+
+use super::{Own, Stop, failed, write, wrong};
+use crate::jobs::{
+    Carrying, JobCosts, JobsMachine, JobsReport, MAX_CORES, MOST_LOAD, Shape, Sizes, Thieves,
+    elastic_pair, feedback_pair, flow, run,
+};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::path::PathBuf;
+use urgency_policy::cores::{
+    AtBoundary, Boundary, BoxedPolicy, Elastic, Feedback, FeedbackParameters, Shares, named,
+};
+
+/// Which experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Experiment {
+    /// Flow times of jobs that arrive at random.
+    Flow,
+    /// Deadlines of two elastic real-time tasks.
+    Elastic,
+    /// Two jobs whose parallelism changes in opposite phases.
+    Feedback,
+}
+
+/// Many jobs on one set of cores.
+#[derive(Debug, Args)]
+pub(super) struct JobsOptions {
+    /// The experiment.
+    #[arg(value_enum, default_value = "flow")]
+    experiment: Experiment,
+    /// How many cores, up to 1024.
+    #[arg(long, default_value_t = 38)]
+    cores: usize,
+    /// Core policies: shares, drep, elastic, feedback, static, none, steal-boundary or job-boundary. The experiment's
+    /// own if nothing is said.
+    #[arg(long, value_delimiter = ',')]
+    policies: Vec<String>,
+    /// flow: the loads in percent.
+    #[arg(long, value_delimiter = ',', default_values_t = [60.0, 75.0, 90.0])]
+    loads: Vec<f64>,
+    /// flow: how many jobs.
+    #[arg(long, default_value_t = 50_000)]
+    jobs: usize,
+    /// flow: the sizes, bing or finance.
+    #[arg(long, default_value = "bing")]
+    sizes: String,
+    /// flow: a job is a series of small trees (rounds) or one tree (loop).
+    #[arg(long, default_value = "rounds")]
+    shape: String,
+    /// elastic: the first task's periods in milliseconds.
+    #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600])]
+    periods_ms: Vec<u64>,
+    /// elastic: how many iterations the first task has.
+    #[arg(long, default_value_t = 1000)]
+    iterations: u32,
+    /// static: how many parts.
+    #[arg(long, default_value_t = 2)]
+    parts: usize,
+    /// feedback and shares: the time between two looks, in microseconds.
+    #[arg(long, default_value_t = FeedbackParameters::default().interval / 1000)]
+    interval_us: u64,
+    /// feedback and shares: which part of its time a core must work.
+    #[arg(long, default_value_t = FeedbackParameters::default().utilisation)]
+    utilisation: f64,
+    /// feedback and shares: by how much a desire grows and shrinks.
+    #[arg(long, default_value_t = FeedbackParameters::default().growth)]
+    growth: f64,
+    /// How many jobs run at a time at most; as many as cores if 0.
+    #[arg(long, default_value_t = 0)]
+    containers: usize,
+    /// Carry out one decision after the other, as AMCilk's source does.
+    #[arg(long)]
+    one_decision: bool,
+    /// none: idle thieves spin and keep their part of each core.
+    #[arg(long)]
+    spin: bool,
+    /// What the job layer costs: paper, goal, zero, or a file of JSON.
+    #[arg(long, default_value = "paper")]
+    job_costs: String,
+    /// The seed of everything that is random.
+    #[arg(long, default_value_t = 1)]
+    job_seed: u64,
+    /// Write the results as JSON.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Write a picture (SVG).
+    #[arg(long)]
+    picture: Option<PathBuf>,
+}
+
+/// One run: a policy at a load or period.
+#[derive(Debug, Serialize)]
+struct Row {
+    policy: String,
+    /// The load in percent, or the period in milliseconds; 0 if there is neither.
+    at: f64,
+    /// By job: when it ended, for experiments with few jobs.
+    ended: Vec<u64>,
+    report: JobsReport,
+}
+
+impl JobsOptions {
+    pub(super) fn perform(&self, own: &Own) -> Result<(), Stop> {
+        let rows = self.rows(own)?;
+        let text = match self.experiment {
+            Experiment::Flow => table::flow(&rows),
+            Experiment::Elastic => table::elastic(&rows),
+            Experiment::Feedback => table::feedback(&rows),
+        };
+        print!("{text}");
+        if let Some(path) = &self.json {
+            let all = serde_json::json!({
+                "experiment": format!("{:?}", self.experiment),
+                "options": format!("{self:?}"),
+                "costs": self.costs()?,
+                "rows": rows,
+            });
+            write(path, &all.to_string())?;
+        }
+        if let Some(path) = &self.picture {
+            let drawn = match self.experiment {
+                Experiment::Flow => picture::flow(&rows),
+                Experiment::Elastic => picture::misses(&rows),
+                Experiment::Feedback => picture::cores(&rows[0]),
+            };
+            write(path, &drawn.map_err(failed)?)?;
+        }
+        let broken = |row: &&Row| {
+            row.policy == "elastic" && row.report.tasks.iter().any(|task| task.missed > 0)
+        };
+        match rows.iter().find(broken) {
+            Some(row) => Err(failed(format!(
+                "an admitted task missed a deadline at a period of {} ms; please report this with the command line",
+                row.at
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn rows(&self, own: &Own) -> Result<Vec<Row>, Stop> {
+        let machine = self.machine()?;
+        let mut rows = Vec::new();
+        for name in self.names() {
+            for at in self.points()? {
+                let mut policy = self.policy(name, &machine, own)?;
+                let workload = match self.experiment {
+                    Experiment::Flow => flow(
+                        self.sizes()?,
+                        self.shape()?,
+                        self.jobs,
+                        at / 100.0,
+                        &machine,
+                    ),
+                    Experiment::Elastic => {
+                        elastic_pair((at * 1e6) as u64, self.iterations, &machine)
+                    }
+                    Experiment::Feedback => feedback_pair(&machine),
+                };
+                let report = run(&workload, &machine, &mut policy).map_err(failed)?;
+                let few = report.ended.len() <= 2;
+                rows.push(Row {
+                    policy: name.to_owned(),
+                    at,
+                    ended: if few {
+                        report.ended.clone()
+                    } else {
+                        Vec::new()
+                    },
+                    report,
+                });
+            }
+        }
+        Ok(rows)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        if !self.policies.is_empty() {
+            return self.policies.iter().map(String::as_str).collect();
+        }
+        match self.experiment {
+            Experiment::Flow => vec![
+                "drep",
+                "steal-boundary",
+                "shares",
+                "feedback",
+                "static",
+                "none",
+            ],
+            Experiment::Elastic => vec!["elastic", "job-boundary"],
+            Experiment::Feedback => vec!["feedback", "shares", "static", "none"],
+        }
+    }
+
+    /// What the experiment is repeated for.
+    fn points(&self) -> Result<Vec<f64>, Stop> {
+        match self.experiment {
+            Experiment::Flow => {
+                let most = MOST_LOAD * 100.0;
+                match self
+                    .loads
+                    .iter()
+                    .find(|&&load| !(load > 0.0 && load <= most))
+                {
+                    Some(load) => Err(wrong(format!(
+                        "--loads names {load} %; a load can be above 0 and up to {most}"
+                    ))),
+                    None => Ok(self.loads.clone()),
+                }
+            }
+            Experiment::Elastic => match self
+                .periods_ms
+                .iter()
+                .find(|ms| !(1..=100_000).contains(*ms))
+            {
+                Some(period) => Err(wrong(format!(
+                    "--periods-ms names {period}; a period can be 1 to 100000"
+                ))),
+                None => Ok(self.periods_ms.iter().map(|&ms| ms as f64).collect()),
+            },
+            Experiment::Feedback => Ok(vec![0.0]),
+        }
+    }
+
+    fn policy(&self, name: &str, machine: &JobsMachine, own: &Own) -> Result<BoxedPolicy, Stop> {
+        if let Some(policy) = own.core_policy(name, self.job_seed) {
+            return Ok(policy);
+        }
+        let parameters = FeedbackParameters {
+            interval: self.interval_us.saturating_mul(1000),
+            utilisation: self.utilisation,
+            growth: self.growth,
+        };
+        // What a move takes at most, and what it costs the job that loses the core.
+        let costs = &machine.costs;
+        let allowance = costs.decide + costs.leave + costs.join + 2 * costs.steal.mug + 50_000;
+        let elastic = || Elastic::with_allowance(allowance);
+        Ok(match name {
+            "shares" => Box::new(Shares::new(parameters).map_err(wrong)?),
+            "feedback" => Box::new(Feedback::new(parameters).map_err(wrong)?),
+            "elastic" => Box::new(elastic()),
+            "job-boundary" => Box::new(AtBoundary::new(elastic(), Boundary::Job)),
+            name => named(name, self.job_seed, self.parts).map_err(wrong)?,
+        })
+    }
+
+    fn machine(&self) -> Result<JobsMachine, Stop> {
+        if !(1..=MAX_CORES).contains(&self.cores) {
+            return Err(wrong(crate::jobs::JobsError::Cores(self.cores)));
+        }
+        Ok(JobsMachine {
+            cores: self.cores,
+            containers: self.containers,
+            costs: self.costs()?,
+            carrying: if self.one_decision {
+                Carrying::OneDecision
+            } else {
+                Carrying::EachCore
+            },
+            thieves: if self.spin {
+                Thieves::Spin
+            } else {
+                Thieves::Yield
+            },
+            seed: self.job_seed,
+            record: match self.experiment {
+                Experiment::Feedback => 20_000,
+                _ => 0,
+            },
+        })
+    }
+
+    fn costs(&self) -> Result<JobCosts, Stop> {
+        match self.job_costs.as_str() {
+            "paper" => Ok(JobCosts::PAPER),
+            "goal" => Ok(JobCosts::GOAL),
+            "zero" => Ok(JobCosts::ZERO),
+            path => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|cause| failed(format!("{path} cannot be read: {cause}")))?;
+                serde_json::from_str(&text)
+                    .map_err(|cause| wrong(format!("{path} is no table of job costs: {cause}")))
+            }
+        }
+    }
+
+    fn sizes(&self) -> Result<Sizes, Stop> {
+        match self.sizes.as_str() {
+            "bing" => Ok(Sizes::BING),
+            "finance" => Ok(Sizes::FINANCE_LIKE),
+            other => Err(wrong(format!(
+                "there are no sizes {other:?}; there are bing and finance"
+            ))),
+        }
+    }
+
+    fn shape(&self) -> Result<Shape, Stop> {
+        match self.shape.as_str() {
+            "rounds" => Ok(Shape::Rounds),
+            "loop" => Ok(Shape::Loop),
+            other => Err(wrong(format!(
+                "there is no shape {other:?}; there are rounds and loop"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: JobsOptions,
+    }
+
+    fn options(line: &str) -> JobsOptions {
+        let words = std::iter::once("jobs").chain(line.split_whitespace());
+        Line::try_parse_from(words).unwrap().options
+    }
+
+    #[test]
+    fn every_experiment_has_a_row_for_each_policy_and_is_drawn() {
+        for line in [
+            "flow --jobs 300 --loads 50,80",
+            "flow --jobs 100 --loads 50 --sizes finance --shape loop --one-decision --spin --job-costs goal",
+            "elastic --iterations 50 --periods-ms 20,100",
+            "feedback --job-costs zero",
+        ] {
+            let options = options(line);
+            let rows = options.rows(&Own::default()).ok().unwrap();
+            let points = options.points().ok().unwrap().len();
+            assert_eq!(rows.len(), options.names().len() * points, "{line}");
+            let (text, svg) = match options.experiment {
+                Experiment::Flow => (table::flow(&rows), picture::flow(&rows)),
+                Experiment::Elastic => (table::elastic(&rows), picture::misses(&rows)),
+                Experiment::Feedback => (table::feedback(&rows), picture::cores(&rows[0])),
+            };
+            let svg = svg.unwrap();
+            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+            assert!(
+                options.names().iter().all(|name| text.contains(name)),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_command_line_is_named() {
+        for (line, expected) in [
+            ("--cores 0", "0 cores"),
+            ("--cores 1025", "1 to 1024"),
+            ("--loads 0", "above 0"),
+            ("--policies fair", "shares, drep"),
+            ("--sizes bling", "bing and finance"),
+            ("--shape tree", "rounds and loop"),
+            ("--policies shares --utilisation 2", "at most 1"),
+            ("elastic --periods-ms 0", "1 to 100000"),
+        ] {
+            let Err(Stop(code, said)) = options(line).perform(&Own::default()) else {
+                panic!("{line}: nothing was wrong");
+            };
+            assert!(code == 2 && said.contains(expected), "{line}: {said}");
+        }
+    }
+}

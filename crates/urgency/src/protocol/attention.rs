@@ -1,0 +1,388 @@
+//! Attention: three words by which others tell a running stack what they want of it.
+//!
+//! A thread that wants something of a stack sets a bit in `requests` and clears `room`. The stack compares `room`
+//! (relaxed, one branch) at each of its scheduling points. While there is no request, `room` is the index of the last
+//! slot of the stack's deque. So the one comparison after a fork, "was there room for this fork and more?", answers
+//! both questions. `word` says whether the stack holds its worker, and which worker that is, so that the worker can be
+//! taken from a stack that does not answer.
+//!
+//! # States of `word`
+//!
+//! - `BUSY` set: the stack is inside the scheduler (or parked there). Only the stack itself sets and clears the bit,
+//!   and no other thread writes the word meanwhile. The stack's worker cannot be taken now: the scheduler never runs
+//!   user code, so the stack will look at everything by itself in a moment.
+//! - `BUSY` clear, `TAKEN` clear: the stack runs user code and holds a worker. The worker's number is in the upper half
+//!   of the word: the taker learns *which* worker it took in the same step. (A first version read the number from the
+//!   stack afterwards; by then the stack could have checked in and got another worker.)
+//! - `TAKEN` set: another thread took the worker (relief, or an urgent event). The stack goes on until its next
+//!   scheduling point, where [`Attention::enter`] tells it. Until then the taker may give the worker back, and the
+//!   stack never notices.
+//! - `PINNED` set: the stack asked for the number of its worker, and may use the number as an index that no other stack
+//!   uses at the same time. The worker is not taken until the next `enter`, which clears the bit.
+//!
+//! The bits between count the visits to user code ([`Visit`]): what was seen of a stack during a visit is a reason to
+//! take its worker only as long as that very visit lasts.
+//!
+//! Requests are hints: what they announce is always written to shared state *before* the bit is set, and a
+//! stack that gets a worker looks at that state before it runs user code. So a bit set on a stack that just
+//! gave its worker away loses nothing.
+//!
+//! # Rules
+//!
+//! 1. Only the stack calls `enter` and `leave`, alternately. `enter` is a locked instruction, since it decides against
+//!    `take`; a `leave` without pending requests is a plain store. (With one word for both, a leave had to be a locked
+//!    instruction as well, so as not to lose a request.)
+//! 2. `take` succeeds at most once between a `leave` and the next `enter`, and never inside.
+//! 3. Whatever a taker wrote before `take` is visible to the stack after `enter` returned
+//!    [`Entered::Taken`]; whatever the stack wrote before `leave` is visible to the taker.
+//! 4. A request that is pending when the stack is in user code has cleared `room`, or is about to: a requester sets
+//!    its bit before it clears `room`, and the stack raises `room` only before a look at the requests, with a
+//!    barrier between the two on both sides. If `room` is as it should be it is not written, so that no
+//!    clearing is overwritten. A late clearing costs a look into the scheduler.
+
+use crate::sys::{
+    chaos,
+    primitives::atomic::{AtomicU32, AtomicUsize, Ordering, fence},
+};
+
+const BUSY: u32 = 1;
+const TAKEN: u32 = 2;
+/// Set by the stack itself: its worker is not taken before its next scheduling point.
+const PINNED: u32 = 4;
+/// One visit to user code.
+const VISIT: u32 = 8;
+const VISITS: u32 = (1 << WORKER_SHIFT) - VISIT;
+/// Where the worker's number begins.
+const WORKER_SHIFT: u32 = 16;
+
+/// More urgent work is ready: look at the levels.
+pub(crate) const PREEMPT: u32 = 1;
+/// A worker is hungry: publish forks.
+pub(crate) const SHARE: u32 = 2;
+/// Show that you are alive: relief takes the worker if this bit survives one relief period.
+pub(crate) const CHECK_IN: u32 = 4;
+/// By the stack itself: the queue that it fills is full, and it gives its turn to others.
+pub(crate) const FULL: u32 = 8;
+
+/// What `enter` found.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) enum Entered {
+    /// The stack still holds its worker; these requests were pending and are now cleared.
+    Holding(u32),
+    /// The worker was taken meanwhile.
+    Taken,
+}
+
+/// One visit of a stack to user code, during which it holds its worker.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) struct Visit(u32);
+
+/// See the module's text.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Attention {
+    room: AtomicUsize,
+    word: AtomicU32,
+    requests: AtomicU32,
+    /// How often the stack has gone to user code, shifted into place; the owner's.
+    visits: AtomicU32,
+}
+
+impl Attention {
+    /// The words of a stack that is inside the scheduler.
+    pub(crate) fn new_busy() -> Self {
+        Attention {
+            room: AtomicUsize::new(0),
+            word: AtomicU32::new(BUSY),
+            requests: AtomicU32::new(0),
+            visits: AtomicU32::new(0),
+        }
+    }
+
+    /// How many forks the deque may hold; zero if there is a request.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        if chaos::one_in(16) {
+            return 0;
+        }
+        self.room.load(Ordering::Relaxed)
+    }
+
+    /// The scheduling point: is there a request?
+    #[inline(always)]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.room() == 0
+    }
+
+    /// Asked where there is no room: whether there is no request, and only the next fork is to look around.
+    pub(crate) fn is_for_forks(&self) -> bool {
+        // The thread that cleared `room` wrote these before.
+        fence(Ordering::Acquire);
+        self.requests.load(Ordering::Relaxed) == 0 && self.word.load(Ordering::Relaxed) & TAKEN == 0
+    }
+
+    /// The stack enters the scheduler and collects the pending requests.
+    #[inline]
+    pub(crate) fn enter(&self) -> Entered {
+        let old = self.word.swap(BUSY, Ordering::SeqCst);
+        if old & (TAKEN | BUSY) != 0 {
+            if old & BUSY != 0 {
+                entered_twice();
+            }
+            Entered::Taken
+        } else if self.room.load(Ordering::Relaxed) != 0
+            || self.requests.load(Ordering::Relaxed) == 0
+        {
+            Entered::Holding(0)
+        } else {
+            Entered::Holding(self.requests.swap(0, Ordering::SeqCst))
+        }
+    }
+
+    /// The stack goes back to user code, holding the worker with this number, with room for `room` forks; zero makes
+    /// its first fork look around. Requests set meanwhile stay pending.
+    #[inline]
+    pub(crate) fn leave(&self, worker: usize, room: usize) {
+        debug_assert_ne!(
+            self.word.load(Ordering::Relaxed) & BUSY,
+            0,
+            "a stack left the scheduler twice"
+        );
+        let visits = self.visits.load(Ordering::Relaxed).wrapping_add(VISIT) & VISITS;
+        self.visits.store(visits, Ordering::Relaxed);
+        let word = ((worker as u32) << WORKER_SHIFT) | visits;
+        if self.room.load(Ordering::Relaxed) == room {
+            self.word.store(word, Ordering::Release);
+        } else {
+            self.leave_cold(word, room);
+        }
+    }
+
+    #[cold]
+    fn leave_cold(&self, word: u32, room: usize) {
+        self.room.store(room, Ordering::Relaxed);
+        self.word.store(word, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if self.requests.load(Ordering::Relaxed) != 0 {
+            self.room.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets request bits.
+    #[inline]
+    pub(crate) fn request(&self, bits: u32) {
+        if self.requests.load(Ordering::Relaxed) & bits != bits {
+            self.requests.fetch_or(bits, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            self.room.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The stack, in user code, keeps its worker until its next `enter`. `false`: it was taken already.
+    pub(crate) fn pin(&self) -> bool {
+        let old = self.word.load(Ordering::Relaxed);
+        if old & PINNED != 0 {
+            return true;
+        }
+        self.word.fetch_or(PINNED, Ordering::AcqRel) & TAKEN == 0
+    }
+
+    /// By the stack itself: its next fork looks around.
+    pub(crate) fn look_at_next_fork(&self) {
+        self.room.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether the worker with this number was taken from the stack and it has not checked in since.
+    #[inline]
+    pub(crate) fn is_taken_from(&self, worker: usize) -> bool {
+        let word = self.word.load(Ordering::SeqCst);
+        word & TAKEN != 0 && (word >> WORKER_SHIFT) as usize == worker
+    }
+
+    /// Whether the stack's worker was taken and it has not checked in since.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.word.load(Ordering::SeqCst) & TAKEN != 0
+    }
+
+    /// Whether these requests are pending.
+    pub(crate) fn is_pending(&self, bits: u32) -> bool {
+        self.requests.load(Ordering::Acquire) & bits == bits
+    }
+
+    /// The visit that the stack is on, if its worker can be taken now.
+    pub(crate) fn visit(&self) -> Option<Visit> {
+        let word = self.word.load(Ordering::Acquire);
+        (word & (BUSY | TAKEN | PINNED) == 0).then_some(Visit(word))
+    }
+
+    /// Takes the worker from a stack that is in user code, and returns its number; if a visit is given, only as long as
+    /// that lasts.
+    pub(crate) fn take(&self, during: Option<Visit>) -> Option<usize> {
+        let mut old = self.word.load(Ordering::Acquire);
+        loop {
+            if old & (BUSY | TAKEN | PINNED) != 0 || during.is_some_and(|visit| visit.0 != old) {
+                return None;
+            }
+            match self.word.compare_exchange_weak(
+                old,
+                old | TAKEN,
+                Ordering::SeqCst,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => {
+                    self.room.store(0, Ordering::Relaxed);
+                    return Some((old >> WORKER_SHIFT) as usize);
+                }
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// Gives the worker with this number back to the stack that it was taken from, if the stack has not
+    /// noticed yet. `false`: it has, and waits (or will wait) for a worker.
+    pub(crate) fn give_back(&self, worker: usize) -> bool {
+        if chaos::one_in(2) {
+            return false;
+        }
+        let mut old = self.word.load(Ordering::Relaxed);
+        loop {
+            if old & TAKEN == 0 || (old >> WORKER_SHIFT) as usize != worker {
+                return false;
+            }
+            match self.word.compare_exchange_weak(
+                old,
+                old & !TAKEN,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return true,
+                Err(now) => old = now,
+            }
+        }
+    }
+}
+
+/// The scheduler called code of the program's without setting the stack aside, and that has come here. Both would
+/// go on with the same worker; and nothing may unwind through the scheduler.
+#[cold]
+fn entered_twice() -> ! {
+    eprintln!("urgency: a bug of the runtime: a stack entered the scheduler twice");
+    std::process::abort()
+}
+
+#[cfg(all(test, urgency_loom))]
+mod loom_models {
+    use super::*;
+    use loom::{
+        cell::UnsafeCell,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering::Relaxed},
+        },
+        thread,
+    };
+
+    /// The worker's state, as a cell that loom guards against concurrent use.
+    struct Model {
+        word: Attention,
+        worker: UnsafeCell<u32>,
+        holders: AtomicUsize,
+    }
+
+    #[test]
+    fn a_worker_has_one_holder_at_a_time_and_is_taken_once() {
+        loom::model(|| {
+            let model = Arc::new(Model {
+                word: Attention::new_busy(),
+                worker: UnsafeCell::new(0),
+                holders: AtomicUsize::new(0),
+            });
+            model.word.leave(5, 8);
+            let takers: Vec<_> = (0..2)
+                .map(|_| {
+                    let model = model.clone();
+                    thread::spawn(move || {
+                        let took = model.word.take(None) == Some(5);
+                        if took {
+                            // SAFETY: the thread that took the worker is its one holder; loom checks it.
+                            model.worker.with_mut(|w| unsafe { *w += 1 });
+                            model.holders.fetch_add(1, Relaxed);
+                        }
+                        took
+                    })
+                })
+                .collect();
+            match model.word.enter() {
+                // SAFETY: as above.
+                Entered::Holding(_) => model.worker.with_mut(|w| unsafe { *w += 1 }),
+                Entered::Taken => {}
+            }
+            let taken = takers
+                .into_iter()
+                .filter(|_| true)
+                .map(|t| t.join().unwrap());
+            assert!(taken.filter(|took| *took).count() <= 1);
+            assert!(model.holders.load(Relaxed) <= 1);
+        });
+    }
+
+    #[test]
+    fn a_worker_that_is_given_back_is_held_by_one_stack() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let other = word.clone();
+            let taker = thread::spawn(move || other.take(None) == Some(5) && !other.give_back(5));
+            let holds = matches!(word.enter(), Entered::Holding(_));
+            assert!(
+                holds ^ taker.join().unwrap(),
+                "nobody or both hold the worker"
+            );
+        });
+    }
+
+    #[test]
+    fn a_pinned_worker_is_not_taken() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let other = word.clone();
+            let taker = thread::spawn(move || other.take(None) == Some(5));
+            let pinned = word.pin();
+            let taken = taker.join().unwrap();
+            assert!(pinned ^ taken, "the stack has the worker, or the taker");
+            assert_eq!(taken, word.enter() == Entered::Taken);
+        });
+    }
+
+    /// What was seen of the first visit is no reason to take the worker of the second.
+    #[test]
+    fn a_worker_is_taken_only_during_the_visit_that_was_seen() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let seen = word.visit();
+            let other = word.clone();
+            let taker = thread::spawn(move || other.take(seen) == Some(5));
+            let first = word.enter() == Entered::Taken;
+            word.leave(5, 8);
+            let second = word.enter() == Entered::Taken;
+            assert!(!second, "the worker of a later visit is taken");
+            assert_eq!(taker.join().unwrap(), first);
+        });
+    }
+
+    #[test]
+    fn a_request_is_seen_by_the_next_enter_or_stays_pending() {
+        loom::model(|| {
+            let word = Arc::new(Attention::new_busy());
+            word.leave(5, 8);
+            let other = word.clone();
+            let asker = thread::spawn(move || other.request(PREEMPT));
+            let seen = word.enter() == Entered::Holding(PREEMPT);
+            word.leave(5, 8);
+            asker.join().unwrap();
+            assert!(seen || word.is_wanted());
+        });
+    }
+}

@@ -1,0 +1,65 @@
+//! A forked closure, as its deque and its thief see it.
+//!
+//! A [`Forked`] is the header of a larger structure (`RightBranch` in the frame of `join`, a boxed child in `scope`):
+//! a function to call with the header's address, and a place where a thief leaves its name. The rule is *exactly
+//! once*: a forked closure that was pushed is run by the thread that took it out of the deque (its owner's pop or one
+//! steal), and by no other.
+//!
+//! What only a thief needs, its name and the latch, is initialised when the closure is stolen ([`Kind::stolen`], under
+//! the deque's lock): the cost of a fork is its few stores, and nearly no fork is stolen.
+//!
+//! Panics are data: they are caught where a thief runs the closure, and resumed at the join.
+
+use std::{any::Any, cell::UnsafeCell, mem::MaybeUninit, ptr, sync::atomic::AtomicPtr};
+
+/// What a panic carries.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// See the module's text. `S` is the stack; it is never dereferenced here.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Forked<S: 'static> {
+    pub(crate) kind: &'static Kind<S>,
+    /// The stack that runs the stolen fork, once it runs it: the joiner steals back from this stack. Initialised by
+    /// [`Kind::stolen`].
+    thief: UnsafeCell<MaybeUninit<AtomicPtr<S>>>,
+}
+
+impl<S> Forked<S> {
+    #[inline(always)]
+    pub(crate) const fn new(kind: &'static Kind<S>) -> Self {
+        Forked {
+            kind,
+            thief: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// No stack runs the fork yet.
+    ///
+    /// # Safety
+    /// Called by [`Kind::stolen`], once, with a valid fork that no other thread looks at.
+    pub(crate) unsafe fn init_thief(this: *const Forked<S>) {
+        // SAFETY: by the caller's promise.
+        unsafe { (*(*this).thief.get()).write(AtomicPtr::new(ptr::null_mut())) };
+    }
+
+    /// The stack that runs the fork.
+    ///
+    /// # Safety
+    /// The fork was stolen, and the caller knows this through the deque's lock, or is its thief.
+    pub(crate) unsafe fn thief(&self) -> &AtomicPtr<S> {
+        // SAFETY: initialised when it was stolen, and the lock orders that before this.
+        unsafe { (*self.thief.get()).assume_init_ref() }
+    }
+}
+
+/// What can be done with a fork, by the structure that it heads.
+#[derive(Debug)]
+pub(crate) struct Kind<S: 'static> {
+    /// Runs the fork on a thief's stack. Consumes it: the memory may be gone when this returns.
+    pub(crate) execute: unsafe fn(*const Forked<S>),
+    /// Called under the deque's lock when the fork is stolen.
+    pub(crate) stolen: unsafe fn(*const Forked<S>),
+    /// The name of its closure's type.
+    pub(crate) name: fn() -> &'static str,
+}

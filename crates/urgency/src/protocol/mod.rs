@@ -1,0 +1,29 @@
+//! The protocols: small types by which threads hand things to each other without locks, or almost.
+//!
+//! Each is a file with its states, rules and named races on top and its loom model at the end. They know the
+//! primitives and nothing else of the library. All of them are compiled under `--cfg urgency_loom` as well, where
+//! little else is (`ci/loom.sh`). The protocols that belong to one type of another room are with it: a task's state
+//! (`tasks/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
+//!
+//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`].
+//! - *What there is to do*: [`ready`], [`groups`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`], [`latch`].
+//! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
+
+pub(crate) mod attention;
+pub(crate) mod demotion;
+pub(crate) mod deque;
+pub(crate) mod fence;
+pub(crate) mod forked;
+pub(crate) mod groups;
+pub(crate) mod idle;
+pub(crate) mod latch;
+pub(crate) mod mailbox;
+pub(crate) mod poll_mode;
+pub(crate) mod ready;
+pub(crate) mod relief_timer;
+pub(crate) mod ring;
+pub(crate) mod served;
+pub(crate) mod suspension;
+
+#[cfg(all(test, urgency_loom))]
+mod reserved_seats_loom;

@@ -1,0 +1,116 @@
+//! Whether relief must look at the busy workers, and how soon: the state of the relief timer.
+//!
+//! - OFF: nothing waits, or an idle worker or a searcher will come to what waits.
+//! - LATE: all that waits is forks of stacks that run (their deques are in the pool), and no worker serves anything
+//!   less urgent. The stacks come to their own forks themselves. So the timer expires only after some periods, and only
+//!   a stack that is blocked, or has not checked in for long, loses its worker.
+//! - SOON: something else waits. The timer expires within a period.
+//!
+//! Only an expiry switches the timer off. A thread that finds that something waits arms it first, and then sets the
+//! driver's timer. LATE may become SOON at any time, and the driver's timer is then set anew. A timer that expires when
+//! it was not meant to causes one look in vain.
+//!
+//! An insertion without a barrier (`insert.rs`) relies on SOON, and only an expiry of SOON owes it the barrier.
+
+use crate::sys::primitives::atomic::{AtomicU8, Ordering};
+
+const OFF: u8 = 0;
+const LATE: u8 = 1;
+const SOON: u8 = 2;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct ReliefTimer(AtomicU8);
+
+impl ReliefTimer {
+    pub(crate) fn new() -> Self {
+        ReliefTimer(AtomicU8::new(OFF))
+    }
+
+    /// Whether the timer expires within a period.
+    #[inline]
+    pub(crate) fn is_soon(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == SOON
+    }
+
+    /// Whether the timer expires after some periods.
+    #[inline]
+    pub(crate) fn is_late(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == LATE
+    }
+
+    /// Whether the timer expires at some time.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != OFF
+    }
+
+    /// Whether the caller has to set the timer.
+    pub(crate) fn arm(&self) -> bool {
+        self.0.swap(SOON, Ordering::AcqRel) != SOON
+    }
+
+    /// As [`ReliefTimer::arm`], for after some periods.
+    pub(crate) fn arm_late(&self) -> bool {
+        self.0
+            .compare_exchange(OFF, LATE, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// The timer expired. Whether it was to do so within a period.
+    pub(crate) fn expire(&self) -> bool {
+        self.0.swap(OFF, Ordering::AcqRel) == SOON
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_timer_can_be_brought_forward_and_not_put_off() {
+        let relief_timer = ReliefTimer::new();
+        assert!(relief_timer.arm_late() && relief_timer.is_late() && relief_timer.is_set());
+        assert!(!relief_timer.arm_late(), "the timer is set");
+        assert!(relief_timer.arm() && relief_timer.is_soon());
+        assert!(!relief_timer.arm() && !relief_timer.arm_late() && relief_timer.is_soon());
+        assert!(relief_timer.expire() && !relief_timer.is_set());
+        assert!(relief_timer.arm_late() && !relief_timer.expire());
+    }
+}
+
+#[cfg(all(test, urgency_loom))]
+mod loom_models {
+    use super::*;
+    use crate::sys::primitives::atomic::{AtomicBool, fence};
+    use loom::{model, sync::Arc, thread};
+
+    /// The two fences stand for the asymmetric pair of `protocol/fence.rs`.
+    #[test]
+    fn an_entry_that_relies_on_an_expiry_is_seen_by_one() {
+        model(|| {
+            let relief_timer = Arc::new(ReliefTimer::new());
+            let entry = Arc::new(AtomicBool::new(false));
+            relief_timer.arm();
+            let inserter = {
+                let (relief_timer, entry) = (relief_timer.clone(), entry.clone());
+                thread::spawn(move || {
+                    entry.store(true, Ordering::Relaxed);
+                    fence(Ordering::SeqCst);
+                    if !relief_timer.is_soon() {
+                        relief_timer.arm();
+                    }
+                })
+            };
+            let other = {
+                let relief_timer = relief_timer.clone();
+                thread::spawn(move || relief_timer.arm_late())
+            };
+            assert!(relief_timer.expire());
+            fence(Ordering::SeqCst);
+            let seen = entry.load(Ordering::Relaxed);
+            inserter.join().unwrap();
+            other.join().unwrap();
+            assert!(seen || relief_timer.is_soon(), "nobody looks");
+        });
+    }
+}

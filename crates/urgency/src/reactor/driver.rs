@@ -1,0 +1,422 @@
+//! The driver: what one runtime waits for in the kernel, descriptors, timers and relief alike.
+//!
+//! It owns the [`Poller`], the table of registered sources and the timers. It has no thread: workers and the thread in
+//! the poller call [`Driver::wait`], any number of them at once. It wakes tasks by itself in [`Driver::shutdown`] only.
+//! `wait` hands the wakers out in the order in which the kernel reported the events, and for expired timers in the
+//! order of their deadlines. Together with FIFO queues that order is the aging heuristic (fairness paper, section 3).
+//!
+//! # Locks
+//!
+//! `sources`, then the lock of one source's direction; `timers`. None is held while a thread waits, and
+//! no waker is woken or dropped under any of them.
+//!
+//! # One timer descriptor
+//!
+//! Timers and relief share one timer descriptor. It is programmed with the earliest thing to come, and only when
+//! something earlier is added: `programmed` is what it is set to. A cancelled timer stays programmed and costs at most
+//! one expiry in vain. Relief is one-shot too, so nothing ticks.
+//!
+//! # Interest
+//!
+//! The number of registered sources and pending timers. A program without sources and timers never enters the kernel
+//! for the driver's sake. When the number leaves zero the hook of [`Driver::on_interest`] is called, since at that
+//! moment all workers may be busy and no thread in the poller.
+//!
+//! # A paused clock
+//!
+//! Tests may pause the clock of the timers (`clock.rs`). Relief goes by the system's clock in any case. While the
+//! clock is paused, the timer descriptor expires again and again: each time, if the runtime is idle, the clock goes on
+//! to the earliest timer. The wakers of such timers are woken here, before any thread looks again whether the runtime
+//! is idle.
+//!
+//! # Shutdown
+//!
+//! `shut` is set under each of the two locks before the registered wakers are collected, so that a
+//! registration is either collected or refused.
+
+mod paused;
+
+use super::{
+    clock::Clock,
+    directions::Directions,
+    poller::{Batch, Event, Interest, Poller},
+    readiness::wake,
+    slab::Slab,
+    timers::{TimerKey, Timers},
+};
+use rustix::fd::BorrowedFd;
+use std::{
+    fmt, io,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    task::Waker,
+    time::{Duration, Instant},
+};
+
+/// Nothing is programmed, or no relief is armed.
+const NEVER: u64 = u64::MAX;
+
+/// What a wait brought beside the wakers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WaitOutcome {
+    /// Descriptors and timers that became ready, whether or not a task waits for them.
+    pub(crate) events: usize,
+    /// The relief time is over; arm it again if it is still needed.
+    pub(crate) relief: bool,
+    /// This thread took one notification.
+    pub(crate) notified: bool,
+}
+
+impl WaitOutcome {
+    fn is_empty(self) -> bool {
+        self == WaitOutcome::default()
+    }
+}
+
+/// The runtime to which a source or timer belongs is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DriverShut;
+
+impl fmt::Display for DriverShut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the runtime that waits for this descriptor or timer was shut down; finish I/O before the \
+             shutdown, or let the shutdown drain the runtime",
+        )
+    }
+}
+
+impl std::error::Error for DriverShut {}
+
+impl From<DriverShut> for io::Error {
+    fn from(error: DriverShut) -> Self {
+        io::Error::other(error)
+    }
+}
+
+/// See the module's text.
+pub(crate) struct Driver {
+    poller: Poller,
+    sources: Mutex<Slab<Arc<Directions>>>,
+    timers: Mutex<Schedule>,
+    /// When relief is due; written under the lock of `timers`.
+    relief: AtomicU64,
+    /// The period with which relief was armed last, for a look without a clock.
+    relief_after: AtomicU64,
+    interest: AtomicUsize,
+    on_interest: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    is_idle: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Held by the thread that moves a paused clock on.
+    moves: Mutex<()>,
+    shut: AtomicBool,
+}
+
+struct Schedule {
+    timers: Timers,
+    /// For what time the timer descriptor is set; [`NEVER`] after it expired.
+    programmed: u64,
+    /// Of the timers, if it was ever paused.
+    clock: Option<Clock>,
+}
+
+impl Schedule {
+    fn is_paused(&self) -> bool {
+        self.clock.is_some_and(|clock| clock.is_paused())
+    }
+
+    /// What the timers' clock shows at a real time.
+    fn now(&self, real: u64) -> u64 {
+        self.clock.map_or(real, |clock| clock.now(real))
+    }
+}
+
+impl Driver {
+    /// Makes a driver: three descriptors, no thread. Fails at the limit of open descriptors.
+    pub(crate) fn new() -> io::Result<Arc<Driver>> {
+        Ok(Arc::new(Driver {
+            poller: Poller::new()?,
+            sources: Mutex::new(Slab::new()),
+            timers: Mutex::new(Schedule {
+                timers: Timers::new(),
+                programmed: NEVER,
+                clock: None,
+            }),
+            relief: AtomicU64::new(NEVER),
+            relief_after: AtomicU64::new(NEVER),
+            interest: AtomicUsize::new(0),
+            on_interest: OnceLock::new(),
+            is_idle: OnceLock::new(),
+            moves: Mutex::new(()),
+            shut: AtomicBool::new(false),
+        }))
+    }
+
+    /// Sets what is called, without locks, each time when there is something to wait for after there was
+    /// nothing. Only the first call counts.
+    pub(crate) fn on_interest(&self, hook: impl Fn() + Send + Sync + 'static) {
+        let _ = self.on_interest.set(Box::new(hook));
+    }
+
+    /// Sets how to see that nothing is ready and nothing runs. Only the first call counts.
+    pub(crate) fn idle_if(&self, is_idle: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.is_idle.set(Box::new(is_idle));
+    }
+
+    /// Whether any source or timer is registered.
+    #[inline]
+    pub(crate) fn has_interest(&self) -> bool {
+        self.interest.load(Ordering::SeqCst) != 0
+    }
+
+    /// Waits for something to do, or only looks if `block` is false, and adds the wakers of whatever became
+    /// ready to `ready`.
+    ///
+    /// A blocking wait returns when an event came, relief is due, it took a notification, or it was
+    /// interrupted by a signal (then the outcome is empty).
+    pub(crate) fn wait(&self, block: bool, ready: &mut Vec<Waker>) -> io::Result<WaitOutcome> {
+        let mut batch = Batch::new();
+        loop {
+            let mut outcome = WaitOutcome::default();
+            let mut interrupted = true;
+            {
+                let mut sources = None;
+                for event in self.poller.wait(block, &mut batch)? {
+                    interrupted = false;
+                    match event {
+                        Event::Ready(key, edge) => {
+                            let sources = sources.get_or_insert_with(|| lock(&self.sources));
+                            if let Some(directions) = sources.get(key) {
+                                directions.edge(edge, ready);
+                                outcome.events += 1;
+                            }
+                        }
+                        Event::Timer => self.expire(&mut outcome, ready),
+                        Event::Notification => {
+                            outcome.notified = self.poller.take_notification(block);
+                        }
+                    }
+                }
+            }
+            // What is left are events of closed descriptors, of cancelled timers, and edges of
+            // notifications that another thread took: nothing to return for.
+            if !block || interrupted || !outcome.is_empty() {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Waits for a notification, for `limit` at most, while others look for events. Then looks for everything.
+    pub(crate) fn rest(&self, limit: Duration, ready: &mut Vec<Waker>) -> io::Result<WaitOutcome> {
+        let notified = self.poller.rest(limit)?;
+        let mut outcome = self.wait(false, ready)?;
+        outcome.notified |= notified;
+        Ok(outcome)
+    }
+
+    /// Makes one thread return from a blocking wait: a thread that waits now, or else the next thread that would wait.
+    pub(crate) fn notify(&self) {
+        self.poller.notify();
+    }
+
+    /// Makes some wait return after this time at the latest, with `relief` set. One-shot. While a relief is
+    /// pending that comes as early, nothing happens, without a look at the clock.
+    pub(crate) fn arm_relief(&self, after: Duration) {
+        let period = u64::try_from(after.as_nanos()).unwrap_or(NEVER - 1);
+        if self.relief.load(Ordering::Acquire) != NEVER
+            && self.relief_after.load(Ordering::Relaxed) <= period
+        {
+            return;
+        }
+        let mut schedule = lock(&self.timers);
+        let at = self.poller.now().saturating_add(period);
+        if self.relief.load(Ordering::Relaxed) <= at {
+            return;
+        }
+        self.relief_after.store(period, Ordering::Relaxed);
+        self.relief.store(at, Ordering::Release);
+        self.program(&mut schedule, at);
+    }
+
+    /// Wakes all that wait here; they and all that come later get [`DriverShut`]. Threads in a
+    /// blocking wait stay there until they are notified.
+    pub(crate) fn shutdown(&self) {
+        let mut ready = Vec::new();
+        {
+            let sources = lock(&self.sources);
+            self.shut.store(true, Ordering::SeqCst);
+            for directions in sources.iter() {
+                directions.shut(&mut ready);
+            }
+        }
+        {
+            let mut schedule = lock(&self.timers);
+            let timers = schedule.timers.len();
+            schedule.timers.expire(NEVER, &mut ready);
+            self.interest.fetch_sub(timers, Ordering::SeqCst);
+        }
+        wake_all(&mut ready);
+    }
+
+    /// Whether [`Driver::shutdown`] was called.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.shut.load(Ordering::SeqCst)
+    }
+
+    /// Watches a descriptor. The key is for [`Driver::watch_more`] and [`Driver::forget`].
+    pub(crate) fn watch(
+        &self,
+        fd: BorrowedFd<'_>,
+        interest: Interest,
+        directions: Arc<Directions>,
+    ) -> io::Result<u64> {
+        let key = {
+            let mut sources = lock(&self.sources);
+            if self.is_shut() {
+                return Err(DriverShut.into());
+            }
+            sources.insert(directions)
+        };
+        if let Err(error) = self.poller.add(fd, key, interest) {
+            let removed = lock(&self.sources).remove(key);
+            drop(removed);
+            return Err(error);
+        }
+        self.add_interest();
+        Ok(key)
+    }
+
+    /// Watches a registered descriptor for `interest`, which includes the directions of before.
+    pub(crate) fn watch_more(
+        &self,
+        fd: BorrowedFd<'_>,
+        key: u64,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.poller.modify(fd, key, interest)
+    }
+
+    /// Stops watching a descriptor that is about to be closed or given back.
+    pub(crate) fn forget(&self, fd: BorrowedFd<'_>, key: u64) {
+        // Nothing is left to do if the kernel has forgotten it already.
+        let _ = self.poller.remove(fd);
+        let removed = lock(&self.sources).remove(key);
+        if removed.is_some() {
+            self.interest.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Adds a timer that wakes `waker` at `deadline`.
+    pub(crate) fn add_timer(
+        &self,
+        deadline: Instant,
+        waker: &Waker,
+    ) -> Result<TimerKey, DriverShut> {
+        let waker = waker.clone();
+        let at = self.poller.nanoseconds(deadline);
+        let key = {
+            let mut schedule = lock(&self.timers);
+            if self.is_shut() {
+                return Err(DriverShut);
+            }
+            let key = schedule.timers.insert(at, waker);
+            self.program_timer(&mut schedule, at);
+            key
+        };
+        self.add_interest();
+        Ok(key)
+    }
+
+    /// Replaces the waker of a timer. `false`: it fired already.
+    pub(crate) fn rewake_timer(&self, key: TimerKey, waker: &Waker) -> bool {
+        // Declared before the guard, so that a replaced waker is dropped after it.
+        let _replaced;
+        let mut schedule = lock(&self.timers);
+        let Some(old) = schedule.timers.waker_mut(key) else {
+            return false;
+        };
+        if !old.will_wake(waker) {
+            _replaced = std::mem::replace(old, waker.clone());
+        }
+        true
+    }
+
+    /// Cancels a timer. A timer that fired already is gone anyway.
+    pub(crate) fn cancel_timer(&self, key: TimerKey) {
+        let removed = lock(&self.timers).timers.remove(key);
+        if removed.is_some() {
+            self.interest.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn add_interest(&self) {
+        if self.interest.fetch_add(1, Ordering::SeqCst) == 0
+            && let Some(hook) = self.on_interest.get()
+        {
+            hook();
+        }
+    }
+
+    /// The timer descriptor expired: collects what is due and programs what comes next.
+    fn expire(&self, outcome: &mut WaitOutcome, ready: &mut Vec<Waker>) {
+        if lock(&self.timers).is_paused() {
+            self.move_if_idle();
+        }
+        let mut schedule = lock(&self.timers);
+        let now = self.poller.now();
+        let at = schedule.now(now);
+        let fired = schedule.timers.expire(at, ready);
+        if fired != 0 {
+            outcome.events += fired;
+            self.interest.fetch_sub(fired, Ordering::SeqCst);
+        }
+        if self.relief.load(Ordering::Relaxed) <= now {
+            self.relief.store(NEVER, Ordering::Release);
+            outcome.relief = true;
+        }
+        if schedule.programmed <= now {
+            schedule.programmed = NEVER;
+            self.program(&mut schedule, self.relief.load(Ordering::Relaxed));
+            if let Some(next) = schedule.timers.earliest() {
+                self.program_timer(&mut schedule, next);
+            }
+        }
+    }
+
+    /// As [`program`](Self::program), for a time by the timers' clock.
+    fn program_timer(&self, schedule: &mut Schedule, at: u64) {
+        let real = match schedule.clock {
+            Some(clock) => clock.real(at, self.poller.now()),
+            None => at,
+        };
+        self.program(schedule, real);
+    }
+
+    /// Sees to it that the timer descriptor expires at `at` or earlier.
+    fn program(&self, schedule: &mut Schedule, at: u64) {
+        if at < schedule.programmed {
+            self.poller.program_timer(at);
+            schedule.programmed = at;
+        }
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("interest", &self.interest)
+            .field("shut", &self.shut)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A waker's clone may panic under a lock; the structures are whole between any two statements.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wakes all, whatever the wakers do.
+pub(crate) fn wake_all(ready: &mut Vec<Waker>) {
+    ready.drain(..).for_each(wake);
+}

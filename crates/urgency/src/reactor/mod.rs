@@ -1,0 +1,26 @@
+//! The reactor: what a runtime waits for in the kernel.
+//!
+//! From the bottom up:
+//!
+//! - `poller`: the kernel's interface, Linux's.
+//! - `slab`: keys that are never valid twice.
+//! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
+//!   `watchers`: a part of it.
+//! - `directions`: a descriptor's two directions, as the driver knows them. What registers them is `io/source.rs`.
+//! - `clock`: the clock of the timers, which tests may pause. `timers`: the heap of pending timers.
+//! - `driver`: all sources and timers of a runtime; what the scheduler calls.
+
+#[cfg(not(urgency_loom))]
+pub(crate) mod clock;
+#[cfg(not(urgency_loom))]
+pub(crate) mod directions;
+#[cfg(not(urgency_loom))]
+pub(crate) mod driver;
+#[cfg(not(urgency_loom))]
+pub(crate) mod poller;
+pub(crate) mod readiness;
+#[cfg(not(urgency_loom))]
+pub(crate) mod slab;
+#[cfg(not(urgency_loom))]
+pub(crate) mod timers;
+pub(crate) mod watchers;

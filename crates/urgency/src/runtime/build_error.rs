@@ -1,0 +1,109 @@
+//! Why a runtime could not be built, and what to do.
+
+#[cfg(doc)]
+use super::Builder;
+use super::MAX_WORKERS;
+use crate::LevelId;
+use std::fmt;
+use urgency_policy::{level::ScheduleError, pool::PlanError};
+
+/// Why a [`Runtime`](crate::Runtime) could not be built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The number of workers is not between 1 and [`MAX_WORKERS`].
+    Workers(usize),
+    /// The thread limit is smaller than the number of workers and two more: one for the poller, and one
+    /// for urgent work while the workers' stacks are left.
+    Threads {
+        /// The limit asked for.
+        limit: usize,
+        /// The least that this number of workers needs.
+        least: usize,
+    },
+    /// The system does not give a thread a stack of this size, in bytes: [`Builder::thread_stack_size`].
+    StackSize(usize),
+    /// A level that was given a capacity or a pool policy does not exist.
+    NoSuchLevel {
+        /// The level.
+        level: LevelId,
+        /// How many levels there are.
+        levels: usize,
+    },
+    /// This setting, a method of the builder, is of the workers and threads, which
+    /// [`Builder::share_workers_with`] takes from another runtime.
+    OfSharedWorkers(&'static str),
+    /// The runtime whose workers were to be shared has ended.
+    SharedWorkersEnded,
+    /// The runtime whose workers were to be shared has [`Builder::provided_threads`], which serve it alone.
+    SharedThreadsProvided,
+    /// There is a global runtime already.
+    GlobalExists,
+    /// A number of a pool policy is out of its range.
+    Pool(PlanError),
+    /// The schedule between levels does not fit the runtime's levels and workers.
+    Schedule(ScheduleError),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Workers(n) => write!(
+                f,
+                "a runtime with {n} workers was asked for; it can have 1 to {MAX_WORKERS}: leave \
+                 `workers` out for one worker per available CPU"
+            ),
+            BuildError::Threads { limit, least } => write!(
+                f,
+                "a thread limit of {limit} is too small for this number of workers; it must be at \
+                 least {least}"
+            ),
+            BuildError::StackSize(bytes) => write!(
+                f,
+                "threads with stacks of {bytes} bytes were asked for, and the system gives none: the size must fit \
+                 into the address space and its limit (`ulimit -v`); the default is 2 MiB"
+            ),
+            BuildError::Schedule(error) => error.fmt(f),
+            BuildError::Pool(error) => error.fmt(f),
+            BuildError::NoSuchLevel { level, levels } => write!(
+                f,
+                "level {level} was given a capacity or a pool policy, but the runtime has {levels} level(s): name one of \
+                 them, or call `levels::<..>()`"
+            ),
+            BuildError::OfSharedWorkers(setting) => write!(
+                f,
+                "`{setting}` was called on the builder of a runtime that shares the workers of another: leave it out, \
+                 or call it where the first of them is built"
+            ),
+            BuildError::SharedWorkersEnded => write!(
+                f,
+                "the runtime whose workers were to be shared has ended, and its threads with it: share them while it, \
+                 or another that shares them, goes on"
+            ),
+            BuildError::SharedThreadsProvided => write!(
+                f,
+                "the runtime whose workers were to be shared has provided threads, which serve it alone: build it \
+                 without `provided_threads`"
+            ),
+            BuildError::GlobalExists => write!(
+                f,
+                "the global runtime exists already: call `build_global` before anything uses it, and \
+                 once"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl From<PlanError> for BuildError {
+    fn from(error: PlanError) -> Self {
+        BuildError::Pool(error)
+    }
+}
+
+impl From<ScheduleError> for BuildError {
+    fn from(error: ScheduleError) -> Self {
+        BuildError::Schedule(error)
+    }
+}

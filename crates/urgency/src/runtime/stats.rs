@@ -1,0 +1,265 @@
+//! A snapshot of a runtime's accounting.
+
+use crate::{
+    account::{LatencyHistogram, Overrun, counters::LevelCounters},
+    sched::job::Job,
+    sys::clock,
+};
+use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
+
+/// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
+///
+/// Counters only grow; the difference of two snapshots, [`Stats::since`], is what happened between them. A snapshot is
+/// taken while the workers run, so values that belong together may be a moment apart. A span of time counts when it
+/// ends: what a stack runs now is added at its next scheduling point.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Stats {
+    /// By worker.
+    pub workers: Vec<WorkerStats>,
+    /// By level, most urgent first.
+    pub levels: Vec<LevelStats>,
+    /// Threads that exist now.
+    pub threads: usize,
+    /// The most threads that existed at a time.
+    pub threads_peak: usize,
+    /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
+    pub threads_refused: u64,
+    /// How often a thread was lowered in the kernel's scheduler, because its worker was revoked for more urgent work:
+    /// see [`Builder::lower_threads`](crate::Builder::lower_threads).
+    pub lowerings: u64,
+    /// What lost its worker to relief, by the names of closures and futures, what went on for longest first.
+    /// At most 256 are told apart.
+    pub overruns: Vec<Overrun>,
+    /// Whether the thread that waits for events is in the real-time class: asked for, and permitted.
+    pub real_time: bool,
+    /// Whether the system lets a lowered thread come back: that takes `CAP_SYS_NICE` or an `RLIMIT_NICE` of 20, for
+    /// the usual niceness. Where it does not, a lowered thread runs less urgent work for good. `false` also while
+    /// the system refuses the thread that would find out.
+    pub can_raise: bool,
+}
+
+/// One worker's share.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WorkerStats {
+    /// By level, most urgent first.
+    pub levels: Vec<WorkerLevelStats>,
+    /// Time inside the scheduler with work in hand. Between polls it is sampled.
+    pub scheduling: Duration,
+    /// Time looking for work.
+    pub searching: Duration,
+    /// Time unused.
+    pub asleep: Duration,
+}
+
+macro_rules! level_counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// What one worker did at one level.
+        #[derive(Debug, Clone, Copy, Default)]
+        #[non_exhaustive]
+        pub struct WorkerLevelStats {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Time in user code. Includes most of the scheduler's fast path between two polls, some 50 ns.
+            pub running: Duration,
+            /// Time in user code at this level after more urgent work had asked for the worker.
+            pub behind: Duration,
+        }
+
+        impl WorkerLevelStats {
+            fn of(counters: &LevelCounters) -> Self {
+                WorkerLevelStats {
+                    $($name: counters.$name.get(),)*
+                    running: clock::to_duration(counters.running.get()),
+                    behind: clock::to_duration(counters.behind.get()),
+                }
+            }
+
+            /// What was added after `earlier`, a snapshot of the same worker and level or of the same sum of them.
+            pub fn since(&self, earlier: &Self) -> Self {
+                WorkerLevelStats {
+                    $($name: self.$name.saturating_sub(earlier.$name),)*
+                    running: self.running.saturating_sub(earlier.running),
+                    behind: self.behind.saturating_sub(earlier.behind),
+                }
+            }
+        }
+
+        impl AddAssign for WorkerLevelStats {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$name += other.$name;)*
+                self.running += other.running;
+                self.behind += other.behind;
+            }
+        }
+    };
+}
+
+level_counters! {
+    /// Polls of async tasks.
+    tasks,
+    /// Closures started on a stack of their own.
+    closures,
+    /// Forks started after a steal.
+    jobs,
+    /// Forks taken from another stack's deque.
+    steals,
+    /// Forks stolen back from the thief of the fork that a stack waits for.
+    leaps,
+    /// Steals for which the thief had to make the fork public itself.
+    raises,
+    /// Abandoned stacks taken over from the mugging queue.
+    mugs,
+    /// Stacks left for more urgent work.
+    abandonments,
+    /// Times the worker was handed to another thread.
+    hand_offs,
+    /// Times the worker was taken from a stack that did not check in.
+    reliefs,
+    /// Times the worker was taken from a less urgent stack by an event.
+    promotions,
+    /// Polls at this level whose thread had lost its processor to another thread or process, and which this
+    /// worker called to its own.
+    fetches,
+}
+
+/// One level's state, over all workers.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// The level's name.
+    pub name: &'static str,
+    /// The sum over the workers.
+    pub total: WorkerLevelStats,
+    /// Ready contexts that wait now.
+    pub queued: usize,
+    /// How long the oldest of them has waited, at most; `None` if none waits.
+    pub oldest_wait: Option<Duration>,
+    /// Tasks, closures, and stacks that go on: time from ready to running.
+    pub latency: LatencyHistogram,
+}
+
+impl Stats {
+    pub(crate) fn of(shared: &Job) -> Self {
+        let worker = |worker: &crate::sched::worker::Worker| WorkerStats {
+            levels: shared
+                .account_of(worker)
+                .map(WorkerLevelStats::of)
+                .collect(),
+            scheduling: clock::to_duration(worker.counters.scheduling.get()),
+            searching: clock::to_duration(worker.counters.searching.get()),
+            asleep: clock::to_duration(worker.counters.asleep.get()),
+        };
+        let workers: Vec<_> = shared.core.workers.iter().map(|w| worker(w)).collect();
+        let levels = (0..shared.levels.len())
+            .map(|level| level_stats(shared, &workers, level))
+            .collect();
+        Stats {
+            workers,
+            levels,
+            threads: shared.core.threads.alive(),
+            threads_peak: shared.core.threads.peak.load(Ordering::Relaxed),
+            threads_refused: shared.core.threads.refused.load(Ordering::Relaxed),
+            overruns: shared.overrunning.overruns.list(shared.levels.names()),
+            lowerings: shared.core.demoted_stacks.count.load(Ordering::Relaxed),
+            real_time: shared.core.real_time && crate::sys::thread::can_real_time(),
+            can_raise: crate::sys::thread::can_raise(),
+        }
+    }
+
+    /// The sum over all workers and levels.
+    pub fn total(&self) -> WorkerLevelStats {
+        self.levels.iter().map(|level| level.total).sum()
+    }
+
+    /// What happened after `earlier`, a snapshot of the same runtime: the differences of all counters, histograms and
+    /// spans of time. What is a state and not a counter (threads, queues, the longest overrun) is as in `self`.
+    ///
+    /// ```
+    /// let runtime = urgency::Runtime::builder().workers(1).build()?;
+    /// runtime.spawn(async {}).get().unwrap();
+    /// let before = runtime.stats();
+    /// runtime.spawn(async {}).get().unwrap();
+    /// let minute = runtime.stats().since(&before);
+    /// assert_eq!((minute.levels[0].total.tasks, minute.levels[0].latency.len()), (1, 1));
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn since(&self, earlier: &Self) -> Self {
+        let workers = self.workers.iter().zip(&earlier.workers);
+        let levels = self.levels.iter().zip(&earlier.levels);
+        Stats {
+            workers: workers.map(|(now, then)| now.since(then)).collect(),
+            levels: levels.map(|(now, then)| now.since(then)).collect(),
+            threads_refused: self.threads_refused.saturating_sub(earlier.threads_refused),
+            lowerings: self.lowerings.saturating_sub(earlier.lowerings),
+            overruns: Overrun::since(&self.overruns, &earlier.overruns),
+            ..*self
+        }
+    }
+}
+
+impl WorkerStats {
+    /// As [`Stats::since`], of one worker.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let levels = self.levels.iter().zip(&earlier.levels);
+        WorkerStats {
+            levels: levels.map(|(now, then)| now.since(then)).collect(),
+            scheduling: self.scheduling.saturating_sub(earlier.scheduling),
+            searching: self.searching.saturating_sub(earlier.searching),
+            asleep: self.asleep.saturating_sub(earlier.asleep),
+        }
+    }
+}
+
+impl LevelStats {
+    /// As [`Stats::since`], of one level.
+    pub fn since(&self, earlier: &Self) -> Self {
+        LevelStats {
+            total: self.total.since(&earlier.total),
+            latency: self.latency.since(&earlier.latency),
+            ..*self
+        }
+    }
+}
+
+impl Sum for WorkerLevelStats {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(WorkerLevelStats::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
+    }
+}
+
+fn level_stats(shared: &Job, workers: &[WorkerStats], level: usize) -> LevelStats {
+    let each = shared.core.workers.iter();
+    let histograms = each.map(|worker| &shared.at(worker, level as u8).latency);
+    LevelStats {
+        name: shared.levels.names()[level],
+        total: workers.iter().map(|worker| worker.levels[level]).sum(),
+        queued: shared.queued(level),
+        oldest_wait: shared.oldest_wait(level).map(clock::to_duration),
+        latency: histograms.map(LatencyHistogram::of).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_of_differences_is_the_difference_of_sums() {
+        let of = |tasks, running| WorkerLevelStats {
+            tasks,
+            running: Duration::from_millis(running),
+            ..WorkerLevelStats::default()
+        };
+        let (before, after) = ([of(1, 5), of(7, 0)], [of(4, 9), of(7, 2)]);
+        let since = after.iter().zip(&before).map(|(now, then)| now.since(then));
+        let since: WorkerLevelStats = since.sum();
+        let sums = [before, after].map(|all| all.into_iter().sum::<WorkerLevelStats>());
+        assert_eq!((since.tasks, since.running), (3, Duration::from_millis(6)));
+        assert_eq!(sums[1].since(&sums[0]).tasks, since.tasks);
+        assert_eq!(sums[0].since(&sums[1]).tasks, 0, "the wrong way round");
+    }
+}

@@ -1,0 +1,206 @@
+//! Waiting in synchronous code: `block_on` for any future, `blocking` for calls that block the thread.
+
+use super::{poll_context, run, stack::Stack};
+use crate::{
+    inherit::record::{self, Waits},
+    tasks::{Handle, Shared, TaskRef, WaitError},
+};
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    thread::{self, Thread},
+};
+
+/// Polls `future` on the calling thread until it is ready.
+///
+/// On a stack of a runtime, waiting suspends the stack and its worker does something else: this is `get` of
+/// the papers for any future. On a plain thread, waiting parks the thread.
+///
+/// # Panics
+///
+/// If polling the future panics.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(urgency::block_on(async { 6 * 7 }), 42);
+/// ```
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let me = Stack::current_ptr();
+    // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
+    match unsafe { me.as_ref() } {
+        Some(me) => block_on_stack(me, future),
+        None => block_on_thread(future),
+    }
+}
+
+impl<T: 'static> Handle<T> {
+    /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain
+    /// thread it parks the thread; on a worker it suspends the calling stack, and the worker does other
+    /// work meanwhile.
+    ///
+    /// # Errors
+    /// The task was cancelled, its runtime was shut down, or the wait was refused: the caller is
+    /// more urgent than the task, or is the task itself. The task goes on, detached.
+    ///
+    /// # Panics
+    /// With the panic of the task, if it panicked.
+    ///
+    /// ```
+    /// let answer = urgency::spawn_fn(|| 6 * 7);
+    /// assert_eq!(answer.get().unwrap(), 42);
+    /// ```
+    pub fn get(self) -> Result<T, WaitError> {
+        block_on(self)
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> Shared<T> {
+    /// Waits for the result and returns a clone of it; the blocking form of awaiting.
+    ///
+    /// # Errors
+    /// As for [`Handle::get`].
+    ///
+    /// # Panics
+    /// If the task panicked.
+    pub fn get(&self) -> Result<T, WaitError> {
+        block_on(self.clone())
+    }
+}
+
+fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
+    let waker = Waker::from(me.arc());
+    let (waits, waker) = if record::is_on() {
+        record::waits(waker)
+    } else {
+        (Waits::NEVER, waker)
+    };
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        run::check(me);
+        let waits_before = me.waits();
+        let polled = poll_context::polling_while(true, || future.as_mut().poll(&mut context));
+        if let Poll::Ready(output) = polled {
+            return output;
+        }
+        if me.waits() != waits_before {
+            // All waits of a stack share one token. One inside of the poll may have consumed the wake-up
+            // that was meant for this future.
+            continue;
+        }
+        let shared = me.runtime();
+        shared.come_in(me);
+        waits.during(|| shared.suspend(me));
+        // A thread that the embedder brought would have to run the others on top of this wait, for whose end
+        // they may wait themselves.
+        if poll_context::refill() && me.number().is_none() {
+            shared.give_turn(me);
+        }
+        shared.go_on(me);
+    }
+}
+
+/// A plain thread that waits.
+struct Parked {
+    thread: Thread,
+    woken: AtomicBool,
+}
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.thread.unpark();
+        }
+    }
+}
+
+fn block_on_thread<F: Future>(future: F) -> F::Output {
+    let parked = Arc::new(Parked {
+        thread: thread::current(),
+        woken: AtomicBool::new(false),
+    });
+    let waker = Waker::from(parked.clone());
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        poll_context::may_wait();
+        while !parked.woken.swap(false, Ordering::AcqRel) {
+            thread::park();
+        }
+    }
+}
+
+/// Runs a closure that may block the thread: a system call on a file, a foreign lock, a sleep.
+///
+/// Its worker is free for others from the start, and the closure gets one back at its end. It costs some
+/// 50 ns if nobody wanted the worker meanwhile. On a plain thread it simply calls the closure. A blocking
+/// call that is *not* declared is survived, too (relief), but holds its worker for a millisecond or two.
+///
+/// # Panics
+///
+/// If `f` panics.
+///
+/// # Examples
+///
+/// ```
+/// let text = urgency::spawn_fn(|| urgency::blocking(|| std::fs::read_to_string("Cargo.toml")));
+/// assert!(text.get()?.is_ok());
+/// # Ok::<(), urgency::WaitError>(())
+/// ```
+pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
+    let me = Stack::current_ptr();
+    // SAFETY: as in `block_on`.
+    let Some(me) = (unsafe { me.as_ref() }) else {
+        return f();
+    };
+    let shared = me.runtime();
+    let level = || run::with_current_task(|task| task.map(TaskRef::level));
+    let before = level();
+    give_worker(me);
+    // Meanwhile the stack is inside the scheduler, without a worker: nobody can take one from it, and what
+    // `f` forks goes to a stack of its own.
+    let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
+    shared.regain(me);
+    shared.go_on(me);
+    if level() > before {
+        // It gave back a level that it had inherited, where nobody could tell the stack.
+        run::with_current_task(|task| task.into_iter().for_each(run::lowered));
+    }
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// The code on `me` can do without a worker from now on.
+fn give_worker(me: &Stack) {
+    let shared = me.runtime();
+    shared.come_in(me);
+    shared.share_all(me);
+    shared.release_and_look(me, me.worker());
+}
+
+/// Runs `f` as the stack `me`, with a worker, in the middle of a closure of [`blocking`] that was called there.
+#[cold]
+pub(crate) fn unblocked<R>(me: &Stack, f: impl FnOnce() -> R) -> R {
+    let result = me.taken_up(|| {
+        let shared = me.runtime();
+        shared.regain(me);
+        shared.go_on(me);
+        let result = catch_unwind(AssertUnwindSafe(f));
+        give_worker(me);
+        result
+    });
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}

@@ -1,0 +1,125 @@
+//! What the scheduler knows of the code that calls: whether it may wait, for whom it waits, whether its runtime ends.
+//!
+//! The handles of tasks ask by [`Stacks`], through the scheduler of the awaited task.
+
+use super::{
+    poll_context, run,
+    stack::{FOR_ANYTHING, Stack},
+};
+use crate::{
+    inherit::record,
+    tasks::{Caller, Stopped, TaskRef, WaitError, WaitErrorKind},
+};
+use std::{panic::resume_unwind, sync::atomic::Ordering};
+
+/// Whether the calling code is a task of a runtime that is shut down. Then it is dropped when its poll returns pending,
+/// which the caller has it do: it must not learn, by an error or a panic, of what ends together with it.
+#[cold]
+pub(crate) fn ends_with_runtime() -> bool {
+    if !poll_context::polls_task() || !is_shut() {
+        return false;
+    }
+    run::with_current_task(|task| {
+        // It runs, so this only marks it. It is in the list of those to be ended, but maybe not reached yet.
+        task.map(|task| task.clone().shut_down()).is_some()
+    })
+}
+
+/// The calling code waits, on its stack, for what its runtime can never bring, because it was shut down. If it is a
+/// task's, it unwinds, and the task ends as one that was shut down.
+#[cold]
+pub(crate) fn unwind_with_runtime() {
+    let is_of_task = |me: &Stack| me.task().is_some() || me.runs_fork();
+    if is_shut() && Stack::with_current(|me| me.is_some_and(is_of_task)) {
+        resume_unwind(Box::new(Stopped));
+    }
+}
+
+/// Whether the calling code is on a stack of a runtime that is shut down.
+pub(crate) fn is_shut() -> bool {
+    Stack::with_current(|me| me.is_some_and(|me| me.runtime().tasks.live.is_closed()))
+}
+
+/// Whether the calling code is on a stack of a runtime that has ended: no event or timer comes for it any more.
+pub(crate) fn has_ended() -> bool {
+    let ended = |me: &Stack| me.runtime().closing.load(Ordering::SeqCst);
+    Stack::with_current(|me| me.is_some_and(ended))
+}
+
+/// Callers on stacks of a runtime, or on plain threads.
+pub(crate) struct Stacks;
+
+impl Caller for Stacks {
+    /// Raises `task` to the level of the calling code, if that code is of the task's runtime.
+    fn boost(&self, task: &TaskRef) {
+        Stack::with_own(|me| {
+            if let Some(me) = me.filter(|me| task.is_of(me.runtime())) {
+                task.boost_for(me.level());
+            }
+        });
+    }
+
+    /// May the calling code wait for `awaited`? A plain thread may wait for anything, and who is of another runtime, too.
+    ///
+    /// Code has two levels: that at which it was created, and that to which it was raised. Either will do, on either side.
+    /// What the awaited task only inherits does not count: it may be over before the wait. A stolen job has the levels of
+    /// the code that forked it; which task that is part of is not known to its thief.
+    fn may_wait(&self, awaited: &TaskRef) -> Result<(), WaitError> {
+        Stack::with_current(|me| {
+            let Some(me) = me.filter(|me| awaited.is_of(me.runtime())) else {
+                return Ok(());
+            };
+            if run::with_current_task(|task| task.is_some_and(|task| task.id() == awaited.id())) {
+                return Err(WaitError::new(WaitErrorKind::WaitsForItself));
+            }
+            let base = me.waits_as();
+            if base == FOR_ANYTHING {
+                return Ok(());
+            }
+            let levels = &me.runtime().levels;
+            let own = awaited.own_level();
+            let may_wait = |waiter| {
+                levels.may_wait(waiter, awaited.base_level()) || levels.may_wait(waiter, own)
+            };
+            let raised_enough = || awaited.is_boosted() && own <= base;
+            if may_wait(base) || may_wait(me.level()) || raised_enough() {
+                return Ok(());
+            }
+            Err(WaitError::new(WaitErrorKind::Inversion {
+                waiter: levels.named(base),
+                awaited: levels.named(own),
+            }))
+        })
+    }
+
+    /// The current task begins to wait for another of its runtime.
+    fn waiting_for(&self, awaited: &TaskRef, ticket: u64) {
+        Stack::with_current(|me| {
+            if me.is_some_and(|me| awaited.is_of(me.runtime())) {
+                run::with_current_task(|task| {
+                    if let Some(task) = task {
+                        task.begin_wait(awaited, ticket);
+                    }
+                });
+            }
+        });
+    }
+
+    /// The calling code has the result of another task.
+    fn took(&self, awaited: &TaskRef) {
+        record::took(awaited);
+    }
+
+    /// The current task ended its wait for another.
+    fn waited_for(&self, awaited: &TaskRef, ticket: u64) {
+        run::with_current_task(|task| {
+            if let Some(task) = task {
+                task.end_wait(awaited, ticket);
+            }
+        });
+    }
+
+    fn ends_with_runtime(&self) -> bool {
+        ends_with_runtime()
+    }
+}

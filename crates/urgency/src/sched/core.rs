@@ -1,0 +1,273 @@
+//! What a machine has: workers, the threads that carry them, and one reactor. Several jobs can share it.
+//!
+//! A *core set* knows nothing of levels, pools or tasks: those are each job's own (`job.rs`). It has the workers and
+//! the set of the idle ones, all threads, the driver with the thread in the poller, and the timer of relief, which
+//! looks at all jobs. A plain runtime is a core set with one job.
+//!
+//! # Who keeps what alive
+//!
+//! 1. A job keeps its core set. So does each thread, until it ends.
+//! 2. The core set keeps its workers and every stack that it ever made, for as long as it lives: a pointer to one of
+//!    them may be followed by all code that keeps the core set.
+//! 3. Tasks and handles keep their job; so does a stack, from the moment when its thread takes the job up until
+//!    it takes up another or is a spare thread again; so does a worker while it serves the job.
+//! 4. The core set does not keep its jobs. Its table has them until nobody keeps them any more: what nobody keeps has
+//!    nothing left that could become ready.
+//!
+//! Who calls a method of a job keeps it by its own stack, task or handle, never by a worker alone: the call may release
+//! that worker.
+//!
+//! # Which job a worker serves
+//!
+//! The pointer that a worker or a stack shows to others is compared with one's own job, never followed. It may change
+//! at any time after the look, so the look is a hint, as each entry in a pool is. The step that takes something
+//! decides: a steal under the deque's lock, the claim of a stack, and a look at what a ring gave. A stack changes its
+//! job only when its thread takes up new work with nothing on the stack, so nothing of the old job can be found there
+//! afterwards.
+
+use super::{
+    cores::Sharing, demotion::DemotedStacks, hand_off::Threads, job::Job, stack::Stack,
+    thread_options::ThreadOptions, worker::Worker,
+};
+use crate::{
+    protocol::{idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
+    reactor::driver::Driver,
+    sys::{clock, fork::Process, thread},
+};
+use crossbeam_utils::CachePadded;
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+/// A worker that was asked for attention and has not checked in for this long loses its worker.
+/// It is the cost of a few dozen hand-offs, and far below what a person notices.
+pub(crate) const RELIEF_PERIOD: Duration = Duration::from_millis(1);
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) workers: Box<[CachePadded<Worker>]>,
+    pub(crate) idle: Idle,
+    pub(crate) threads: Threads,
+    pub(crate) demoted_stacks: DemotedStacks,
+    pub(crate) poll_mode: PollMode,
+    pub(crate) relief_timer: ReliefTimer,
+    driver: OnceLock<Arc<Driver>>,
+    /// How many threads are in the poller.
+    pub(crate) pollers: AtomicUsize,
+    /// Every job has ended: threads end when they find nothing to do.
+    pub(crate) closing: AtomicBool,
+    /// The thread in the poller is to be in the real-time class, where permitted.
+    pub(crate) real_time: bool,
+    /// Where its threads are.
+    pub(crate) process: Process,
+    jobs: Jobs,
+    pub(super) sharing: Sharing,
+    myself: Weak<Core>,
+}
+
+/// The jobs of a core set.
+#[derive(Debug)]
+struct Jobs {
+    table: Mutex<Vec<Weak<Job>>>,
+    /// The length of the table.
+    count: AtomicUsize,
+    /// How many of them have not ended. One that is about to be made counts.
+    open: AtomicUsize,
+}
+
+impl Jobs {
+    fn table(&self) -> MutexGuard<'_, Vec<Weak<Job>>> {
+        self.table.lock().expect("nothing panics under this lock")
+    }
+}
+
+/// The jobs that a core set had at one moment, in their order. The usual one costs no allocation.
+#[derive(Default)]
+pub(crate) struct JobList {
+    first: Option<Arc<Job>>,
+    others: Vec<Arc<Job>>,
+}
+
+impl JobList {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Job>> + Clone {
+        self.first.iter().chain(&self.others)
+    }
+}
+
+impl Core {
+    pub(crate) fn new(
+        workers: usize,
+        threads: ThreadOptions,
+        (real_time, lowers_threads): (bool, bool),
+    ) -> Arc<Self> {
+        clock::calibrate();
+        let core = Arc::new_cyclic(|myself| Core {
+            workers: (0..workers)
+                .map(|id| CachePadded::new(Worker::new(id)))
+                .collect(),
+            idle: Idle::new(workers, thread::processors()),
+            threads: Threads::new(threads),
+            demoted_stacks: DemotedStacks::new(lowers_threads),
+            poll_mode: PollMode::new(),
+            relief_timer: ReliefTimer::new(),
+            driver: OnceLock::new(),
+            pollers: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            real_time,
+            process: Process::this(),
+            jobs: Jobs {
+                table: Mutex::default(),
+                count: AtomicUsize::new(0),
+                open: AtomicUsize::new(1),
+            },
+            sharing: Sharing::default(),
+            myself: myself.clone(),
+        });
+        for id in 0..workers {
+            core.idle.release(id);
+        }
+        // A failure shows at the first operation that needs the driver.
+        let _ = core.driver();
+        core
+    }
+
+    pub(crate) fn arc(&self) -> Arc<Core> {
+        self.myself
+            .upgrade()
+            .expect("who uses the core set keeps it alive")
+    }
+
+    /// One more job is going to be made on this core set. `false`: the last one has ended, and the core set with it.
+    pub(crate) fn admits_job(&self) -> bool {
+        let more = |open: usize| (open != 0).then_some(open + 1);
+        let open = &self.jobs.open;
+        open.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more)
+            .is_ok()
+    }
+
+    /// A new job is on this core set: the first one, or one that was admitted.
+    pub(crate) fn enters(&self, job: &Arc<Job>) {
+        let mut table = self.jobs.table();
+        table.push(Arc::downgrade(job));
+        self.jobs.count.store(table.len(), Ordering::SeqCst);
+    }
+
+    /// Nobody keeps a job any more.
+    pub(crate) fn forget_ended(&self) {
+        let mut table = self.jobs.table();
+        table.retain(|job| job.strong_count() != 0);
+        self.jobs.count.store(table.len(), Ordering::SeqCst);
+    }
+
+    /// Whether several jobs share the workers.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.jobs.count.load(Ordering::SeqCst) > 1
+    }
+
+    /// A job has ended. What is left of it may still run. The last one closes the core set.
+    pub(crate) fn ended(&self) {
+        if self.jobs.open.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.close();
+        }
+    }
+
+    /// The jobs that anybody keeps.
+    pub(crate) fn jobs(&self) -> JobList {
+        let table = self.jobs.table();
+        let mut alive = table.iter().filter_map(Weak::upgrade);
+        JobList {
+            first: alive.next(),
+            others: alive.collect(),
+        }
+    }
+
+    /// Whether any job has not ended.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.jobs.open.load(Ordering::SeqCst) != 0
+    }
+
+    fn close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+        if let Some(driver) = self.driver_if_made() {
+            driver.shutdown();
+            // One for each thread that may be in the poller, and it stays there for a late one.
+            for _ in 0..=self.pollers.load(Ordering::SeqCst) {
+                driver.notify();
+            }
+        }
+        self.raise_rested(true);
+        self.rouse_spares();
+    }
+
+    /// The I/O driver. It is made with the core set, so that a process that runs out of descriptors later
+    /// keeps its timers and its relief; if there were none even then, it is made when it is needed.
+    pub(crate) fn driver(&self) -> std::io::Result<&Arc<Driver>> {
+        self.process.must_be_this();
+        if let Some(driver) = self.driver.get() {
+            return Ok(driver);
+        }
+        let made = Driver::new()?;
+        Ok(self.driver.get_or_init(|| {
+            let core = self.myself.clone();
+            made.on_interest(move || {
+                if let Some(core) = core.upgrade() {
+                    core.call_in_poller();
+                }
+            });
+            let core = self.myself.clone();
+            made.idle_if(move || core.upgrade().is_none_or(|core| core.is_quiet()));
+            made
+        }))
+    }
+
+    /// Whether all workers are idle, and nothing is ready: nothing happens but from outside, or by a timer.
+    fn is_quiet(&self) -> bool {
+        let mut workers = self.workers.iter();
+        workers.all(|worker| self.idle.contains(worker.id))
+            && self.jobs().iter().all(|job| job.levels_queued() == 0)
+    }
+
+    /// The I/O driver, if anything needed it yet.
+    #[inline]
+    pub(crate) fn driver_if_made(&self) -> Option<&Arc<Driver>> {
+        self.driver.get()
+    }
+
+    /// The stack that holds a worker, or held it last.
+    pub(crate) fn holder(&self, worker: &Worker) -> Option<&Stack> {
+        // SAFETY: the thread table keeps every stack until the core set is gone.
+        unsafe { worker.holder().as_ref() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Runtime;
+    use std::{
+        sync::Arc,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    #[test]
+    fn a_runtime_that_is_dropped_leaves_no_job_and_no_core_set() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let job = Arc::downgrade(runtime.shared());
+        let core = Arc::downgrade(&runtime.shared().core);
+        runtime.run(|| crate::join(|| (), || ()));
+        runtime.block_on(crate::time::sleep(Duration::from_millis(1)));
+        runtime.spawn_fn(|| ()).get().unwrap();
+        drop(runtime);
+        let limit = Instant::now() + Duration::from_secs(20);
+        while job.strong_count() + core.strong_count() > 0 {
+            assert!(Instant::now() < limit, "somebody keeps the memory");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

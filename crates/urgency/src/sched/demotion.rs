@@ -1,0 +1,156 @@
+//! Which threads are lowered in the kernel's scheduler, and when they come back: the rules and the protocol are in
+//! `protocol/demotion.rs`.
+
+use crate::{
+    protocol::demotion::{Demotion, USUAL, of_level},
+    sched::{core::Core, job::Job, stack::Stack, worker::NO_LEVEL},
+    sys::{self, clock},
+};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+/// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
+const REST: f64 = 16e6;
+
+/// The lowered threads of a core set.
+#[derive(Debug)]
+pub(crate) struct DemotedStacks {
+    on: bool,
+    /// Those that may come back.
+    stacks: Mutex<Vec<Arc<Stack>>>,
+    /// How often a thread was lowered.
+    pub(crate) count: AtomicU64,
+}
+
+impl DemotedStacks {
+    pub(crate) fn new(on: bool) -> Self {
+        sys::thread::note_usual_niceness();
+        DemotedStacks {
+            on,
+            stacks: Mutex::default(),
+            count: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether any thread was ever lowered.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Stack>>> {
+        self.stacks.lock().expect("nothing panics under this lock")
+    }
+}
+
+impl Demotion {
+    fn raise_thread(&self, tid: i32) {
+        self.raise(|| sys::thread::raise(tid));
+    }
+}
+
+impl Stack {
+    fn kernel_id(&self) -> i32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// The thread goes back to its usual class if it was lowered and may.
+    pub(crate) fn raise_thread(&self) {
+        if self.demotion.class() != USUAL && sys::thread::can_raise() {
+            self.demotion.raise_thread(self.kernel_id());
+        }
+    }
+}
+
+impl Job {
+    /// The class of a level's threads.
+    #[inline]
+    pub(crate) fn class_of(&self, level: u8) -> u8 {
+        of_level(usize::from(level), self.pools.len())
+    }
+
+    /// The worker of `stack` was revoked for more urgent work that is not brief.
+    #[cold]
+    pub(crate) fn lower(&self, stack: &Arc<Stack>) {
+        let class = self.class_of(stack.level());
+        let lowered = &self.core.demoted_stacks;
+        if !lowered.on || stack.demotion.class() >= class {
+            return;
+        }
+        let tid = stack.kernel_id();
+        if tid == 0 || !sys::thread::lower(tid, class) {
+            return;
+        }
+        lowered.count.fetch_add(1, Ordering::Relaxed);
+        let is_revoked = || stack.attention.is_taken() || !sys::thread::can_raise();
+        let raise = || sys::thread::raise(tid);
+        if stack.demotion.lower(class, is_revoked, raise) && sys::thread::can_raise() {
+            let mut stacks = lowered.locked();
+            if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
+                stacks.push(stack.clone());
+            }
+        }
+    }
+
+    /// Whether the class of this stack's thread is too low for work of `level`. It is raised if it may be.
+    #[inline]
+    pub(crate) fn is_too_low(&self, stack: &Stack, level: u8) -> bool {
+        stack.demotion.class() != USUAL && stack.is_too_low_for(self.class_of(level))
+    }
+}
+
+impl Stack {
+    /// Whether the class of the thread is too low for work of this class. It is raised if it may be.
+    pub(crate) fn is_too_low_for(&self, class: u8) -> bool {
+        if self.demotion.class() <= class {
+            return false;
+        }
+        self.raise_thread();
+        self.demotion.class() > class
+    }
+}
+
+impl Core {
+    /// Relief expired, or the core set closes (`all`). A lowered thread that has kept its worker for long, and
+    /// beside which nothing more urgent runs, goes back to its usual class.
+    pub(crate) fn raise_rested(&self, all: bool) {
+        if !self.demoted_stacks.any() {
+            return;
+        }
+        let mut stacks = self.demoted_stacks.locked();
+        let is_above =
+            |other: &Stack, stack: &Stack| other.is_beside(stack) && other.level() < stack.level();
+        let workers = self.workers.iter();
+        let busy = workers.filter(|worker| worker.level() != NO_LEVEL);
+        let busy: Vec<_> = busy.filter_map(|worker| self.holder(worker)).collect();
+        let rested = clock::now().saturating_sub(clock::ticks(REST));
+        stacks.retain(|stack| {
+            let is_needed = stack.attention.is_taken()
+                || stack.lost_worker_at.load(Ordering::Relaxed) > rested
+                || busy.iter().any(|other| is_above(other, stack));
+            let stays = is_needed && !all && stack.demotion.class() != USUAL;
+            if !stays {
+                stack.raise_thread();
+            }
+            stays
+        });
+        let are_left = !stacks.is_empty();
+        drop(stacks);
+        if are_left {
+            self.arm_late();
+        }
+    }
+
+    /// A thread of the runtime begins. It inherits the class of the thread that made it: a lowered one, or one of
+    /// the program's in a real-time class, which is not for what the runtime runs.
+    pub(crate) fn leave_inherited_class(&self, stack: &Stack) {
+        sys::thread::leave_real_time();
+        stack.demotion.begin_as(USUAL);
+        if self.demoted_stacks.any() {
+            stack.demotion.begin_as(sys::thread::own_class());
+            stack.raise_thread();
+        }
+    }
+}

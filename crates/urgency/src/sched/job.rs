@@ -1,0 +1,347 @@
+//! What a program has: pools, the word that says which of them have work, levels, tasks, accounts, limits.
+//!
+//! A job runs on the workers of a core set (`core.rs`), which other jobs may share. All that is said here of workers is
+//! said of those that serve this job at the time: they are alerted, asked for forked jobs, stolen from, relieved. Idle
+//! workers are the core set's, and any job may claim one.
+//!
+//! The rest of `Job` is spread over the files that say what is done with it: how ready work gets in
+//! (`insert.rs`), how a worker finds it (`find.rs`), and so on.
+
+use super::{
+    capacities::Capacities,
+    core::Core,
+    pool::Pool,
+    seats::Seating,
+    stack::Stack,
+    worker::{NO_LEVEL, Worker},
+};
+use crate::{
+    account::counters::LevelCounters,
+    protocol::{
+        attention::SHARE, fence as asymmetric, groups::Groups, idle::Searchers,
+        poll_mode::look_period, ready::Ready, served::Served,
+    },
+    rank::LevelTable,
+    sys::{chaos, clock},
+    tasks::PanicPolicy,
+};
+use crossbeam_utils::CachePadded;
+use std::{
+    any::Any,
+    ptr,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence},
+    },
+};
+use urgency_policy::{level::LevelPolicy, pool::Kind};
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) core: Arc<Core>,
+    pub(crate) ready: Ready,
+    pub(crate) searchers: Searchers,
+    pub(crate) pools: Box<[Pool]>,
+    pub(crate) levels: LevelTable,
+    pub(crate) tasks: super::shutdown::Tasks,
+    pub(crate) pinned: super::pinned::Pinned,
+    pub(crate) externals: super::external::ExternalThreads,
+    /// How many `Runtime`s there are; the last one that goes ends everything.
+    pub(crate) handles: AtomicUsize,
+    /// What an embedder keeps here; see [`crate::embed`].
+    pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
+    pub(crate) overrunning: super::relief::Overrunning,
+    pub(crate) served: Served,
+    /// The workers that may serve a level.
+    pub(crate) serving: Groups,
+    /// The workers whose stacks may have tasks of a level in their rings.
+    pub(crate) ringing: Groups,
+    pub(crate) seats: super::seats::SeatAssigner,
+    /// What each worker is to serve here.
+    pub(super) seatings: Box<[CachePadded<Seating>]>,
+    /// What each worker did at each level here; all levels of one worker follow each other.
+    accounts: Box<[CachePadded<LevelCounters>]>,
+    /// Set when the job is made, if it records.
+    pub(crate) recorder: OnceLock<crate::inherit::record::Recorder>,
+    /// How often busy workers look for events, in ticks.
+    pub(crate) look_period: u64,
+    /// Whether an entry in a ring needs no barrier; see `insert.rs`.
+    pub(crate) rings_are_light: bool,
+    /// The levels with another policy than aging.
+    with_queues: u64,
+    /// How many workers were left for a thread in the poller to start.
+    pub(crate) unstarted: AtomicUsize,
+    pub(crate) closing: AtomicBool,
+    pub(crate) capacities: Capacities,
+    pub(crate) on_panic: PanicPolicy,
+    /// The least urgent level whose tasks are admitted; see `shutdown`.
+    pub(crate) least_admitted: AtomicU8,
+    myself: Weak<Job>,
+}
+
+impl Job {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        levels: LevelTable,
+        (capacities, on_panic): (Capacities, PanicPolicy),
+        pools: &[Kind],
+    ) -> Arc<Self> {
+        let (count, workers) = (levels.len(), core.workers.len());
+        let job = Arc::new_cyclic(|myself| Job {
+            core,
+            ready: Ready::new(),
+            searchers: Searchers::new(),
+            pools: (0..count)
+                .map(|level| Pool::new(pools[level], level, workers))
+                .collect(),
+            levels,
+            tasks: super::shutdown::Tasks::new(workers),
+            pinned: super::pinned::Pinned::new(workers),
+            externals: super::external::ExternalThreads::default(),
+            handles: AtomicUsize::new(0),
+            attachment: OnceLock::new(),
+            overrunning: super::relief::Overrunning::default(),
+            served: Served::new(),
+            serving: Groups::new(count, workers),
+            ringing: Groups::new(count, workers),
+            seats: super::seats::SeatAssigner::default(),
+            seatings: (0..workers).map(|_| CachePadded::default()).collect(),
+            accounts: (0..workers * count)
+                .map(|_| CachePadded::default())
+                .collect(),
+            recorder: OnceLock::new(),
+            look_period: clock::ticks(look_period(count)),
+            rings_are_light: count == 1 && asymmetric::heavy(),
+            with_queues: (0..count).fold(0, |levels, level| {
+                levels | u64::from(pools[level] != Kind::Aging) << level
+            }),
+            unstarted: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            capacities,
+            on_panic,
+            least_admitted: AtomicU8::new(u8::MAX),
+            myself: myself.clone(),
+        });
+        job.core.enters(&job);
+        job
+    }
+
+    pub(crate) fn arc(&self) -> Arc<Job> {
+        self.myself
+            .upgrade()
+            .expect("who calls a method of a job keeps it alive")
+    }
+
+    /// The level of what comes from outside and names none.
+    pub(crate) fn least_urgent(&self) -> u8 {
+        self.levels.len() as u8 - 1
+    }
+
+    /// What a worker did at a level of this job.
+    #[inline]
+    pub(crate) fn at(&self, worker: &Worker, level: u8) -> &LevelCounters {
+        &self.accounts[worker.id * self.pools.len() + usize::from(level)]
+    }
+
+    /// What a worker did at each level of this job.
+    pub(crate) fn account_of(&self, worker: &Worker) -> impl Iterator<Item = &LevelCounters> {
+        let levels = self.pools.len();
+        let account = &self.accounts[worker.id * levels..][..levels];
+        account.iter().map(|counters| &**counters)
+    }
+
+    /// The workers that serve this job, at the moment of the look.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = &Worker> {
+        let workers = self.core.workers.iter().map(|worker| &**worker);
+        workers.filter(|worker| worker.is_of(self))
+    }
+
+    /// How long a worker has run a level until `now`, in ticks.
+    pub(crate) fn run_ticks_of(&self, worker: &Worker, level: u8, now: u64) -> u64 {
+        let open = if worker.level_in(self) == level {
+            now.saturating_sub(worker.since())
+        } else {
+            0
+        };
+        self.at(worker, level).running.get() + open
+    }
+
+    /// The worker comes to the scheduler from `serves`, or goes there and nothing is more urgent. Returns for how long
+    /// more urgent work has wanted it, in ticks.
+    #[inline]
+    pub(crate) fn no_longer_wanted(&self, worker: &Worker, serves: u8, now: u64) -> u64 {
+        worker.no_longer_wanted(self.seat(worker), serves, now)
+    }
+
+    /// Whether a level has another policy than aging.
+    #[inline]
+    pub(crate) fn has_queues(&self, level: u8) -> bool {
+        self.with_queues >> level & 1 != 0
+    }
+
+    /// How long the oldest entry at a level has waited at most, in ticks; `None` if nothing waits.
+    pub(crate) fn oldest_wait(&self, level: usize) -> Option<u64> {
+        let in_rings = self.stacks_at(level as u8).map(|stack| stack.ring.oldest());
+        let oldest = in_rings.chain([self.pools[level].oldest()]).min()?;
+        (oldest != u64::MAX).then(|| clock::now().saturating_sub(oldest))
+    }
+
+    /// How many entries wait at a level.
+    pub(crate) fn queued(&self, level: usize) -> usize {
+        let in_rings = self.stacks_at(level as u8).map(|stack| stack.ring.len());
+        self.pools[level].len() + in_rings.sum::<usize>()
+    }
+
+    /// The stacks of this job at `level` that hold a worker, or held it last: those whose rings count.
+    pub(crate) fn stacks_at(&self, level: u8) -> impl Iterator<Item = &Stack> {
+        let holders = self
+            .core
+            .workers
+            .iter()
+            .filter_map(|worker| self.core.holder(worker));
+        holders.filter(move |stack| stack.is_of(self) && stack.level() == level)
+    }
+
+    /// Whether anything is ready at `level`: in its pool, or in the ring of a stack that holds a worker.
+    pub(crate) fn is_queued(&self, level: u8) -> bool {
+        !self.pools[usize::from(level)].is_empty()
+            || self
+                .stacks_ringing(level)
+                .any(|stack| !stack.ring.is_empty())
+    }
+
+    /// As [`Job::is_queued`], of what any worker may take: a ring's only entry is its owner's for a while.
+    pub(crate) fn is_offered(&self, level: u8) -> bool {
+        !self.pools[usize::from(level)].is_empty()
+            || self.stacks_ringing(level).any(|stack| stack.offers_task())
+    }
+
+    /// The stacks at `level` in whose rings something may be.
+    fn stacks_ringing(&self, level: u8) -> impl Iterator<Item = &Stack> {
+        let groups = self.ringing.at(level, 0);
+        groups.flat_map(move |group| self.stacks_in(group, level))
+    }
+
+    /// The stacks at `level` that hold a worker of this group, or held it last.
+    pub(crate) fn stacks_in(&self, group: usize, level: u8) -> impl Iterator<Item = &Stack> {
+        let members = &self.core.workers[self.ringing.members(group)];
+        let holders = members.iter().filter_map(|worker| self.core.holder(worker));
+        holders.filter(move |stack| stack.is_of(self) && stack.level() == level)
+    }
+
+    /// A stack that holds `worker` has something of `level` in its ring. Ends with a full barrier.
+    #[inline]
+    pub(crate) fn announce_ring(&self, worker: &Worker, level: u8) {
+        chaos::delay();
+        fence(Ordering::SeqCst);
+        self.ringing.show(level, worker.id);
+        self.ready.announce_in_order(level);
+    }
+
+    /// Starts an idle worker for what is ready if there is one, and it is not in reserve, else sees to it that the busy
+    /// ones check in.
+    pub(crate) fn start_idle(&self) {
+        let claimed = if self.seats.waits() {
+            self.claim_for(self.ready.levels())
+        } else if self.core.idle.is_any_hungry() {
+            self.claim_idle()
+        } else {
+            None
+        };
+        let served = || {
+            let is_due = self.overrunning.any();
+            self.revoke_overrun(is_due.then(|| self.most_urgent_queued()).flatten()?)
+        };
+        match claimed.or_else(served) {
+            Some(worker) => self.start(worker),
+            None => self.arm_for_queued(),
+        }
+    }
+
+    /// As [`Job::start_idle`], for something at these levels that is in no pool.
+    pub(crate) fn start_idle_for(&self, levels: u64) {
+        match self.claim_for(levels) {
+            Some(worker) => self.start(worker),
+            None => self.arm_relief(),
+        }
+    }
+
+    /// Takes a worker out of the idle set, for the caller.
+    pub(crate) fn claim_idle(&self) -> Option<&Worker> {
+        self.core.idle.claim(0).map(|id| self.claimed(id))
+    }
+
+    /// Takes this worker out of the idle set, for the caller, if it is there.
+    pub(crate) fn claim_exactly(&self, id: usize) -> Option<&Worker> {
+        self.core.idle.claim_exactly(id).then(|| self.claimed(id))
+    }
+
+    fn claimed(&self, id: usize) -> &Worker {
+        let worker = &*self.core.workers[id];
+        let slept = worker.lap();
+        worker.counters.asleep.add(slept);
+        self.core.threads.idle_spin.learn(slept);
+        worker.serve(self);
+        worker
+    }
+
+    /// Puts a worker that nobody uses into the idle set.
+    pub(crate) fn release(&self, worker: &Worker) {
+        worker.set_level(NO_LEVEL);
+        worker.note_cpu();
+        worker.lap();
+        worker.serve_none();
+        self.core.idle.release(worker.id);
+        if self.core.threads.are_provided() {
+            self.nudge_for_pinned();
+        }
+    }
+
+    /// As [`Job::release`], and looks once more: no worker is idle while anything is ready.
+    pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
+        self.release(worker);
+        self.look_for_pinned(worker);
+        if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.seats.waits())
+        {
+            self.start_idle();
+        }
+        self.start_other(me, worker);
+    }
+
+    /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.
+    pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
+        let seat = self.seat(worker);
+        for other in self.workers() {
+            let serves = other.level();
+            if serves != NO_LEVEL
+                && seat.serves_any(1 << serves)
+                && let Some(stack) = self.core.holder(other)
+                && !ptr::eq(stack, me)
+            {
+                stack.attention.request(SHARE);
+            }
+        }
+    }
+
+    /// Whether work is ready for which `worker` leaves `level`: more urgent work, unless it is in a round.
+    #[inline]
+    pub(crate) fn is_drawn(&self, worker: &Worker, level: u8) -> bool {
+        self.drawn_by(worker, level).is_some()
+    }
+
+    /// The level for which a worker would leave `level` now.
+    pub(crate) fn drawn_by(&self, worker: &Worker, level: u8) -> Option<u8> {
+        if self.pools.len() == 1 {
+            return None;
+        }
+        let levels = self.ready.levels_in_order();
+        self.seat(worker).abandon_for(levels, level)
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.core.forget_ended();
+    }
+}

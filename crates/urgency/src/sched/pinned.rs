@@ -1,0 +1,201 @@
+//! Personal jobs: jobs for one certain worker.
+//!
+//! Most work is anybody's. A broadcast is not: it runs one job on each worker. Such a job waits in the
+//! worker's inbox, and whoever serves with that worker takes it when it looks for work, unless more urgent
+//! work is ready.
+//!
+//! # Protocol (no lost wake-up)
+//!
+//! - Sender: 1. put the job into the inbox; 2. count it (`SeqCst`); 3. if the worker is idle, claim it and
+//!   start it. If it is not, it is served by somebody who will look.
+//! - Whoever releases the worker: 1. [`Idle::release`](crate::protocol::idle::Idle::release), which ends with a full
+//!   barrier; 2. look at the count and the inbox once more.
+//!
+//! The two barriers exclude that the sender sees no idle worker and the releaser no job.
+//!
+//! If the embedder brought the threads, the inboxes are the threads': the sender wakes the thread, if it
+//! waits, and any worker will do. There are as many workers as threads, so there is one; but somebody may
+//! hold it for a moment in which the thread looks, to start it for something else. So whoever releases a
+//! worker wakes the threads for which a job waits. A thread that waits in the middle of a computation runs
+//! what is in its inbox first, on top of it, since nobody else may.
+//!
+//! Within an inbox the oldest job of the most urgent level is next.
+
+use super::{StolenFork, Work, job::Job, stack::Stack, worker::Worker};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+type Inbox = Mutex<VecDeque<StolenFork>>;
+
+/// The inboxes of all workers.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    inboxes: Box<[Inbox]>,
+    waiting: AtomicUsize,
+}
+
+fn locked(inbox: &Inbox) -> MutexGuard<'_, VecDeque<StolenFork>> {
+    inbox.lock().expect("nothing panics under an inbox's lock")
+}
+
+impl Pinned {
+    pub(crate) fn new(workers: usize) -> Self {
+        Pinned {
+            inboxes: (0..workers).map(|_| Inbox::default()).collect(),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Whether any job waits.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether a job waits for this worker.
+    #[inline]
+    pub(crate) fn has(&self, worker: usize) -> bool {
+        self.any() && !locked(&self.inboxes[worker]).is_empty()
+    }
+
+    fn push(&self, worker: usize, forked: StolenFork) {
+        locked(&self.inboxes[worker]).push_back(forked);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The oldest job of the most urgent level for this worker, if `admit` allows that level.
+    #[cold]
+    fn pop(&self, worker: usize, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
+        let mut inbox = locked(&self.inboxes[worker]);
+        let first = (0..inbox.len()).min_by_key(|&place| inbox[place].level)?;
+        if !admit(inbox[first].level) {
+            return None;
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        inbox.remove(first)
+    }
+}
+
+impl Job {
+    /// Leaves a job for the worker, or the brought thread, with this number.
+    pub(crate) fn insert_pinned(&self, number: usize, forked: StolenFork) {
+        debug_assert!(forked.pinned);
+        self.pinned.push(number, forked);
+        if self.core.threads.are_provided() {
+            self.nudge(number);
+        } else if let Some(worker) = self.claim_exactly(number) {
+            self.start(worker);
+        } else if self.core.is_shared() {
+            // It may serve another job.
+            self.arm_relief();
+        }
+    }
+
+    /// Whether a job waits for this worker.
+    pub(super) fn has_pinned_for(&self, worker: &Worker) -> bool {
+        !self.core.threads.are_provided() && self.pinned.has(worker.id)
+    }
+
+    /// The inbox that a stack looks into; a guest of a runtime to which threads were brought has none.
+    #[inline]
+    pub(crate) fn inbox_of(&self, me: &Stack, worker: &Worker) -> Option<usize> {
+        if self.core.threads.are_provided() {
+            me.number()
+        } else {
+            Some(worker.id)
+        }
+    }
+
+    /// Whether a job waits in this inbox.
+    #[inline]
+    pub(crate) fn has_pinned(&self, inbox: Option<usize>) -> bool {
+        inbox.is_some_and(|inbox| self.pinned.has(inbox))
+    }
+
+    /// The next job in this inbox, unless more urgent work is ready for `worker`.
+    #[inline]
+    pub(crate) fn pinned_fork(&self, worker: &Worker, inbox: Option<usize>) -> Option<StolenFork> {
+        if !self.pinned.any() {
+            return None;
+        }
+        self.pinned
+            .pop(inbox?, |level| !self.is_drawn(worker, level))
+    }
+
+    /// The next job for this brought thread, which is about to wait: whatever else is ready, it would not
+    /// come back for the job.
+    pub(crate) fn fork_of_thread(&self, me: &Stack) -> Option<StolenFork> {
+        if !self.pinned.any() {
+            return None;
+        }
+        self.pinned.pop(me.number()?, |_| true)
+    }
+
+    /// A job that `worker` found in its inbox, and that its stack cannot run, goes back. It is released next.
+    pub(crate) fn put_back_pinned(&self, worker: &Worker, forked: StolenFork) {
+        self.pinned.push(worker.id, forked);
+    }
+
+    /// Runs a job of this level or a more urgent one that is for the calling stack with its worker alone, on
+    /// top of what it runs. Called from there. Returns whether there was any.
+    pub(crate) fn run_pinned(&self, me: &Stack) -> bool {
+        if !self.pinned.any() {
+            return false;
+        }
+        self.come_in(me);
+        let (worker, own) = (me.worker(), me.level());
+        let admit = |level| level <= own && !self.is_drawn(worker, level);
+        let inbox = self.inbox_of(me, worker);
+        let forked = inbox.and_then(|inbox| self.pinned.pop(inbox, admit));
+        let ran = forked.map(|forked| self.run_here(me, Work::Fork(forked)));
+        self.go_on(me);
+        ran.is_some()
+    }
+
+    /// A worker was released in a runtime to which threads were brought.
+    pub(crate) fn nudge_for_pinned(&self) {
+        if self.pinned.any() {
+            let waits = |number: &usize| self.pinned.has(*number);
+            let numbers = 0..self.core.workers.len();
+            numbers.filter(waits).for_each(|number| self.nudge(number));
+        }
+    }
+
+    /// The look after a release of `worker`.
+    pub(crate) fn look_for_pinned(&self, worker: &Worker) {
+        if !self.core.threads.are_provided()
+            && self.pinned.has(worker.id)
+            && let Some(worker) = self.claim_exactly(worker.id)
+        {
+            self.start(worker);
+        }
+    }
+
+    /// Whether a spare thread has to look at inboxes.
+    pub(crate) fn has_pinned_for_spare(&self, me: &Stack) -> bool {
+        match me.number() {
+            Some(number) => self.pinned.has(number),
+            None => self.pinned.any() && !self.core.threads.are_provided(),
+        }
+    }
+
+    /// For a spare thread: an idle worker for which a job waits, or any if one waits for the thread.
+    pub(crate) fn claim_for_pinned(&self, me: &Stack) -> Option<&Worker> {
+        if !self.has_pinned_for_spare(me) {
+            return None;
+        }
+        if me.number().is_some() {
+            return self.claim_idle();
+        }
+        let mut workers = 0..self.core.workers.len();
+        workers.find_map(|id| {
+            let waits = self.pinned.has(id);
+            waits.then(|| self.claim_exactly(id)).flatten()
+        })
+    }
+}

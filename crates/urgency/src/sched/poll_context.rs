@@ -1,0 +1,290 @@
+//! What the scheduler knows of the calling thread without asking its stack: variables of the thread, read by
+//! insertions.
+//!
+//! - It polls a task: then the first thing that this makes ready may be left to the end of the poll
+//!   (`insert.rs`, step 4), goes into the ring of the polling stack, and has the poll's beginning as its
+//!   time. And the poll has a budget.
+//! - It comes from the poller with a batch of wake-ups, which are counted.
+//! - It is about to wait for what it makes ready, and leaves its processor.
+
+use super::{job::Job, stack::Stack};
+use crate::{
+    sys::{chaos, clock},
+    tasks::TaskRef,
+};
+use std::{cell::Cell, ptr};
+
+/// Whether the calling thread polls a task, and may defer a wake-up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Polling {
+    No,
+    /// The next wake-up may be deferred to the end of the poll.
+    MayDefer,
+    Deferred,
+    /// The thread comes from the poller with a batch of wake-ups; so many entries were made for one job.
+    Batch(usize),
+}
+
+/// How many entries a batch of wake-ups made for one job. Those for others were ordinary insertions.
+#[derive(Clone, Copy)]
+pub(crate) struct Woken {
+    entries: usize,
+    job: *const Job,
+}
+
+impl Default for Woken {
+    fn default() -> Self {
+        Woken {
+            entries: 0,
+            job: ptr::null(),
+        }
+    }
+}
+
+impl Woken {
+    /// How many of them are of this job.
+    pub(crate) fn of(self, job: &Job) -> usize {
+        if ptr::eq(self.job, job) {
+            self.entries
+        } else {
+            0
+        }
+    }
+}
+
+/// Whether the calling thread is about to wait for what it makes ready, and how long such waits lasted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Departure {
+    None,
+    Short,
+    Long,
+}
+
+/// What this thread polls.
+struct Here {
+    polling: Cell<Polling>,
+    /// When the current poll or batch began, in ticks.
+    began: Cell<u64>,
+    /// How many operations the current poll may still do without waiting.
+    budget_left: Cell<u32>,
+    departure: Cell<Departure>,
+    /// The innermost poll is one of `block_on`.
+    blocks: Cell<bool>,
+    /// The job for which the batch is, to be compared; null as long as that is open.
+    batch: Cell<*const Job>,
+}
+
+thread_local! {
+    // One variable, used by `with`: `LocalKey::set` is a call.
+    static HERE: Here = const {
+        Here {
+            polling: Cell::new(Polling::No),
+            began: Cell::new(0),
+            budget_left: Cell::new(u32::MAX),
+            departure: Cell::new(Departure::None),
+            blocks: Cell::new(false),
+            batch: Cell::new(ptr::null()),
+        }
+    };
+}
+
+#[inline]
+fn polling() -> Polling {
+    HERE.with(|here| here.polling.get())
+}
+
+#[inline]
+fn set_polling(polling: Polling) {
+    HERE.with(|here| here.polling.set(polling));
+}
+
+/// How many operations on the primitives of `sync` one poll of a task may do that did not have to wait. A task whose
+/// channel is never empty would otherwise run for ever, before those of its own level.
+pub(crate) const BUDGET: u32 = 128;
+
+/// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
+#[inline]
+pub(crate) fn may_go_on() -> bool {
+    HERE.with(|here| {
+        if here.polling.get() == Polling::No {
+            return true;
+        }
+        let left = here.budget_left.get();
+        here.budget_left.set(left.saturating_sub(1));
+        left != 0
+    })
+}
+
+/// The code on this thread has waited, in the middle of a poll if one runs: the budget begins anew. Whether that
+/// poll had used it up, so that others are to go first.
+pub(crate) fn refill() -> bool {
+    HERE.with(|here| {
+        let polls = matches!(here.polling.get(), Polling::MayDefer | Polling::Deferred);
+        here.budget_left.replace(BUDGET) == 0 && polls
+    })
+}
+
+/// Asked by an insertion that would start an idle worker: may it be left to the end of the poll that
+/// runs on this thread? Once for each poll: two new entries are more than this worker can take next.
+#[inline]
+pub(crate) fn defer_wake_up(shared: &Job) -> bool {
+    let may_defer = polling() == Polling::MayDefer && !chaos::one_in(2);
+    let defers = may_defer && Stack::with_current(|me| is_of(me, shared));
+    if defers {
+        set_polling(Polling::Deferred);
+    }
+    defers
+}
+
+/// The time at which something becomes ready now. Inside a poll, that poll's beginning: a clock reading
+/// costs as much as two locked instructions, and a poll that matters is short.
+#[inline]
+pub(crate) fn ready_stamp() -> u64 {
+    match polling() {
+        Polling::No => clock::now(),
+        _ => HERE.with(|here| here.began.get()),
+    }
+}
+
+/// A poll of a task begins at `now`.
+#[inline]
+pub(crate) fn begin_poll(now: u64) {
+    HERE.with(|here| {
+        here.polling.set(Polling::MayDefer);
+        here.began.set(now);
+        here.budget_left.set(BUDGET);
+    });
+}
+
+/// Whatever was run has ended. Whether it was a poll that deferred a wake-up.
+#[inline]
+pub(crate) fn end_poll() -> bool {
+    HERE.with(|here| here.polling.replace(Polling::No)) == Polling::Deferred
+}
+
+/// Whether the code on this thread is a poll of a task: if it is pending, the thread goes back to the scheduler.
+pub(crate) fn polls_task() -> bool {
+    matches!(polling(), Polling::MayDefer | Polling::Deferred)
+        && !HERE.with(|here| here.blocks.get())
+}
+
+/// Runs `f`, polls of a future for which this thread waits (`blocks`), or which it makes for the scheduler.
+pub(crate) fn polling_while<R>(blocks: bool, f: impl FnOnce() -> R) -> R {
+    struct Outer(bool);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            HERE.with(|here| here.blocks.set(self.0));
+        }
+    }
+    let _outer = Outer(HERE.with(|here| here.blocks.replace(blocks)));
+    f()
+}
+
+/// # Panics
+///
+/// In a waker that the scheduler calls for an event or a timer: the thread may have the only worker, or be the only one
+/// that waits for events.
+pub(crate) fn may_wait() {
+    assert!(
+        !matches!(polling(), Polling::Batch(_)),
+        "a waker that an event or a timer wakes may neither fork nor wait: the thread that calls it serves others; \
+         spawn a task that does it"
+    );
+}
+
+/// Runs `f`, which is no part of the poll that this thread may be in the middle of: it runs on another stack, or on
+/// none. What it makes ready is not left to that poll's end, nor to the ring of a stack that polls nothing.
+pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
+    struct Outer(Polling);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            set_polling(self.0);
+        }
+    }
+    let _outer = Outer(HERE.with(|here| here.polling.replace(Polling::No)));
+    f()
+}
+
+/// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and
+/// a budget of its own. It leaves no wake-up to its end, which nobody looks at.
+pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
+    outside_poll(|| {
+        if !is_closure {
+            begin_poll(clock::now());
+            set_polling(Polling::Deferred);
+        }
+        polling_while(false, f)
+    })
+}
+
+/// Makes something ready with `f` for which this thread is going to wait at once.
+pub(crate) fn departing(departure: Departure, f: impl FnOnce()) {
+    HERE.with(|here| here.departure.set(departure));
+    f();
+    HERE.with(|here| here.departure.set(Departure::None));
+}
+
+pub(crate) fn departure() -> Departure {
+    HERE.with(|here| here.departure.get())
+}
+
+/// Puts a task that a poll on this thread made ready into the ring of the polling stack. Gives it back if
+/// it belongs elsewhere, or the ring is full.
+#[inline]
+pub(crate) fn push_to_ring(shared: &Job, task: TaskRef) -> Option<TaskRef> {
+    if !matches!(polling(), Polling::MayDefer | Polling::Deferred) || chaos::one_in(4) {
+        return Some(task);
+    }
+    Stack::with_current(|me| {
+        let mine = me.filter(|me| {
+            me.is_of(shared)
+                && me.level() == task.level()
+                && me.ring.push(task.as_raw().as_ptr(), task.ready_since())
+        });
+        match mine {
+            Some(_) => {
+                // The ring owns the reference now.
+                std::mem::forget(task);
+                None
+            }
+            None => Some(task),
+        }
+    })
+}
+
+fn is_of(me: Option<&Stack>, shared: &Job) -> bool {
+    me.is_some_and(|me| me.is_of(shared))
+}
+
+/// Whether the calling thread inserts a batch into `job`, and counts the entry. The first entry of a batch decides for
+/// which job it is, if it is for none yet.
+#[inline]
+pub(crate) fn is_batch_of(job: &Job) -> bool {
+    let Polling::Batch(entries) = polling() else {
+        return false;
+    };
+    let of = HERE.with(|here| here.batch.get());
+    let is_open = || of.is_null() && Stack::with_own(|me| me.is_some_and(|me| me.is_in(&job.core)));
+    let counts = ptr::eq(of, job) || is_open();
+    if counts {
+        HERE.with(|here| here.batch.set(job));
+        set_polling(Polling::Batch(entries + 1));
+    }
+    counts
+}
+
+/// Runs `f`, a batch of wake-ups, for `job` if that is not null, and returns how many entries it made. A waker may be
+/// anybody's code.
+pub(crate) fn in_batch(job: *const Job, f: impl FnOnce()) -> Woken {
+    let before = HERE.with(|here| {
+        here.batch.set(job);
+        here.began.set(clock::now());
+        here.polling.replace(Polling::Batch(0))
+    });
+    Stack::outside_scheduler(f);
+    let job = HERE.with(|here| here.batch.get());
+    match HERE.with(|here| here.polling.replace(before)) {
+        Polling::Batch(entries) => Woken { entries, job },
+        _ => Woken::default(),
+    }
+}

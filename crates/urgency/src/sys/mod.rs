@@ -1,0 +1,15 @@
+//! What the library needs of the machine: the processor's clock, thread ids and scheduling classes, copies of the
+//! process, the primitives of every protocol, and chaos. The poller (in `io/`) and the barrier (in `protocol/fence.rs`)
+//! are the other two that know the system.
+
+pub(crate) mod chaos;
+#[cfg(not(urgency_loom))]
+pub(crate) mod clock;
+#[cfg(not(urgency_loom))]
+pub(crate) mod fork;
+pub(crate) mod primitives;
+#[cfg(not(urgency_loom))]
+pub(crate) mod thread;
+
+/// A number of a thread's class: the kernel's idle class. 0 to 19 are niceness, added to the program's.
+pub(crate) const IDLE: u8 = 20;

@@ -1,0 +1,377 @@
+//! Thread identity, and what the kernel's scheduler lets a process say about its own threads.
+//!
+//! Each means is probed: where it is missing or not permitted, the runtime does without. A probe changes the class of a
+//! thread of its own. The kernel's answer is remembered. If no thread could be had for the question, there is no
+//! answer, and the next caller asks again.
+//!
+//! - *Lowering*: a thread whose worker was revoked for more urgent work gets a higher niceness, or goes to the idle
+//!   class, so that the thread that got its worker runs first. Any process may do that. To come back the kernel
+//!   wants a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give (`sched/demotion.rs`). Threads and
+//!   processes inherit the class, with `SCHED_RESET_ON_FORK`, too: the flag is for the real-time classes and
+//!   negative niceness (tried on Linux 6.18).
+//! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken
+//!   thread with a shorter slice than the running one preempts it at once; otherwise it may have to wait
+//!   until the running one has used up its own, 3 ms here. Its share of the processor stays the same.
+//! - *The processor of a hand-off*: a woken thread goes to an idle processor if there is one, which takes ten
+//!   times as long as a switch on this one (30 and 2 µs here). A thread that leaves its stack for more urgent
+//!   work is about to sleep; so the thread for that work is called to this processor, and may run everywhere
+//!   again as soon as it runs.
+//! - *A stalled poll*: a thread that lost its processor in the middle of a poll is called to the processor of a worker
+//!   that looks (`sched/migrate.rs`).
+//! - *The real-time class* for that thread instead, if the program asks for it and the system permits it.
+
+#[cfg(target_os = "linux")]
+mod imp {
+    use crate::sys::IDLE;
+    use std::{
+        mem, ptr,
+        sync::{
+            OnceLock,
+            atomic::{AtomicU8, Ordering::Relaxed},
+        },
+    };
+
+    /// What a probe has found.
+    struct Permission(AtomicU8);
+
+    const UNKNOWN: u8 = 0;
+    const REFUSED: u8 = 1;
+    const GRANTED: u8 = 2;
+
+    impl Permission {
+        const fn unknown() -> Self {
+            Permission(AtomicU8::new(UNKNOWN))
+        }
+
+        /// What `probe` says on a thread of its own; `false` for now if no thread can be had.
+        fn is_granted(&self, probe: fn() -> bool) -> bool {
+            match self.0.load(Relaxed) {
+                UNKNOWN => self.find_out(probe),
+                known => known == GRANTED,
+            }
+        }
+
+        #[cold]
+        fn find_out(&self, probe: fn() -> bool) -> bool {
+            let Ok(thread) = std::thread::Builder::new().spawn(probe) else {
+                return false;
+            };
+            let granted = thread.join().unwrap_or(false);
+            // Several may ask at once: they get the same answer.
+            self.0
+                .store(if granted { GRANTED } else { REFUSED }, Relaxed);
+            granted
+        }
+    }
+
+    /// The niceness of the program's usual threads: of the thread that built the first runtime.
+    fn usual_niceness() -> i32 {
+        static USUAL: OnceLock<i32> = OnceLock::new();
+        *USUAL.get_or_init(|| niceness(0))
+    }
+
+    /// Remembers the calling thread's niceness as the program's, if none is remembered yet.
+    pub(crate) fn note_usual_niceness() {
+        usual_niceness();
+    }
+
+    fn niceness(tid: i32) -> i32 {
+        // SAFETY: plain numbers in, a plain number out.
+        unsafe { libc::getpriority(libc::PRIO_PROCESS, tid as libc::id_t) }
+    }
+
+    fn attributes(policy: i32, nice: i32) -> Attributes {
+        Attributes {
+            size: mem::size_of::<Attributes>() as u32,
+            policy: policy as u32,
+            flags: 0,
+            nice,
+            priority: 0,
+            runtime: 0,
+            deadline: 0,
+            period: 0,
+        }
+    }
+
+    fn set_attributes(tid: i32, attributes: &Attributes) -> bool {
+        // SAFETY: the kernel reads `size` bytes of the struct. A refusal changes nothing.
+        unsafe { libc::syscall(libc::SYS_sched_setattr, tid, ptr::from_ref(attributes), 0) == 0 }
+    }
+
+    /// Puts a thread into this class: so much nicer than usual, or idle.
+    fn set_class(tid: i32, class: u8) -> bool {
+        let attributes = match class {
+            IDLE => attributes(libc::SCHED_IDLE, 0),
+            nicer => {
+                let nice = (usual_niceness() + i32::from(nicer)).min(19);
+                attributes(libc::SCHED_OTHER, nice)
+            }
+        };
+        set_attributes(tid, &attributes)
+    }
+
+    pub(crate) fn current_id() -> i32 {
+        // SAFETY: no arguments, cannot fail.
+        unsafe { libc::gettid() }
+    }
+
+    /// The processor that the calling thread runs on, as a hint.
+    #[inline]
+    pub(crate) fn current_cpu() -> i32 {
+        // SAFETY: no arguments; -1 if the kernel does not say.
+        unsafe { libc::sched_getcpu() }
+    }
+
+    /// Whether a thread that was lowered may come back.
+    pub(crate) fn can_raise() -> bool {
+        static CAN: Permission = Permission::unknown();
+        // A process that is in the idle class as a whole stays there.
+        CAN.is_granted(|| {
+            let me = current_id();
+            own_class() != IDLE && set_class(me, IDLE) && set_class(me, 0)
+        })
+    }
+
+    /// The processors that a thread may run on.
+    pub(crate) type Processors = rustix::thread::CpuSet;
+
+    /// On how many processors the calling thread may run. A quota of their time does not count: one and a half
+    /// processors are two that rest at times. If the system does not tell, as many as one likes.
+    pub(crate) fn processors() -> usize {
+        let affinity = rustix::thread::sched_getaffinity(None);
+        affinity.map_or(usize::MAX, |set| set.count() as usize)
+    }
+
+    /// Until [`send_home`], a thread of this process, which sleeps, runs on the calling thread's processor
+    /// only. Returns where it may run otherwise; `None`: it is left as it is.
+    pub(crate) fn call_here(tid: i32) -> Option<Processors> {
+        use rustix::thread::{Pid, sched_getaffinity, sched_getcpu, sched_setaffinity};
+        let pid = Pid::from_raw(tid)?;
+        let home = sched_getaffinity(Some(pid)).ok()?;
+        let cpu = sched_getcpu();
+        if home.count() < 2 || !home.is_set(cpu) {
+            return None;
+        }
+        let mut here = Processors::new();
+        here.set(cpu);
+        sched_setaffinity(Some(pid), &here).ok()?;
+        Some(home)
+    }
+
+    /// A thread of this process, which waits for a processor, comes to the calling thread's. `false`: it may
+    /// not run here, or only on one processor.
+    pub(crate) fn bring_here(tid: i32) -> bool {
+        let Some(home) = call_here(tid) else {
+            return false;
+        };
+        allow(rustix::thread::Pid::from_raw(tid), &home);
+        true
+    }
+
+    /// The calling thread may run on all these processors again.
+    pub(crate) fn send_home(home: &Processors) {
+        allow(None, home);
+    }
+
+    fn allow(thread: Option<rustix::thread::Pid>, home: &Processors) {
+        // Some of these processors may have been forbidden meanwhile; the kernel takes the ones that are left.
+        let _ = rustix::thread::sched_setaffinity(thread, home);
+    }
+
+    /// How long a thread of this process has run, in nanoseconds.
+    pub(crate) fn cpu_time(tid: i32) -> Option<u64> {
+        // The kernel's encoding of a thread's scheduler clock: see `clock_getcpuclockid`.
+        let clock = (!tid << 3) | 6;
+        // SAFETY: all-zero is a valid value of this plain C struct.
+        let mut time: libc::timespec = unsafe { mem::zeroed() };
+        // SAFETY: the call writes one `timespec`.
+        let got = unsafe { libc::clock_gettime(clock, &raw mut time) } == 0;
+        got.then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+
+    /// Whether a thread of this process sleeps in the kernel, rather than running or waiting for a
+    /// processor. `true` if that cannot be known.
+    pub(crate) fn is_blocked(tid: i32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
+        stat.map_or(true, |stat| {
+            // The name, in parentheses, may contain anything; the state follows it.
+            let state = stat
+                .rsplit(')')
+                .next()
+                .and_then(|rest| rest.trim_start().chars().next());
+            state != Some('R')
+        })
+    }
+
+    /// `false`: the program has put the thread into another class than the usual one, where nobody would put it
+    /// back; or the system refuses.
+    pub(crate) fn lower(tid: i32, class: u8) -> bool {
+        // SAFETY: a plain number in, a plain number out.
+        let policy = unsafe { libc::sched_getscheduler(tid) };
+        let is_ours = policy == libc::SCHED_OTHER || policy == libc::SCHED_IDLE;
+        is_ours && set_class(tid, class)
+    }
+
+    pub(crate) fn raise(tid: i32) {
+        set_class(tid, 0);
+    }
+
+    /// The calling thread's class: by how much it is nicer than usual, or idle.
+    pub(crate) fn own_class() -> u8 {
+        // SAFETY: a plain number in, a plain number out.
+        if unsafe { libc::sched_getscheduler(0) } == libc::SCHED_IDLE {
+            return IDLE;
+        }
+        (niceness(0) - usual_niceness()).clamp(0, 19) as u8
+    }
+
+    /// Puts the calling thread into the real-time class, or back. `false`: not permitted.
+    pub(crate) fn set_real_time(on: bool) -> bool {
+        // SAFETY: all-zero is a valid value of this plain C struct.
+        let mut param: libc::sched_param = unsafe { mem::zeroed() };
+        param.sched_priority = i32::from(on);
+        let class = if on {
+            libc::SCHED_RR
+        } else {
+            libc::SCHED_OTHER
+        };
+        // SAFETY: `param` outlives the call.
+        unsafe { libc::sched_setscheduler(0, class, &param) == 0 }
+    }
+
+    /// The calling thread is in no real-time class, although one that is in such a class made it.
+    pub(crate) fn leave_real_time() {
+        // SAFETY: a plain number in, a plain number out.
+        let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+        if policy == libc::SCHED_FIFO || policy == libc::SCHED_RR {
+            set_class(0, 0);
+        }
+    }
+
+    /// Whether this process may use the real-time class.
+    pub(crate) fn can_real_time() -> bool {
+        static CAN: Permission = Permission::unknown();
+        CAN.is_granted(|| set_real_time(true))
+    }
+
+    /// As the kernel's `struct sched_attr`, first version.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime: u64,
+        deadline: u64,
+        period: u64,
+    }
+
+    /// The shortest slice that the kernel grants, in nanoseconds.
+    const SHORT_SLICE: u64 = 100_000;
+
+    /// Asks for short slices for the calling thread, or for the usual ones.
+    pub(crate) fn set_short_slice(short: bool) {
+        let mut attributes = attributes(libc::SCHED_OTHER, 0);
+        let size = attributes.size;
+        // SAFETY: the kernel writes at most `size` bytes to a struct of that size.
+        let got =
+            unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+        if got != 0 || attributes.policy != libc::SCHED_OTHER as u32 {
+            return;
+        }
+        attributes.runtime = if short { SHORT_SLICE } else { 0 };
+        attributes.flags = 0;
+        set_attributes(0, &attributes);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod imp {
+    pub(crate) fn current_id() -> i32 {
+        0
+    }
+
+    #[inline]
+    pub(crate) fn current_cpu() -> i32 {
+        -1
+    }
+
+    pub(crate) fn note_usual_niceness() {}
+
+    pub(crate) fn can_raise() -> bool {
+        false
+    }
+
+    pub(crate) fn leave_real_time() {}
+
+    pub(crate) type Processors = ();
+
+    pub(crate) fn processors() -> usize {
+        std::thread::available_parallelism().map_or(1, |count| count.get())
+    }
+
+    pub(crate) fn call_here(_: i32) -> Option<Processors> {
+        None
+    }
+
+    pub(crate) fn bring_here(_: i32) -> bool {
+        false
+    }
+
+    pub(crate) fn send_home(_: &Processors) {}
+
+    pub(crate) fn cpu_time(_: i32) -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn is_blocked(_: i32) -> bool {
+        true
+    }
+
+    pub(crate) fn lower(_: i32, _: u8) -> bool {
+        false
+    }
+
+    pub(crate) fn raise(_: i32) {}
+
+    pub(crate) fn own_class() -> u8 {
+        0
+    }
+
+    pub(crate) fn set_short_slice(_: bool) {}
+
+    pub(crate) fn set_real_time(_: bool) -> bool {
+        false
+    }
+
+    pub(crate) fn can_real_time() -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static PRETENDED: std::cell::Cell<Option<usize>> = const { std::cell::Cell::new(None) };
+}
+
+/// The runtimes that the calling thread builds believe that there are so many processors.
+#[cfg(test)]
+pub(crate) fn pretend_processors(count: Option<usize>) {
+    PRETENDED.set(count);
+}
+
+/// On how many processors the calling thread may run.
+pub(crate) fn processors() -> usize {
+    #[cfg(test)]
+    if let Some(pretended) = PRETENDED.get() {
+        return pretended;
+    }
+    imp::processors()
+}
+
+pub(crate) use imp::{
+    Processors, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
+    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, raise, send_home,
+    set_real_time, set_short_slice,
+};

@@ -1,0 +1,319 @@
+//! Raising a task's level, and that of what it waits for.
+//!
+//! A task has two levels: the one it was created at, by which inversions are judged, and the one it
+//! runs at now, which boosts lower (a lower index is more urgent). A boosted task is thus allowed
+//! to wait for all that it could wait for before; what it waits for is boosted instead.
+//!
+//! # Protocol
+//!
+//! 1. *Wait*: when a task has begun to wait for another, in the same poll, the runtime calls `begin_wait` on the
+//!    waiting one: it notes the awaited task under the lock of `waits`, then reads its own level, then raises
+//!    the awaited task to it. After the wait, `end_wait` takes the note out.
+//! 2. *Raise*: lower the level; then, by a read-modify-write of the state word, look whether the task is in a
+//!    queue, and if so push a second entry, at the new level. The old entry stays where it is and will be
+//!    stale (state.rs, rule 3). Or whether it runs, and if so tell the scheduler. Whoever runs the task has
+//!    read its level before it claims it, and reads it again after that.
+//! 3. *Boost*: raise a task; if that changed it, read what it waits for and boost each of them.
+//!
+//! *boost against wait*: both go through the lock, so either the boost sees the note, or the wait,
+//! which comes later, sees the new level. Hence what a task waits for is never less urgent than the
+//! task, but for steps in progress, and step 3 may stop where nothing changed: each visit lowers a
+//! level, so that cycles end, too.
+//!
+//! # Inheritance
+//!
+//! A task that holds a lock for which something more urgent waits *inherits* that level, for as long as it
+//! holds the lock. So there are two levels more: the *own* one, which boosts lower for good, and those
+//! inherited, one for each such lock, noted under the lock of `waits`. The task runs at the most urgent of
+//! all.
+//!
+//! 4. *Inherit*: note lock and level, lower the level, then announce that as in step 2, and go on with what
+//!    the task waits for (3).
+//! 5. *Give back*, by whoever released the lock: take the note out; the level becomes the most urgent of what
+//!    is left. The level is exchanged before the own one is read again, and a boost lowers them in the other
+//!    order: so a boost at the same time is not lost.
+//! 6. A task that waits for a lock notes that, too: if it is raised, the lock hears of it ([`Lock`]) and lets
+//!    its holder inherit. So a chain of locks is boosted through.
+//!
+//! A note counts a reference, and is of one wait: a task may wait for another in several places, by clones of
+//! a `Shared`, and give up one of them. A handle that moves to another task between two polls leaves the note
+//! behind; it is removed with the next note or with the future, and means at worst one boost too many.
+
+use super::{
+    TaskRef,
+    cell::{BOOSTED, LINKED},
+};
+use crate::sys::primitives::{
+    MutexGuard,
+    atomic::Ordering::{AcqRel, Acquire, Relaxed},
+};
+use std::{mem, sync::Arc};
+
+/// A lock whose holder inherits the level of who waits for it.
+pub(crate) trait Lock: Send + Sync {
+    /// `waiter`, which waits for it, was raised to `level`. Returns the holder, or who is to be the next, if
+    /// that inherited now, to be announced.
+    fn waiter_raised(&self, waiter: &TaskRef, level: u8) -> Option<TaskRef>;
+}
+
+/// What a task waits for, and what it inherits; rarely more than one task.
+#[derive(Default)]
+pub(super) enum Waits {
+    #[default]
+    Nothing,
+    /// The low half of a ticket: with the rest the task would be larger.
+    One { ticket: u32, task: TaskRef },
+    /// A word in every task, used by few.
+    Many(Box<Links>),
+}
+
+#[derive(Default)]
+pub(super) struct Links {
+    tasks: Vec<(u32, TaskRef)>,
+    locks: Vec<Arc<dyn Lock>>,
+    /// By lock, the level that it lends.
+    inherited: Vec<(usize, u8)>,
+}
+
+impl Waits {
+    fn tasks(&self) -> Vec<TaskRef> {
+        match self {
+            Waits::Nothing => Vec::new(),
+            Waits::One { task, .. } => vec![task.clone()],
+            Waits::Many(links) => links.tasks.iter().map(|(_, task)| task.clone()).collect(),
+        }
+    }
+
+    fn of((ticket, task): (u32, TaskRef)) -> Self {
+        Waits::One { ticket, task }
+    }
+
+    /// Where the note of a wait is, if there is one.
+    fn place_of(&self, awaited: &TaskRef, of: u32) -> Option<usize> {
+        let is_it = |ticket: u32, task: &TaskRef| ticket == of && task.id() == awaited.id();
+        match self {
+            Waits::Nothing => None,
+            Waits::One { ticket, task } => is_it(*ticket, task).then_some(0),
+            Waits::Many(links) => {
+                let mut tasks = links.tasks.iter();
+                tasks.position(|(ticket, task)| is_it(*ticket, task))
+            }
+        }
+    }
+
+    fn locks(&self) -> &[Arc<dyn Lock>] {
+        match self {
+            Waits::Many(links) => &links.locks,
+            _ => &[],
+        }
+    }
+
+    fn links(&mut self) -> &mut Links {
+        if !matches!(self, Waits::Many(_)) {
+            let mut links = Box::<Links>::default();
+            if let Waits::One { ticket, task } = mem::take(self) {
+                links.tasks.push((ticket, task));
+            }
+            *self = Waits::Many(links);
+        }
+        match self {
+            Waits::Many(links) => links,
+            _ => unreachable!("just made"),
+        }
+    }
+}
+
+impl TaskRef {
+    /// Makes the task at least as urgent as `level`, for good. `true` if it runs at another level now. A task
+    /// that is in a queue gets a second entry there; of a running one the scheduler is told.
+    pub(crate) fn raise(&self, level: u8) -> bool {
+        let (own, now) = (&self.header().own_level, &self.header().level);
+        let lowered = if own.load(Relaxed) > level {
+            // Both by a read-modify-write, and in this order (step 5).
+            own.fetch_min(level, AcqRel);
+            now.fetch_min(level, AcqRel) > level
+        } else {
+            self.lower_to(level)
+        };
+        if lowered {
+            self.announce();
+        }
+        lowered
+    }
+
+    fn lower_to(&self, level: u8) -> bool {
+        let now = &self.header().level;
+        now.load(Relaxed) > level && now.fetch_min(level, AcqRel) > level
+    }
+
+    /// Step 2, after the level was lowered.
+    fn announce(&self) {
+        let header = self.header();
+        let seen = header.state.clone_ref_and_look();
+        // SAFETY: just counted.
+        let entry = unsafe { TaskRef::from_raw(self.as_raw()) };
+        if seen.is_queued() {
+            // SAFETY: the vtable is the cell's.
+            unsafe { (header.vtable.promote)(entry) };
+        } else if seen.is_running() {
+            // SAFETY: as above.
+            unsafe { (header.vtable.raised)(&entry) };
+        }
+    }
+
+    /// As [`boost`](Self::boost), asked for by who may wait for the task after that: it is at least as urgent as
+    /// the asking code in the order in which levels are served, even if their own order says nothing.
+    pub(crate) fn boost_for(&self, level: u8) {
+        self.header().flags.fetch_or(BOOSTED, Relaxed);
+        self.boost(level);
+    }
+
+    /// Whether somebody asked to have it raised, to wait for it.
+    pub(crate) fn is_boosted(&self) -> bool {
+        self.header().flags.load(Relaxed) & BOOSTED != 0
+    }
+
+    /// Raises the task, what it waits for, what that waits for, and so on.
+    pub(crate) fn boost(&self, level: u8) {
+        if self.raise(level) {
+            self.boost_awaited(level);
+        }
+    }
+
+    /// The rest of step 4, without a lock held: [`inherit`](Self::inherit) has lowered the level.
+    pub(crate) fn inherited(&self, level: u8) {
+        self.announce();
+        self.boost_awaited(level);
+    }
+
+    fn boost_awaited(&self, level: u8) {
+        let mut ahead = vec![self.clone()];
+        while let Some(task) = ahead.pop() {
+            let (tasks, locks) = {
+                let waits = task.lock_waits();
+                (waits.tasks(), waits.locks().to_vec())
+            };
+            ahead.extend(tasks.into_iter().filter(|task| task.raise(level)));
+            let raised = |lock: &Arc<dyn Lock>| lock.waiter_raised(&task, level);
+            let holders = locks.iter().filter_map(raised);
+            ahead.extend(holders.inspect(TaskRef::announce));
+        }
+    }
+
+    /// Step 4: the task, which holds `lock`, inherits `level`. `true`: the caller owes it a call of
+    /// [`inherited`](Self::inherited), when it holds no lock.
+    #[must_use]
+    pub(crate) fn inherit(&self, lock: usize, level: u8) -> bool {
+        self.header().flags.fetch_or(LINKED, Relaxed);
+        let mut waits = self.lock_waits();
+        let inherited = &mut waits.links().inherited;
+        match inherited.iter_mut().find(|(by, _)| *by == lock) {
+            Some((_, least)) => *least = level.min(*least),
+            None => inherited.push((lock, level)),
+        }
+        self.lower_to(level)
+    }
+
+    /// Step 5. `true`: the task is less urgent than before.
+    pub(crate) fn give_back(&self, lock: usize) -> bool {
+        let mut waits = self.lock_waits();
+        let Waits::Many(links) = &mut *waits else {
+            return false;
+        };
+        links.inherited.retain(|(by, _)| *by != lock);
+        let header = self.header();
+        let inherited = links.inherited.iter().map(|(_, level)| *level).min();
+        let left = |own: u8| inherited.map_or(own, |level| own.min(level));
+        let level = left(header.own_level.load(Acquire));
+        if header.level.load(Relaxed) >= level {
+            return false;
+        }
+        header.level.swap(level, AcqRel);
+        let now = left(header.own_level.load(Acquire));
+        header.level.fetch_min(now, AcqRel);
+        true
+    }
+
+    /// The level at which the task would run if it inherited none.
+    pub(crate) fn own_level(&self) -> u8 {
+        self.header().own_level.load(Relaxed)
+    }
+
+    /// Step 6: the task, whose code is running on the calling thread, is about to wait for a lock.
+    pub(crate) fn begin_lock_wait(&self, lock: Arc<dyn Lock>) {
+        self.header().flags.fetch_or(LINKED, Relaxed);
+        self.lock_waits().links().locks.push(lock);
+    }
+
+    /// The task no longer waits for a lock, in one of the futures that did.
+    pub(crate) fn end_lock_wait(&self, lock: &Arc<dyn Lock>) {
+        let is_it = |other: &Arc<dyn Lock>| Arc::as_ptr(other).addr() == Arc::as_ptr(lock).addr();
+        let removed = match &mut *self.lock_waits() {
+            Waits::Many(links) => {
+                let place = links.locks.iter().position(is_it);
+                place.map(|place| links.locks.swap_remove(place))
+            }
+            _ => None,
+        };
+        drop(removed);
+    }
+
+    /// This task, whose code is running on the calling thread, is about to wait for `awaited`. The ticket is that
+    /// of this wait: a second call with it is none of its own.
+    pub(crate) fn begin_wait(&self, awaited: &TaskRef, ticket: u64) {
+        let ticket = ticket as u32;
+        let header = self.header();
+        if header.flags.load(Relaxed) & LINKED == 0 {
+            header.flags.fetch_or(LINKED, Relaxed);
+        }
+        let mut finished: Vec<(u32, TaskRef)> = Vec::new();
+        {
+            let mut waits = self.lock_waits();
+            if let Waits::Nothing = *waits {
+                let task = awaited.clone();
+                *waits = Waits::One { ticket, task };
+            } else if waits.place_of(awaited, ticket).is_none() {
+                let tasks = &mut waits.links().tasks;
+                finished = tasks
+                    .extract_if(.., |(_, task)| task.is_finished())
+                    .collect();
+                tasks.push((ticket, awaited.clone()));
+            }
+        }
+        // Outside of the lock: the last reference to a task runs other code.
+        drop(finished);
+        awaited.boost(self.level());
+    }
+
+    /// This task, whose code is running on the calling thread, has ended its wait with this ticket.
+    pub(crate) fn end_wait(&self, awaited: &TaskRef, ticket: u64) {
+        if self.header().flags.load(Relaxed) & LINKED == 0 {
+            return;
+        }
+        let removed = {
+            let mut waits = self.lock_waits();
+            let place = waits.place_of(awaited, ticket as u32);
+            place.map(|place| match &mut *waits {
+                Waits::Many(links) => Waits::of(links.tasks.swap_remove(place)),
+                one => mem::take(one),
+            })
+        };
+        drop(removed);
+    }
+
+    /// The future is gone: it waits for nothing.
+    pub(super) fn forget_waits(&self) {
+        if self.header().flags.load(Relaxed) & LINKED != 0 {
+            let before = mem::take(&mut *self.lock_waits());
+            drop(before);
+        }
+    }
+
+    fn lock_waits(&self) -> MutexGuard<'_, Waits> {
+        // Nothing under this lock panics but for a failed allocation, which leaves `Nothing`.
+        self.header()
+            .waits
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
