@@ -28,6 +28,9 @@ use urgency_policy::{
 /// turn and for any difference, it doubled the cost of a yield.
 pub(crate) const AGE_GAP: f64 = 50_000.0;
 
+/// How many groups of workers with something in their rings one look takes the oldest from.
+const GROUPS_PER_LOOK: u32 = 2;
+
 /// Every so many turns a worker asks whether that time has passed.
 const LOOK_AROUND: u32 = 64;
 
@@ -66,6 +69,7 @@ impl Job {
     /// Nothing could be taken at `level`. If something has slipped in, a worker that went idle meanwhile, a
     /// stack that went to user code or an expiry of relief may have looked in vain at the cleared bit.
     fn clear(&self, level: u8) -> Cleared {
+        self.clear_rings(level);
         let is_empty = self.ready.clear(level, || !self.is_queued(level));
         if self.is_offered(level) {
             return Cleared::Hidden;
@@ -74,6 +78,22 @@ impl Job {
             self.watch_queued();
         }
         Cleared::Fruitless
+    }
+
+    /// Groups of workers without anything in their rings are no longer looked at. `Ready::clear` must follow.
+    fn clear_rings(&self, level: u8) {
+        if self.ringing.is_one() {
+            return;
+        }
+        for group in self.ringing.at(level, 0) {
+            let rings = || {
+                self.stacks_in(group, level)
+                    .any(|stack| !stack.ring.is_empty())
+            };
+            if !rings() {
+                self.ringing.clear(level, group, rings);
+            }
+        }
     }
 
     /// Work was taken that had been hidden under a cleared bit; there may be more.
@@ -98,7 +118,7 @@ impl Job {
         }
         let task = pop_ring(me)?;
         worker.next_turn();
-        self.wake_next();
+        self.wake_next(me);
         Some(task)
     }
 
@@ -114,7 +134,7 @@ impl Job {
         }
         if worker.next_turn().is_multiple_of(LOOK_AROUND)
             && worker.is_look_around_due(clock::ticks(AGE_GAP))
-            && let Some(task) = self.oldest_in_rings(me, level, clock::ticks(AGE_GAP))
+            && let Some(task) = self.oldest_in_rings(me, worker, level, clock::ticks(AGE_GAP))
         {
             return Some(Work::Task(task));
         }
@@ -133,7 +153,8 @@ impl Job {
         if has_ring && let Some(task) = pop_ring(me) {
             return Some(Work::Task(task));
         }
-        self.oldest_in_rings(me, level, 0).map(Work::Task)
+        let task = self.oldest_in_rings(me, worker, level, 0)?;
+        Some(Work::Task(task))
     }
 
     /// As [`Job::next_at`], under another policy than aging.
@@ -148,10 +169,10 @@ impl Job {
         }
     }
 
-    /// Takes from the ring with the oldest head, of those at `level`, if it is older than the pool, and on
-    /// offer. Another stack's head must be older by `gap` ticks than the own one.
+    /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
+    /// it is older than the pool, and on offer. Another stack's head must be older by `gap` ticks than the own one.
     #[cold]
-    fn oldest_in_rings(&self, me: &Stack, level: u8, gap: u64) -> Option<TaskRef> {
+    fn oldest_in_rings(&self, me: &Stack, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
         let age = |stack: &&Stack| {
             let since = stack.ring.oldest();
             if ptr::eq(*stack, me) {
@@ -160,21 +181,35 @@ impl Job {
                 since.saturating_add(gap)
             }
         };
-        let oldest = self
-            .stacks_at(level)
-            .filter(|stack| ptr::eq(*stack, me) || stack.offers_task())
-            .min_by_key(age)?;
+        let mut groups_left = GROUPS_PER_LOOK;
+        let mut oldest: Option<&Stack> = None;
+        for group in self.ringing.at(level, worker.next_look()) {
+            let stacks = self.stacks_in(group, level);
+            let offering = stacks.filter(|stack| ptr::eq(*stack, me) || stack.offers_task());
+            let Some(here) = offering.min_by_key(age) else {
+                continue;
+            };
+            oldest = oldest.into_iter().chain([here]).min_by_key(age);
+            groups_left -= 1;
+            if groups_left == 0 {
+                break;
+            }
+        }
+        let oldest = oldest?;
         let pool = &self.pools[usize::from(level)];
         if !pool.is_younger_than(oldest.ring.oldest()) {
             return None;
         }
         let task = pop_ring(oldest)?;
-        if task.is_of(self) {
-            return Some(task);
+        if !task.is_of(self) {
+            // That stack has taken up another job meanwhile.
+            task.put_back();
+            return None;
         }
-        // That stack has taken up another job meanwhile.
-        task.put_back();
-        None
+        if oldest.offers_task() {
+            self.wake_next(oldest);
+        }
+        Some(task)
     }
 
     /// Work for which the worker leaves `level`, if there is any.
@@ -265,19 +300,30 @@ impl Job {
             return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
-            self.wake_next();
+            self.wake_next(me);
             return Some(work);
         }
         self.find_cold(me, worker, inbox)
     }
 
-    /// There may be more work than the caller took: a woken worker wakes the next.
+    /// There may be more work than the caller took, in the pools or in the ring of `stack`: a woken worker wakes the
+    /// next. What is in the rings of others is theirs to see to.
     #[inline]
-    pub(crate) fn wake_next(&self) {
-        if self.core.idle.is_any_hungry()
-            && (self.searchers.count() == 0 || self.seats.waits())
-            && self.is_offered_to_idle()
-        {
+    pub(crate) fn wake_next(&self, stack: &Stack) {
+        if self.core.idle.is_any_hungry() && (self.searchers.count() == 0 || self.seats.waits()) {
+            self.wake_next_cold(stack);
+        }
+    }
+
+    #[inline(never)]
+    fn wake_next_cold(&self, stack: &Stack) {
+        let is_offered = if self.seats.waits() {
+            self.is_offered_to_idle()
+        } else {
+            let is_left = |level: u8| !self.pools[usize::from(level)].is_empty();
+            stack.offers_task() || self.most_urgent_of(is_left).is_some()
+        };
+        if is_offered {
             self.start_idle();
         }
     }

@@ -42,6 +42,7 @@ use super::{
 use crate::protocol::attention::{PREEMPT, SHARE};
 use crate::{protocol::deque::Popped, sys::clock};
 use std::sync::atomic::{Ordering, fence};
+use urgency_policy::level::{LevelPolicy, Prompt};
 
 /// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its
 /// worker, in nanoseconds: what it costs to wake a thread.
@@ -79,32 +80,88 @@ impl Job {
 
     #[cold]
     fn is_anybody_below_cold(&self, level: u8, below: u64, except: Option<usize>) -> bool {
-        let mut served = 0;
         // What the caller has made public is seen by a worker that goes below later.
         fence(Ordering::SeqCst);
-        for worker in self.workers() {
-            let serves = worker.level();
-            if serves == NO_LEVEL {
-                continue;
-            }
-            served |= 1 << serves;
-            if except != Some(worker.id) && self.seat(worker).is_drawn_by(level, serves) {
-                return true;
+        let mut stale = 0;
+        for lower in each_level(below) {
+            let mut at = self.serving_at(lower, 0).map(|worker| worker.id);
+            match at.next() {
+                None => stale |= 1 << lower,
+                first if first == except && at.next().is_none() => {}
+                Some(_) => return self.is_one_drawn(level, except),
             }
         }
-        if below & !served != 0 {
-            self.served.clear(below & !served, || {
-                let each = self.workers().map(|worker| worker.levels_in(self));
-                each.fold(0, |all, levels| all | levels)
-            });
+        let shown = || self.levels_shown(stale);
+        if stale != 0 && self.served.clear(stale, shown) != 0 {
+            self.alert_below(level);
+            return true;
         }
         false
+    }
+
+    /// Some worker serves something less urgent. Whether one of them would leave it.
+    fn is_one_drawn(&self, level: u8, except: Option<usize>) -> bool {
+        if !self.seats.is_on() {
+            return true;
+        }
+        let drawn = |worker: &Worker| {
+            let serves = worker.level();
+            serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves)
+        };
+        let mut others = self.workers().filter(|worker| Some(worker.id) != except);
+        others.any(drawn)
+    }
+
+    /// The workers that serve `level`; `turn` says where to begin. Groups without one are forgotten.
+    pub(crate) fn serving_at(&self, level: u8, turn: u32) -> impl Iterator<Item = &Worker> {
+        let groups = self.serving.at(level, turn);
+        groups.flat_map(move |group| {
+            let mut members = self.members_at(group, level).peekable();
+            if members.peek().is_none() {
+                self.forget(group, level);
+                members = self.members_at(group, level).peekable();
+            }
+            members
+        })
+    }
+
+    /// Nobody in this group was found to serve `level`.
+    #[cold]
+    fn forget(&self, group: usize, level: u8) {
+        let is_served = || self.members_at(group, level).next().is_some();
+        if self.serving.is_one() || !self.serving.clear(level, group, is_served) {
+            return;
+        }
+        // Others may have looked meanwhile: one that clears the level, or an insertion.
+        self.served.show(level);
+        if let Some(above) = Prompt.serve(self.ready.levels_after_writes()) {
+            let workers = self.members_at(group, level);
+            workers.for_each(|worker| self.alert(worker, above));
+        }
+    }
+
+    fn members_at(&self, group: usize, level: u8) -> impl Iterator<Item = &Worker> {
+        let members = &self.core.workers[self.serving.members(group)];
+        let members = members.iter().map(|worker| &**worker);
+        members.filter(move |worker| worker.level_in(self) == level)
+    }
+
+    /// Those of these levels that some worker serves.
+    fn levels_shown(&self, levels: u64) -> u64 {
+        let is_served = |level: &u8| {
+            let mut groups = self.serving.at(*level, 0);
+            groups.any(|group| self.members_at(group, *level).next().is_some())
+        };
+        each_level(levels)
+            .filter(is_served)
+            .fold(0, |shown, level| shown | 1 << level)
     }
 
     /// The worker shows that it serves `level`, and has just come there from something else: rule 3.
     #[inline]
     pub(crate) fn shows(&self, worker: &Worker, level: u8) {
         if self.pools.len() > 1 {
+            self.serving.show(level, worker.id);
             self.served.show(level);
             if self.served.above(level) != 0 {
                 self.miss_above(worker, level);
@@ -156,9 +213,8 @@ impl Job {
         let now = clock::now();
         let mut late = None;
         let mut waits = false;
-        for worker in self.workers() {
-            let serves = worker.level();
-            if serves == NO_LEVEL || !self.seat(worker).is_drawn_by(level, serves) {
+        for worker in self.some_below(level) {
+            if !self.seat(worker).is_drawn_by(level, worker.level()) {
                 continue;
             }
             let Some(stack) = self.core.holder(worker) else {
@@ -203,6 +259,15 @@ impl Job {
             }
         }
     }
+}
+
+/// These levels, the least urgent first.
+pub(super) fn each_level(mut levels: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let least = 63u32.checked_sub(levels.leading_zeros())?;
+        levels &= !(1 << least);
+        Some(least as u8)
+    })
 }
 
 impl Stack {

@@ -5,9 +5,9 @@
 //!
 //! 1. the entry is in the pool;
 //! 2. the level's bit is set (a full barrier);
-//! 3. every worker that serves a less urgent level is alerted through its stack's attention word: the prompt principle.
-//!    An alerted worker that finds nothing has lost a look, not its place: it takes the work first and abandons its
-//!    stack only if it got some;
+//! 3. workers that serve a less urgent level, [`MOST_ALERTED`] at most, are alerted through their stacks' attention
+//!    words: the prompt principle. An alerted worker that finds nothing has lost a look, not its place: it takes the
+//!    work first and abandons its stack only if it got some;
 //! 4. if no worker searches, an idle worker is started that is not in reserve (`idle.rs`);
 //! 5. if there is none, the relief timer is armed: a stack must check in within a millisecond (or some, if all that
 //!    waits is forks of stacks that run).
@@ -24,7 +24,14 @@
 //! A thread that comes from the poller inserts a *batch*: steps 3 to 5 follow when all entries are in, and
 //! not for the one that it is going to run itself.
 
-use super::{job::Job, poll_context, pool::Entry, stack::Stack, worker::NO_LEVEL};
+use super::{
+    hunger::each_level,
+    job::Job,
+    poll_context,
+    pool::Entry,
+    stack::Stack,
+    worker::{NO_LEVEL, Worker},
+};
 use crate::protocol::attention::PREEMPT;
 use crate::{
     protocol::fence,
@@ -33,6 +40,10 @@ use crate::{
 };
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
+
+/// How many workers one insertion alerts at most, others each time. One of them takes the entry; if none of them comes to
+/// a scheduling point within a period, relief asks the rest.
+const MOST_ALERTED: usize = 8;
 
 impl Job {
     /// A task became ready.
@@ -43,16 +54,16 @@ impl Job {
             return self.insert_task_into_queues(task);
         }
         let Some(task) = poll_context::push_to_ring(self, task) else {
-            if self.rings_are_light && poll_context::defer_wake_up(self) {
-                self.inserted_lightly(level);
-            } else {
-                self.inserted(level);
-            }
-            // Another thread may have taken the worker, and emptied the ring, before the push.
             Stack::with_current(|me| {
-                if let Some(me) = me
-                    && me.attention.is_taken()
-                {
+                let me = me.expect("a stack that polls a task has pushed into its ring");
+                if self.rings_are_light && poll_context::defer_wake_up(self) {
+                    self.inserted_lightly(me, level);
+                } else {
+                    self.announce_ring(me.worker(), level);
+                    self.announced(level);
+                }
+                // Another thread may have taken the worker, and emptied the ring, before the push.
+                if me.attention.is_taken() {
                     self.flush_ring(me);
                 }
             });
@@ -175,6 +186,12 @@ impl Job {
     #[inline]
     fn inserted(&self, level: u8) {
         self.ready.announce(level);
+        self.announced(level);
+    }
+
+    /// Steps 3 to 5.
+    #[inline]
+    fn announced(&self, level: u8) {
         if poll_context::is_batch_of(self) {
             return;
         }
@@ -194,10 +211,10 @@ impl Job {
     /// As [`Job::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
     /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
     #[inline]
-    fn inserted_lightly(&self, level: u8) {
+    fn inserted_lightly(&self, me: &Stack, level: u8) {
         fence::light();
-        if self.ready.levels() >> level & 1 == 0 {
-            self.ready.announce(level);
+        if !self.is_announced(me, level) {
+            self.announce_ring(me.worker(), level);
         }
         self.arm_relief();
     }
@@ -208,9 +225,15 @@ impl Job {
     pub(crate) fn make_up(&self, me: &Stack) {
         let level = me.level();
         fence::behind_locked();
-        if self.ready.levels() >> level & 1 == 0 && !me.ring.is_empty() {
-            self.ready.announce(level);
+        if !self.is_announced(me, level) && !me.ring.is_empty() {
+            self.announce_ring(me.worker(), level);
         }
+    }
+
+    /// Whether others look into the ring of `me`, as far as one can see without ordering.
+    #[inline]
+    fn is_announced(&self, me: &Stack, level: u8) -> bool {
+        self.ready.levels() >> level & 1 == 1 && self.ringing.shows(level, me.worker().id)
     }
 
     /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
@@ -236,16 +259,37 @@ impl Job {
         }
     }
 
-    /// Alerts every worker that serves something less urgent than `level`, or, in fair rounds, whose primary
-    /// level it is; not one that serves its primary level.
-    fn alert_below(&self, level: u8) {
-        for worker in self.workers() {
-            let serves = worker.level();
-            if serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves) {
-                worker.want(level, clock::now());
-                if let Some(holder) = self.core.holder(worker) {
-                    holder.attention.request(PREEMPT);
-                }
+    /// Alerts workers that serve something less urgent than `level`, the least urgent first. In fair rounds, all
+    /// whose primary level it is; not one that serves its primary level.
+    pub(crate) fn alert_below(&self, level: u8) {
+        if self.seats.is_on() {
+            self.workers().for_each(|worker| self.alert(worker, level));
+        } else if self.served.below(level) != 0 {
+            self.alert_some(level);
+        }
+    }
+
+    #[inline(never)]
+    fn alert_some(&self, level: u8) {
+        self.some_below(level)
+            .for_each(|worker| self.alert(worker, level));
+    }
+
+    /// Workers that serve something less urgent than `level`, the least urgent first: all of them if they are few, else
+    /// others each time.
+    pub(super) fn some_below(&self, level: u8) -> impl Iterator<Item = &Worker> {
+        let turn = (clock::now() >> 10) as u32;
+        let levels = each_level(self.served.below(level));
+        let workers = levels.flat_map(move |lower| self.serving_at(lower, turn));
+        workers.take(MOST_ALERTED)
+    }
+
+    pub(super) fn alert(&self, worker: &Worker, level: u8) {
+        let serves = worker.level_in(self);
+        if serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves) {
+            worker.want(level, clock::now());
+            if let Some(holder) = self.core.holder(worker) {
+                holder.attention.request(PREEMPT);
             }
         }
     }

@@ -60,10 +60,13 @@ impl StalledPoll {
 }
 
 impl Job {
-    /// The look of `worker`, between two polls, at the polls of the others.
+    /// The look of `worker`, between two polls, at the polls of the others: of one group of workers, another one each time.
     pub(crate) fn migrate_stalled(&self, worker: &Worker) {
         let begun = clock::now().saturating_sub(clock::ticks(STALLED));
-        for other in self.workers() {
+        // The time changes more often than workers look.
+        let group = self.serving.in_turn((begun >> 16) as usize);
+        let others = self.core.workers[group].iter().map(|other| &**other);
+        for other in others.filter(|other| other.is_of(self)) {
             if other.id != worker.id
                 && other.level() != NO_LEVEL
                 && other.is_brief()

@@ -59,6 +59,8 @@ mod search;
 pub(crate) mod seats;
 pub(crate) mod shutdown;
 pub(crate) mod stack;
+#[cfg(test)]
+mod steps;
 pub(crate) mod thread_options;
 pub(crate) mod wait;
 pub(crate) mod worker;

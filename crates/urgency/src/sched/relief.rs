@@ -58,7 +58,10 @@ use crate::{
     sys::{self, chaos, clock},
 };
 use std::{
-    sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use urgency_policy::level::LevelPolicy;
@@ -77,10 +80,17 @@ const HARDLY: u64 = 50_000;
 pub(crate) struct Overrunning {
     /// With each, whether that was for its length (rule 3).
     stacks: Mutex<Vec<(Arc<Stack>, bool)>>,
+    /// How many stacks overrun: see `Stack::overruns`.
+    pub(super) count: AtomicUsize,
     pub(crate) overruns: Overruns,
 }
 
 impl Overrunning {
+    /// Whether any stack overruns.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
     /// Once, however often its worker was revoked and restored since the last expiry.
     pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
         let mut stacks = locked(&self.stacks);
@@ -157,8 +167,7 @@ impl Job {
     /// All that waits at `level`, the most urgent with work, is forks of stacks that run there, and no worker serves
     /// anything less urgent.
     fn are_forks_of_running(&self, level: u8) -> bool {
-        let is_below = |worker: &Worker| worker.level() != NO_LEVEL && worker.level() > level;
-        if self.seats.is_on() || self.workers().any(is_below) {
+        if self.seats.is_on() || self.is_anybody_below(level, None) {
             return false;
         }
         let deques = self
@@ -170,9 +179,12 @@ impl Job {
     /// An expiry of the relief timer that was to come soon is over. What polls that still run made ready lightly is
     /// announced; the caller has had a barrier on all processors.
     fn announce_light(&self) {
-        for stack in self.workers().filter_map(|w| self.core.holder(w)) {
-            if stack.is_of(self) && !stack.ring.is_empty() {
-                self.ready.announce(stack.level());
+        for worker in self.workers() {
+            if let Some(stack) = self.core.holder(worker)
+                && stack.is_of(self)
+                && !stack.ring.is_empty()
+            {
+                self.announce_ring(worker, stack.level());
             }
         }
     }
@@ -195,6 +207,8 @@ impl Job {
     /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
     /// serves what waits; more of them are started.
     pub(super) fn relieve(&self) -> Option<&Worker> {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         if let Some(worker) = self.claim_reseated() {
             self.arm_relief();
             return Some(worker);
@@ -456,6 +470,8 @@ impl Core {
 
     /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows.
     pub(crate) fn relief_expired(&self, jobs: &JobList) {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         jobs.iter().for_each(|job| job.end_periods());
         let light = || jobs.iter().filter(|job| job.rings_are_light);
         let is_light = light().next().is_some();

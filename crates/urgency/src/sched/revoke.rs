@@ -86,7 +86,9 @@ impl Job {
         }
         self.flush_ring(stack);
         let stack = stack.arc();
-        stack.overruns.store(true, Ordering::Relaxed);
+        if !stack.overruns.swap(true, Ordering::Relaxed) {
+            self.overrunning.count.fetch_add(1, Ordering::Relaxed);
+        }
         stack.lost_worker_at.store(now, Ordering::Relaxed);
         if seen.is_none() {
             // No thread has asked it yet.
@@ -158,7 +160,7 @@ impl Job {
     /// Something at `level` became ready, and no worker is idle. Revokes a worker that serves something less urgent
     /// and whose stack overruns; of several, one that serves the least urgent.
     pub(crate) fn revoke_overrun(&self, level: u8) -> Option<&Worker> {
-        if self.served.below(level) == 0 {
+        if !self.overrunning.any() || self.served.below(level) == 0 {
             return None;
         }
         let overruns = |worker: &&Worker| {
@@ -170,7 +172,13 @@ impl Job {
                     stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_taken()
                 })
         };
-        let worker = self.workers().filter(overruns).max_by_key(|w| w.level())?;
+        let worker = if self.seats.is_on() {
+            let workers = self.workers().filter(overruns);
+            workers.max_by_key(|w| w.level())
+        } else {
+            self.some_below(level).find(overruns)
+        };
+        let worker = worker?;
         self.revoke_counted(worker, None, Cause::Urgency)
     }
 
@@ -179,7 +187,9 @@ impl Job {
     #[inline]
     pub(crate) fn no_longer_overruns(&self, me: &Stack, what: impl FnOnce() -> Name) {
         if me.overruns.load(Ordering::Relaxed) {
-            me.overruns.store(false, Ordering::Relaxed);
+            if me.overruns.swap(false, Ordering::Relaxed) {
+                self.overrunning.count.fetch_sub(1, Ordering::Relaxed);
+            }
             self.note_overrun(me, what());
         }
     }
@@ -211,7 +221,7 @@ impl Job {
             });
             if let Some(work) = more.or_else(|| self.more_above(me, worker, level)) {
                 worker.push_revoked_from(stack);
-                self.wake_next();
+                self.wake_next(me);
                 return Restored::Found(work);
             }
             match self.try_restore(me, worker, &stack, level) {

@@ -75,6 +75,11 @@ impl Job {
         if stack.deque.seems_public() {
             self.insert_deque(stack);
         }
+        if !stack.ring.is_empty()
+            && let Some(worker) = stack.last_worker()
+        {
+            self.announce_ring(worker, level);
+        }
         if stack.suspension.is_resumable_after_writes() {
             self.insert_resumable(stack.arc());
         } else {

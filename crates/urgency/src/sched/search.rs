@@ -35,6 +35,8 @@ impl Job {
         worker: &Worker,
         inbox: Option<usize>,
     ) -> Option<Work> {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         worker.counters.scheduling.add(worker.lap());
         worker.set_level(NO_LEVEL);
         let mut raise = false;
@@ -50,7 +52,7 @@ impl Job {
             if found.is_some() {
                 self.searchers.stop(&self.core.idle);
                 self.core.threads.idle_spin.learn(ticks);
-                self.wake_next();
+                self.wake_next(me);
                 self.watch_the_rest();
                 return found;
             }

@@ -45,13 +45,18 @@ pub(crate) struct Worker {
     revoked_from: Cell<Option<Box<RevokedFrom>>>,
     /// Counts looks for work; the holder's.
     turn: Cell<u32>,
-    /// When it looked into the rings of all, in ticks; the holder's.
+    /// Counts looks into rings; the holder's.
+    look: Cell<u32>,
+    /// When it looked into the rings of others, in ticks; the holder's.
     looked_around: Cell<u64>,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
     /// What others saw of its poll.
     pub(crate) stalled_poll: StalledPoll,
     pub(crate) counters: WorkerCounters,
+    /// How often others looked at it; see `steps.rs`.
+    #[cfg(test)]
+    pub(super) looks: AtomicU64,
 }
 
 /// A list: each is more urgent than the one before.
@@ -85,8 +90,8 @@ struct Shown {
     wanted: AtomicU64,
 }
 
-// SAFETY: `handed`, `job`, `revoked_from`, `turn` and `looked_around` are touched only by the holder or the claimer
-// (module text); hand-off, idle set and taking all order one after the other. The work in it is Send.
+// SAFETY: `handed`, `job`, `revoked_from`, `turn`, `look` and `looked_around` are touched only by the holder or the
+// claimer (module text); hand-off, idle set and taking all order one after the other. The work in it is Send.
 unsafe impl Send for Worker {}
 // SAFETY: as above.
 unsafe impl Sync for Worker {}
@@ -119,17 +124,28 @@ impl Worker {
             job: Cell::new(None),
             revoked_from: Cell::new(None),
             turn: Cell::new(0),
+            look: Cell::new(0),
             looked_around: Cell::new(0),
             since: AtomicU64::new(crate::sys::clock::now()),
             stalled_poll: StalledPoll::default(),
             counters: WorkerCounters::default(),
+            #[cfg(test)]
+            looks: AtomicU64::new(0),
         }
     }
 
     /// The level it serves; [`NO_LEVEL`] while it is idle or searching.
     #[inline]
     pub(crate) fn level(&self) -> u8 {
+        self.count_look();
         self.shown.level.load(Ordering::SeqCst)
+    }
+
+    /// Counts in unit tests only.
+    #[inline(always)]
+    fn count_look(&self) {
+        #[cfg(test)]
+        super::steps::count(&self.looks);
     }
 
     /// The level that it serves in this job, as a set of levels; none while it is idle, searches, or serves another
@@ -292,6 +308,7 @@ impl Worker {
 
     /// The stack that holds it, or held it last. Stacks live as long as the runtime.
     pub(crate) fn holder(&self) -> *const Stack {
+        self.count_look();
         self.shown.holder.load(Ordering::SeqCst)
     }
 
@@ -332,6 +349,13 @@ impl Worker {
         let turn = self.turn.get().wrapping_add(1);
         self.turn.set(turn);
         turn
+    }
+
+    /// The number of this look into rings; others begin elsewhere.
+    pub(crate) fn next_look(&self) -> u32 {
+        let look = self.look.get().wrapping_add(1);
+        self.look.set(look);
+        look.wrapping_add(self.id as u32)
     }
 
     /// Whether it has not looked into the rings of all for `period` ticks; then it does now.
