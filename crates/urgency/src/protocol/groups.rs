@@ -1,11 +1,12 @@
 //! Groups of workers of which something is true: a set, for each level, that names all of them and perhaps more.
 //!
-//! Who serves a level, or has tasks of it in a ring, stands on each worker's own cache lines, where its holder writes it
-//! without disturbing anybody. To read that of all workers takes steps in proportion to their number. So there is one
-//! word for each level with a bit for each *group* of workers; a reader looks at the workers of the groups that are set
-//! there, and not at all if none is.
+//! The level that a worker serves, and whether it has tasks in a ring, stand on the worker's own cache lines, where its
+//! holder writes them without disturbing other threads. To read these lines of all workers takes steps in proportion to
+//! their number. So there is one word for each level with a bit for each *group* of workers. A reader looks at the
+//! workers of the groups that are set there, and at none if the word is empty.
 //!
-//! A group has eight workers, or more where 64 groups of eight are not enough. A runtime of up to eight workers has one.
+//! A group has eight workers, or more where 64 groups of eight are not enough. A runtime of up to eight workers has
+//! one.
 //!
 //! # Protocol
 //!
@@ -14,9 +15,10 @@
 //! - Nobody takes a bit back when it is no longer true. A reader that finds a group without any such worker calls
 //!   [`Groups::clear`], which looks once more behind the clearing, and sets the bit again if it was wrong.
 //!
-//! *Named race, "show under clear"*: a worker sees the bit still set while somebody is about to clear it. The second look
-//! finds the worker. But a third party may have read the word meanwhile, and found nothing. So who relies on a word
-//! that says nothing must be safe from that by a look of the worker's own, or of the one that clears:
+//! *Named race, "show under clear"*: a worker sees the bit still set while another thread is about to clear it. The
+//! second look finds the worker. But a third thread may have read the word meanwhile, and found nothing. Code that
+//! relies on a word that says nothing must be safe from that, by a later look of the worker's own or of the clearing
+//! thread:
 //!
 //! - *rings*: the groups of a level are cleared only on the way to `Ready::clear` of the same level, whose second look
 //!   comes after. If a third party has cleared the level's bit for a set that was empty for a moment, the one that

@@ -6,7 +6,8 @@
 //! (`tasks/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`].
-//! - *What there is to do*: [`ready`], [`groups`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`], [`latch`].
+//! - *What there is to do*: [`ready`], [`groups`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`],
+//!   [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
 
 pub(crate) mod attention;

@@ -146,7 +146,7 @@ impl Job {
         members.filter(move |worker| worker.level_in(self) == level)
     }
 
-    /// Those of these levels that some worker serves.
+    /// These levels, less the levels that no worker serves.
     fn levels_shown(&self, levels: u64) -> u64 {
         let is_served = |level: &u8| {
             let mut groups = self.serving.at(*level, 0);

@@ -41,8 +41,8 @@ use crate::{
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
 
-/// How many workers one insertion alerts at most, others each time. One of them takes the entry; if none of them comes to
-/// a scheduling point within a period, relief asks the rest.
+/// How many workers one insertion alerts at most, others each time. One of them takes the entry; if none of them comes
+/// to a scheduling point within a period, relief asks the rest.
 const MOST_ALERTED: usize = 8;
 
 impl Job {

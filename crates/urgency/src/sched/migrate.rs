@@ -60,7 +60,8 @@ impl StalledPoll {
 }
 
 impl Job {
-    /// The look of `worker`, between two polls, at the polls of the others: of one group of workers, another one each time.
+    /// The look of `worker`, between two polls, at the polls of the others: of one group of workers, another one each
+    /// time.
     pub(crate) fn migrate_stalled(&self, worker: &Worker) {
         let begun = clock::now().saturating_sub(clock::ticks(STALLED));
         // The time changes more often than workers look.

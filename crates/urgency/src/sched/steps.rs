@@ -48,8 +48,8 @@ crate::levels! {
     Two: Urgent > Batch
 }
 
-/// What is left of looks that are made once in a while is below this share of the workers, for each operation. A walk for
-/// each is one.
+/// What is left of looks that are made once in a while is below this share of the workers, for each operation. A walk
+/// for each is one.
 const SHARE: f64 = 0.25;
 
 /// Up to so many workers an operation may look at all, a few times each.

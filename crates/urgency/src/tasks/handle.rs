@@ -118,7 +118,8 @@ impl Drop for Right {
     }
 }
 
-/// Gives up the reference and the `HANDLE` of a task. `drop_result` drops the result, if it is there, and the reference.
+/// Gives up the reference and the `HANDLE` of a task. `drop_result` drops the result, if it is there, and the
+/// reference.
 fn give_up(task: TaskRef, drop_result: impl FnOnce(TaskRef)) {
     let state = &task.header().state;
     let waited = state.look().has_waiter();
@@ -342,7 +343,8 @@ impl<T: 'static> JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// As [`JoinHandle::finish_wait`], in a poll. A task that ends with its runtime is not told that the awaited one did.
+    /// As [`JoinHandle::finish_wait`], in a poll. A task that ends with its runtime is not told that the awaited one
+    /// did.
     fn finish_poll(&mut self, waited: bool) -> Poll<Result<T, JoinError>> {
         let result = self.finish_wait(waited);
         if result.as_ref().is_err_and(JoinError::is_cancelled)
