@@ -6,13 +6,19 @@
 //! such runtimes for its sake; and one that spins until another stack does something must not keep that from running.
 //!
 //! 1. What is inserted while the idle workers are in reserve arms the relief timer, as if there were none. A stack that
-//!    goes to user code while there is a reserve arms it as well, for some periods (`relief_timer.rs`).
+//!    goes to user code arms it as well, for some periods (`relief_timer.rs`).
 //! 2. An expiry counts the stacks that have not answered since the last one. So many fewer workers are in reserve from
 //!    then on. All stacks that run are asked to check in.
 //! 3. As many workers are started as are no longer in reserve, at most one for each piece of work that waits. One is
 //!    started for jobs: it is hungry, asks for them or takes hidden ones, and starts the next one if there are more.
 //!    So a worker of the reserve comes first, and only where there is none does a stack lose its worker (`relief.rs`).
 //! 4. While a stack has jobs, the timer is armed again. So what was found is never older than some periods.
+//!
+//! *Named race, "go under expiry"*: a stack sees the timer still set, which expires before the stack is seen to run. So
+//! its worker shows the level, *then* the stack looks at the timer; an expiry switches the timer off, *then* looks at the
+//! levels. And the workers of the reserve do not matter to rules 1 and 4: one that searches, or is on its way to a
+//! thread, is not idle for a moment. (When an expiry in that moment did nothing, a stack in a long leaf kept its jobs
+//! for good.)
 //!
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
@@ -23,14 +29,19 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::CHECK_IN;
+use std::sync::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
 impl Job {
     /// A stack goes to user code: rule 1.
     #[inline]
     pub(crate) fn watch_reserve(&self) {
-        if self.core.idle.has_reserve() && !self.core.relief_timer.is_set() {
-            self.watch_reserve_cold();
+        if self.core.idle.may_hold_back() {
+            // The expiry that is not seen here sees the level that this worker has shown.
+            fence(Ordering::SeqCst);
+            if !self.core.relief_timer.is_set() {
+                self.watch_reserve_cold();
+            }
         }
     }
 
@@ -73,9 +84,10 @@ impl Job {
 impl Core {
     /// The relief timer expired: rules 2 and 4, and 3 for forked closures.
     pub(super) fn recount_reserve(&self, jobs: &JobList) {
-        if !self.idle.has_reserve() || jobs.iter().any(|job| job.seats.is_on()) {
+        if !self.idle.may_hold_back() || jobs.iter().any(|job| job.seats.is_on()) {
             return;
         }
+        fence(Ordering::SeqCst);
         let mut held = 0;
         for worker in &self.workers {
             if worker.level() == NO_LEVEL {
