@@ -262,12 +262,12 @@ impl Job {
         }
     }
 
-    /// Takes the oldest job of a deque from the pool; the deque goes to the tail if it has more.
+    /// Takes the oldest fork of a deque from the pool; the deque goes to the tail if it has more.
     fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
         stack.queued.fetch_and(!(1 << level), Ordering::SeqCst);
         chaos::delay();
-        // Asked under the deque's lock: while a job lies there, its level is the stack's, and so is its program. The
-        // entry may be of a time when the stack ran something else.
+        // Asked under the deque's lock: while a fork lies there, its level is the stack's, and so is its job. The entry
+        // may be of a time when the stack ran something else.
         let admit = || stack.level() == level && stack.is_of(self);
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
@@ -282,8 +282,8 @@ impl Job {
                 }))
             }
             Stolen::Contended | Stolen::Empty => {
-                // Its owner or another thief is at it, or its jobs are of another level. Public jobs must
-                // stay in a pool while anybody is hungry.
+                // Its owner or another thief is at it, or its forks are of another level. Public forks must stay in a
+                // pool while a worker is hungry.
                 if stack.deque.seems_public() {
                     self.leave_rest(worker, stack, level, true);
                 }
@@ -374,13 +374,13 @@ impl Job {
         None
     }
 
-    /// The scheduling point's answer to hunger. `published`: jobs were made public already.
+    /// The scheduling point's answer to hunger. `published`: forks were made public already.
     pub(crate) fn share(&self, me: &Stack, published: bool) {
         let published = published || me.deque.publish(false);
         if !self.is_anybody_hungry(me.level()) {
             // It was a joiner that wants to leap, or a searcher that found something else. An entry in the pool
             // would be stale when the joiner has leapt, and make it believe that others want its worker. A searcher to
-            // come sees public jobs of running stacks without an entry, and a stack that stops makes one.
+            // come sees public forks of running stacks without an entry, and a stack that stops makes one.
             return;
         }
         if published {
@@ -391,7 +391,7 @@ impl Job {
         }
     }
 
-    /// The stack gives its worker away: all its jobs become stealable.
+    /// The stack gives its worker away: all its forks become stealable.
     pub(crate) fn share_all(&self, me: &Stack) {
         self.flush_ring(me);
         if me.deque.bottom() == 0 {
@@ -414,9 +414,9 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
     Some(unsafe { TaskRef::from_raw(task) })
 }
 
-/// What happens under the deque's lock when a job is stolen.
+/// What happens under the deque's lock when a fork is stolen.
 pub(crate) fn on_steal(forked: *const Forked) {
-    // SAFETY: the job is in the deque, so it is alive, until whoever steals it has run it.
+    // SAFETY: the fork is in the deque, so it is alive, until its thief has run it.
     let kind = unsafe { (*forked).kind };
     // SAFETY: as above; `stolen` is called once, by the one steal.
     unsafe { (kind.stolen)(forked) };

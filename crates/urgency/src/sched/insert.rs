@@ -1,16 +1,16 @@
 //! Insertion: how ready work gets in.
 //!
-//! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, jobs are
-//! published) ends in [`Job::inserted`]:
+//! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, forks are published) ends in
+//! [`Job::inserted`]:
 //!
 //! 1. the entry is in the pool;
 //! 2. the level's bit is set (a full barrier);
-//! 3. workers that serve a less urgent level, [`MOST_ALERTED`] at most, are alerted through their attention words: the
-//!    prompt principle. A worker that finds nothing by then has lost a look, not its place: it takes the work
-//!    first and abandons its stack only if it got some;
-//! 4. if nobody searches, an idle worker is started that is not in reserve (`idle.rs`);
-//! 5. if there is none, the relief timer is armed: somebody must check in within a millisecond (or some, if
-//!    all that waits is jobs of stacks that run).
+//! 3. workers that serve a less urgent level, [`MOST_ALERTED`] at most, are alerted through their stacks' attention
+//!    words: the prompt principle. An alerted worker that finds nothing has lost a look, not its place: it takes the
+//!    work first and abandons its stack only if it got some;
+//! 4. if no worker searches, an idle worker is started that is not in reserve (`idle.rs`);
+//! 5. if there is none, the relief timer is armed: a stack must check in within a millisecond (or some, if all that
+//!    waits is forks of stacks that run).
 //!
 //! A wake-up from inside a task's poll may skip step 4 once: the poll is about to end, and then this
 //! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If
@@ -62,7 +62,7 @@ impl Job {
                     self.announce_ring(me.worker(), level);
                     self.announced(level);
                 }
-                // Somebody may have taken the worker, and emptied the ring, before the push.
+                // Another thread may have taken the worker, and emptied the ring, before the push.
                 if me.attention.is_taken() {
                     self.flush_ring(me);
                 }
@@ -117,7 +117,7 @@ impl Job {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {
-                // Not simply back: a stack that started meanwhile saw nobody hungry.
+                // Not simply back: a stack that started meanwhile saw no hungry worker.
                 self.start(worker);
             }
             return;
@@ -143,14 +143,14 @@ impl Job {
         self.put(level, Arrival::Abandoned, Entry::Stack(stack));
     }
 
-    /// A stolen job goes back: no thread could be had for it.
+    /// A stolen fork goes back: no thread could be had for it.
     pub(crate) fn insert_fork(&self, forked: super::StolenFork) {
         let level = forked.level;
         self.put(level, Arrival::Task, Entry::Fork(forked));
     }
 
-    /// The deque of `stack` has public jobs: it must be in the pool of their level. An entry from the time
-    /// when the stack ran something at another level is left where it is, and is stale.
+    /// The deque of `stack` has public forks: it must be in the pool of their level. An entry from the time when the
+    /// stack ran something at another level is left where it is, and is stale.
     pub(crate) fn insert_deque(&self, stack: &Stack) {
         self.insert_deque_as(stack, Arrival::PublicForks);
     }
@@ -169,8 +169,8 @@ impl Job {
     }
 
     /// The stack has taken up another job, whose pool has no entry for what this one has just noted as queued. If its
-    /// owner published a job meanwhile, it found the note. Both change the same word: the look behind the taking back
-    /// sees that job.
+    /// owner published a fork meanwhile, it found the note. Both change the same word: the look behind the taking back
+    /// sees that fork.
     #[cold]
     fn insert_deque_elsewhere(&self, stack: &Stack, level: u8, arrival: Arrival) {
         stack.queued.fetch_and(!(1 << level), Ordering::AcqRel);

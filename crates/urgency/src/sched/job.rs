@@ -1,7 +1,7 @@
 //! What a program has: pools, the word that says which of them have work, levels, tasks, accounts, limits.
 //!
 //! A job runs on the workers of a core set (`core.rs`), which other jobs may share. All that is said here of workers is
-//! said of those that serve this job at the time: they are alerted, asked for forked jobs, stolen from, relieved. Idle
+//! said of the workers that serve this job at the time: they are alerted, asked for forks, stolen from, relieved. Idle
 //! workers are the core set's, and any job may claim one.
 //!
 //! The rest of `Job` is spread over the files that say what is done with it: how ready work gets in
@@ -193,7 +193,7 @@ impl Job {
         self.pools[level].len() + in_rings.sum::<usize>()
     }
 
-    /// The stacks of this job at `level` that hold a worker, or held it last: those whose rings count.
+    /// The stacks of this job at `level` that hold a worker, or held it last: their rings count.
     pub(crate) fn stacks_at(&self, level: u8) -> impl Iterator<Item = &Stack> {
         let holders = self
             .core
@@ -239,8 +239,8 @@ impl Job {
         self.ready.announce_in_order(level);
     }
 
-    /// Starts an idle worker for what is ready if there is one, and it is not in reserve, else sees to it that the busy
-    /// ones check in.
+    /// Starts an idle worker for what is ready, if there is an idle worker that is not in reserve. Otherwise sees to it
+    /// that the busy workers check in.
     pub(crate) fn start_idle(&self) {
         let claimed = if self.seats.waits() {
             self.claim_for(self.ready.levels())
@@ -286,7 +286,7 @@ impl Job {
         worker
     }
 
-    /// Puts a worker that nobody uses into the idle set.
+    /// Puts a worker that no stack uses into the idle set.
     pub(crate) fn release(&self, worker: &Worker) {
         worker.set_level(NO_LEVEL);
         worker.note_cpu();
@@ -309,7 +309,7 @@ impl Job {
         self.start_other(me, worker);
     }
 
-    /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.
+    /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
     pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
         let seat = self.seat(worker);
         for other in self.workers() {
