@@ -15,7 +15,7 @@
 //! let seat = Seat::at(1, Otherwise::Donate);
 //! settlement.ran(&mut schedule, seat, 0b01, 0, 1_000_000);
 //! let seat = seat.with_ahead(settlement.end(&mut schedule));
-//! assert!(seat.is_ahead(0), "a millisecond of 2 x 5 is little of its share");
+//! assert!(seat.is_ahead(0), "it has used little of its share so far");
 //! # Ok::<(), urgency_policy::level::CriterionError>(())
 //! ```
 

@@ -1,10 +1,10 @@
 //! The order of aging as one function, which a mechanism inlines.
 //!
 //! [`Aging`](super::Aging) decides about two queues. A fast runtime has more places than these: a worker puts the tasks
-//! that it makes ready into a *ring* of its own first, because that takes no shared cache line. So the oldest context of
-//! a level may be in the queue, in the worker's own ring, or in another one's. [`Aged::next`] is the order in which
-//! they are looked at; a mechanism implements the looks. Every look is asked only when the order comes to it, so that a
-//! mechanism whose looks are inlined pays for those that it makes and for nothing else.
+//! that it makes ready into a *ring* of its own first, because that takes no shared cache line. So the oldest
+//! context of a level may be in the queue, in the worker's own ring, or in another one's. [`Aged::next`] is the
+//! order in which they are looked at; a mechanism implements the looks. Every look is asked only when the order
+//! comes to it, so that a mechanism whose looks are inlined pays for the looks it makes and for nothing else.
 //!
 //! # Rules
 //!
@@ -224,8 +224,8 @@ mod tests {
             }
         }
 
-        /// With one worker, whose own ring and the queue are all that there is: the very policy that the other mechanism
-        /// asks step by step serves the same sequence.
+        /// With one worker, whose own ring and the queue are all that there is: the very policy that the other
+        /// mechanism asks step by step serves the same sequence.
         #[test]
         fn without_rings_the_function_and_the_policy_serve_the_same_sequence(
             arrivals in proptest::collection::vec((any::<bool>(), any::<bool>()), 0..60),

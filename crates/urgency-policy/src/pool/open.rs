@@ -1,8 +1,8 @@
 //! Pool policies as values: what a mechanism needs to know of one, and any implementation behind one type.
 //!
 //! A [`PoolPolicy`] is one worker's view. A [`PoolOrder`] is the choice that a user makes: it says which structures the
-//! policy talks about ([`Layout`]), and makes a policy for each worker. [`Kind`] is the built-in one. [`AnyOrder`] holds
-//! any of them.
+//! policy talks about ([`Layout`]), and makes a policy for each worker. [`Kind`] is the built-in one. [`AnyOrder`]
+//! holds any of them.
 //!
 //! ```
 //! use urgency_policy::{

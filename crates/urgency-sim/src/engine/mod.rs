@@ -6,9 +6,9 @@
 //!
 //! The mechanism mirrors the runtime's, in three layouts:
 //!
-//! - **central** ([`Layout::Central`]) and **proactive** ([`Layout::Deques`]): a worker's forks are in its active deque. A
-//!   thread that waits takes the deque with it (suspended); when its wait is over the deque is resumable. In the first,
-//!   deques stand in the level's two queues; in the second, in workers' sets.
+//! - **central** ([`Layout::Central`]) and **proactive** ([`Layout::Deques`]): a worker's forks are in its active
+//!   deque. A thread that waits takes the deque with it (suspended); when its wait is over the deque is resumable.
+//!   In the first, deques stand in the level's two queues; in the second, in workers' sets.
 //! - **queues** ([`Layout::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
 //! The files: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says; [`find`] looks

@@ -40,7 +40,7 @@ pub use weak::{WeakSender, WeakUnboundedSender};
 use super::{
     error::{SendError, TrySendError},
     hooks,
-    lists::{Key, Left, Lists, Wakers},
+    lists::{Key, Left, Lists, Wakers, wake_one},
     notify::Notify,
 };
 use crate::sys::primitives::{Arc, Mutex, MutexGuard};
@@ -224,9 +224,7 @@ impl<T> State<T> {
 
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        let mut wakers = Wakers::default();
-        wakers.push(waker);
-        wakers.wake();
+        wake_one(waker);
     }
 }
 
