@@ -33,7 +33,7 @@
 //! let (a, b) = urgency::join(|| 6, || 7);
 //! let product = urgency::spawn(async move { a * b });
 //! assert_eq!(product.get()?, 42);
-//! # Ok::<(), urgency::WaitError>(())
+//! # Ok::<(), urgency::JoinError>(())
 //! ```
 //!
 //! # Words
@@ -54,7 +54,7 @@
 //! | waits most of the time | [`spawn`] with an `async` block | it waits without a stack |
 //! | computes, and borrows from its caller | [`join()`], [`scope()`] | a fork is nearly a call |
 //! | computes, and outlives its caller | [`spawn_fn`] | it has a stack, so it can fork and block |
-//! | waits in code that is not `async` | [`spawn_fn`] and [`Handle::get`] | only its stack waits, not a worker |
+//! | waits in code that is not `async` | [`spawn_fn`] and [`JoinHandle::get`] | only its stack waits, not a worker |
 //! | calls what blocks the thread | [`blocking()`] inside any of them | its worker is free meanwhile |
 //!
 //! They mix freely. Async code calls `join`; a closure calls `get` on async work; a fork spawns tasks. There is no
@@ -62,12 +62,12 @@
 //!
 //! # Waiting
 //!
-//! - In async code: await a [`Handle`], a socket of [`net`], a timer of [`time`].
-//! - In closures: [`Handle::get`], or [`block_on`] with any future, or the `blocking()` view of a socket,
+//! - In async code: await a [`JoinHandle`], a socket of [`net`], a timer of [`time`].
+//! - In closures: [`JoinHandle::get`], or [`block_on`] with any future, or the `blocking()` view of a socket,
 //!   which is a [`std::io::Read`] and [`std::io::Write`].
 //! - On a plain thread the same calls park the thread.
 //! - For a signal of the system (ctrl-c, SIGTERM): [`signal`].
-//! - Many waiters: [`Handle::share`]. A look without waiting: [`Handle::try_get`]. A limit:
+//! - Many waiters: [`JoinHandle::share`]. A look without waiting: [`JoinHandle::try_get`]. A limit:
 //!   [`time::timeout`].
 //!
 //! I/O and timers belong to the runtime in which they are first polled. Futures that need no reactor (channels,
@@ -77,7 +77,7 @@
 //!
 //! [`levels!`] declares them as types, and [`mod@level`] explains them. A wait for less urgent work does not
 //! compile. Where levels are only known at run time, [`spawn_at`] takes a [`LevelId`], and such a wait is
-//! an error that names both levels. [`Handle::boost`] raises the awaited work instead. New work has the level
+//! an error that names both levels. [`JoinHandle::boost`] raises the awaited work instead. New work has the level
 //! of the code that spawns it; on a plain thread it has the least urgent one. A plain thread that enters by
 //! [`Runtime::run`], [`join()`] or [`scope()`] and names no level works at the most urgent one.
 //!
@@ -198,7 +198,7 @@
 //! # Errors
 //!
 //! - [`BuildError`]: a number out of its range, with the range.
-//! - [`WaitError`]: there is no result, because of a cancellation, a shutdown, a priority inversion, or a
+//! - [`JoinError`]: there is no result, because of a cancellation, a shutdown, a priority inversion, or a
 //!   task that waits for itself. The panic of a task is not an error; it is resumed.
 //! - I/O gives [`std::io::Error`].
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
@@ -240,6 +240,10 @@
 //! The figures are from the 2-core virtual machine on which Urgency is developed. `bench/` measures them and
 //! more; [`Runtime::stats`] tells what a program does with them.
 #![cfg_attr(urgency_loom, allow(dead_code, unused_imports, missing_docs))]
+
+// `levels!` in unit tests names the crate.
+#[cfg(all(test, not(urgency_loom)))]
+extern crate self as urgency;
 
 #[cfg(not(urgency_loom))]
 mod account;
@@ -315,7 +319,7 @@ pub use {
         shutdown::{Report, Shutdown},
     },
     spawn::{spawn, spawn_at, spawn_fn, spawn_fn_at},
-    tasks::{Handle, Shared, WaitError, WaitErrorKind},
+    tasks::{JoinError, JoinErrorKind, JoinHandle, Shared},
     urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},
 };

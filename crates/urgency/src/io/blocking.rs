@@ -26,7 +26,7 @@ use std::{
 /// use urgency::net::{TcpListener, TcpStream};
 ///
 /// # fn main() -> std::io::Result<()> {
-/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
 /// let client = urgency::block_on(TcpStream::connect(listener.local_addr()?))?;
 /// let (server, _) = listener.blocking().accept()?;
 /// writeln!(client.blocking(), "a line")?;

@@ -210,9 +210,9 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
 /// code states what it needs with it:
 ///
 /// ```
-/// use urgency::{WaitError, level::{AtLeast, Cx, Level, TypedHandle}};
+/// use urgency::{JoinError, level::{AtLeast, Cx, Level, TypedHandle}};
 ///
-/// fn both<L, A, B>(cx: Cx<L>, a: TypedHandle<u32, A>, b: TypedHandle<u32, B>) -> Result<u32, WaitError>
+/// fn both<L, A, B>(cx: Cx<L>, a: TypedHandle<u32, A>, b: TypedHandle<u32, B>) -> Result<u32, JoinError>
 /// where
 ///     L: Level,
 ///     A: Level + AtLeast<L>,

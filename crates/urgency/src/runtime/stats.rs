@@ -25,6 +25,8 @@ pub struct Stats {
     pub threads_peak: usize,
     /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
     pub threads_refused: u64,
+    /// Tasks that panicked, whether any code waits for them or not.
+    pub panicked: u64,
     /// How often a thread was lowered in the kernel's scheduler, because its worker was revoked for more urgent work:
     /// see [`Builder::lower_threads`](crate::Builder::lower_threads).
     pub lowerings: u64,
@@ -160,6 +162,7 @@ impl Stats {
             threads: shared.core.threads.alive(),
             threads_peak: shared.core.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.core.threads.refused.load(Ordering::Relaxed),
+            panicked: shared.tasks.panicked.load(Ordering::Relaxed),
             overruns: shared.overrunning.overruns.list(shared.levels.names()),
             lowerings: shared.core.demoted_stacks.count.load(Ordering::Relaxed),
             real_time: shared.core.real_time && crate::sys::thread::can_real_time(),
@@ -191,6 +194,7 @@ impl Stats {
             workers: workers.map(|(now, then)| now.since(then)).collect(),
             levels: levels.map(|(now, then)| now.since(then)).collect(),
             threads_refused: self.threads_refused.saturating_sub(earlier.threads_refused),
+            panicked: self.panicked.saturating_sub(earlier.panicked),
             lowerings: self.lowerings.saturating_sub(earlier.lowerings),
             overruns: Overrun::since(&self.overruns, &earlier.overruns),
             ..*self

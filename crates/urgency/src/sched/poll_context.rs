@@ -1,11 +1,11 @@
 //! What the scheduler knows of the calling thread without asking its stack: variables of the thread, read by
 //! insertions.
 //!
-//! - It polls a task: then the first thing that this makes ready may be left to the end of the poll
-//!   (`insert.rs`, step 4), goes into the ring of the polling stack, and has the poll's beginning as its
-//!   time. And the poll has a budget.
+//! - It polls a task. Then the first task that the poll makes ready may be left to the end of the poll (`insert.rs`,
+//!   step 4), goes into the ring of the polling stack, and has the poll's beginning as its time. And the poll has a
+//!   budget.
 //! - It comes from the poller with a batch of wake-ups, which are counted.
-//! - It is about to wait for what it makes ready, and leaves its processor.
+//! - It is about to wait for the task that it makes ready, and leaves its processor.
 
 use super::{job::Job, stack::Stack};
 use crate::{
@@ -98,8 +98,8 @@ fn set_polling(polling: Polling) {
     HERE.with(|here| here.polling.set(polling));
 }
 
-/// How many operations on the primitives of `sync` one poll of a task may do that did not have to wait. A task whose
-/// channel is never empty would otherwise run for ever, before those of its own level.
+/// One poll of a task may do so many operations on the primitives of `sync` that need not wait. A task whose channel is
+/// never empty would otherwise run for ever, before the other tasks of its level.
 pub(crate) const BUDGET: u32 = 128;
 
 /// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
@@ -192,8 +192,8 @@ pub(crate) fn may_wait() {
     );
 }
 
-/// Runs `f`, which is no part of the poll that this thread may be in the middle of: it runs on another stack, or on
-/// none. What it makes ready is not left to that poll's end, nor to the ring of a stack that polls nothing.
+/// Runs `f`, which is no part of the poll that this thread may be in the middle of: `f` runs on another stack, or on
+/// none. Tasks that `f` makes ready are not left to that poll's end, nor to the ring of a stack that polls nothing.
 pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
     struct Outer(Polling);
     impl Drop for Outer {
@@ -205,8 +205,8 @@ pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and
-/// a budget of its own. It leaves no wake-up to its end, which nobody looks at.
+/// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and a
+/// budget of its own. It leaves no wake-up to its end, at which nothing looks.
 pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
     outside_poll(|| {
         if !is_closure {
@@ -274,7 +274,7 @@ pub(crate) fn is_batch_of(job: &Job) -> bool {
 }
 
 /// Runs `f`, a batch of wake-ups, for `job` if that is not null, and returns how many entries it made. A waker may be
-/// anybody's code.
+/// the program's code.
 pub(crate) fn in_batch(job: *const Job, f: impl FnOnce()) -> Woken {
     let before = HERE.with(|here| {
         here.batch.set(job);

@@ -27,7 +27,7 @@ use std::{fmt, future::poll_fn, mem, pin::pin};
 /// QUEUE.blocking_lock().push(7);
 /// FILLED.notify_one();
 /// assert_eq!(consumer.get()?, Some(7));
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 #[derive(Default)]
 pub struct Condvar {

@@ -72,7 +72,7 @@ use std::{
 /// }
 /// assert_eq!(sum, 4950);
 /// # producer.get()?;
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 #[track_caller]
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
@@ -318,7 +318,7 @@ impl<T> Sender<T> {
     /// let watcher = urgency::spawn(async move { sender.closed().await });
     /// drop(receiver);
     /// watcher.get()?;
-    /// # Ok::<(), urgency::WaitError>(())
+    /// # Ok::<(), urgency::JoinError>(())
     /// ```
     pub async fn closed(&self) {
         self.channel.closed().await;

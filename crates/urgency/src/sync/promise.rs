@@ -35,7 +35,7 @@ struct Inner<T> {
 /// filler.fill(10);
 /// let sum: i32 = buyers.into_iter().map(|buyer| buyer.get().unwrap()).sum();
 /// assert_eq!(sum, 60);
-/// assert_eq!(price.get(), Ok(&10));
+/// assert_eq!(price.get().unwrap(), &10);
 /// ```
 pub fn promise<T>() -> (Filler<T>, Promise<T>) {
     let inner = Arc::new(Inner {

@@ -193,7 +193,7 @@ impl<T: ?Sized> RwLock<T> {
     /// let guard = urgency::block_on(routes.clone().read_owned());
     /// let count = urgency::spawn(async move { guard.len() });
     /// assert_eq!(count.get()?, routes.blocking_read().len());
-    /// # Ok::<(), urgency::WaitError>(())
+    /// # Ok::<(), urgency::JoinError>(())
     /// ```
     ///
     /// # Cancellation

@@ -14,7 +14,7 @@ use super::log::{Place, Recorder};
 use crate::{
     inherit::inherited,
     sys::{self, clock},
-    tasks::TaskId,
+    tasks::Id,
 };
 use std::{
     cell::{Cell, RefCell},
@@ -107,7 +107,7 @@ impl RecordedThread {
     }
 
     /// This is the task that carries it.
-    pub(crate) fn names(&self, task: TaskId) {
+    pub(crate) fn names(&self, task: Id) {
         self.recorder.lock().name(task, self.number);
     }
 
@@ -200,7 +200,7 @@ impl RecordedThread {
     }
 
     /// It took the result of `task`.
-    pub(super) fn took(&self, task: TaskId) {
+    pub(super) fn took(&self, task: Id) {
         if !self.runs_here() {
             return;
         }
