@@ -1,8 +1,8 @@
 //! `#[main]` and `#[test]`: an async function as the program, or as a test.
 //!
 //! `async fn name() -> R { body }` becomes `fn name() -> R { Entry::new()...run(async { body }) }`, where `Entry`
-//! is the library's (`entry`; `manifest.rs` finds its name), and the options of the attribute are calls between the two. Attributes,
-//! visibility and the signature stay as they were written.
+//! is the library's (`entry`; `manifest.rs` finds its name), and the options of the attribute are calls between the
+//! two. Attributes, visibility and the signature stay as they were written.
 //!
 //! # Grammar
 //!

@@ -1,7 +1,7 @@
 //! The name under which a package depends on the library, as its manifest says it.
 //!
-//! An attribute's expansion has to name the library, and has no way to ask the compiler for its name. A program that was
-//! written for Tokio may depend on it as `tokio = { package = "urgency", .. }`, and then nothing else in it has to
+//! An attribute's expansion has to name the library, and has no way to ask the compiler for its name. A program that
+//! was written for Tokio may depend on it as `tokio = { package = "urgency", .. }`, and then nothing else in it has to
 //! change. So the manifest is read, line by line: a table of a dependency is on one line, or under a header of its own.
 //! A name that only a workspace's manifest knows is not found; the option `crate` says it.
 

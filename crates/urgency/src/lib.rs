@@ -241,6 +241,10 @@
 //! more; [`Runtime::stats`] tells what a program does with them.
 #![cfg_attr(urgency_loom, allow(dead_code, unused_imports, missing_docs))]
 
+// `levels!` in unit tests names the crate.
+#[cfg(all(test, not(urgency_loom)))]
+extern crate self as urgency;
+
 #[cfg(not(urgency_loom))]
 mod account;
 #[cfg(not(urgency_loom))]

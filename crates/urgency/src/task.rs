@@ -2,12 +2,15 @@
 //!
 //! | what | for |
 //! | --- | --- |
-//! | [`spawn`] | starts a task; the ways to do so are [compared](crate#how-to-spawn) |
-//! | [`JoinHandle`], [`Shared`] | its result, for one waiter or for several; [`JoinError`]: there is none, because of its panic or an end before it |
-//! | [`JoinSet`], [`AbortHandle`] | many tasks, whose results come in the order in which they end |
-//! | [`spawn_blocking`], [`block_in_place`] | calls that block the thread |
-//! | [`TaskTracker`] | the end of many tasks without results |
+//! | [`spawn`], [`spawn_blocking`] | to start a task; the ways to do so are [compared](crate#how-to-spawn) |
+//! | [`JoinHandle`], [`Shared`] | its result, for one waiter or for several |
+//! | [`JoinError`] | why there is no result, with the panic of the task as a value |
+//! | [`AbortHandle`] | the right to cancel a task, without its result |
+//! | [`JoinSet`] | many tasks, whose results come in the order in which they end |
+//! | [`TaskTracker`] | many tasks whose end is awaited, and whose results are not |
+//! | [`id`], [`try_id`] | the name of the task that runs |
 //! | [`yield_now`], [`coop`] | to let others of the same level run |
+//! | [`block_in_place`] | a call that blocks, in the middle of a task |
 
 pub use crate::{
     life::{JoinSet, TaskTracker, TaskTrackerToken},

@@ -6,8 +6,9 @@
 //! not read into memory that is not initialised: a server would clear its buffer before each read.
 //!
 //! What is built on the traits alone (`AsyncReadExt`, `BufReader`, `copy`, `duplex`, `split`) is Tokio's own,
-//! re-exported by [`io`](crate::io): tokio's feature `io-util` needs no runtime. Rejected: traits of our own with the same
-//! names. No crate of the Tokio world would know them, and the 3,000 lines of the extensions would be written again.
+//! re-exported by [`io`](crate::io): tokio's feature `io-util` needs no runtime. Rejected: traits of our own with the
+//! same names. No crate of the Tokio world would know them, and the 3,000 lines of the extensions would be written
+//! again.
 //!
 //! The traits of `futures-io` stay. Both declare `poll_read` and `poll_write`, so code that imports both has
 //! to say which it means.

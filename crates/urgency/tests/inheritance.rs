@@ -425,7 +425,7 @@ fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() 
                     () = async { reached(&queued) } => {}
                 }
                 urgency::blocking(|| until(|| again.load(SeqCst)));
-                // It comes for what it was offered, and finds it taken: the next release is for it.
+                // The waiter comes for the lock that it was offered, and finds it taken: the next release is for it.
                 select! {
                     biased;
                     _guard = &mut first => unreachable!("it is held"),

@@ -200,7 +200,7 @@ fn waiting_after_a_shutdown_is_an_error() {
         for handle in pending {
             assert!(handle.get().is_err());
         }
-        // It was cancelled before it started, or saw the end of what it waited for.
+        // The task was cancelled before it started, or saw the end of what it waited for.
         assert!(!matches!(waiter.get(), Ok(JoinErrorKind::WaitsForItself)));
         assert_eq!(done.get().unwrap(), 5, "a result that is there stays there");
     });

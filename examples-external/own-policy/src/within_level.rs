@@ -21,12 +21,7 @@ pub struct ShortestQueue;
 
 impl PoolOrder for ShortestQueue {
     fn layout(&self) -> Layout {
-        Layout::Queues(QueueLayout {
-            shared: 1,
-            capacity: usize::MAX,
-            by_depth: false,
-            is_dealt: false,
-        })
+        Layout::Queues(QueueLayout::default())
     }
 
     fn policy(&self, me: usize, workers: usize, dice: &Dice) -> Box<dyn PoolPolicy + Send> {

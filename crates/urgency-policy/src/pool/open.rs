@@ -46,7 +46,7 @@
 //! assert_eq!(policy.take_from(both), Source::Head(Queue::Mugging));
 //! ```
 
-use super::{Kind, KindError, Order, PlanError, PoolPolicy, Sharing};
+use super::{Kind, KindError, Order, Overflow, PlanError, PoolPolicy, Sharing};
 use crate::dice::Dice;
 use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, ops::Deref, str::FromStr};
@@ -75,6 +75,24 @@ pub struct QueueLayout {
     pub by_depth: bool,
     /// Nobody steals: work comes to a worker by [`Shed::Deal`](super::Shed::Deal) only.
     pub is_dealt: bool,
+    /// The shared queues have no lock.
+    pub is_lock_free: bool,
+    /// Where the policy answers [`Place::Full`](super::Place::Full), the spawner gives its turn to what is queued.
+    pub spawners_wait: bool,
+}
+
+impl Default for QueueLayout {
+    /// Unbounded queues in the order of arrival, and one shared queue with a lock.
+    fn default() -> Self {
+        QueueLayout {
+            shared: 1,
+            capacity: usize::MAX,
+            by_depth: false,
+            is_dealt: false,
+            is_lock_free: false,
+            spawners_wait: false,
+        }
+    }
 }
 
 /// A choice of an order within a level. The text at the top of the file says more, with an example.
@@ -106,6 +124,8 @@ impl PoolOrder for Kind {
                 capacity: plan.capacity,
                 by_depth: plan.order == Order::Deepest,
                 is_dealt: plan.sharing == Sharing::Deal,
+                is_lock_free: matches!(plan.overflow, Overflow::LockFree(_)),
+                spawners_wait: plan.overflow == Overflow::Wait,
             }),
         }
     }

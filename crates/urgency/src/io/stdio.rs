@@ -178,8 +178,8 @@ pub fn stdin() -> Stdin {
     Stdin(Standard::new(io::stdin()))
 }
 
-/// The standard output of this process, unbuffered. If it is closed, or the process out of descriptors, each write is an
-/// error.
+/// The standard output of this process, unbuffered. If it is closed, or the process out of descriptors, each write is
+/// an error.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -190,8 +190,8 @@ pub fn stdout() -> Stdout {
     Stdout(Standard::new(io::stdout()))
 }
 
-/// The standard error output of this process, unbuffered. If it is closed, or the process out of descriptors, each write
-/// is an error.
+/// The standard error output of this process, unbuffered. If it is closed, or the process out of descriptors, each
+/// write is an error.
 pub fn stderr() -> Stderr {
     Stdout(Standard::new(io::stderr()))
 }

@@ -74,8 +74,8 @@ impl TcpStream {
         stream.try_into()
     }
 
-    /// The stream of the standard library, still non-blocking. Bytes that a dropped started read put back are lost: read
-    /// them first.
+    /// The stream of the standard library, still non-blocking. Bytes that a dropped started read put back are lost:
+    /// read them first.
     ///
     /// # Errors
     /// None yet.

@@ -139,16 +139,16 @@ impl Builder {
     }
 
     /// The runtime has the workers, threads and I/O of another one, and all else of its own: levels, schedule, limits,
-    /// what happens after a panic, [`Stats`](crate::Stats), and an end. Both are alike afterwards; the workers are there
-    /// until the last one has ended.
+    /// what happens after a panic, [`Stats`](crate::Stats), and an end. The two are alike afterwards; the workers are
+    /// there until the last of the runtimes has ended.
     ///
-    /// A worker serves one of them at a time. One that finds nothing to do goes to another that has work. While there
-    /// is work for all, each gets an equal part of the workers, or of their time if there are fewer workers than
+    /// A worker serves one runtime at a time. A worker that finds nothing to do goes to a runtime that has work. While
+    /// all runtimes have work, each gets an equal part of the workers, or of their time if there are fewer workers than
     /// runtimes: within a millisecond or two, and at scheduling points where there are any.
     ///
-    /// Compared with a runtime of its own this costs no thread, and the number of threads that compute is that of the
-    /// workers. A level of one runtime is not compared with a level of another: code may wait for a task of the other
-    /// whatever its level, and an urgent task waits for a worker of its runtime's part.
+    /// Compared with a runtime that has workers of its own, this costs no thread, and as many threads compute as there
+    /// are workers. A level of one runtime is not compared with a level of another: code may wait for a task of the
+    /// other runtime, whatever the task's level, and an urgent task waits for a worker of its runtime's part.
     ///
     /// # Errors
     ///
@@ -259,10 +259,10 @@ impl Builder {
         Ok(kinds)
     }
 
-    /// Puts the thread that waits for events into the real-time class while it waits, and while it polls
-    /// the tasks that the events were for. Closures and forked jobs never run there. It needs a permission
-    /// (`CAP_SYS_NICE` or an `RLIMIT_RTPRIO`); without it nothing happens, and `Stats::real_time` says so.
-    /// The default is off: the thread asks for short time slices, which needs no permission.
+    /// Puts the thread that waits for events into the real-time class while it waits, and while it polls the tasks that
+    /// the events were for. Closures and forks never run there. It needs a permission (`CAP_SYS_NICE` or an
+    /// `RLIMIT_RTPRIO`); without it nothing happens, and `Stats::real_time` says so. The default is off: the thread
+    /// asks for short time slices, which needs no permission.
     pub fn real_time_polling(mut self, on: bool) -> Self {
         self.of_workers = Some("real_time_polling");
         self.real_time = on;
@@ -310,8 +310,8 @@ impl Builder {
     /// checks the papers' bounds on. A recorded step costs some microseconds; a runtime that does not record
     /// pays nothing.
     ///
-    /// A step is what a task runs between two points where it spawns, wakes somebody, takes a result or
-    /// waits. Fork-join within a closure is part of its step.
+    /// A step is what a task runs between two points where it spawns, wakes another task, takes a result or waits.
+    /// Fork-join within a closure is part of its step.
     ///
     /// ```
     /// let runtime = urgency::Runtime::builder().workers(2).record(1_000_000).build()?;
@@ -326,14 +326,14 @@ impl Builder {
         self
     }
 
-    /// How many tasks of a level can be [admitted](crate::life::admit) at once. The default is any number. It binds
-    /// those who ask for admission; the plain `spawn` forms do not.
+    /// How many tasks of a level can be [admitted](crate::life::admit) at once. The default is any number. The limit
+    /// binds code that asks for admission; the plain `spawn` forms do not ask.
     pub fn capacity(mut self, level: impl Into<LevelId>, tasks: u32) -> Self {
         self.capacities.push((level.into(), tasks));
         self
     }
 
-    /// What happens when a task panics. The default is that whoever waits for it has the panic resumed.
+    /// What happens when a task panics. The default is that the panic is resumed in the code that waits for the task.
     pub fn on_panic(mut self, policy: PanicPolicy) -> Self {
         self.on_panic = policy;
         self

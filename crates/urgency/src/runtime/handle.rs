@@ -28,6 +28,10 @@ impl Handle {
         Handle { shared: current() }
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Job> {
+        &self.shared
+    }
+
     /// As [`Runtime::block_on`].
     ///
     /// # Panics

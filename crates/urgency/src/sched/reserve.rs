@@ -1,18 +1,21 @@
 //! The reserve: workers beyond the processors, and when they are needed after all.
 //!
-//! In a runtime with more workers than processors some idle workers are in reserve (`idle.rs`): nobody starts them for
-//! what is inserted, and the stacks that run keep their jobs to themselves. That is right while these use the
-//! processors, and come to scheduling points. A stack whose thread sleeps in the kernel does neither, and programs have
-//! such runtimes for its sake; and one that spins until another stack does something must not keep that from running.
+//! In a runtime with more workers than processors some idle workers are in reserve (`idle.rs`): an insertion does not
+//! start them, and the stacks that run keep their forks to themselves. That is right while these stacks use the
+//! processors, and come to scheduling points. A stack whose thread sleeps in the kernel does neither, and for its sake
+//! programs have more workers than processors. And a stack that spins until another stack does something must not keep
+//! that other stack from running.
 //!
-//! 1. What is inserted while the idle workers are in reserve arms the relief timer, as if there were none. A stack that
-//!    goes to user code while there is a reserve arms it as well, for some periods (`relief_timer.rs`).
-//! 2. An expiry counts the stacks that have not answered since the last one. So many fewer workers are in reserve from
-//!    then on. All stacks that run are asked to check in.
-//! 3. As many workers are started as are no longer in reserve, at most one for each piece of work that waits. One is
-//!    started for jobs: it is hungry, asks for them or takes hidden ones, and starts the next one if there are more.
-//!    So a worker of the reserve comes first, and only where there is none does a stack lose its worker (`relief.rs`).
-//! 4. While a stack has jobs, the timer is armed again. So what was found is never older than some periods.
+//! 1. An insertion while the idle workers are in reserve arms the relief timer, as if there were no idle worker. A
+//!    stack that goes to user code while there is a reserve arms the timer as well, for some periods
+//!    (`relief_timer.rs`).
+//! 2. An expiry counts the stacks that have not answered since the expiry before. By that number, fewer workers are in
+//!    reserve from then on. All stacks that run are asked to check in.
+//! 3. As many workers are started as are no longer in reserve, at most one for each piece of work that waits. For forks
+//!    one worker is started: it is hungry, asks for forks or takes hidden ones, and starts the next worker if there are
+//!    more. So a worker of the reserve comes first. Only where there is none does a stack lose its worker
+//!    (`relief.rs`).
+//! 4. While a stack has forks, the timer is armed again. So an expiry's count is never older than some periods.
 //!
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 

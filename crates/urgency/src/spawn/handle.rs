@@ -15,7 +15,7 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let handle = spawn_on(&self.shared, level_on(&self.shared), future);
+        let handle = spawn_on(self.shared(), level_on(self.shared()), future);
         scheduling_point();
         handle
     }
@@ -27,7 +27,7 @@ impl Handle {
         T: Send + 'static,
     {
         let closure = move || blocking(closure);
-        let handle = spawn_fn_on(&self.shared, level_on(&self.shared), closure);
+        let handle = spawn_fn_on(self.shared(), level_on(self.shared()), closure);
         scheduling_point();
         handle
     }

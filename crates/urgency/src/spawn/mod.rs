@@ -120,6 +120,30 @@ where
     handle
 }
 
+/// The name of the task whose code calls this: what [`JoinHandle::id`] of its handle says.
+///
+/// # Panics
+///
+/// Outside of a task; [`try_id`] gives `None` there.
+#[track_caller]
+pub fn id() -> Id {
+    match try_id() {
+        Some(id) => id,
+        None => {
+            panic!("`task::id` was called outside of a task; `task::try_id` gives `None` there")
+        }
+    }
+}
+
+/// As [`id`]; `None` outside of a task.
+///
+/// ```
+/// assert!(urgency::task::try_id().is_none());
+/// ```
+pub fn try_id() -> Option<Id> {
+    run::with_current_task(|task| task.map(TaskRef::id))
+}
+
 impl Runtime {
     /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
@@ -166,30 +190,6 @@ impl Runtime {
         scheduling_point();
         handle
     }
-}
-
-/// The name of the task whose code calls this: what [`JoinHandle::id`] of its handle says.
-///
-/// # Panics
-///
-/// Outside of a task; [`try_id`] gives `None` there.
-#[track_caller]
-pub fn id() -> Id {
-    match try_id() {
-        Some(id) => id,
-        None => {
-            panic!("`task::id` was called outside of a task; `task::try_id` gives `None` there")
-        }
-    }
-}
-
-/// As [`id`]; `None` outside of a task.
-///
-/// ```
-/// assert!(urgency::task::try_id().is_none());
-/// ```
-pub fn try_id() -> Option<Id> {
-    run::with_current_task(|task| task.map(TaskRef::id))
 }
 
 /// Makes a task of a future on `shared`: the door by which each future comes in.

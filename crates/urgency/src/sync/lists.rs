@@ -390,7 +390,7 @@ impl Wakers {
     }
 }
 
-/// A waker is anybody's code: its panic must not cost others their wake-up, nor the caller its result.
+/// A waker may be the program's code: its panic must not cost others their wake-up, nor the caller its result.
 #[inline]
 pub(super) fn wake_one(waker: Waker) {
     if let Some(payload) = caught(|| waker.wake()) {

@@ -6,16 +6,16 @@
 //!
 //! Everything outside of this file and `new` sees `NonNull<Header>`, which is the cell's own
 //! address with the cell's provenance; the vtable in the header leads back to `F` and `S`.
-//! The stage is one of: the future, its output, its panic, the reason why it was given up, nothing.
-//! Who may touch it is decided by the state word alone (state.rs, rules 1 and 5).
+//! The stage is one of: the future, its output, its panic, the reason why it was given up, nothing. The state word
+//! alone decides which thread may touch the stage (state.rs, rules 1 and 5).
 //!
 //! # What happens at the end of a future
 //!
-//! 1. The future is dropped in place. A panic of that drop is the task's panic, unless the poll has
-//!    panicked already; panics are never swallowed while somebody can still see them.
+//! 1. The future is dropped in place. A panic of that drop is the task's panic, unless the poll has panicked already;
+//!    panics are never swallowed while a waiter can still see them.
 //! 2. The result takes its place.
-//! 3. `Schedule::panicked`, if the task ended in or after a poll, and `Schedule::released` are told, so
-//!    that whoever sees the result finds the task counted.
+//! 3. `Schedule::panicked`, if the task ended in or after a poll, and `Schedule::released` are told, so that a thread
+//!    that sees the result finds the task counted.
 //! 4. Only then does the caller publish `COMPLETED` (run.rs).
 //!
 //! Size, measured on 64 bits (tests/life.rs, `a_task_costs_at_most_96_bytes_beyond_its_future`).
@@ -44,7 +44,7 @@ use std::{
 pub(super) const CLOSURE: u8 = 1;
 /// A flag of a task: it has ever waited for another, or inherited a level; see boost.rs.
 pub(super) const LINKED: u8 = 2;
-/// A flag of a task: it was raised for somebody who may wait for it since; see boost.rs.
+/// A flag of a task: it was raised for code that may wait for it since; see boost.rs.
 pub(super) const BOOSTED: u8 = 4;
 
 /// What every task has, whatever its future.

@@ -13,13 +13,14 @@
 //!    empty: its wait is over, as after any other result.
 //! 4. Take the slot back, put a clone of the waker in, set `WAITER`. If the task finished
 //!    meanwhile, either step fails and the result is taken.
-//! 5. `waiting_for` notes which task waits for what (boost.rs).
+//! 5. `waiting_for` notes that the calling task waits for this one (boost.rs).
 //!
-//! What waits for a device and not for the program ([`poll_device`](JoinHandle::poll_device)) is waited for from
-//! any level: no refusal, and it becomes as urgent as each task that waits.
+//! Code of any level may wait for a task that itself waits for a device and not for the program
+//! ([`poll_device`](JoinHandle::poll_device)): the wait is not refused, and the task becomes as urgent as each of its
+//! waiters.
 //!
-//! A waker's clone and drop are anybody's code and may panic: the clone is made before step 4 and the
-//! old waker is dropped after it, so that the slot is never half done.
+//! A waker's clone and drop may be the program's code, and may panic. So the clone is made before step 4 and the old
+//! waker is dropped after it: the slot is never half done.
 //!
 //! Locked instructions: a wait costs 1 beside the clone of the waker, taking the result none, the
 //! last reference none, a detach 1.
@@ -117,7 +118,8 @@ impl Drop for Right {
     }
 }
 
-/// Gives up the reference and the `HANDLE` of a task. `drop_result` drops the result, if it is there, and the reference.
+/// Gives up the reference and the `HANDLE` of a task. `drop_result` drops the result, if it is there, and the
+/// reference.
 fn give_up(task: TaskRef, drop_result: impl FnOnce(TaskRef)) {
     let state = &task.header().state;
     let waited = state.look().has_waiter();
@@ -220,8 +222,7 @@ impl<T: 'static> JoinHandle<T> {
         self.task().id()
     }
 
-    /// Lets the task go on without anybody to wait for it: the same as dropping the handle, said
-    /// aloud.
+    /// Lets the task go on without a waiter: the same as dropping the handle, said aloud.
     pub fn detach(self) {}
 
     /// Makes the task as urgent as the caller, and with it what it waits for, and so on. After
@@ -311,9 +312,9 @@ impl<T: 'static> JoinHandle<T> {
     /// Step 2: the slot holds a waker for the same task as `waker`.
     fn is_registered(&self, waker: &Waker) -> bool {
         let slot = &self.task().header().waiter;
-        // SAFETY: while `WAITER` is set nobody writes the slot. If the task completes meanwhile, the
-        // waker inside may be used up, but only its pointers are compared. A new task at the address
-        // of a used up one cannot deceive us: it would have seen `COMPLETED` in step 1.
+        // SAFETY: while `WAITER` is set no thread writes the slot. If the task completes meanwhile, the waker inside
+        // may be used up, but only its pointers are compared. A new task at the address of a used up one cannot deceive
+        // us: it would have seen `COMPLETED` in step 1.
         slot.with(|slot| unsafe { (*slot).assume_init_ref() }.will_wake(waker))
     }
 
@@ -342,7 +343,8 @@ impl<T: 'static> JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// As [`JoinHandle::finish_wait`], in a poll. A task that ends with its runtime is not told that the awaited one did.
+    /// As [`JoinHandle::finish_wait`], in a poll. A task that ends with its runtime is not told that the awaited one
+    /// did.
     fn finish_poll(&mut self, waited: bool) -> Poll<Result<T, JoinError>> {
         let result = self.finish_wait(waited);
         if result.as_ref().is_err_and(JoinError::is_cancelled)

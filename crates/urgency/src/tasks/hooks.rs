@@ -16,7 +16,7 @@ pub(crate) trait Caller: Sync {
     }
 
     /// The calling code has begun a wait for that task. Where it is a task, it goes on to that one's `begin_wait`
-    /// (boost.rs). The ticket tells apart the waits of one task for one other; that of a handle is 0.
+    /// (boost.rs). The ticket tells apart the waits of one task for one other; a handle's ticket is 0.
     fn waiting_for(&self, _awaited: &TaskRef, _ticket: u64) {}
 
     /// Such a wait has ended.

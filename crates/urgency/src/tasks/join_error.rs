@@ -1,4 +1,5 @@
-//! `JoinError`: why a task gave no result, its panic included, as a value; a wait that is refused gives the handle back.
+//! `JoinError`: why a task gave no result, its panic included, as a value; a wait that is refused gives the handle
+//! back.
 //!
 //! *Inversion* is the word of the priority papers (Prompt I-Cilk, section 2): more urgent work waits for less urgent
 //! work and so, in effect, runs at its level.

@@ -1,8 +1,8 @@
 //! Tasks: what is scheduled, run, waited for and cancelled. What programs see of them is `task.rs`.
 //!
 //! A *task* is one allocation that holds a future (or a closure, which is run once to its end), its
-//! state word and level, and the future's result when it has ended. It knows its scheduler only
-//! through the trait `Schedule`; queues, workers and levels are that one's business.
+//! state word and level, and the future's result when it has ended. It knows its scheduler only through the trait
+//! `Schedule`; queues, workers and levels are the scheduler's business.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -19,8 +19,8 @@
 //! | `hooks.rs` | what the handles ask about the calling code |
 //!
 //! Rejected: the `async-task` crate. It has no second entry after a boost (an entry is unique, so
-//! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle
-//! no place to say for whom it waits.
+//! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle no place to note
+//! which task waits for which.
 
 mod abort_handle;
 mod boost;
@@ -67,8 +67,8 @@ use std::{
     task::{Context, Poll},
 };
 
-/// Names a task among all that live: two tasks that live at the same time have different names. The name of a task
-/// whose handles are gone may be that of a later one.
+/// Names a task among all that live: two tasks that live at the same time have different names. When all handles of a
+/// task are gone, a later task may get its name.
 ///
 /// ```
 /// use urgency::task;
@@ -104,8 +104,8 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// shutdown: `task.shut_down()`, or else a queue and its scheduler keep each other alive.
     fn schedule(&self, task: TaskRef);
 
-    /// A ready task was raised: a second entry, for the queue of its new level. The first one stays
-    /// where it is; whichever is taken second is stale. The stamp is still that of the first.
+    /// A ready task was raised: a second entry, for the queue of its new level. The first entry stays where it is;
+    /// whichever is taken second is stale. The stamp is still the first entry's.
     fn promote(&self, task: TaskRef) {
         self.schedule(task);
     }
@@ -113,8 +113,8 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// A running task was raised. Of interest if it is a closure whose stack waits somewhere.
     fn raised(&self, _task: &TaskRef) {}
 
-    /// The future is gone: returned, panicked, cancelled. Called exactly once for each task, before
-    /// anybody can see its result.
+    /// The future is gone: returned, panicked, cancelled. Called exactly once for each task, before any waiter can see
+    /// its result.
     fn released(&self, task: &TaskRef);
 
     /// The task panicked, in a poll or in the drop of its future after the last one. The report is the
@@ -154,8 +154,8 @@ where
     make(RunOnce(Some(closure)), scheduler, level, true)
 }
 
-/// Makes a task of a future whose first poll is the run of a closure; it is ready after it, or the task is
-/// cancelled in it.
+/// Makes a task of a future whose first poll is the run of a closure. After that poll the future is ready, or the task
+/// was cancelled during it.
 pub(crate) fn new_run<F, S>(
     run: F,
     scheduler: Arc<S>,

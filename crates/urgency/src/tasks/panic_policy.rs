@@ -13,8 +13,8 @@ type Call = dyn Fn(LevelId) + Send + Sync;
 
 /// What happens when a task panics; chosen by [`Builder::on_panic`](crate::Builder::on_panic).
 ///
-/// In any case the panic hook of the standard library has reported it, with its message and place. The runtime counts it
-/// ([`Stats::panicked`](crate::Stats::panicked)), and code that waits for the task has it as the value in a
+/// In any case the panic hook of the standard library has reported it, with its message and place. The runtime counts
+/// it ([`Stats::panicked`](crate::Stats::panicked)), and code that waits for the task has it as the value in a
 /// [`JoinError`](crate::JoinError).
 ///
 /// ```
@@ -44,8 +44,8 @@ enum Choice {
 }
 
 impl PanicPolicy {
-    /// The panic goes to the code that waits. If there is none, because the handle was dropped, a line on standard error
-    /// names the task and its level, after what the panic hook said. The default.
+    /// The panic goes to the code that waits. If there is none, because the handle was dropped, a line on standard
+    /// error names the task and its level, after what the panic hook said. The default.
     pub fn propagate() -> Self {
         PanicPolicy(Choice::Propagate)
     }

@@ -1,8 +1,8 @@
 //! `Shared<T>`: a handle for any number of waiters.
 //!
-//! Built on the single-owner handle, so that tasks which nobody shares pay nothing, neither in
-//! memory nor in time: the handle's one waiter slot holds the waker of a *room*, in which the real
-//! waiters queue. The end of the task empties the room in the order of arrival.
+//! Built on the single-owner handle, so that tasks which are not shared pay nothing, neither in memory nor in time: the
+//! handle's one waiter slot holds the waker of a *room*, in which the real waiters queue. The end of the task empties
+//! the room in the order of arrival.
 //!
 //! ```text
 //! Shared (clones) -> Inner { handle, result } -> task -> waiter slot -> Room <- Inner
@@ -113,7 +113,7 @@ impl Wake for Room {
     fn wake(self: Arc<Self>) {
         let waiters = mem::take(&mut self.lock().waiters);
         for (_, waker) in waiters {
-            // Anybody's code: its panic must not cost the others their wake-up.
+            // A waker may be the program's code: its panic must not cost the others their wake-up.
             if let Some(payload) = caught(|| waker.wake()) {
                 discard_payload(payload);
             }
@@ -126,7 +126,7 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
         let task = handle.task().clone();
         let room: Arc<Room> = Arc::default();
         if task.header().state.look().has_waiter() {
-            // No lock is held: the old waker is dropped there. If the task is finished, nobody will ask for one.
+            // No lock is held: the old waker is dropped there. If the task is finished, no waker is needed any more.
             handle.register(&Waker::from(room.clone()));
             hooks::waited_for(&task, 0);
         }

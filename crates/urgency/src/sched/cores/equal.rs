@@ -2,13 +2,13 @@
 //!
 //! Pure decisions over what was seen of the jobs; the mechanism around them is in the module above.
 //!
-//! 1. A job that could use more workers, and has fewer than an equal part rounded down, gets one of a job that has more
-//!    than that.
+//! 1. An equal part is the number of workers over the number of jobs. A job that could use more workers, and has fewer
+//!    than an equal part rounded down, gets a worker from a job that has more than this.
 //! 2. What does not divide evenly goes round: a job below the part rounded up gets a worker of a job that has run for
 //!    [`TURN`] longer, in time of workers since both have had work.
 //!
-//! A job that uses less than its part keeps nobody from the rest. A job that comes late is owed nothing for the time
-//! before.
+//! A job that uses less than its part does not keep other jobs from the rest. A job that comes late is owed nothing for
+//! the time before.
 
 /// By how much one job may be ahead of another, in nanoseconds of workers' time.
 pub(super) const TURN: u64 = 4_000_000;
@@ -24,7 +24,7 @@ pub(super) struct Seen {
     pub(super) wants: usize,
 }
 
-/// A worker of the one goes to the other; both are places in what was seen.
+/// A worker of one job goes to another; both jobs are places in what was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Move {
     pub(super) from: usize,

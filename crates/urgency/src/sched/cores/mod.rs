@@ -1,26 +1,27 @@
 //! Which job a worker serves, where several share the workers of a core set.
 //!
-//! A plain runtime is a core set with one job, and comes here only to see that it is ([`Core::is_shared`]).
+//! A plain runtime is a core set with one job, and comes here only to see that it has one job ([`Core::is_shared`]).
 //!
 //! # How a worker gets from job to job
 //!
-//! 1. **It finds nothing.** After its release, which is a full barrier, it looks at the other jobs as it looks at its
-//!    own: at what is ready, and for forked jobs that stacks keep to themselves. If there is anything it is claimed
-//!    back, for that job. So the rule for an insertion (claim an idle worker, or somebody will look) holds between
-//!    jobs as within one. A thread with nothing on its stack serves on for the other job itself.
+//! 1. **It finds nothing.** After the worker's release, which is a full barrier, its thread looks at the other jobs as
+//!    it looks at its own job: at what is ready, and for forks that stacks keep to themselves. If another job has any,
+//!    the worker is claimed back, for that job. So the rule for an insertion (claim an idle worker, or a worker will
+//!    look) holds between jobs as within one. A thread with nothing on its stack goes on to serve the other job itself.
 //! 2. **An insertion claims it** while it is idle, for its own job.
 //! 3. **It is asked to leave.** The worker has a mark, and its holder a request for attention (PREEMPT). The holder
-//!    looks at the mark between two pieces of work, where its thread goes along, and at a scheduling point, where its
-//!    stack goes into the mugging queue of its own job and another thread serves the other one.
+//!    looks at the mark between two pieces of work and at each scheduling point. Between two pieces of work its thread
+//!    goes along with the worker. At a scheduling point its stack goes into the mugging queue of its own job, and
+//!    another thread serves the other job.
 //! 4. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
 //!
-//! # Who decides
+//! # What decides
 //!
-//! [`EqualParts`] does, at each expiry of the relief timer, which is armed whenever work of any job waits and no
-//! worker is idle. It sees numbers only. Its decisions are hints: the mark that a worker has is looked at by its
-//! holder, and says nothing any more when the worker has gone to another job in another way.
+//! [`EqualParts`] decides, at each expiry of the relief timer, which is armed whenever work of any job waits and no
+//! worker is idle. It sees numbers only. Its decisions are hints: the worker's holder looks at the mark, and the mark
+//! says nothing any more when the worker has gone to another job in another way.
 //!
-//! A forked job for one certain worker (`pinned.rs`) brings that worker to its job, whatever the parts.
+//! A fork for one certain worker (`pinned.rs`) brings that worker to the fork's job, whatever the parts.
 
 mod equal;
 
@@ -96,7 +97,7 @@ impl Core {
     /// The workers that are to go, from which job, and where.
     fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<(&'a Worker, Arc<Job>, Arc<Job>)> {
         let mut state = self.sharing.lock();
-        // Those that have gone, or were asked for by what is over.
+        // Drops the marks of workers that have gone, and of workers that were to go to a job that is gone.
         state.leaving.retain(|(id, to)| {
             let worker = &self.workers[*id];
             worker.is_to_leave() && to.upgrade().is_some_and(|to| !worker.is_of(&to))
@@ -130,7 +131,7 @@ impl Core {
                     state.send(worker, jobs[next.to]);
                 }
             }
-            // Forked jobs that a stack keeps to itself arm nothing, and the turns go round.
+            // Forks that a stack keeps to itself arm nothing, and the turns go round.
             self.arm_late();
         }
         let leaving = state.leaving.iter();
@@ -176,7 +177,7 @@ impl Job {
     /// How many more workers the job could use at once, at least.
     fn demand(&self) -> usize {
         if self.core.idle.is_any_hungry() && !self.seats.waits() {
-            // It gets them.
+            // The job gets these workers.
             return 0;
         }
         let levels = 0..self.pools.len();

@@ -1,5 +1,5 @@
-//! Models of the task's protocols, run by loom over all interleavings (two preemptions). Those of raised tasks are in
-//! `raise.rs`.
+//! Models of the task's protocols, run by loom over all interleavings (two preemptions). The models of raised tasks are
+//! in `raise.rs`.
 //!
 //! Each model ends by emptying the queues, and then asserts: the future was dropped exactly once,
 //! `released` was called exactly once, and the count of the scheduler says that the cell was freed

@@ -171,7 +171,7 @@ impl Drop for Witness {
     }
 }
 
-/// A waker that notes who was woken.
+/// A waker that notes its name when it is woken.
 struct Bell {
     name: usize,
     rung: Arc<Mutex<Vec<usize>>>,
