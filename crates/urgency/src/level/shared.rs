@@ -119,7 +119,7 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     }
 
     /// Asks for the work to end early, for all waiters; see
-    /// [`TypedHandle::cancel`](super::TypedHandle::cancel).
+    /// [`TypedHandle::abort`](super::TypedHandle::abort).
     pub fn abort(&self) {
         self.untyped.abort();
     }
