@@ -113,7 +113,7 @@
 //!
 //! None is on by default.
 //!
-//! - `tokio-io`: the streams of [`net`] implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates that
+//! - `tokio-io`: streams, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates that
 //!   are written against these traits (`tokio-rustls`, `tokio-util`'s codecs, `tokio-tungstenite`) take them as
 //!   they are. It brings Tokio's traits; nothing of its runtime is built.
 //! - `stream`: [`net::Incoming`], the `Incoming` of a [`net::UnixListener`], and [`sync::mpsc::Receiver`] are a
@@ -156,7 +156,8 @@
 //!    `reads_that_are_cancelled_all_the_time_lose_no_byte`,
 //!    `a_started_read_that_is_dropped_gives_its_bytes_back`,
 //!    `bytes_that_are_given_back_in_any_order_are_read_in_the_order_in_which_they_came`.
-//! 9. *Panics are data.* A panic is resumed in the code that waits, and harms no other:
+//! 9. *Panics are data.* The code that waits gets a panic, of a task as a value and of a fork resumed, and no other
+//!    code is harmed:
 //!    `a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_on`.
 //! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
@@ -199,7 +200,7 @@
 //!
 //! - [`BuildError`]: a number out of its range, with the range.
 //! - [`JoinError`]: there is no result, because of a cancellation, a shutdown, a priority inversion, or a
-//!   task that waits for itself. The panic of a task is not an error; it is resumed.
+//!   task that waits for itself. The panic of a task is one of these errors, with its payload.
 //! - I/O gives [`std::io::Error`].
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
 //! - A plain thread that calls [`Runtime::run`], [`join()`] or [`scope()`] in a runtime that was shut down: a panic
@@ -218,7 +219,8 @@
 //!   its I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
 //!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
-//! - It logs nothing, and has no child processes.
+//! - It logs nothing but the panic of a task that no code waits for, a line on standard error. It has no child
+//!   processes.
 //! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the
 //!   parent. In the child, what would use it panics and says so: `join` and the like on a plain thread, a spawn, a
 //!   timer, a shutdown, a wait on a stack. A handle of a task that was spawned before the fork gives nothing there.
