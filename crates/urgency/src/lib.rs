@@ -113,8 +113,8 @@
 //!
 //! None is on by default.
 //!
-//! - `tokio-io`: streams, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates that
-//!   are written against these traits (`tokio-rustls`, `tokio-util`'s codecs, `tokio-tungstenite`) take them as
+//! - `tokio-io`: streams, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates
+//!   that are written against these traits (`tokio-rustls`, `tokio-util`'s codecs, `tokio-tungstenite`) take them as
 //!   they are. It brings Tokio's traits; nothing of its runtime is built.
 //! - `stream`: [`net::Incoming`], the `Incoming` of a [`net::UnixListener`], and [`sync::mpsc::Receiver`] are a
 //!   `futures_core::Stream`.

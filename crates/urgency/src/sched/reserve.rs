@@ -20,8 +20,8 @@
 //! that the stack runs. So the stack's worker shows its level, *then* the stack looks at the timer. An expiry switches
 //! the timer off, *then* looks at the levels.
 //!
-//! Rules 1 and 4 hold whether a worker is idle or not: a worker that searches, or is on its way to a thread, is not idle
-//! for a moment. (An expiry in that moment did nothing, and a stack in a long leaf kept its forks for good.)
+//! Rules 1 and 4 hold whether a worker is idle or not: a worker that searches, or is on its way to a thread, is not
+//! idle for a moment. (An expiry in that moment did nothing, and a stack in a long leaf kept its forks for good.)
 //!
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
