@@ -476,12 +476,15 @@ impl Core {
         };
         let stack = locked(&threads.retired).pop();
         let stack = stack.unwrap_or_else(|| self.new_stack());
-        let (core, theirs) = (self.arc(), stack.clone());
+        let (core, theirs, kept) = (self.arc(), stack.clone(), self.kept_for_calls());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
         let spawned = thread::Builder::new()
             .name(Stack::outside_scheduler(|| options.name_of(number)))
             .stack_size(options.stack_size)
-            .spawn(move || core.run_thread(&theirs, number, first));
+            .spawn(move || {
+                core.run_thread(&theirs, number, first);
+                drop(kept);
+            });
         match spawned {
             Ok(handle) => {
                 chaos::delay();
@@ -630,7 +633,14 @@ impl Core {
     pub(crate) fn run_provided(self: &Arc<Self>, number: usize) {
         let stack = self.new_stack();
         stack.set_number(number);
+        let _kept = self.kept_for_calls();
         self.run_thread(&stack, number, First::Look);
+    }
+
+    /// The job that a thread keeps for what it calls first and last: code of the program that may look for its runtime.
+    fn kept_for_calls(&self) -> Option<Arc<Job>> {
+        let has_calls = self.threads.options.has_calls();
+        has_calls.then(|| self.jobs().iter().next().cloned())?
     }
 
     /// Takes the calling thread out of the list of spares. `false`: another thread popped it already, and a delivery is

@@ -72,6 +72,11 @@ impl ThreadOptions {
         usable.unwrap_or_else(|| "urgency".into())
     }
 
+    /// Whether threads call code of the program first or last.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.on_start.is_some() || self.on_stop.is_some()
+    }
+
     /// The thread with this number begins.
     pub(crate) fn started(&self, number: usize) {
         call(&self.on_start, number);
