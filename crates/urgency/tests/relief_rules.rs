@@ -148,8 +148,12 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         );
         let forked = if ticks == Ticks::Forking { FORKED } else { 1 };
         let waiting = waiting(workers, count) + joiners(workers, forked);
+        // A worker of the reserve is started and stops often. The threads that stopped may not have run again since, so
+        // others are made: 28 were seen with 8 workers on 2 processors, and no worker was revoked.
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        let reserve = if workers > processors { workers } else { 0 };
         assert!(
-            stats.threads_peak <= 2 * workers + 8 + waiting,
+            stats.threads_peak <= 2 * workers + 8 + waiting + reserve,
             "threads; {what}"
         );
     });
