@@ -4,36 +4,45 @@
 //! how urgent each piece of work is; the runtime does the rest. Nothing has to be tuned.
 //!
 //! ```
-//! use urgency::{Runtime, join};
+//! let hello = urgency::spawn(async { "hello, world" });
+//! assert_eq!(hello.get()?, "hello, world");
+//! # Ok::<(), urgency::JoinError>(())
+//! ```
 //!
-//! // Most urgent first. Each name becomes a type.
+//! That is a whole program: the first use of a free function starts a global runtime, with a worker for each CPU. On a
+//! plain thread a handle is waited for by [`get`](JoinHandle::get). In async code it is awaited, and [`block_on`] (or
+//! the attribute [`main`](macro@main)) is the way there. Async code forks directly:
+//!
+//! ```
+//! use urgency::{block_on, join, spawn};
+//!
+//! let product = block_on(async {
+//!     let a = spawn(async { 6 });
+//!     let (b, c) = join(|| 7, || 10); // on two cores, if another is free
+//!     a.await.map(|a| a * b * c)
+//! });
+//! assert_eq!(product?, 420);
+//! # Ok::<(), urgency::JoinError>(())
+//! ```
+//!
+//! Levels come second, for a program some of whose work is urgent. Each is a type:
+//!
+//! ```
+//! // Most urgent first.
 //! urgency::levels! { App: Interactive > Batch }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let runtime = Runtime::builder().levels::<App>().build()?;
+//! let runtime = urgency::Runtime::builder().levels::<App>().build()?;
 //! let batch = Batch.on(&runtime).spawn_fn(|_| (0..1_000_000u64).sum::<u64>());
 //! let answer = Interactive.on(&runtime).run(|cx| {
-//!     let request = Interactive.spawn(async |_| {
-//!         let (a, b) = join(|| 6, || 7); // async code forks directly
-//!         a * b
-//!     });
-//!     request.get(cx) // closures wait directly
+//!     let request = Interactive.spawn(async |_| 6 * 7);
+//!     request.get(cx)
 //!     // `batch.get(cx)` does not compile: interactive code must not wait for batch work.
 //! });
 //! assert_eq!(answer?, 42);
-//! assert_eq!(batch.erase().get()?, 499_999_500_000);
+//! assert_eq!(batch.erase().get()?, 499_999_500_000); // a plain thread may wait for anything
 //! # Ok(())
 //! # }
-//! ```
-//!
-//! A program that declares no level has one, and needs no runtime of its own: the free functions start a
-//! global one.
-//!
-//! ```
-//! let (a, b) = urgency::join(|| 6, || 7);
-//! let product = urgency::spawn(async move { a * b });
-//! assert_eq!(product.get()?, 42);
-//! # Ok::<(), urgency::JoinError>(())
 //! ```
 //!
 //! # Words
