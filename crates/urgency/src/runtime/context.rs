@@ -1,6 +1,9 @@
 //! The way from any thread to its runtime, and what the rooms above ask about the calling code.
 
-use super::Runtime;
+use super::{
+    Runtime,
+    enter::{entered, entered_again},
+};
 use crate::{
     rank::LevelId,
     reactor::driver::Driver,
@@ -19,14 +22,22 @@ pub(crate) fn current() -> Arc<Job> {
     with_current(Job::arc)
 }
 
-/// Runs `f` with the runtime of the calling thread, else the global one.
+/// The runtime of the calling code, if it has one.
+pub(super) fn current_if_any() -> Option<Arc<Job>> {
+    with_own(|shared| shared.map(Job::arc))
+}
+
+/// Runs `f` with the runtime of the calling code, else the global one.
 fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
-    Stack::with_current(
-        |me| match me.map(Stack::runtime).or_else(Stack::runtime_aside) {
-            Some(shared) => f(shared),
-            None => f(Runtime::global().shared()),
-        },
-    )
+    with_own(|shared| f(shared.unwrap_or_else(|| Runtime::global().shared())))
+}
+
+/// Runs `f` with the runtime of the calling code, if it has one: entered, or of its stack.
+fn with_own<R>(f: impl FnOnce(Option<&Job>) -> R) -> R {
+    match entered() {
+        Some(shared) => f(Some(&shared)),
+        None => Stack::with_current(|me| f(me.map(Stack::runtime).or_else(Stack::runtime_aside))),
+    }
 }
 
 /// The level of the calling code on `shared`: its stack's level, or else the least urgent one.
@@ -87,6 +98,7 @@ pub(crate) fn as_external_of<R>(
         && outer.is_of(shared)
     {
         if level.is_none_or(|level| level == outer.level()) {
+            let _inside = entered_again(shared);
             return f(outer);
         }
         // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
