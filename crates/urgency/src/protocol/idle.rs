@@ -140,6 +140,12 @@ impl Idle {
         self.words[id / 64].load(Ordering::SeqCst) >> (id % 64) & 1 != 0
     }
 
+    /// Whether any worker is idle.
+    pub(crate) fn contains_any(&self) -> bool {
+        let mut words = self.words.iter();
+        words.any(|word| word.load(Ordering::SeqCst) != 0)
+    }
+
     /// Whether any worker is idle, or about to be.
     #[inline]
     pub(crate) fn any(&self) -> bool {
@@ -187,6 +193,11 @@ impl Idle {
     #[inline]
     pub(crate) fn may_hold_back(&self) -> bool {
         self.beyond != 0
+    }
+
+    /// How many free workers are in reserve.
+    pub(crate) fn in_reserve(&self) -> usize {
+        self.withheld.load(Ordering::SeqCst)
     }
 
     /// Whether some idle worker may be in reserve.

@@ -62,12 +62,17 @@ impl Job {
                 return None;
             }
             raise = true;
-            let claimed = if self.seats.waits() {
-                // Another one may have another seat.
-                self.core.idle.claim_exactly(worker.id).then_some(worker.id)
-            } else {
-                self.core.idle.claim(worker.id)
+            let idle = &self.core.idle;
+            let claim = || {
+                if self.seats.waits() {
+                    // Another one may have another seat.
+                    idle.claim_exactly(worker.id).then_some(worker.id)
+                } else {
+                    idle.claim(worker.id)
+                }
             };
+            let may_be_idle = || !self.seats.waits() && idle.contains_any();
+            let claimed = self.crew.claim(claim, may_be_idle);
             let Some(id) = claimed else {
                 // Whoever took it may have taken it for something else than what insertions left to this
                 // searcher.
@@ -77,10 +82,11 @@ impl Job {
             if id != worker.id {
                 // Somebody started our worker already; what we got instead is as good.
                 let other = &self.core.workers[id];
-                other.serve(self);
+                other.serve_counted(self);
                 self.start(other);
                 return None;
             }
+            worker.serve_counted(self);
             // Somebody may have had it meanwhile. A stack that runs and is not its worker's holder is asked for
             // nothing, and what is in its ring is lost.
             me.hold(worker);

@@ -164,9 +164,14 @@ impl Worker {
 
     /// The worker serves `job` from now on. By its holder, inside the scheduler, or its claimer.
     pub(crate) fn serve(&self, job: &Job) {
-        if ptr::eq(self.shown.job.load(Ordering::Relaxed), job) {
-            return;
+        if !ptr::eq(self.shown.job.load(Ordering::Relaxed), job) {
+            job.crew.join();
+            self.serve_counted(job);
         }
+    }
+
+    /// As [`Worker::serve`], of a job that it did not serve and that has counted it.
+    pub(crate) fn serve_counted(&self, job: &Job) {
         self.set_level(NO_LEVEL);
         self.shown.bound.store(NO_LEVEL, Ordering::Relaxed);
         self.shown.wanted.store(0, Ordering::Relaxed);
@@ -177,14 +182,18 @@ impl Worker {
         self.shown
             .job
             .store(ptr::from_ref(job).cast_mut(), Ordering::SeqCst);
-        drop(self.job.replace(Some(new)));
+        if let Some(old) = self.job.replace(Some(new)) {
+            old.crew.leave();
+        }
     }
 
     /// The worker serves nothing: it is about to be idle. The caller keeps the job that it served.
     pub(crate) fn serve_none(&self) {
         self.stays();
         self.shown.job.store(ptr::null_mut(), Ordering::SeqCst);
-        drop(self.job.take());
+        if let Some(job) = self.job.take() {
+            job.crew.leave();
+        }
     }
 
     /// The worker is to go to another job. Since when it is asked, in ticks.
