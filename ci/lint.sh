@@ -11,6 +11,7 @@ if grep -rnP --include='*.rs' '^(?=.{121,}$)\s*//[/!]? [^|]' crates bench exampl
     exit 1
 fi
 ci/words.sh
+ci/words.sh --rust
 ci/floors.sh
 cargo clippy --workspace --all-targets --locked -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked

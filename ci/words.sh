@@ -3,7 +3,7 @@
 # and links that lead nowhere. Needs git and perl.
 #
 #   ci/words.sh                   all Markdown files of the tree; `ci/lint.sh` runs this form
-#   ci/words.sh --rust            the words in Rust comments: a count for each file; fails for the files that ci/words.clean lists
+#   ci/words.sh --rust            the words in Rust comments; `ci/lint.sh` runs this form, too
 #   ci/words.sh --subjects BASE   subjects of the commits since BASE: 72 characters at most
 #
 # The words: "who" and its kin as nouns, "that of" and "those that" for a noun that was named before, "such" as a noun. Each has
@@ -47,26 +47,24 @@ git ls-files -z --cached --others --exclude-standard -- '*.md' '*.rs' | perl -CS
     my $failures = 0;
     my $fail = sub { print STDERR "$_[0]\n"; $failures++ };
 
+    # Looks for the words in a line of prose. Two words may be on two lines: `$last` ends the line before. Returns the last word.
+    my $look = sub {
+        my ($place, $last, $line) = @_;
+        my ($first, $end) = ($line =~ /^\s*(\S+)/, $line =~ /(\S+)\s*$/);
+        $fail->("$place: \"$_\": name the subject") for found($line), grep { /\s/ } found("$last " . ($first // ""));
+        $end // ""
+    };
+
     if ($rust) {
-        my %clean = map { $_ => 1 } grep { /^[^#]/ } lines("ci/words.clean");
-        my ($total, $of) = (0, 0);
         for my $file (grep { /\.rs$/ } @files) {
-            my ($number, $count) = (0, 0);
+            my ($number, $last) = (0, "");
             for my $line (lines($file)) {
                 $number++;
-                my ($comment) = $line =~ m{(?:^|\s)//[/!]?(?:\s(.*))?$} or next;
-                for my $word (found($comment // "")) {
-                    $count++;
-                    $fail->("$file:$number: \"$word\": name the subject") if $clean{$file};
-                }
+                my ($comment) = $line =~ m{(?:^|\s)//[/!]?(?:\s(.*))?$};
+                $last = $look->("$file:$number", $last, $comment // "");
             }
-            delete $clean{$file};
-            printf "%5d %s\n", $count, $file if $count;
-            $total += $count;
-            $of++ if $count;
         }
-        $fail->("ci/words.clean lists $_, which is not there") for sort keys %clean;
-        print "$total in $of files\n";
+        print STDERR "$failures to mend\n" if $failures;
         exit($failures > 0);
     }
 
@@ -99,12 +97,7 @@ git ls-files -z --cached --others --exclude-standard -- '*.md' '*.rs' | perl -CS
             my $place = "$file:$number";
             if ($line =~ /^\s*```/) { $code = !$code; next }
             next if $code;
-            $fail->("$place: \"$_\": name the subject") for found($line);
-            # Two words may be on two lines.
-            my ($first) = $line =~ /^\s*(\S+)/;
-            $fail->("$place: \"$_\": name the subject") for grep { /\s/ } found("$last " . ($first // ""));
-            ($last) = $line =~ /(\S+)\s*$/;
-            $last //= "";
+            $last = $look->($place, $last, $line);
             $fail->("$place: wrap this at $width characters") if length $line > $width && $line !~ /^\s*(?:\||!\[|#)/;
             (my $prose = $line) =~ s{`[^`]*`}{}g;
             while ($prose =~ /\]\(([^)\s]+)\)/g) {

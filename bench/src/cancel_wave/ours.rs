@@ -4,7 +4,7 @@ use super::{Config, measure, request};
 use crate::engines;
 use crate::harness::Sample;
 use std::time::Duration;
-use urgency::{Handle, time::sleep};
+use urgency::{JoinHandle, time::sleep};
 
 /// One sample.
 pub fn run(config: Config) -> Sample {
@@ -12,7 +12,7 @@ pub fn run(config: Config) -> Sample {
     let sample = measure(
         config,
         |counted| runtime.spawn(request(counted, || sleep(Duration::from_millis(1)))),
-        Handle::cancel,
+        JoinHandle::abort,
         |handle| handle.get().expect("it is not cancelled"),
     );
     engines::ours::with_stats(sample, &runtime)

@@ -18,7 +18,7 @@ pub fn run(config: Config) -> Sample {
 
 /// A listener on a free port.
 pub fn listen() -> TcpListener {
-    TcpListener::bind("127.0.0.1:0").expect("loopback has a free port")
+    urgency::block_on(TcpListener::bind("127.0.0.1:0")).expect("loopback has a free port")
 }
 
 /// Accepts connections, each echoed by a task of its own at this task's level.

@@ -1,4 +1,4 @@
-//! `urgency::spawn` and `Handle`, from a task on a worker.
+//! `urgency::spawn` and `JoinHandle`, from a task on a worker.
 
 use super::Config;
 use crate::engines;

@@ -16,7 +16,7 @@ use urgency::{Runtime, net::TcpListener};
 use urgency_web::{serve, tokio_driver::TokioDriver};
 
 fn server(runtime: &Runtime) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let echo = |Json(value): Json<serde_json::Value>| async move { Json(value) };
     let router = Router::new()

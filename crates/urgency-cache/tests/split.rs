@@ -21,7 +21,7 @@ fn start() -> (Runtime, SocketAddr) {
         .build();
     let runtime = runtime.expect("a runtime of one worker");
     let listener = runtime
-        .run(|| TcpListener::bind("127.0.0.1:0"))
+        .run(|| urgency::block_on(TcpListener::bind("127.0.0.1:0")))
         .expect("a free port");
     let address = listener.local_addr().expect("a bound address");
     let store = Store::new(&Limits::default()).expect("the default limits are possible");

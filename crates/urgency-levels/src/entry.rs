@@ -1,8 +1,8 @@
 //! `#[main]` and `#[test]`: an async function as the program, or as a test.
 //!
 //! `async fn name() -> R { body }` becomes `fn name() -> R { Entry::new()...run(async { body }) }`, where `Entry`
-//! is the library's (`urgency::entry`), and the options of the attribute are calls between the two. Attributes,
-//! visibility and the signature stay as they were written.
+//! is the library's (`entry`; `manifest.rs` finds its name), and the options of the attribute are calls between the
+//! two. Attributes, visibility and the signature stay as they were written.
 //!
 //! # Grammar
 //!
@@ -15,7 +15,7 @@
 //!          | "crate" "=" STRING
 //! ```
 
-use crate::error::Error;
+use crate::{error::Error, manifest};
 use proc_macro::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 
 /// Which of the two attributes it is.
@@ -124,7 +124,7 @@ fn braced(tokens: TokenStream) -> TokenTree {
 fn parse_options(kind: Kind, options: TokenStream) -> Result<Options, Error> {
     let mut parsed = Options {
         calls: String::new(),
-        library: "::urgency".to_owned(),
+        library: manifest::library(),
     };
     let (mut workers, mut flavor) = (None, None);
     let mut tokens = options.into_iter().peekable();

@@ -52,6 +52,7 @@ mod branches;
 mod entry;
 mod error;
 mod expand;
+mod manifest;
 mod parse;
 
 /// Declares priority levels as types, most urgent first. Reexported as `urgency::levels!`.

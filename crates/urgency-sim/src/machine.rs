@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use urgency_policy::{
-    level::Schedule,
-    pool::{Kind, PlanError},
+    level::{Schedule, ScheduleError},
+    pool::{AnyOrder, PlanError},
 };
 
 /// The most workers of a machine.
@@ -58,7 +58,7 @@ pub struct Machine {
     /// Which level a worker serves.
     pub schedule: Schedule,
     /// Which context of a level comes next.
-    pub pool: Kind,
+    pub pool: AnyOrder,
     /// What things cost.
     pub costs: Costs,
     /// The longest time between two scheduling points of running code, in nanoseconds. A vertex that lasts
@@ -80,7 +80,7 @@ impl Default for Machine {
         Machine {
             workers: 2,
             schedule: Schedule::Prompt,
-            pool: Kind::Aging,
+            pool: AnyOrder::default(),
             costs: Costs::ZERO,
             check_in: None,
             deal_interval: 100_000,
@@ -113,6 +113,8 @@ pub enum MachineError {
     CheckIn,
     /// A number of the pool policy is out of its range.
     Pool(PlanError),
+    /// A schedule of the user's own does not fit.
+    Schedule(ScheduleError),
     /// The schedule has fewer levels than the computation.
     Levels {
         /// How many the schedule has.
@@ -139,6 +141,7 @@ impl fmt::Display for MachineError {
                 "the time between two scheduling points is 0 ns; it must be at least 1"
             ),
             MachineError::Pool(cause) => cause.fmt(f),
+            MachineError::Schedule(cause) => cause.fmt(f),
             MachineError::Levels { schedule, dag } => write!(
                 f,
                 "the schedule is for {schedule} levels, and the computation has {dag}; give one number for each level"

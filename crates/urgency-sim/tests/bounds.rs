@@ -165,7 +165,7 @@ fn proactive_stealing_keeps_its_bounds_on_time_steals_and_deviations() {
         for workers in [2, 8, 32] {
             let machine = Machine {
                 workers,
-                pool,
+                pool: pool.into(),
                 seed,
                 // Thieves never sleep, as in the analysis.
                 patience: u32::MAX,
@@ -284,7 +284,7 @@ fn lone_thread(pool: Kind, workers: usize) -> f64 {
     let rounds = Rounds::new(Criterion::from_shares(&[0.5, 0.5]).unwrap()).with_length(1_000);
     let machine = Machine {
         workers,
-        pool,
+        pool: pool.into(),
         schedule: Schedule::FairlyPrompt(rounds.independent(4)),
         deal_interval: 500,
         ..Machine::default()

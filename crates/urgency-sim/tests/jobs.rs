@@ -123,8 +123,8 @@ fn under_static_parts_jobs_pile_up_at_a_load_that_drep_carries() {
     );
 }
 
-/// The paper's 60 to 70 %, and its 230 against 160 jobs a second, appear where a worker has work of its own for long and
-/// where decisions are carried out one after the other, as in AMCilk's source.
+/// The paper's 60 to 70 %, and its 230 against 160 jobs a second, appear where a worker has work of its own for
+/// long and where decisions are carried out one after the other, as in AMCilk's source.
 #[test]
 fn waiting_for_steals_costs_capacity_where_jobs_are_one_loop_and_decisions_wait_for_each_other() {
     let compare = |shape, carrying, load| {

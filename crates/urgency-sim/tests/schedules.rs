@@ -132,7 +132,7 @@ fn a_pool_policy_with_a_number_out_of_its_range_is_refused() {
     let dag = dag.build().unwrap();
     let plan = Plan::FIFO.bounded(1, Overflow::Shared(65));
     let pool = Machine {
-        pool: Kind::Queues(plan),
+        pool: Kind::Queues(plan).into(),
         ..machine(1)
     };
     assert_eq!(
@@ -181,7 +181,7 @@ fn a_far_yield_lets_the_others_of_its_level_run_under_every_policy() {
         let report = run(
             &dag,
             &Machine {
-                pool: kind,
+                pool: kind.into(),
                 ..machine(1)
             },
         )
@@ -341,7 +341,7 @@ proptest! {
             // Each pool policy under one of the schedules; the cases cover the pairs.
             for (name, schedule) in schedules(dag.levels()).into_iter().skip(which).take(1) {
                 let machine = Machine {
-                    workers, pool, schedule, costs, seed, check_in,
+                    workers, pool: pool.into(), schedule, costs, seed, check_in,
                     deal_interval: 10,
                     record: 100_000,
                     ..Machine::default()

@@ -8,7 +8,7 @@ use std::future::IntoFuture;
 use urgency::net::TcpListener;
 
 fn main() -> std::io::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
     println!("{}", listener.local_addr()?.port());
     let answer = |body: Bytes| async move { format!("{} bytes came\n", body.len()) };
     let router = Router::new()

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let runtime = Runtime::builder().build()?;
-    let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0)))?;
+    let listener = urgency::block_on(TcpListener::bind(("127.0.0.1", port.unwrap_or(0))))?;
     let address = listener.local_addr()?;
     let router = Router::new().route("/", get(|| async { "hello" }));
     println!("listening on http://{address}");

@@ -35,7 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .path("/primes", Batch)
                 .otherwise(Interactive),
         );
-    let server = serve(TcpListener::bind("127.0.0.1:8080")?, router)
+    let listener = runtime.block_on(TcpListener::bind("127.0.0.1:8080"))?;
+    let server = serve(listener, router)
         .level(Interactive)
         .until(async move { _ = terminate.recv().await });
     println!("{:?}", runtime.block_on(async { server.await })?);

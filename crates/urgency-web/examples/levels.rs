@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|port| port.parse::<u16>())
         .transpose()?;
     let runtime = Runtime::builder().levels::<App>().build()?;
-    let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0)))?;
+    let listener = urgency::block_on(TcpListener::bind(("127.0.0.1", port.unwrap_or(0))))?;
     let address = listener.local_addr()?;
 
     // At most eight batch requests at a time; the ninth is told to come back in a second.

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | inside of `At::run`, a wait for less urgent work | by the compiler |
 //! | the router gives a path another level than its handler names | at the first request: a 500 that names both |
-//! | in a handler without `At`, a wait for less urgent work | at run time: [`WaitError`](urgency::WaitError) |
+//! | in a handler without `At`, a wait for less urgent work | at run time: [`JoinError`](urgency::JoinError) |
 //!
 //! ```
 //! use axum::{Router, routing::get};

@@ -18,10 +18,12 @@
 //! use urgency::net::TcpListener;
 //!
 //! # fn main() -> std::io::Result<()> {
-//! let listener = TcpListener::bind("127.0.0.1:0")?;
 //! let router = Router::new().route("/", get(|| async { "hello" }));
 //! # let stop = async {};
-//! urgency::block_on(async { urgency_web::serve(listener, router).until(stop).await })?;
+//! urgency::block_on(async {
+//!     let listener = TcpListener::bind("127.0.0.1:0").await?;
+//!     urgency_web::serve(listener, router).until(stop).await
+//! })?;
 //! # Ok(())
 //! # }
 //! ```

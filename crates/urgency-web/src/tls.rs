@@ -37,8 +37,10 @@ fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Er
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let tls = Tls::from_pem(&std::fs::read("chain.pem")?, &std::fs::read("key.pem")?)?;
-/// let listener = TcpListener::bind("0.0.0.0:443")?;
-/// urgency::block_on(async { serve(listener, Router::new()).tls(tls).await })?;
+/// urgency::block_on(async {
+///     let listener = TcpListener::bind("0.0.0.0:443").await?;
+///     serve(listener, Router::new()).tls(tls).await
+/// })?;
 /// # Ok(())
 /// # }
 /// ```

@@ -25,7 +25,7 @@
 //!     client.call(async |client| client.get("http://example.org").await).await
 //! });
 //! assert_eq!(task.get()?, 18);
-//! # Ok::<(), urgency::WaitError>(())
+//! # Ok::<(), urgency::JoinError>(())
 //! ```
 //!
 //! `reqwest`, `sqlx`, `redis`, `async-nats` and others do not only use Tokio's traits: they open Tokio's

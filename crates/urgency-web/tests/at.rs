@@ -47,7 +47,7 @@ fn a_handler_runs_at_the_level_that_it_names_or_answers_500_and_names_both() {
         .levels::<App>()
         .build()
         .unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new()
         .route("/", get(double::<Interactive>))

@@ -11,7 +11,7 @@ use urgency_web::{client::Connector, rt::Executor, serve};
 
 #[test]
 fn a_pooled_client_uses_its_connections_again_and_says_what_an_address_lacks() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let port = listener.local_addr().unwrap().port();
     let router = Router::new().route("/", get(|| async { "pooled" }));
     let stop = urgency::spawn(pending::<()>()).share();
@@ -32,7 +32,7 @@ fn a_pooled_client_uses_its_connections_again_and_says_what_an_address_lacks() {
         let error = format!("{:?}", error.unwrap_err());
         assert!(error.contains("neither http nor https"), "{error}");
     });
-    stop.cancel();
+    stop.abort();
     let served = served.get().unwrap().unwrap();
     // It may open one while another is on its way back into the pool.
     assert!(served.accepted < 100, "{served:?}");

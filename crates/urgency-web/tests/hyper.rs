@@ -128,7 +128,7 @@ enum Version {
 }
 
 fn server(version: Version) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     urgency::spawn(async move {
         loop {
@@ -351,7 +351,7 @@ fn an_upgraded_connection_speaks_another_protocol() {
 #[test]
 fn a_client_that_sends_no_headers_is_cut_off_in_time() {
     urgency::block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let silent = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();

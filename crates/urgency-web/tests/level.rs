@@ -43,7 +43,7 @@ impl Server {
             .levels::<App>()
             .build()
             .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let counts = layer.in_flight();
         let serve = serve(listener, router.layer(layer)).level(Interactive);
@@ -170,7 +170,7 @@ fn a_level_at_its_bound_sheds_with_503_and_the_others_do_not() {
         (server.counts.shed(Batch), server.counts.shed(Interactive)),
         (3, 0)
     );
-    gate.cancel();
+    gate.abort();
     for stream in admitted {
         assert!(read_all(stream).ends_with("let through"));
     }

@@ -25,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    Handle, Runtime, Shared,
+    JoinHandle, Runtime, Shared,
     net::{TcpListener, UnixListener},
     time::{Sleep, sleep, timeout},
 };
@@ -41,7 +41,7 @@ urgency::levels! { App: Urgent > Lazy }
 /// A server, its address, and what ends it.
 struct Server {
     address: SocketAddr,
-    served: Handle<io::Result<Served>>,
+    served: JoinHandle<io::Result<Served>>,
     stop: Shared<()>,
 }
 
@@ -77,14 +77,14 @@ impl Server {
     }
 
     fn stop(self) -> Served {
-        self.stop.cancel();
+        self.stop.abort();
         self.served.get().unwrap().unwrap()
     }
 }
 
 /// A listener, which takes connections and what they send before it is served: that is in time for any limit.
 fn bound() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     (listener, address)
 }
@@ -174,13 +174,13 @@ fn a_server_that_is_told_to_stop_finishes_its_requests_and_closes_idle_connectio
     let mut busy = TcpStream::connect(server.address).unwrap();
     busy.write_all(request("/slow").as_bytes()).unwrap();
     has_begun.recv().unwrap();
-    server.stop.cancel();
+    server.stop.abort();
     assert!(is_closed(&mut idle));
     while TcpStream::connect(server.address).is_ok() {
         std::thread::yield_now();
     }
     assert!(!server.served.is_finished());
-    gate.cancel();
+    gate.abort();
     assert!(read_answer(&mut busy).ends_with("in the end"));
     assert!(is_closed(&mut busy));
     let served = server.served.get().unwrap().unwrap();
@@ -378,7 +378,7 @@ fn a_server_of_http_1_alone_does_not_answer_by_http_2() {
 #[test]
 fn connections_run_at_the_level_that_the_server_says() {
     let runtime = Runtime::builder().levels::<App>().build().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let router = Router::new().route("/", get(|| async { urgency::current_level().to_string() }));
     let _serving = runtime.spawn(serve(listener, router).level(Urgent).into_future());
@@ -435,7 +435,7 @@ impl Listener for OutOfDescriptors {
 
 #[test]
 fn a_server_without_descriptors_pauses_and_serves_again() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let listener = OutOfDescriptors {
         listener,
@@ -449,7 +449,7 @@ fn a_server_without_descriptors_pauses_and_serves_again() {
     });
     let served = urgency::spawn(serve.into_future());
     assert!(ask(address, "/").ends_with("again"));
-    stop.cancel();
+    stop.abort();
     assert_eq!(served.get().unwrap().unwrap().pauses, 3);
 }
 

@@ -11,7 +11,7 @@ use std::{
     io::{ErrorKind, Write},
     net::SocketAddr,
 };
-use urgency::{Handle, Shared, net::TcpListener};
+use urgency::{JoinHandle, Shared, net::TcpListener};
 use urgency_web::{
     Served,
     client::Connector,
@@ -25,12 +25,12 @@ const KEY: &[u8] = include_bytes!("keys/key.pem");
 
 struct Server {
     address: SocketAddr,
-    served: Handle<std::io::Result<Served>>,
+    served: JoinHandle<std::io::Result<Served>>,
     stop: Shared<()>,
 }
 
 fn server() -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = urgency::spawn(pending()).share();
     let stopped = stop.clone();
@@ -82,7 +82,7 @@ fn https_speaks_the_version_that_client_and_server_agree_on() {
             assert_eq!(text(&client, server.address, "/big").await.len(), 1_000_000);
         }
     });
-    server.stop.cancel();
+    server.stop.abort();
     let served = server.served.get().unwrap().unwrap();
     // A pooled client may open one more than it needs.
     assert!(served.accepted >= 2 && served.left == 0, "{served:?}");
@@ -114,7 +114,7 @@ fn a_peer_that_does_not_speak_tls_is_counted_as_failed() {
         .write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n")
         .unwrap();
     std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
-    server.stop.cancel();
+    server.stop.abort();
     let served = server.served.get().unwrap().unwrap();
     assert_eq!((served.accepted, served.failed), (1, 1));
 }

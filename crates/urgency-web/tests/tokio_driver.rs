@@ -106,7 +106,7 @@ fn the_context_ends_with_the_poll_and_is_there_for_the_drop() {
     let driver = TokioDriver::start().unwrap();
     let asks = urgency::spawn(driver.run(Asks(send)));
     assert_eq!(receive.recv(), Ok(true));
-    asks.cancel();
+    asks.abort();
     assert_eq!(receive.recv(), Ok(true));
     assert!(Handle::try_current().is_err());
     assert!(driver.enter(|| Handle::try_current().is_ok()));

@@ -37,7 +37,7 @@ fn tokios_read_gets_first_what_a_dropped_started_read_had_taken() {
 #[test]
 fn halves_have_tokios_traits_and_shutting_down_twice_is_no_error() {
     urgency::block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let connecting = TcpStream::connect(listener.local_addr().unwrap());
         let (server, _) = listener.accept().await.unwrap();
         let (mut reader, _writer) = connecting.await.unwrap().into_split();
@@ -61,7 +61,7 @@ fn the_connections_of_a_listener_are_a_stream() {
         poll_fn(|cx| stream.as_mut().poll_next(cx)).await
     }
     urgency::block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         for _ in 0..3 {
             let client = TcpStream::connect(address).await.unwrap();

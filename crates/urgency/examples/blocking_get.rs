@@ -41,7 +41,7 @@ fn answer(address: SocketAddr, n: u64) -> Result<u64, Box<dyn Error + Send + Syn
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let runtime = Runtime::builder().workers(1).build()?;
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
     runtime.spawn(backend(listener)).detach();
 

@@ -58,7 +58,7 @@ fn client(address: SocketAddr) -> io::Result<Vec<Duration>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let runtime = urgency::Runtime::builder().levels::<Server>().build()?;
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
     runtime.spawn_at(Interactive, serve(listener)).detach();
     let compute = runtime.spawn_fn_at(Batch, || {

@@ -55,7 +55,7 @@ async fn run(address: SocketAddr, source: u8) -> Result<u64> {
 
 fn main() -> Result<()> {
     let runtime = Runtime::builder().build()?;
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
     runtime.spawn(serve(listener)).detach();
 
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
     for (source, mut handle) in (0..8).map(start).collect::<Vec<_>>() {
         let waited = runtime.block_on(timeout_at(at, &mut handle));
         let result = waited.unwrap_or_else(|_over| {
-            handle.cancel();
+            handle.abort();
             handle.get()
         });
         match result {

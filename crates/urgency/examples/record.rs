@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for part in parts {
             sum ^= part.await?;
         }
-        Ok::<u64, urgency::WaitError>(sum)
+        Ok::<u64, urgency::JoinError>(sum)
     });
     let requests: Vec<_> = (0..100u64)
         .map(|number| {

@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lines = pictures
         .into_iter()
         .map(|picture| picture.get()?)
-        .collect::<Result<Vec<String>, urgency::WaitError>>()?;
+        .collect::<Result<Vec<String>, urgency::JoinError>>()?;
     println!("{}\n... {} in all", lines[0], lines.len());
 
     for (number, worker) in pipeline.stats().workers.iter().enumerate() {

@@ -33,7 +33,7 @@
 //! let (a, b) = urgency::join(|| 6, || 7);
 //! let product = urgency::spawn(async move { a * b });
 //! assert_eq!(product.get()?, 42);
-//! # Ok::<(), urgency::WaitError>(())
+//! # Ok::<(), urgency::JoinError>(())
 //! ```
 //!
 //! # Words
@@ -54,7 +54,7 @@
 //! | waits most of the time | [`spawn`] with an `async` block | it waits without a stack |
 //! | computes, and borrows from its caller | [`join()`], [`scope()`] | a fork is nearly a call |
 //! | computes, and outlives its caller | [`spawn_fn`] | it has a stack, so it can fork and block |
-//! | waits in code that is not `async` | [`spawn_fn`] and [`Handle::get`] | only its stack waits, not a worker |
+//! | waits in code that is not `async` | [`spawn_fn`] and [`JoinHandle::get`] | only its stack waits, not a worker |
 //! | calls what blocks the thread | [`blocking()`] inside any of them | its worker is free meanwhile |
 //!
 //! They mix freely. Async code calls `join`; a closure calls `get` on async work; a fork spawns tasks. There is no
@@ -62,12 +62,12 @@
 //!
 //! # Waiting
 //!
-//! - In async code: await a [`Handle`], a socket of [`net`], a timer of [`time`].
-//! - In closures: [`Handle::get`], or [`block_on`] with any future, or the `blocking()` view of a socket,
+//! - In async code: await a [`JoinHandle`], a socket of [`net`], a timer of [`time`].
+//! - In closures: [`JoinHandle::get`], or [`block_on`] with any future, or the `blocking()` view of a socket,
 //!   which is a [`std::io::Read`] and [`std::io::Write`].
 //! - On a plain thread the same calls park the thread.
 //! - For a signal of the system (ctrl-c, SIGTERM): [`signal`].
-//! - Many waiters: [`Handle::share`]. A look without waiting: [`Handle::try_get`]. A limit:
+//! - Many waiters: [`JoinHandle::share`]. A look without waiting: [`JoinHandle::try_get`]. A limit:
 //!   [`time::timeout`].
 //!
 //! I/O and timers belong to the runtime in which they are first polled. Futures that need no reactor (channels,
@@ -77,7 +77,7 @@
 //!
 //! [`levels!`] declares them as types, and [`mod@level`] explains them. A wait for less urgent work does not
 //! compile. Where levels are only known at run time, [`spawn_at`] takes a [`LevelId`], and such a wait is
-//! an error that names both levels. [`Handle::boost`] raises the awaited work instead. New work has the level
+//! an error that names both levels. [`JoinHandle::boost`] raises the awaited work instead. New work has the level
 //! of the code that spawns it; on a plain thread it has the least urgent one. A plain thread that enters by
 //! [`Runtime::run`], [`join()`] or [`scope()`] and names no level works at the most urgent one.
 //!
@@ -113,8 +113,8 @@
 //!
 //! None is on by default.
 //!
-//! - `tokio-io`: the streams of [`net`] implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates that
-//!   are written against these traits (`tokio-rustls`, `tokio-util`'s codecs, `tokio-tungstenite`) take them as
+//! - `tokio-io`: streams, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`, so that crates
+//!   that are written against these traits (`tokio-rustls`, `tokio-util`'s codecs, `tokio-tungstenite`) take them as
 //!   they are. It brings Tokio's traits; nothing of its runtime is built.
 //! - `stream`: [`net::Incoming`], the `Incoming` of a [`net::UnixListener`], and [`sync::mpsc::Receiver`] are a
 //!   `futures_core::Stream`.
@@ -156,7 +156,8 @@
 //!    `reads_that_are_cancelled_all_the_time_lose_no_byte`,
 //!    `a_started_read_that_is_dropped_gives_its_bytes_back`,
 //!    `bytes_that_are_given_back_in_any_order_are_read_in_the_order_in_which_they_came`.
-//! 9. *Panics are data.* A panic is resumed in the code that waits, and harms no other:
+//! 9. *Panics are data.* The code that waits gets a panic, of a task as a value and of a fork resumed, and no other
+//!    code is harmed:
 //!    `a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_on`.
 //! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
@@ -198,8 +199,8 @@
 //! # Errors
 //!
 //! - [`BuildError`]: a number out of its range, with the range.
-//! - [`WaitError`]: there is no result, because of a cancellation, a shutdown, a priority inversion, or a
-//!   task that waits for itself. The panic of a task is not an error; it is resumed.
+//! - [`JoinError`]: there is no result, because of a cancellation, a shutdown, a priority inversion, or a
+//!   task that waits for itself. The panic of a task is one of these errors, with its payload.
 //! - I/O gives [`std::io::Error`].
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
 //! - A plain thread that calls [`Runtime::run`], [`join()`] or [`scope()`] in a runtime that was shut down: a panic
@@ -218,7 +219,8 @@
 //!   its I/O is an error, and a loop that never checks in is not relieved (guarantee 6).
 //! - A closure that waits is a thread, with a stack of 2 MiB unless [`Builder::thread_stack_size`] says
 //!   otherwise. [`Builder::thread_limit`] and the system's limits apply (`RLIMIT_NPROC`, a cgroup's `pids.max`).
-//! - It logs nothing, and has no child processes.
+//! - It logs nothing but the panic of a task that no code waits for, a line on standard error. It has no child
+//!   processes.
 //! - A runtime does not survive `fork` (the system call; `std::process::Command` is no matter): its threads stay in the
 //!   parent. In the child, what would use it panics and says so: `join` and the like on a plain thread, a spawn, a
 //!   timer, a shutdown, a wait on a stack. A handle of a task that was spawned before the fork gives nothing there.
@@ -240,6 +242,10 @@
 //! The figures are from the 2-core virtual machine on which Urgency is developed. `bench/` measures them and
 //! more; [`Runtime::stats`] tells what a program does with them.
 #![cfg_attr(urgency_loom, allow(dead_code, unused_imports, missing_docs))]
+
+// `levels!` in unit tests names the crate.
+#[cfg(all(test, not(urgency_loom)))]
+extern crate self as urgency;
 
 #[cfg(not(urgency_loom))]
 mod account;
@@ -315,7 +321,7 @@ pub use {
         shutdown::{Report, Shutdown},
     },
     spawn::{spawn, spawn_at, spawn_fn, spawn_fn_at},
-    tasks::{Handle, Shared, WaitError, WaitErrorKind},
+    tasks::{JoinError, JoinErrorKind, JoinHandle, Shared},
     urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},
 };

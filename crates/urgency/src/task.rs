@@ -2,18 +2,23 @@
 //!
 //! | what | for |
 //! | --- | --- |
-//! | [`spawn`] | starts a task; the ways to do so are [compared](crate#how-to-spawn) |
-//! | [`Handle`], [`Shared`] | its result, for one waiter or for several; [`WaitError`]: there is none |
-//! | [`JoinSet`], [`AbortHandle`] | many tasks, whose results come in the order in which they end |
-//! | [`JoinError`] | the panic of a task as a value |
+//! | [`spawn`], [`spawn_blocking`] | to start a task; the ways to do so are [compared](crate#how-to-spawn) |
+//! | [`JoinHandle`], [`Shared`] | its result, for one waiter or for several |
+//! | [`JoinError`] | why there is no result, with the panic of the task as a value |
+//! | [`AbortHandle`] | the right to cancel a task, without its result |
+//! | [`JoinSet`] | many tasks, whose results come in the order in which they end |
+//! | [`TaskTracker`] | many tasks whose end is awaited, and whose results are not |
+//! | [`id`], [`try_id`] | the name of the task that runs |
 //! | [`yield_now`], [`coop`] | to let others of the same level run |
+//! | [`block_in_place`] | a call that blocks, in the middle of a task |
 
 pub use crate::{
-    life::{AbortHandle, JoinSet},
+    life::{JoinSet, TaskTracker, TaskTrackerToken},
     runtime::{
         coop,
         yield_now::{YieldNow, yield_now},
     },
-    spawn::spawn,
-    tasks::{Handle, JoinError, Shared, WaitError, WaitErrorKind},
+    sched::block::blocking as block_in_place,
+    spawn::{id, spawn, spawn_blocking, try_id},
+    tasks::{AbortHandle, Id, JoinError, JoinErrorKind, JoinHandle, Shared},
 };

@@ -1,9 +1,14 @@
-//! Tokio's I/O traits for the streams of `net`; the feature `tokio-io`.
+//! Tokio's I/O traits for sockets, files and the standard streams; the feature `tokio-io`.
 //!
 //! Crates in the Tokio world say what they need of a connection in `tokio::io::AsyncRead` and `AsyncWrite`, and
 //! most of them need nothing else of Tokio: TLS, codecs, web sockets, HTTP. The traits are implemented for the
 //! sockets themselves, because then nothing has to be wrapped, and because a wrapper in another crate could
 //! not read into memory that is not initialised: a server would clear its buffer before each read.
+//!
+//! What is built on the traits alone (`AsyncReadExt`, `BufReader`, `copy`, `duplex`, `split`) is Tokio's own,
+//! re-exported by [`io`](crate::io): tokio's feature `io-util` needs no runtime. Rejected: traits of our own with the
+//! same names. No crate of the Tokio world would know them, and the 3,000 lines of the extensions would be written
+//! again.
 //!
 //! The traits of `futures-io` stay. Both declare `poll_read` and `poll_write`, so code that imports both has
 //! to say which it means.
@@ -19,14 +24,18 @@
 //! `poll_shutdown` ends the writing direction. For a connection that is gone, this is no error, because there is no
 //! peer to tell: TLS and HTTP shut down what their peers may have closed already.
 
-use crate::net::{ReadHalf, TcpStream, UnixStream, WriteHalf};
+use crate::{
+    fs::File,
+    io::{Stdin, Stdout},
+    net::{TcpStream, UnixStream, tcp, unix},
+};
 use std::{
-    io::{self, IoSlice},
+    io::{self, IoSlice, SeekFrom},
     net::Shutdown,
     pin::Pin,
     task::{Context, Poll, ready},
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
 
 macro_rules! impl_read {
     ($($type:ty),+) => {$(
@@ -76,7 +85,7 @@ macro_rules! impl_write {
             }
 
             fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(match self.shutdown(Shutdown::Write) {
+                Poll::Ready(match self.shutdown_direction(Shutdown::Write) {
                     Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
                     result => result,
                 })
@@ -88,12 +97,74 @@ macro_rules! impl_write {
 impl_read!(
     TcpStream,
     UnixStream,
-    ReadHalf<TcpStream>,
-    ReadHalf<UnixStream>
+    tcp::OwnedReadHalf,
+    tcp::ReadHalf<'_>,
+    unix::OwnedReadHalf,
+    unix::ReadHalf<'_>
 );
 impl_write!(
     TcpStream,
     UnixStream,
-    WriteHalf<TcpStream>,
-    WriteHalf<UnixStream>
+    tcp::OwnedWriteHalf,
+    tcp::WriteHalf<'_>,
+    unix::OwnedWriteHalf,
+    unix::WriteHalf<'_>
 );
+
+/// Files and standard streams: by their traits of `futures-io`, since they copy in any case.
+macro_rules! impl_by_futures_io {
+    (AsyncRead for $($type:ty),+) => {$(
+        impl AsyncRead for $type {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<()>> {
+                let room = buffer.initialize_unfilled();
+                let count = ready!(futures_io::AsyncRead::poll_read(self, cx, room))?;
+                buffer.advance(count);
+                Poll::Ready(Ok(()))
+            }
+        }
+    )+};
+    (AsyncWrite for $($type:ty),+) => {$(
+        impl AsyncWrite for $type {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                futures_io::AsyncWrite::poll_write(self, cx, buffer)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                futures_io::AsyncWrite::poll_flush(self, cx)
+            }
+
+            fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                futures_io::AsyncWrite::poll_close(self, cx)
+            }
+        }
+    )+};
+}
+
+impl_by_futures_io!(AsyncRead for File, Stdin);
+impl_by_futures_io!(AsyncWrite for File, Stdout);
+
+impl AsyncSeek for File {
+    fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
+        match self.seeking.replace(to) {
+            None => Ok(()),
+            Some(_) => Err(io::Error::other(
+                "another seek of this file is under way; call poll_complete until it is ready",
+            )),
+        }
+    }
+
+    fn poll_complete(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        let to = self.seeking.unwrap_or(SeekFrom::Current(0));
+        let position = ready!(futures_io::AsyncSeek::poll_seek(self.as_mut(), cx, to));
+        self.seeking = None;
+        Poll::Ready(position)
+    }
+}

@@ -13,7 +13,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use urgency::{Handle, Runtime, join, life::try_admit, spawn_at, sync::oneshot};
+use urgency::{JoinHandle, Runtime, join, life::try_admit, spawn_at, sync::oneshot};
 
 urgency::levels! { pub App: Urgent > Batch }
 
@@ -23,7 +23,7 @@ fn below<T: Send + 'static>(
     runtime: &Runtime,
     workers: usize,
     see: impl Fn() -> T + Clone + Send + 'static,
-) -> (Arc<AtomicBool>, Vec<Handle<T>>) {
+) -> (Arc<AtomicBool>, Vec<JoinHandle<T>>) {
     let (run, go) = (
         Arc::new(Barrier::new(workers + 1)),
         Arc::new(AtomicBool::new(false)),

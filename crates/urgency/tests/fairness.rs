@@ -11,7 +11,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use urgency::{BuildError, Criterion, Handle, LevelId, Runtime, policy::ScheduleError};
+use urgency::{BuildError, Criterion, JoinHandle, LevelId, Runtime, policy::ScheduleError};
 
 urgency::levels! { App: Interactive > Query > Batch }
 
@@ -22,7 +22,7 @@ fn runtime(workers: usize, shares: &[f64]) -> Runtime {
 }
 
 /// Work at a level until the flag is set, with scheduling points.
-fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Handle<()> {
+fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     let stop = stop.clone();
     runtime.spawn_fn_at(level, move || {
         while !stop.load(Relaxed) {
@@ -46,7 +46,11 @@ fn counted(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>)
 }
 
 /// The same without any.
-fn stubborn(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Handle<()> {
+fn stubborn(
+    runtime: &Runtime,
+    level: impl Into<LevelId>,
+    stop: &Arc<AtomicBool>,
+) -> JoinHandle<()> {
     let stop = stop.clone();
     runtime.spawn_fn_at(level, move || while !stop.load(Relaxed) {})
 }

@@ -37,7 +37,7 @@ fn a_poll_whose_thread_loses_its_processor_to_others_is_fetched() {
             })
             .collect();
         // A task waits for an event, so that workers look for it between their polls.
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let waits = runtime.spawn(async move { listener.accept().await.is_ok() });
         let tasks: Vec<_> = (0..8)
             .map(|_| {
@@ -63,6 +63,6 @@ fn a_poll_whose_thread_loses_its_processor_to_others_is_fetched() {
         for other in others {
             other.join().unwrap();
         }
-        waits.cancel();
+        waits.abort();
     });
 }

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    Runtime, Shutdown, WaitErrorKind, join, scheduling_point, scope, spawn, spawn_fn, time,
+    JoinErrorKind, Runtime, Shutdown, join, scheduling_point, scope, spawn, spawn_fn, time,
     yield_now,
 };
 
@@ -30,12 +30,12 @@ fn the_last_handle_ends_the_runtime_and_no_other_does() {
         let second = first.clone();
         let third = first.run(Runtime::current);
         drop(first);
-        assert_eq!(second.spawn(async { 1 }).get(), Ok(1));
+        assert_eq!(second.spawn(async { 1 }).get().unwrap(), 1);
         drop(second);
         assert_eq!(third.run(|| fib(10)), 55);
         assert!(!pending.is_finished());
         drop(third);
-        assert_eq!(pending.get().unwrap_err().kind(), WaitErrorKind::ShutDown);
+        assert_eq!(pending.get().unwrap_err().kind(), JoinErrorKind::ShutDown);
     });
 }
 
@@ -56,7 +56,7 @@ fn a_task_that_keeps_a_handle_keeps_its_runtime_until_a_shutdown() {
         drop(runtime);
         drop(other);
         go.send(()).unwrap();
-        assert_eq!(kept.get(), Ok(7));
+        assert_eq!(kept.get().unwrap(), 7);
     });
 }
 
@@ -71,7 +71,7 @@ fn the_current_runtime_is_the_one_whose_code_runs() {
             (3, 1, 3)
         );
         let inside = three.spawn(async move { (workers(), urgency::blocking(workers)) });
-        assert_eq!(inside.get(), Ok((3, 3)));
+        assert_eq!(inside.get().unwrap(), (3, 3));
     });
 }
 
@@ -93,7 +93,7 @@ fn a_shutdown_in_the_middle_of_everything_tells_every_waiter() {
                 })
             };
             let reindex = runtime.spawn_fn_at(Low, || {
-                while !matches!(spawn(async {}).get(), Err(error) if error.kind() == WaitErrorKind::ShutDown) {
+                while !matches!(spawn(async {}).get(), Err(error) if error.kind() == JoinErrorKind::ShutDown) {
                     fib(8);
                 }
             });
@@ -132,7 +132,7 @@ fn a_shutdown_in_the_middle_of_everything_tells_every_waiter() {
             assert!(metrics.join().unwrap() > 0);
             assert_eq!(
                 runtime.spawn(async {}).get().unwrap_err().kind(),
-                WaitErrorKind::ShutDown
+                JoinErrorKind::ShutDown
             );
         });
     }
@@ -204,7 +204,7 @@ fn a_plain_thread_inside_drains_all_others_and_goes_on() {
             assert_eq!(fib(12), 144);
             assert_eq!(
                 spawn(async {}).get().unwrap_err().kind(),
-                WaitErrorKind::ShutDown
+                JoinErrorKind::ShutDown
             );
             report
         });
@@ -265,7 +265,7 @@ fn a_plain_thread_that_comes_after_a_shutdown_is_told_so() {
         assert!(text.contains("was shut down"), "{text}");
         assert_eq!(
             other.spawn_fn(|| 1).get().unwrap_err().kind(),
-            WaitErrorKind::ShutDown
+            JoinErrorKind::ShutDown
         );
         assert_eq!(other.stats().levels.len(), 1);
     });
@@ -285,7 +285,7 @@ fn the_global_runtime_can_be_shut_down_from_anywhere() {
     assert_eq!(task.get().unwrap().left, 1);
     assert_eq!(
         spawn(async {}).get().unwrap_err().kind(),
-        WaitErrorKind::ShutDown
+        JoinErrorKind::ShutDown
     );
     assert!(catch_unwind(|| join(|| 1, || 2)).is_err());
     assert!(catch_unwind(|| scope(|_| ())).is_err());
@@ -337,7 +337,7 @@ fn a_plain_thread_enters_beside_closures_that_check_in_and_never_end() {
                 }
                 let spawned = runtime.run(|| High.spawn(async |_| 1)).erase();
                 stop.store(true, Relaxed);
-                assert_eq!(spawned.get(), Ok(1));
+                assert_eq!(spawned.get().unwrap(), 1);
             });
         }
     }
@@ -381,8 +381,8 @@ fn a_plain_thread_spawns_typed_work_without_a_worker() {
             );
             stop.store(true, Relaxed);
             assert_eq!(
-                (waits.erase().get(), closure.erase().get()),
-                (Ok(21), Ok(2))
+                (waits.erase().get().unwrap(), closure.erase().get().unwrap()),
+                (21, 2)
             );
         });
     }

@@ -89,7 +89,7 @@ fn a_runtime_that_waits_for_a_socket_and_a_far_timer_wakes_no_thread() {
         || {
             let runtime = runtime(2);
             let server = runtime.spawn(async {
-                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 listener.accept().await.map(|_| ())
             });
             let timer = runtime.spawn(time::sleep(Duration::from_secs(3600)));

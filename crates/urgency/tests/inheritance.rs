@@ -14,7 +14,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 use urgency::{
-    Handle, LevelId, Runtime, current_level, scheduling_point, select,
+    JoinHandle, LevelId, Runtime, current_level, scheduling_point, select,
     sync::{Mutex, Notify, self_deadlocks},
     yield_now,
 };
@@ -35,7 +35,7 @@ struct Crowd {
 const CROWD: usize = 3;
 
 impl Crowd {
-    fn start(&self, runtime: &Runtime) -> Vec<Handle<()>> {
+    fn start(&self, runtime: &Runtime) -> Vec<JoinHandle<()>> {
         let task = |n| {
             let crowd = self.clone();
             if n % 2 == 0 {
@@ -57,7 +57,7 @@ impl Crowd {
         (0..CROWD).map(task).collect()
     }
 
-    fn end(&self, tasks: Vec<Handle<()>>) {
+    fn end(&self, tasks: Vec<JoinHandle<()>>) {
         self.over.store(true, SeqCst);
         tasks.into_iter().for_each(|task| task.get().unwrap());
     }
@@ -90,7 +90,7 @@ fn urgent<T: Send + 'static>(
     runtime: &Runtime,
     mutex: &Arc<Mutex<T>>,
     crowd: &Crowd,
-) -> Handle<usize> {
+) -> JoinHandle<usize> {
     let (mutex, crowd) = (mutex.clone(), crowd.clone());
     runtime.spawn_at(High, async move {
         let before = crowd.steps.load(SeqCst);
@@ -288,7 +288,7 @@ fn an_urgent_waiter_that_is_dropped_raises_nobody_for_good() {
         until(|| holds.load(SeqCst));
         let high = urgent(&runtime, &mutex, &Crowd::default());
         until(|| low.level() == LevelId::from(High));
-        high.cancel();
+        high.abort();
         assert!(high.get().is_err());
         go.notify_one();
         assert_eq!(low.get().unwrap(), Low.into());
@@ -425,7 +425,7 @@ fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() 
                     () = async { reached(&queued) } => {}
                 }
                 urgency::blocking(|| until(|| again.load(SeqCst)));
-                // It comes for what it was offered, and finds it taken: the next release is for it.
+                // The waiter comes for the lock that it was offered, and finds it taken: the next release is for it.
                 select! {
                     biased;
                     _guard = &mut first => unreachable!("it is held"),
@@ -542,7 +542,7 @@ fn waits_for(
     level: impl Into<LevelId>,
     first: Option<&Arc<Mutex<()>>>,
     mutex: &Arc<Mutex<()>>,
-) -> Handle<()> {
+) -> JoinHandle<()> {
     let (first, mutex) = (first.cloned(), mutex.clone());
     let waits = Arc::new(AtomicBool::new(false));
     let told = waits.clone();

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    Shutdown, WaitErrorKind, block_on,
+    JoinErrorKind, Shutdown, block_on,
     life::{Local, deadline, with_deadline},
     sync::oneshot,
     yield_now,
@@ -35,7 +35,8 @@ fn a_deadline_is_inherited_by_tasks_and_closures_and_the_earlier_one_counts() {
             (child.await, closure.await, earlier.await)
         }));
         let (child, closure, earlier) = outcome.unwrap();
-        assert_eq!((child, closure), (Ok(Ok(Some(at))), Ok(Some(at))));
+        assert_eq!(child.unwrap(), Ok(Some(at)));
+        assert_eq!(closure.unwrap(), Some(at));
         assert_eq!(earlier, Ok(Some(at - Duration::from_secs(1))));
         assert_eq!(deadline(), None);
     });
@@ -59,7 +60,7 @@ fn a_deadline_cancels_what_is_left() {
             Ok(inner) => inner.as_ref().unwrap_err().kind(),
             Err(error) => error.kind(),
         };
-        assert_eq!(kind, WaitErrorKind::Cancelled);
+        assert_eq!(kind, JoinErrorKind::Cancelled);
     });
 }
 
@@ -76,7 +77,7 @@ fn what_has_not_begun_when_its_deadline_has_passed_never_runs() {
         // The body is ready at its first poll, so its result counts.
         let (task, closure) = spawned.unwrap();
         for ended in [task.get(), closure.get()] {
-            assert_eq!(ended.unwrap_err().kind(), WaitErrorKind::Cancelled);
+            assert_eq!(ended.unwrap_err().kind(), JoinErrorKind::Cancelled);
         }
         assert!(!ran.load(SeqCst));
         assert_eq!(runtime.shutdown(Shutdown::Drain).cancelled, 2);
@@ -112,7 +113,7 @@ fn a_task_with_a_deadline_that_runs_while_its_runtime_is_shut_down_does_not_pani
         let [child] = child.unwrap();
         let kind = child.get().unwrap_err().kind();
         assert!(
-            matches!(kind, WaitErrorKind::Cancelled | WaitErrorKind::ShutDown),
+            matches!(kind, JoinErrorKind::Cancelled | JoinErrorKind::ShutDown),
             "{kind:?}"
         );
     });
@@ -299,7 +300,7 @@ fn the_drop_of_a_future_has_the_locals_that_its_polls_had() {
                 pending::<()>().await
             })]
         }));
-        task.cancel();
+        task.abort();
         assert!(task.get().is_err());
         let (seen, gone) = (Seen(Arc::clone(&notes)), Instant::now());
         let closure = NAME.with("closure", async {

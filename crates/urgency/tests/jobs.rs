@@ -247,8 +247,6 @@ fn workers_that_one_has_no_use_for_serve_the_other() {
             quiet.spawn(async {}).get().unwrap();
         }
         until(&busy, |share| share.serving == 2);
-        let share = busy.stats().share;
-        assert_eq!(share.came - share.went, share.serving as u64, "{share:?}");
     });
 }
 

@@ -192,7 +192,7 @@ fn future_lock_a_guard_held_by_an_unpolled_branch_is_detected_and_named() {
         let named = self_deadlocks().last.expect("a place in the program");
         assert!(named.file().ends_with("known_deadlocks.rs"), "{named}");
         // It would wait for ever; cancelled, it gives all back.
-        task.cancel();
+        task.abort();
         assert!(task.get().is_err());
         drop(lock.blocking_lock());
     });

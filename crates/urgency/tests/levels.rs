@@ -7,7 +7,7 @@ use std::{
     sync::mpsc,
 };
 use urgency::{
-    LevelId, Runtime, WaitError, WaitErrorKind, current_level,
+    JoinError, JoinErrorKind, LevelId, Runtime, current_level,
     level::{AtLeast, Cx, Level, Levels, Normal, OneLevel, TypedHandle, TypedShared},
     spawn_fn_at, yield_now,
 };
@@ -71,7 +71,7 @@ fn typed_work_runs_at_its_level_and_says_so() {
 
 #[test]
 fn allowed_waits_give_results_at_every_pair_of_levels() {
-    fn up<L, A>(cx: Cx<L>, awaited: A, number: u32) -> Result<u32, WaitError>
+    fn up<L, A>(cx: Cx<L>, awaited: A, number: u32) -> Result<u32, JoinError>
     where
         L: Level,
         A: Level + AtLeast<L>,
@@ -89,14 +89,14 @@ fn allowed_waits_give_results_at_every_pair_of_levels() {
             Ok(up(cx, Top, 1)? + up(cx, Left, 2)? + up(cx, Right, 3)? + up(cx, Bottom, 4)?)
         }),
     ];
-    assert_eq!(sums, [Ok(2), Ok(34), Ok(34), Ok(18)]);
+    assert_eq!(sums.map(Result::unwrap), [2, 34, 34, 18]);
 }
 
 #[test]
 fn an_erased_handle_gives_an_error_that_names_both_levels() {
     let rt = runtime(2);
-    let both = |error: WaitError| match error.kind() {
-        WaitErrorKind::Inversion { waiter, awaited } => {
+    let both = |error: JoinError| match error.kind() {
+        JoinErrorKind::Inversion { waiter, awaited } => {
             (waiter.name().unwrap(), awaited.name().unwrap())
         }
         other => panic!("{other:?}"),
@@ -104,8 +104,9 @@ fn an_erased_handle_gives_an_error_that_names_both_levels() {
     let found = Top.run_on(&rt, |_| {
         Bottom.spawn(async |_| pending::<u32>().await).erase().get()
     });
-    assert_eq!(found.map_err(both), Err(("Top", "Bottom")));
-    let text = found.unwrap_err().to_string();
+    let error = found.unwrap_err();
+    let text = error.to_string();
+    assert_eq!(both(error), ("Top", "Bottom"));
     assert!(
         text.contains("level `Top`") && text.contains("level `Bottom`"),
         "{text}"
@@ -139,7 +140,7 @@ fn both_sides_of_a_join_and_async_code_after_a_wait_keep_the_proof() {
             .spawn(async move |cx| sum(cx, numbers).await)
             .get(cx)
     });
-    assert_eq!(total, Ok(4953));
+    assert_eq!(total.unwrap(), 4953);
 }
 
 #[test]
@@ -161,27 +162,32 @@ fn levels_of_another_order_are_refused_by_name_before_any_work_exists() {
         text.contains("`App`") && text.contains("`OneLevel`"),
         "{text}"
     );
-    assert_eq!(rt.run(|| Top.spawn_fn(|_| 1)).erase().get(), Ok(1));
+    assert_eq!(rt.run(|| Top.spawn_fn(|_| 1)).erase().get().unwrap(), 1);
 }
 
 #[test]
 fn a_program_without_levels_has_one_and_runs_polymorphic_code() {
-    fn double<L: Level>(cx: Cx<L>, number: u32) -> Result<u32, WaitError> {
+    fn double<L: Level>(cx: Cx<L>, number: u32) -> Result<u32, JoinError> {
         cx.level().spawn_fn(move |_| number * 2).get(cx)
     }
     assert_eq!(
-        Normal.spawn_fn(|cx| double(cx, 21)).erase().get(),
-        Ok(Ok(42))
+        Normal
+            .spawn_fn(|cx| double(cx, 21))
+            .erase()
+            .get()
+            .unwrap()
+            .unwrap(),
+        42
     );
     let rt = Runtime::builder().levels::<OneLevel>().build().unwrap();
-    assert_eq!(Normal.run_on(&rt, |cx| double(cx, 4)), Ok(8));
+    assert_eq!(Normal.run_on(&rt, |cx| double(cx, 4)).unwrap(), 8);
 }
 
 #[test]
 fn a_level_is_accepted_where_a_number_is() {
     let rt = runtime(1);
     let found = rt.run(|| spawn_fn_at(Left, current_level)).get();
-    assert_eq!(found, Ok(Left.id()));
+    assert_eq!(found.unwrap(), Left.id());
     let chosen: Vec<LevelId> = vec![Bottom.into(), Top.into()];
     assert_eq!(rt.run_at(chosen[0], current_level), Bottom.id());
 }
@@ -196,17 +202,17 @@ fn detached_and_cancelled_typed_work_behaves_as_untyped_work() {
     assert_eq!(receiver.recv(), Ok(7));
     let endless = rt.run(|| Left.spawn(async |_| pending::<()>().await));
     assert!(!endless.is_finished());
-    endless.cancel();
+    endless.abort();
     let error = endless.erase().get().unwrap_err();
-    assert_eq!(error.kind(), WaitErrorKind::Cancelled);
+    assert_eq!(error.kind(), JoinErrorKind::Cancelled);
 }
 
 #[test]
-fn a_panic_of_typed_work_is_resumed_in_whoever_waits() {
+fn a_panic_of_typed_work_is_the_waiters_error() {
     let rt = runtime(1);
-    let caught = Left.run_on(&rt, |cx| {
+    let error = Left.run_on(&rt, |cx| {
         let broken = Top.spawn_fn(|_| -> u32 { panic!("broken") });
-        catch_unwind(AssertUnwindSafe(|| broken.get(cx)))
+        broken.get(cx).unwrap_err()
     });
-    assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"broken"));
+    assert_eq!(error.into_panic().downcast_ref::<&str>(), Some(&"broken"));
 }

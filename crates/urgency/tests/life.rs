@@ -11,8 +11,8 @@ use std::{
     },
 };
 use urgency::{
-    BuildError, Handle, LevelId, Runtime, Shutdown, block_on,
-    life::{CancelToken, Capacity, PanicPolicy, admit, blocking_admit, try_admit},
+    BuildError, JoinHandle, LevelId, Runtime, Shutdown, block_on,
+    life::{CancellationToken, Capacity, PanicPolicy, admit, blocking_admit, try_admit},
     scheduling_point,
     sync::Semaphore,
     yield_now,
@@ -22,26 +22,30 @@ urgency::levels! { App: High > Middle > Low }
 
 #[test]
 fn a_token_cancels_all_below_it_and_nothing_above() {
-    let root = CancelToken::new();
-    let (one, two) = (root.child(), root.child());
-    let below = one.child();
+    let root = CancellationToken::new();
+    let (one, two) = (root.child_token(), root.child_token());
+    let below = one.child_token();
     one.cancel();
-    assert!(one.is_cancelled() && below.is_cancelled() && one.child().is_cancelled());
+    assert!(one.is_cancelled() && below.is_cancelled() && one.child_token().is_cancelled());
     assert!(!root.is_cancelled() && !two.is_cancelled());
     drop(below);
     root.cancel();
-    assert!(two.is_cancelled() && root.child().is_cancelled());
+    assert!(two.is_cancelled() && root.child_token().is_cancelled());
     block_on(two.cancelled());
-    assert_eq!(block_on(two.run(async { 1 })), Some(1), "the result counts");
-    assert_eq!(block_on(two.run(pending::<()>())), None);
+    assert_eq!(
+        block_on(two.run_until_cancelled(async { 1 })),
+        Some(1),
+        "the result counts"
+    );
+    assert_eq!(block_on(two.run_until_cancelled(pending::<()>())), None);
 }
 
 #[test]
 fn a_chain_of_a_hundred_thousand_tokens_is_cancelled_and_dropped_without_a_deep_stack() {
-    let root = CancelToken::new();
-    let mut last = root.child();
+    let root = CancellationToken::new();
+    let mut last = root.child_token();
     for _ in 0..100_000 {
-        last = last.child();
+        last = last.child_token();
     }
     root.cancel();
     assert!(last.is_cancelled());
@@ -53,16 +57,23 @@ fn tokens_that_are_made_while_the_tree_is_cancelled_are_all_cancelled() {
     ends(|| {
         let runtime = runtime(2);
         for _ in 0..50 {
-            let root = CancelToken::new();
+            let root = CancellationToken::new();
             let makers: Vec<_> = (0..2)
                 .map(|_| {
                     let root = root.clone();
-                    runtime.spawn_fn(move || (0..50).map(|_| root.child()).collect::<Vec<_>>())
+                    runtime
+                        .spawn_fn(move || (0..50).map(|_| root.child_token()).collect::<Vec<_>>())
                 })
                 .collect();
             root.cancel();
             for maker in makers {
-                assert!(maker.get().unwrap().iter().all(CancelToken::is_cancelled));
+                assert!(
+                    maker
+                        .get()
+                        .unwrap()
+                        .iter()
+                        .all(CancellationToken::is_cancelled)
+                );
             }
         }
     });
@@ -74,7 +85,7 @@ fn no_more_tasks_are_admitted_than_the_level_has_room_for() {
         let builder = Runtime::builder().workers(2).levels::<App>();
         let runtime = builder.capacity(Low, 3).build().unwrap();
         let (live, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let tasks: Vec<Handle<()>> = runtime.block_on(async {
+        let tasks: Vec<JoinHandle<()>> = runtime.block_on(async {
             let mut tasks = Vec::new();
             for n in 0..60 {
                 let (live, most) = (live.clone(), most.clone());
@@ -139,8 +150,7 @@ fn the_policy_hears_of_panics_for_which_nobody_waits() {
         let builder = Runtime::builder().workers(1).levels::<App>();
         let runtime = builder.on_panic(policy).build().unwrap();
         let awaited = runtime.spawn_at(Low, async { panic!("on purpose") });
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| awaited.get()));
-        assert!(result.is_err());
+        assert!(awaited.get().unwrap_err().is_panic());
         // Detached before it runs: the one worker is taken.
         let gate = Arc::new(AtomicBool::new(false));
         let theirs = gate.clone();
@@ -241,8 +251,8 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
                 scheduling_point()
             }
         });
-        let all = CancelToken::new();
-        let groups: Vec<_> = (0..100).map(|_| all.child()).collect();
+        let all = CancellationToken::new();
+        let groups: Vec<_> = (0..100).map(|_| all.child_token()).collect();
         let requests: Vec<_> = (0..WAVE)
             .map(|n| {
                 let (kept, worked, group) =
@@ -256,7 +266,7 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
                     if n % 2 == 0 {
                         work.await;
                     } else if !group.is_cancelled() {
-                        group.run(work).await;
+                        group.run_until_cancelled(work).await;
                     }
                 })
             })
@@ -264,14 +274,14 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
         let dispatched = |runtime: &Runtime| runtime.stats().total().tasks;
         let before = dispatched(&runtime);
         all.cancel();
-        requests.iter().step_by(2).for_each(Handle::cancel);
+        requests.iter().step_by(2).for_each(JoinHandle::abort);
         // What comes now is more urgent than the remains of the wave, and does not wait for them.
         let seen = over.clone();
         let urgent = runtime.spawn_at(Middle, async move { seen.get() });
         gate.store(true, SeqCst);
         busy.get().unwrap();
         assert_eq!(urgent.get().unwrap(), 0, "the wave went first");
-        let ended = requests.into_iter().map(Handle::get);
+        let ended = requests.into_iter().map(JoinHandle::get);
         let cancelled = ended.filter(Result::is_err).count();
         assert_eq!(cancelled, WAVE / 2);
         assert_eq!(worked.get(), 0, "work was done for what was cancelled");

@@ -15,10 +15,10 @@ use std::{
     sync::mpsc,
     time::{Duration, Instant},
 };
-use urgency::{Handle, Runtime, block_on, spawn, spawn_fn, time};
+use urgency::{JoinHandle, Runtime, block_on, spawn, spawn_fn, time};
 
 /// So many closures wait that threads are refused. Returns what ends each wait with a result, and the closures.
-fn wait_until_refused(runtime: &Runtime) -> (Vec<Tell<usize>>, Vec<Handle<usize>>) {
+fn wait_until_refused(runtime: &Runtime) -> (Vec<Tell<usize>>, Vec<JoinHandle<usize>>) {
     let (tell, told): (Vec<_>, Vec<_>) = (0..30).map(|_| one_shot()).unzip();
     let waiting = told
         .into_iter()
@@ -268,8 +268,11 @@ fn without_descriptors_compute_goes_on_and_io_is_an_error() {
         for handle in handles {
             handle.get().unwrap();
         }
-        let bound =
-            runtime.spawn(async { urgency::net::TcpListener::bind("127.0.0.1:0").is_err() });
+        let bound = runtime.spawn(async {
+            urgency::net::TcpListener::bind("127.0.0.1:0")
+                .await
+                .is_err()
+        });
         assert!(bound.get().unwrap(), "no descriptor, no listener");
         // Timers are served without a descriptor, in their order and not early.
         let begin = Instant::now();
@@ -311,7 +314,9 @@ fn a_listener_out_of_descriptors_gives_an_error_and_goes_on() {
         let server = runtime.spawn(async move {
             // The driver has its descriptors before they become scarce.
             time::sleep(Duration::from_millis(1)).await;
-            let listener = urgency::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let listener = urgency::net::TcpListener::bind("127.0.0.1:0")
+                .await
+                .unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
             let mut refused = 0;
             while let Err(error) = listener.accept().await {

@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 use urgency::{
-    Handle, Runtime, join,
+    JoinHandle, Runtime, join,
     sync::{Mutex, Notify},
 };
 
@@ -22,7 +22,7 @@ urgency::levels! { App: Hi > Lo }
 const LINKS: usize = 50;
 
 /// The tasks of a chain whose last holder waits for `go`, and an urgent one that waits for the first lock.
-fn chain(runtime: &Runtime, go: &Arc<Notify>) -> Vec<Handle<()>> {
+fn chain(runtime: &Runtime, go: &Arc<Notify>) -> Vec<JoinHandle<()>> {
     let locks: Arc<Vec<_>> = Arc::new((0..=LINKS).map(|_| Mutex::new(())).collect());
     let holding = Arc::new(AtomicUsize::new(0));
     let mut tasks = Vec::new();

@@ -18,7 +18,7 @@ use std::{
     thread,
     time::Duration,
 };
-use urgency::{Handle, LevelId, Runtime, scheduling_point, time};
+use urgency::{JoinHandle, LevelId, Runtime, scheduling_point, time};
 
 urgency::levels! { pub App: Urgent > Usual > Idle }
 
@@ -27,7 +27,7 @@ fn looping(
     runtime: &Runtime,
     level: impl Into<LevelId>,
     stop: &Arc<AtomicBool>,
-) -> (Handle<()>, PathBuf) {
+) -> (JoinHandle<()>, PathBuf) {
     let (stop, (tell, told)) = (stop.clone(), mpsc::channel());
     let handle = runtime.spawn_fn_at(level, move || {
         tell.send(my_folder()).unwrap();

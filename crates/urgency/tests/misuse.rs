@@ -14,8 +14,8 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    BuildError, Handle, MAX_WORKERS, Runtime, Shutdown, WaitErrorKind, block_on, blocking, join,
-    scope, spawn, spawn_fn, yield_now,
+    BuildError, JoinErrorKind, JoinHandle, MAX_WORKERS, Runtime, Shutdown, block_on, blocking,
+    join, scope, spawn, spawn_fn, yield_now,
 };
 
 #[test]
@@ -116,7 +116,7 @@ fn blocking_gets_on_a_single_worker_end() {
 
 /// Gives the closure its own handle, and returns what it found.
 fn with_own_handle<T: Send + 'static>(
-    start: impl FnOnce(mpsc::Receiver<Handle<()>>, mpsc::Sender<T>) -> Handle<()>,
+    start: impl FnOnce(mpsc::Receiver<JoinHandle<()>>, mpsc::Sender<T>) -> JoinHandle<()>,
 ) -> T {
     let (give, take) = mpsc::channel();
     let (tell, told) = mpsc::channel();
@@ -134,14 +134,14 @@ fn waiting_for_oneself_is_an_error_in_a_closure_and_in_a_task() {
                 tell.send(me.get().unwrap_err().kind()).unwrap();
             })
         });
-        assert_eq!(kind, WaitErrorKind::WaitsForItself);
+        assert_eq!(kind, JoinErrorKind::WaitsForItself);
         let kind = with_own_handle(|take, tell| {
             runtime.spawn(async move {
                 let me = blocking(|| take.recv().unwrap());
                 tell.send(me.await.unwrap_err().kind()).unwrap();
             })
         });
-        assert_eq!(kind, WaitErrorKind::WaitsForItself);
+        assert_eq!(kind, JoinErrorKind::WaitsForItself);
         let kind = with_own_handle(|take, tell| {
             runtime.spawn(async move {
                 let me = blocking(|| take.recv().unwrap());
@@ -149,7 +149,7 @@ fn waiting_for_oneself_is_an_error_in_a_closure_and_in_a_task() {
                 tell.send(me.get().unwrap_err().kind()).unwrap();
             })
         });
-        assert_eq!(kind, WaitErrorKind::WaitsForItself);
+        assert_eq!(kind, JoinErrorKind::WaitsForItself);
         still_works(&runtime);
     });
 }
@@ -158,7 +158,7 @@ fn waiting_for_oneself_is_an_error_in_a_closure_and_in_a_task() {
 fn a_circle_of_waits_is_broken_by_cancelling() {
     ends(|| {
         let runtime = runtime(2);
-        let slots: [Arc<Mutex<Option<Handle<()>>>>; 2] = Default::default();
+        let slots: [Arc<Mutex<Option<JoinHandle<()>>>>; 2] = Default::default();
         let (go, wait) = mpsc::channel::<()>();
         let wait = Arc::new(Mutex::new(wait));
         let handles: Vec<_> = (0..2)
@@ -200,8 +200,8 @@ fn waiting_after_a_shutdown_is_an_error() {
         for handle in pending {
             assert!(handle.get().is_err());
         }
-        // It was cancelled before it started, or saw the end of what it waited for.
-        assert!(!matches!(waiter.get(), Ok(WaitErrorKind::WaitsForItself)));
+        // The task was cancelled before it started, or saw the end of what it waited for.
+        assert!(!matches!(waiter.get(), Ok(JoinErrorKind::WaitsForItself)));
         assert_eq!(done.get().unwrap(), 5, "a result that is there stays there");
     });
 }
@@ -230,7 +230,7 @@ fn spawning_after_a_shutdown_gives_a_handle_that_says_so() {
         assert_eq!(report.left, 1);
         go.send(()).unwrap();
         let (kinds, forked) = told.recv().unwrap();
-        assert_eq!(kinds, (WaitErrorKind::ShutDown, WaitErrorKind::ShutDown));
+        assert_eq!(kinds, (JoinErrorKind::ShutDown, JoinErrorKind::ShutDown));
         assert_eq!(forked, 55, "join still works");
     });
 }

@@ -79,7 +79,7 @@ fn waits() -> Vec<(Wait, Tell)> {
             Box::new(move || drop(guard)),
         ),
         (
-            Box::pin(async move { wire.read_exact(&mut [0]).await.unwrap() }),
+            Box::pin(async move { drop(wire.read_exact(&mut [0]).await) }),
             Box::new(move || block_on(end.write_all(&[1])).unwrap()),
         ),
     ]
@@ -98,7 +98,7 @@ fn start(
     level: impl Into<LevelId>,
     blocks: bool,
     wait: Wait,
-) -> urgency::Handle<()> {
+) -> urgency::JoinHandle<()> {
     if blocks {
         runtime.spawn_fn_at(level, move || block_on(wait))
     } else {

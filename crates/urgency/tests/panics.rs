@@ -5,7 +5,7 @@ mod common;
 use common::{ends, fib, one_shot, panics, runtime, still_works};
 use std::{
     future::{Future, poll_fn},
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::{Pin, pin},
     sync::{
         Arc, Mutex,
@@ -14,7 +14,9 @@ use std::{
     task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
-use urgency::{Shutdown, block_on, blocking, join, scope, spawn, spawn_fn, time, yield_now};
+use urgency::{
+    JoinHandle, Shutdown, block_on, blocking, join, scope, spawn, spawn_fn, time, yield_now,
+};
 
 /// Panics when it is dropped, unless a panic is under way.
 struct PanicsInDrop;
@@ -25,6 +27,12 @@ impl Drop for PanicsInDrop {
             panic!("on purpose, in a drop");
         }
     }
+}
+
+/// The result of a task, whose panic goes on here.
+fn joined<T>(handle: JoinHandle<T>) -> T {
+    let ended = handle.get();
+    ended.unwrap_or_else(|error| resume_unwind(error.into_panic()))
 }
 
 #[test]
@@ -56,37 +64,31 @@ fn a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_o
                 unreachable!("sync resumes the panic of a child")
             })
         }),
-        ("task", || {
-            spawn(async { panic!("on purpose") }).get().unwrap()
-        }),
+        ("task", || joined(spawn(async { panic!("on purpose") }))),
         ("task later", || {
-            spawn(async {
+            joined(spawn(async {
                 yield_now().await;
                 panic!("on purpose")
-            })
-            .get()
-            .unwrap()
+            }))
         }),
-        ("closure", || {
-            spawn_fn(|| panic!("on purpose")).get().unwrap()
-        }),
+        ("closure", || joined(spawn_fn(|| panic!("on purpose")))),
         ("blocking", || blocking(|| panic!("on purpose"))),
         ("block_on", || block_on(async { panic!("on purpose") })),
         ("shared", || {
             let shared = spawn_fn(|| -> u32 { panic!("on purpose") }).share();
             let other = shared.clone();
-            assert_eq!(panics(|| shared.get()), "on purpose");
-            other.get().unwrap();
+            for error in [shared.get(), other.get()].map(Result::unwrap_err) {
+                assert!(error.is_panic() && error.to_string().ends_with("on purpose"));
+            }
+            resume_unwind(shared.get().unwrap_err().into_panic());
         }),
         ("in blocking in join in task", || {
-            spawn(async {
+            joined(spawn(async {
                 join(|| blocking(|| fib(3)), || blocking(|| panic!("on purpose")));
-            })
-            .get()
-            .unwrap()
+            }))
         }),
         ("drop of a result", || {
-            spawn(async { PanicsInDrop }).get().map(drop).unwrap();
+            drop(joined(spawn(async { PanicsInDrop })));
         }),
     ];
     ends(move || {
@@ -96,9 +98,9 @@ fn a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_o
                 for _ in 0..10 {
                     let text = panics(|| runtime.run(case));
                     assert!(text.starts_with("on purpose"), "{name}: {text}");
-                    let text = panics(|| runtime.spawn_fn(case).get());
+                    let text = panics(|| joined(runtime.spawn_fn(case)));
                     assert!(text.starts_with("on purpose"), "{name}: {text}");
-                    let text = panics(|| runtime.spawn(async move { case() }).get());
+                    let text = panics(|| joined(runtime.spawn(async move { case() })));
                     assert!(text.starts_with("on purpose"), "{name}: {text}");
                 }
             }
@@ -119,7 +121,7 @@ fn a_panic_in_the_drop_of_a_future_or_of_its_result_stays_in_the_task() {
                 let _bomb = PanicsInDrop;
                 yield_now().await;
             });
-            assert_eq!(panics(|| ends.get()), "on purpose, in a drop");
+            assert_eq!(panics(|| joined(ends)), "on purpose, in a drop");
             let cancelled = runtime.spawn(async {
                 let _bomb = PanicsInDrop;
                 std::future::pending::<()>().await;
@@ -127,7 +129,7 @@ fn a_panic_in_the_drop_of_a_future_or_of_its_result_stays_in_the_task() {
             if i % 2 == 0 {
                 still_works(&runtime);
             }
-            cancelled.cancel();
+            cancelled.abort();
             let _ = catch_unwind(AssertUnwindSafe(|| cancelled.get()));
             // The unwanted result is dropped by the task, or here if the task was faster.
             let unwanted = runtime.spawn(async { PanicsInDrop });

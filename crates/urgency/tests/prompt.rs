@@ -13,7 +13,9 @@ use std::{
     },
     time::Duration,
 };
-use urgency::{Handle, LevelId, Runtime, WaitErrorKind, join, spawn_at, spawn_fn_at, yield_now};
+use urgency::{
+    JoinErrorKind, JoinHandle, LevelId, Runtime, join, spawn_at, spawn_fn_at, yield_now,
+};
 
 urgency::levels! { pub App: Interactive > Query > Batch; Interactive > Audit }
 
@@ -34,7 +36,7 @@ fn fib(n: u64) -> u64 {
 }
 
 /// Endless fork-join work at `level` until the flag is set.
-fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Handle<()> {
+fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     let stop = stop.clone();
     runtime.spawn_fn_at(level, move || {
         while !stop.load(Relaxed) {
@@ -231,7 +233,7 @@ fn waiting_for_less_urgent_work_is_an_error_that_names_both_levels() {
     };
     for (awaited, name) in [(LevelId::from(Batch), "Batch"), (Audit.into(), "Audit")] {
         let error = runtime.spawn_fn_at(Query, wait_for(awaited)).get().unwrap();
-        assert!(matches!(error.kind(), WaitErrorKind::Inversion { .. }));
+        assert!(matches!(error.kind(), JoinErrorKind::Inversion { .. }));
         let text = error.to_string();
         assert!(text.contains("Query") && text.contains(name), "{text}");
     }
@@ -240,7 +242,7 @@ fn waiting_for_less_urgent_work_is_an_error_that_names_both_levels() {
 #[test]
 fn waiting_for_oneself_is_an_error() {
     let runtime = runtime(1);
-    let slot: Arc<Mutex<Option<Handle<bool>>>> = Arc::default();
+    let slot: Arc<Mutex<Option<JoinHandle<bool>>>> = Arc::default();
     let theirs = slot.clone();
     let (go, wait) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
@@ -252,7 +254,7 @@ fn waiting_for_oneself_is_an_error() {
     });
     *slot.lock().unwrap() = Some(handle);
     go.send(()).unwrap();
-    assert_eq!(told.recv().unwrap(), WaitErrorKind::WaitsForItself);
+    assert_eq!(told.recv().unwrap(), JoinErrorKind::WaitsForItself);
 }
 
 #[test]
@@ -358,7 +360,7 @@ fn real_time_threads() -> usize {
 }
 
 /// A runtime that asked for a real-time poller, and a task that keeps a thread in the poller.
-fn with_real_time_poller() -> (Runtime, Handle<()>) {
+fn with_real_time_poller() -> (Runtime, JoinHandle<()>) {
     let builder = Runtime::builder().workers(1).real_time_polling(true);
     let runtime = builder.build().unwrap();
     let waits = runtime.spawn(urgency::time::sleep(Duration::from_secs(3600)));
@@ -443,6 +445,6 @@ fn a_stack_that_gives_way_runs_nothing_less_urgent() {
         let below = runtime.spawn_at(Batch, async move { runs.store(true, Relaxed) });
         assert_eq!(embed::give_way(), Some(false));
         assert!(!ran.load(Relaxed));
-        below.cancel();
+        below.abort();
     });
 }

@@ -14,7 +14,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-use urgency::{Handle, LevelId, Runtime, scheduling_point, spawn_fn, time};
+use urgency::{JoinHandle, LevelId, Runtime, scheduling_point, spawn_fn, time};
 
 urgency::levels! { pub App: Urgent > Usual > Idle }
 
@@ -24,7 +24,7 @@ fn levels(workers: usize) -> Runtime {
 }
 
 /// A loop without a scheduling point, until the flag is set.
-fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> Handle<()> {
+fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     let stop = stop.clone();
     let (tell, told) = mpsc::channel();
     let handle = runtime.spawn_fn_at(level, move || {
@@ -362,7 +362,9 @@ fn a_socket_is_served_beside_endless_loops_at_a_lower_level() {
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = mpsc::channel();
         let server = runtime.spawn_at(Urgent, async move {
-            let listener = urgency::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let listener = urgency::net::TcpListener::bind("127.0.0.1:0")
+                .await
+                .unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
             let (stream, _) = listener.accept().await.unwrap();
             let mut served = 0;
@@ -423,7 +425,7 @@ fn loops_at_all_levels_leave_the_spare_worker_to_the_others() {
 /// What a user reads after "something overran": which function's closure, at which level, how often.
 #[test]
 fn what_lost_its_worker_to_relief_is_named() {
-    fn overrun_in_a_poll(runtime: &Runtime, stop: &Arc<AtomicBool>) -> urgency::Handle<()> {
+    fn overrun_in_a_poll(runtime: &Runtime, stop: &Arc<AtomicBool>) -> urgency::JoinHandle<()> {
         let (stop, (tell, told)) = (stop.clone(), mpsc::channel());
         let handle = runtime.spawn_at(Usual, async move {
             tell.send(()).unwrap();

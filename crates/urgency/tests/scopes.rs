@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 use urgency::{
-    WaitErrorKind, block_on,
+    JoinErrorKind, block_on,
     life::{TaskScope, task_scope},
     sync::Notify,
     yield_now,
@@ -57,8 +57,8 @@ fn a_panic_in_a_scope_cancels_the_others_and_goes_on_when_they_are_over() {
                 }
                 scope.spawn(async { panic!("on purpose") });
             }));
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task.get()));
-            let text = *result.unwrap_err().downcast::<&str>().unwrap();
+            let panic = task.get().unwrap_err().into_panic();
+            let text = *panic.downcast::<&str>().unwrap();
             let expected = match in_body {
                 true => "on purpose",
                 false => "a task of the scope panicked",
@@ -119,7 +119,7 @@ fn a_scope_that_is_dropped_cancels_its_tasks() {
             pending::<()>().await
         }));
         started.blocking_wait();
-        task.cancel();
+        task.abort();
         assert!(task.get().is_err());
         while over.get() < 100 {
             std::thread::yield_now();
@@ -139,7 +139,7 @@ fn a_panic_among_a_hundred_thousand_tasks_cancels_each_once() {
             }
             scope.spawn(async { panic!("on purpose") });
         }));
-        assert!(catch_unwind(AssertUnwindSafe(|| task.get())).is_err());
+        assert!(task.get().unwrap_err().is_panic());
     });
 }
 
@@ -155,7 +155,7 @@ fn what_is_spawned_into_a_scope_that_is_over_or_cancelled_never_runs() {
             let closure = scope.spawn_fn(|| std::mem::forget(closure));
             let ended = [task.get(), closure.get()];
             assert!(ended.iter().all(
-                |ended| matches!(ended, Err(error) if error.kind() == WaitErrorKind::Cancelled)
+                |ended| matches!(ended, Err(error) if error.kind() == JoinErrorKind::Cancelled)
             ));
         };
         for _ in 0..100 {

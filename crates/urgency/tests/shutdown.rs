@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    Handle, Report, Runtime, Shutdown, WaitErrorKind, block_on, blocking, join, scope, spawn,
+    JoinErrorKind, JoinHandle, Report, Runtime, Shutdown, block_on, blocking, join, scope, spawn,
     spawn_fn, time, yield_now,
 };
 
@@ -100,12 +100,12 @@ fn cancelling_drops_the_futures_and_lets_closures_end() {
         assert_eq!(report.left, 0, "{report:?}");
         adds_up(report);
         for task in tasks {
-            assert_eq!(task.get().unwrap_err().kind(), WaitErrorKind::Cancelled);
+            assert_eq!(task.get().unwrap_err().kind(), JoinErrorKind::Cancelled);
         }
         let kind = closure.get().unwrap();
         assert!(matches!(
             kind,
-            WaitErrorKind::Cancelled | WaitErrorKind::ShutDown
+            JoinErrorKind::Cancelled | JoinErrorKind::ShutDown
         ));
     });
 }
@@ -143,7 +143,7 @@ fn random_load(seed: u64, workers: usize, how: Shutdown, within: Option<Duration
             let (runtime, done) = (runtime.clone(), done.clone());
             let mut random = Random::new(seed * 3 + thread);
             std::thread::spawn(move || {
-                let mut kept: Vec<Handle<u64>> = Vec::new();
+                let mut kept: Vec<JoinHandle<u64>> = Vec::new();
                 for _ in 0..300 {
                     let (n, shape) = (random.below(8), random.below(8));
                     let done = done.clone();
@@ -158,7 +158,7 @@ fn random_load(seed: u64, workers: usize, how: Shutdown, within: Option<Duration
                         4 => runtime.spawn_fn(move || {
                             let inner = spawn(async move { fib(n) });
                             if n == 3 {
-                                inner.cancel();
+                                inner.abort();
                             }
                             inner.get().unwrap_or(0)
                         }),
@@ -187,7 +187,7 @@ fn random_load(seed: u64, workers: usize, how: Shutdown, within: Option<Duration
                     match random.below(4) {
                         0 => drop(handle),
                         1 => {
-                            handle.cancel();
+                            handle.abort();
                             kept.push(handle);
                         }
                         2 if shape != 2 => {
@@ -277,7 +277,7 @@ fn dropping_a_runtime_with_endless_loops_does_not_hang() {
             std::thread::sleep(Duration::from_millis(workers as u64));
             let queued = runtime.spawn(std::future::pending::<()>());
             drop(runtime);
-            assert_eq!(queued.get().unwrap_err().kind(), WaitErrorKind::ShutDown);
+            assert_eq!(queued.get().unwrap_err().kind(), JoinErrorKind::ShutDown);
             drop(loops);
         }
         stop.store(true, Relaxed);
@@ -304,7 +304,7 @@ fn a_runtime_can_be_dropped_by_one_of_its_own_tasks() {
             }
             give.send(runtime).unwrap();
             assert_eq!(told.recv().unwrap(), 55);
-            assert_eq!(pending.get().unwrap_err().kind(), WaitErrorKind::ShutDown);
+            assert_eq!(pending.get().unwrap_err().kind(), JoinErrorKind::ShutDown);
         }
     });
 }
@@ -474,7 +474,7 @@ fn waiting_stacks_unwind_when_their_runtime_is_dropped() {
             drop(runtime);
             for handle in handles {
                 let kind = handle.get().unwrap();
-                assert_eq!(kind, WaitErrorKind::ShutDown);
+                assert_eq!(kind, JoinErrorKind::ShutDown);
             }
             assert_eq!(ended.load(SeqCst), 20);
             assert_eq!(block_on(async { 1 }), 1);

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    LevelId, Runtime, Shutdown, WaitErrorKind, block_on, blocking, join, spawn, spawn_fn, yield_now,
+    JoinErrorKind, LevelId, Runtime, Shutdown, block_on, blocking, join, spawn, spawn_fn, yield_now,
 };
 
 urgency::levels! { pub App: L0 > L1 > L2 > L3 }
@@ -368,7 +368,7 @@ fn handles_used_from_everywhere_at_once_tell_one_end_each() {
                 })
                 .collect();
             if n % 4 == 0 {
-                shared.cancel();
+                shared.abort();
             }
             if n % 5 == 0 {
                 runtime.run_at(LevelId::new(0).unwrap(), || shared.boost());
@@ -380,7 +380,7 @@ fn handles_used_from_everywhere_at_once_tell_one_end_each() {
             for end in ends {
                 match end {
                     Ok(value) => assert_eq!(value, n),
-                    Err(error) => assert_eq!(error.kind(), WaitErrorKind::Cancelled),
+                    Err(error) => assert_eq!(error.kind(), JoinErrorKind::Cancelled),
                 }
             }
         }

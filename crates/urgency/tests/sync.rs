@@ -13,7 +13,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 use urgency::{
-    Handle, LevelId, Runtime, block_on,
+    JoinHandle, LevelId, Runtime, block_on,
     sync::{
         Mutex, Notify, Semaphore,
         mpsc::{
@@ -31,7 +31,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn all<T>(handles: Vec<Handle<T>>) -> Vec<T> {
+fn all<T>(handles: Vec<JoinHandle<T>>) -> Vec<T> {
     handles.into_iter().map(|h| h.get().unwrap()).collect()
 }
 
@@ -41,7 +41,7 @@ fn waiters<F: Future + Send + 'static>(
     levels: &[LevelId],
     log: &Arc<StdMutex<Vec<usize>>>,
     wait: impl Fn() -> F,
-) -> Vec<Handle<()>> {
+) -> Vec<JoinHandle<()>> {
     let start = |(name, &level): (usize, &LevelId)| {
         let (log, wait) = (log.clone(), wait());
         let waits = Arc::new(AtomicBool::new(false));

@@ -8,7 +8,7 @@ use std::{
     },
     time::Duration,
 };
-use urgency::{Runtime, Shutdown, WaitErrorKind, spawn, spawn_fn, yield_now};
+use urgency::{JoinErrorKind, Runtime, Shutdown, spawn, spawn_fn, yield_now};
 
 fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
@@ -89,8 +89,8 @@ fn a_panic_reaches_whoever_waits() {
 fn a_cancelled_task_reports_it() {
     let runtime = runtime(2);
     let handle = runtime.spawn(std::future::pending::<()>());
-    handle.cancel();
-    assert_eq!(handle.get().unwrap_err().kind(), WaitErrorKind::Cancelled);
+    handle.abort();
+    assert_eq!(handle.get().unwrap_err().kind(), JoinErrorKind::Cancelled);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn dropping_a_runtime_does_not_hang() {
         .spawn_fn(|| std::thread::sleep(Duration::from_millis(50)))
         .detach();
     drop(runtime);
-    assert_eq!(pending.get().unwrap_err().kind(), WaitErrorKind::ShutDown);
+    assert_eq!(pending.get().unwrap_err().kind(), JoinErrorKind::ShutDown);
 }
 
 #[test]

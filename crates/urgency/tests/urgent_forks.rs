@@ -14,14 +14,14 @@ use std::{
     thread::{self, ThreadId},
     time::{Duration, Instant},
 };
-use urgency::{Handle, Runtime, join, par, scheduling_point, scope};
+use urgency::{JoinHandle, Runtime, join, par, scheduling_point, scope};
 
 urgency::levels! { pub App: Tick > Frame > Batch }
 
 /// So many closures at the least urgent level that never end by themselves.
 struct Beside {
     stop: Arc<AtomicBool>,
-    closures: Vec<Handle<()>>,
+    closures: Vec<JoinHandle<()>>,
 }
 
 impl Beside {

@@ -11,7 +11,7 @@ use std::{
     task::Poll,
 };
 use urgency::{
-    Handle, LevelId, Runtime, WaitError, blocking, current_level, join,
+    JoinError, JoinHandle, LevelId, Runtime, blocking, current_level, join,
     level::Level,
     scheduling_point, spawn_fn_at,
     sync::{Mutex, Notify},
@@ -35,13 +35,13 @@ fn boosted_work_is_waited_for_from_any_level() {
         let chain = Bottom.spawn_fn(|cx| Bottom.spawn(async |_| 40).get(cx));
         let beside = Right.spawn(async |_| 1).share();
         let boosted = cx.level().spawn(async move |cx| beside.boosted(cx).await);
-        Ok::<u32, WaitError>(chain.boost_get(cx)?? + boosted.get(cx)?? + 1)
+        Ok::<u32, JoinError>(chain.boost_get(cx)?? + boosted.get(cx)?? + 1)
     });
-    assert_eq!(sum, Ok(42));
+    assert_eq!(sum.unwrap(), 42);
 }
 
 /// A task that returns `value` when it is told to.
-fn gated(rt: &Runtime, level: impl Into<LevelId>, value: u32) -> (Arc<Notify>, Handle<u32>) {
+fn gated(rt: &Runtime, level: impl Into<LevelId>, value: u32) -> (Arc<Notify>, JoinHandle<u32>) {
     let gate = Arc::new(Notify::new());
     let theirs = gate.clone();
     let task = rt.spawn_at(level, async move {
@@ -71,7 +71,7 @@ fn boosted_work_is_waited_for_from_a_level_that_is_not_ordered_with_its_own() {
         Bottom.spawn(async move |_| gate.notify_one()).detach();
         left.boost_get(cx)
     });
-    assert_eq!(found, Ok(1));
+    assert_eq!(found.unwrap(), 1);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_boosted_task_waits_for_what_it_spawns_and_for_what_it_could_wait_for_before
     rt.run_at(Left, || task.boost());
     gate.notify_one();
     let levels = (Right.id(), Left.id());
-    assert_eq!(task.get(), Ok((true, true, levels)));
+    assert_eq!(task.get().unwrap(), (true, true, levels));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_wait_for_work_of_an_allowed_level_is_allowed_while_that_is_boosted_or_inher
     let waits = rt.spawn_at(Right, task);
     settle(&rt);
     gate.notify_one();
-    assert_eq!(waits.get(), Ok(Ok(1)));
+    assert_eq!(waits.get().unwrap().unwrap(), 1);
 
     let (gate, lock) = (Arc::new(Notify::new()), Arc::new(Mutex::new(())));
     let (theirs, its) = (gate.clone(), lock.clone());
@@ -119,7 +119,7 @@ fn a_wait_for_work_of_an_allowed_level_is_allowed_while_that_is_boosted_or_inher
     let waits = rt.spawn_at(Right, holder);
     settle(&rt);
     gate.notify_one();
-    assert_eq!(waits.get(), Ok(Ok(2)));
+    assert_eq!(waits.get().unwrap().unwrap(), 2);
     urgent.get().unwrap();
 }
 
@@ -131,14 +131,14 @@ fn a_stolen_job_waits_for_whatever_the_code_that_forked_it_may_wait_for() {
             while current_level() != Top.id() {
                 scheduling_point();
             }
-            let wait = || spawn_fn_at(Bottom, || 1).get();
+            let wait = || spawn_fn_at(Bottom, || 1).get().unwrap();
             let in_place = wait();
             let inside = || (wait(), blocking(|| join(wait, wait)), stolen(wait));
             (in_place, wait(), stolen(inside))
         });
         rt.run_at(Top, || task.boost());
-        let one = Ok(1);
-        assert_eq!(task.get(), Ok((one, one, (one, (one, one), one))));
+        let one = 1;
+        assert_eq!(task.get().unwrap(), (one, one, (one, (one, one), one)));
     });
 }
 
@@ -161,10 +161,10 @@ fn jobs_of_a_plain_thread_wait_for_anything_wherever_they_run() {
                 }
                 gate.notify_one();
             });
-            (awaited.get(), opener.get())
+            (awaited.get().unwrap(), opener.get().unwrap())
         };
-        let ok = (Ok(()), Ok(()));
-        assert_eq!(rt.run(|| (wait(), stolen(wait))), (ok, ok));
+        let done = ((), ());
+        assert_eq!(rt.run(|| (wait(), stolen(wait))), (done, done));
     });
 }
 
@@ -209,11 +209,11 @@ fn code_inside_of_a_blocking_call_has_the_level_of_the_code_around_it() {
             cx.level()
                 .spawn_fn(|cx| cx.level().spawn(async |_| 1).get(cx))
         });
-        assert_eq!(high.get(cx), Ok(Ok(1)));
+        assert_eq!(high.get(cx).unwrap().unwrap(), 1);
     });
     // A plain thread may wait for anything, also there.
-    let found = rt.run(|| blocking(|| join(|| spawn_fn_at(Bottom, || 1).get(), || 2)));
-    assert_eq!(found, (Ok(1), 2));
+    let found = rt.run(|| blocking(|| join(|| spawn_fn_at(Bottom, || 1).get().unwrap(), || 2)));
+    assert_eq!(found, (1, 2));
 }
 
 #[test]
@@ -236,5 +236,5 @@ fn work_of_another_runtime_is_waited_for_from_any_level_and_keeps_its_own() {
     other.spawn(async {}).get().unwrap();
     assert_eq!(task.level(), Bottom.id());
     gate.notify_one();
-    assert_eq!(waits.get(), Ok(Ok(1)));
+    assert_eq!(waits.get().unwrap().unwrap(), 1);
 }

@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn a_socket_whose_runtime_has_gone_does_not_keep_its_thread() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
-        let socket = Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let socket =
+            Arc::new(urgency::block_on(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))).unwrap());
         let mut served = Box::pin(serve(socket, 0, server()));
         runtime.block_on(poll_fn(|cx| {
             assert!(served.as_mut().poll(cx).is_pending());

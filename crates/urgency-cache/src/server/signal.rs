@@ -3,9 +3,9 @@
 //! Both follow the same rule. The waking thread sets the flag first and then takes the wakers. The waiting task leaves
 //! its waker first and then looks at the flag. So at least one of the two sees the other.
 //!
-//! [`Kick::kick`] leaves out even the store if the flag is set, so it orders nothing: the sleeper may take
-//! the flag and yet not see what the caller wrote before. It is for what is written under a lock that the
-//! sleeper takes when it looks (a store's shards); what is written to an atomic goes with [`Kick::wake`].
+//! [`Kick::kick`] leaves out even the store if the flag is set, so it orders nothing: the sleeper may take the flag and
+//! yet not see what the caller wrote before. `kick` is for data that is written under a lock which the sleeper takes
+//! when it looks (a store's shards); data that is written to an atomic goes with [`Kick::wake`].
 
 use parking_lot::Mutex;
 use std::{

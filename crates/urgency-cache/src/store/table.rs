@@ -142,7 +142,7 @@ impl Table {
         &mut self.over[i / CHUNK][i % CHUNK]
     }
 
-    /// The item with this hash of which `is` says that it is the one.
+    /// The item with this hash for which `is` says yes.
     #[inline]
     pub fn find(&self, hash: u64, mut is: impl FnMut(Ref) -> bool) -> Option<Ref> {
         let tag = tag(hash);

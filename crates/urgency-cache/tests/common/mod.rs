@@ -63,8 +63,8 @@ impl Running {
             .workers(workers)
             .build()
             .unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let socket = urgency::block_on(UdpSocket::bind("127.0.0.1:0")).unwrap();
         let (address, udp) = (listener.local_addr().unwrap(), socket.local_addr().unwrap());
         early(address);
         let server = Arc::new(Server::new(Store::new(limits).unwrap(), settings));

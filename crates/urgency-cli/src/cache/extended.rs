@@ -62,7 +62,7 @@ const NO_MEANING: [&str; 30] = [
     "read_obj_mem_limit",
 ];
 
-/// What the names of options begin with that ask for what is not there, and what that is.
+/// The beginnings of names of options for features that this server does not have, and the names of the features.
 const NOT_THERE: [(&str, &str); 3] = [
     ("ext_", "storage beside the memory"),
     ("proxy_", "proxy"),

@@ -112,7 +112,7 @@ pub fn main(spec: &Spec) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn serve(runtime: &Runtime, port: u16, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
-    let listener = runtime.run(|| TcpListener::bind(("127.0.0.1", port)))?;
+    let listener = runtime.run(|| urgency::block_on(TcpListener::bind(("127.0.0.1", port))))?;
     let limits = Limits {
         memory: 1 << 30,
         ..Limits::default()

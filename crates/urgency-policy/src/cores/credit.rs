@@ -1,9 +1,9 @@
 //! Fractions of a core over time.
 //!
-//! Three equal jobs on two cores have two thirds of a core each, and a core has one owner. So they take turns: a job
-//! has a *credit*, the core time that its share entitled it to and that it did not get, and the cores that remain
-//! after the whole ones go to the jobs with the largest credit. Over time each job gets its share but for one core
-//! during one interval, and no job with a share goes without a core for good.
+//! Three equal jobs on two cores have two thirds of a core each, and a core has one owner. So they take turns. A job
+//! has a *credit*: the core time that its share entitled it to and that it did not get. The cores that remain after the
+//! whole ones go to the jobs with the largest credit. Over time each job gets its share but for one core during one
+//! interval, and no job with a share goes without a core for good.
 
 use super::{Cores, Part, PerJob, divide::hand_out};
 use alloc::vec::Vec;

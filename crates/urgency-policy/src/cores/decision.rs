@@ -149,8 +149,8 @@ impl Decision {
         Ok(())
     }
 
-    /// A core for this job: a free one, or else one of the job that has most above what `keeps` says; `None` if
-    /// nobody has any above it. The oldest job comes first if several have most.
+    /// A core for the job `needs`: a free one, or else a core of the job that has most cores above its `keeps`; `None`
+    /// if no job has any above it. The oldest job comes first if several have most.
     pub fn spare(
         &self,
         cores: &Cores,
@@ -168,8 +168,8 @@ impl Decision {
             .flatten()
     }
 
-    /// The available cores that nobody has after this decision and that it has not given to nobody on purpose, lowest
-    /// first.
+    /// The available cores that no job has after this decision, without the cores that the decision leaves free on
+    /// purpose; lowest first.
     pub fn free(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.owners.len())
             .filter(|&core| self.available[core] && !self.given[core])

@@ -1,12 +1,12 @@
 //! Dividing a number of cores in proportion to weights, within bounds.
 //!
-//! The shares are found by *water-filling*: there is one level λ so that each claim gets λ times its weight, or the
-//! bound that this exceeds, and together they get everything, or all that they take. All sums are of whole numbers, so
-//! that equal claims get equal shares on every machine.
+//! The shares are found by *water-filling*: there is one level λ so that each claim gets λ times its weight, or its
+//! bound if λ times its weight is beyond the bound. Together the claims get all cores, or as many as they take. All
+//! sums are of whole numbers, so that equal claims get equal shares on every machine.
 
 use alloc::{vec, vec::Vec};
 
-/// What somebody claims of a number of cores.
+/// A claim on a number of cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Its weight relative to the others, 1 or more.
@@ -120,8 +120,8 @@ pub fn divide(total: usize, claims: &[Claim]) -> Vec<usize> {
     counts
 }
 
-/// The cores that the fractions sum to go one each to the claims with a fraction that have the largest `key`, the
-/// first of equal ones.
+/// The fractions sum to a number of cores. These go one each to the claims that have a fraction, the largest `key`
+/// first, and the first claim among equal ones.
 pub(super) fn hand_out(parts: &[Part], counts: &mut [usize], key: impl Fn(usize) -> f64) {
     let sum: f64 = parts.iter().map(|part| part.fraction).sum();
     // The sum is a whole number but for rounding.

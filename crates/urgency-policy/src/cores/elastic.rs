@@ -17,10 +17,10 @@
 //!
 //! # What it promises
 //!
-//! A task whose iterations have at most work C and span L, and come at least the [period](CorePolicy::period) apart, ends each of
-//! them within that period: if the mechanism schedules greedily on the task's cores, and moves a core in at most the
-//! *allowance* that is taken off each period. Periodic and sporadic tasks need the same number of cores: the argument
-//! never uses that a release comes on time.
+//! A task whose iterations have at most work C and span L, and come at least the [period](CorePolicy::period)
+//! apart, ends each of them within that period: if the mechanism schedules greedily on the task's cores, and moves
+//! a core in at most the *allowance* that is taken off each period. Periodic and sporadic tasks need the same
+//! number of cores: the argument never uses that a release comes on time.
 //!
 //! A demand that is changed holds from the next release on that is decided after it, since the cores come from tasks
 //! whose own demand is kept with the fewer ones only by their longer periods.

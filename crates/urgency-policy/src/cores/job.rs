@@ -1,4 +1,4 @@
-//! A job as a core policy sees it: what it asks for, what it has, what it did.
+//! A job as a core policy sees it: the cores that it asks for, the cores that it has, and how it used them.
 
 use super::DemandError;
 use core::fmt;

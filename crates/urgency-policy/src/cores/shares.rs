@@ -16,9 +16,9 @@
 //!
 //! - It is work-conserving.
 //! - Least and most cores are kept.
-//! - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for one core
-//!   during one interval. So no job of the most urgent priority starves, however many there are. A job of a less
-//!   urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
+//! - Over time, a job that uses its cores gets at least its weighted share among the jobs of its priority, but for
+//!   one core during one interval. So no job of the most urgent priority starves, however many there are. A job of
+//!   a less urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
 
 use super::{
     Claim, CorePolicy, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, Job,

@@ -27,20 +27,24 @@ mod adaptive;
 mod advance;
 mod criterion;
 mod fixed;
+mod open;
 mod prompt;
 mod rounds;
 mod schedule;
 mod seat;
+mod settlement;
 mod winner;
 
 pub use adaptive::{Adaptive, AdaptiveError, Parameters, Use};
 pub use advance::Advance;
 pub use criterion::{Criterion, CriterionError, SCALE};
 pub use fixed::FixedShares;
+pub use open::{CloneSchedule, LevelSchedule};
 pub use prompt::Prompt;
 pub use rounds::{ROUND_NANOS, Rounds};
 pub use schedule::{Period, Schedule, ScheduleError};
 pub use seat::{Otherwise, Seat};
+pub use settlement::Settlement;
 pub use winner::WinnerTakeAll;
 
 /// Which level a worker serves. The text at the top of the file says more.

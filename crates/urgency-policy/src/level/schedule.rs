@@ -8,7 +8,10 @@
 //!
 //! [`Period::Never`] with [`Seat::PROMPT`], the default, needs none of this: a mechanism may leave it out.
 
-use super::{Adaptive, Criterion, FixedShares, Rounds, Seat, Use, WinnerTakeAll};
+use super::{
+    Adaptive, Criterion, FixedShares, LevelSchedule, Prompt, Rounds, Seat, Use, WinnerTakeAll,
+};
+use alloc::boxed::Box;
 use core::fmt;
 
 /// How a runtime shares its workers between levels.
@@ -26,6 +29,8 @@ pub enum Schedule {
     Adaptive(Adaptive),
     /// Each worker belongs to a level; see [`FixedShares`].
     Fixed(FixedShares),
+    /// Any other; see [`LevelSchedule`] and [`Schedule::own`].
+    Own(Box<dyn LevelSchedule>),
 }
 
 macro_rules! from {
@@ -64,6 +69,8 @@ pub enum ScheduleError {
         /// How many there are.
         workers: usize,
     },
+    /// A schedule's own reason.
+    Own(&'static str),
     /// No worker would ever serve the level of this rank.
     Unserved {
         /// The rank.
@@ -83,6 +90,7 @@ impl fmt::Display for ScheduleError {
                 f,
                 "a schedule names {schedule} workers, and there are {workers}: name each worker once"
             ),
+            Self::Own(reason) => f.write_str(reason),
             Self::Unserved { rank } => write!(
                 f,
                 "no worker would ever serve level {rank}: give it a share and at least one worker, or let the \
@@ -106,69 +114,60 @@ pub enum Period {
 }
 
 impl Schedule {
+    /// A schedule of your own.
+    pub fn own(schedule: impl LevelSchedule + 'static) -> Self {
+        Schedule::Own(Box::new(schedule))
+    }
+
+    fn inner(&self) -> &dyn LevelSchedule {
+        match self {
+            Schedule::Prompt => &Prompt,
+            Schedule::FairlyPrompt(rounds) => rounds,
+            Schedule::WinnerTakeAll(winner) => winner,
+            Schedule::Adaptive(adaptive) => adaptive,
+            Schedule::Fixed(fixed) => fixed,
+            Schedule::Own(own) => &**own,
+        }
+    }
+
+    /// `None` for prompt, which has nothing to change.
+    fn inner_mut(&mut self) -> Option<&mut dyn LevelSchedule> {
+        Some(match self {
+            Schedule::Prompt => return None,
+            Schedule::FairlyPrompt(rounds) => rounds,
+            Schedule::WinnerTakeAll(winner) => winner,
+            Schedule::Adaptive(adaptive) => adaptive,
+            Schedule::Fixed(fixed) => fixed,
+            Schedule::Own(own) => &mut **own,
+        })
+    }
+
     /// Whether it can share so many workers between so many levels.
     ///
     /// # Errors
     ///
     /// If it is for another number of levels or workers, or if a level would never be served.
     pub fn check(&self, levels: usize, workers: usize) -> Result<(), ScheduleError> {
-        let schedule = match self {
-            Schedule::Prompt => levels,
-            Schedule::FairlyPrompt(rounds) => rounds.criterion().parts().len(),
-            Schedule::WinnerTakeAll(_) => 2,
-            Schedule::Adaptive(adaptive) => adaptive.levels(),
-            Schedule::Fixed(fixed) => fixed.levels(),
-        };
-        if schedule != levels {
-            return Err(ScheduleError::LevelCount { schedule, levels });
-        }
-        let Schedule::Fixed(fixed) = self else {
-            return Ok(());
-        };
-        match fixed.workers() {
-            Some(named) if named != workers => {
-                return Err(ScheduleError::WorkerCount {
-                    schedule: named,
-                    workers,
-                });
-            }
-            _ => {}
-        }
-        let counts = fixed.counts(workers);
-        match counts.iter().position(|&count| count == 0) {
-            Some(rank) if !fixed.donates() => Err(ScheduleError::Unserved { rank }),
-            _ => Ok(()),
-        }
+        self.inner().check(levels, workers)
     }
 
     /// When it is to be asked again.
     pub fn period(&self) -> Period {
-        match self {
-            Schedule::Prompt | Schedule::Fixed(_) => Period::Never,
-            Schedule::FairlyPrompt(rounds) => Period::EachWorker(rounds.length()),
-            Schedule::WinnerTakeAll(winner) => Period::EachWorker(winner.length()),
-            Schedule::Adaptive(adaptive) => Period::AllWorkers(adaptive.quantum()),
-        }
+        self.inner().period()
     }
 
     /// A seat for `worker` of `workers`, which starts, or whose round is over, while these levels have
     /// work.
     pub fn seat(&mut self, worker: usize, workers: usize, with_work: u64) -> Seat {
-        match self {
-            Schedule::Prompt => Seat::PROMPT,
-            Schedule::FairlyPrompt(rounds) => rounds.seat(),
-            Schedule::WinnerTakeAll(winner) => winner.seat(with_work),
-            // Until the first quantum is over nothing is known about any level.
-            Schedule::Adaptive(_) => Seat::PROMPT,
-            Schedule::Fixed(fixed) => fixed.seat(worker, workers),
-        }
+        let inner = self.inner_mut();
+        inner.map_or(Seat::PROMPT, |inner| inner.seat(worker, workers, with_work))
     }
 
     /// The round of a worker in this seat is over, and lasted so many nanoseconds. Comes before the call
     /// of [`seat`](Self::seat) for the next one.
     pub fn charge(&mut self, seat: Seat, nanos: u64) {
-        if let (Schedule::FairlyPrompt(rounds), Some(primary)) = (self, seat.primary()) {
-            rounds.charge(primary, nanos);
+        if let Some(inner) = self.inner_mut() {
+            inner.charge(seat, nanos);
         }
     }
 
@@ -176,34 +175,27 @@ impl Schedule {
     /// a bitfield, for [`Seat::with_ahead`]; see [`Advance`](super::Advance). None are under a schedule
     /// without shares.
     pub fn settle(&mut self, ran: &[u64]) -> u64 {
-        match self {
-            Schedule::FairlyPrompt(rounds) => rounds.settle(ran),
-            _ => 0,
-        }
+        self.inner_mut().map_or(0, |inner| inner.settle(ran))
     }
 
     /// The level of rank `ran` ran for so many nanoseconds in a round of the level of rank `primary`, which had work.
     pub fn move_time(&mut self, ran: u8, primary: u8, nanos: u64) {
-        if let Schedule::FairlyPrompt(rounds) = self {
-            rounds.move_time(ran, primary, nanos);
+        if let Some(inner) = self.inner_mut() {
+            inner.move_time(ran, primary, nanos);
         }
     }
 
     /// A quantum is over; `used` says by rank what each level did in it. Nothing happens under a schedule
     /// without quanta.
     pub fn reallocate(&mut self, used: &[Use], seats: &mut [Seat]) {
-        if let Schedule::Adaptive(adaptive) = self {
-            adaptive.reallocate(used, seats);
+        if let Some(inner) = self.inner_mut() {
+            inner.reallocate(used, seats);
         }
     }
 
     /// Whether a worker is busy while any level has work: not if a seat may wait.
     pub fn is_work_conserving(&self) -> bool {
-        match self {
-            Schedule::Prompt | Schedule::FairlyPrompt(_) | Schedule::WinnerTakeAll(_) => true,
-            Schedule::Adaptive(_) => false,
-            Schedule::Fixed(fixed) => fixed.donates(),
-        }
+        self.inner().is_work_conserving()
     }
 }
 

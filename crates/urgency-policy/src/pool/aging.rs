@@ -22,12 +22,12 @@
 //! because a queue from which only the head can be taken makes the pool fast. The runtime measures how often it
 //! happens.
 
-use super::{Arrival, Left, Place, PoolPolicy, Queue, Sight, Source};
+use super::{Arrival, Left, Place, PoolPolicy, Queue, Sight, Source, oldest_of};
 
 /// First in, first out, abandoned stacks first; the default policy. It has no state.
 ///
 /// ```
-/// use urgency_policy::pool::{Aging, Arrival, Place, PoolPolicy, Queue, Sight, Source};
+/// use urgency_policy::pool::{Aging, Arrival, Place, PoolPolicy, Queue, Sight, Source, oldest_of};
 ///
 /// assert_eq!(Aging.place(Arrival::Task, 0), Place::Tail(Queue::Regular));
 /// assert_eq!(Aging.place(Arrival::Abandoned, 0), Place::Tail(Queue::Mugging));
@@ -48,13 +48,12 @@ impl PoolPolicy for Aging {
 
     #[inline(always)]
     fn take_from(&mut self, sight: Sight) -> Source {
-        if sight.mugging {
-            Source::Head(Queue::Mugging)
-        } else if sight.regular {
-            Source::Head(Queue::Regular)
-        } else {
-            Source::Nowhere
-        }
+        let has_entry = |queue| match queue {
+            Queue::Mugging => sight.mugging,
+            _ => sight.regular,
+        };
+        let found = oldest_of(|queue| has_entry(queue).then_some(()));
+        found.map_or(Source::Nowhere, |((), queue)| Source::Head(queue))
     }
 
     #[inline(always)]

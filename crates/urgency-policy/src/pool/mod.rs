@@ -25,16 +25,20 @@
 //! stands in both queues (the claim of a deque is atomic), and an entry that turns out to be empty
 //! is dropped without asking.
 
+mod aged;
 mod aging;
 mod kind;
+mod open;
 mod order;
 mod plan;
 mod proactive;
 mod queues;
 mod sharing;
 
+pub use aged::{Aged, comes_first, oldest_of};
 pub use aging::Aging;
 pub use kind::{Kind, KindError, Policy};
+pub use open::{AnyOrder, Layout, PoolOrder, QueueLayout};
 pub use order::{End, Order, Picker};
 pub use plan::{Overflow, Plan, PlanError};
 pub use proactive::{Pick, Proactive};

@@ -34,7 +34,7 @@ use crate::{
     report::Report,
 };
 use serde::Serialize;
-use urgency_policy::pool::Kind;
+use urgency_policy::pool::Layout;
 
 /// The constant with which O(..) bounds are checked.
 pub const CONSTANT: f64 = 4.0;
@@ -165,8 +165,8 @@ pub fn steals_of_active(stolen: &Stolen, crew: &Crew, look: u64) -> Check {
 }
 
 fn not_proactive(machine: &Machine) -> Vec<String> {
-    match machine.pool {
-        Kind::Proactive { .. } => Vec::new(),
+    match machine.pool.layout() {
+        Layout::Deques => Vec::new(),
         _ => vec!["the pool policy is not randomised proactive stealing".to_owned()],
     }
 }

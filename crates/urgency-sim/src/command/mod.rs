@@ -11,10 +11,12 @@
 mod calibrate;
 mod jobs;
 mod options;
+mod own;
 mod picture;
 mod table;
 
 pub use options::Options;
+pub use own::Own;
 
 use crate::{Machine, Report, bounds, dag::Dag, run as simulate, trace};
 use std::{fs, process::ExitCode};
@@ -33,7 +35,12 @@ fn failed(said: impl ToString) -> Stop {
 
 /// Runs the command.
 pub fn run(options: &Options) -> ExitCode {
-    match perform(options) {
+    run_with(options, &Own::default())
+}
+
+/// Runs the command with policies of your own beside the built-in ones.
+pub fn run_with(options: &Options, own: &Own) -> ExitCode {
+    match perform(options, own) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop(code, said)) => {
             eprintln!("urgency sim: {said}");
@@ -42,9 +49,9 @@ pub fn run(options: &Options) -> ExitCode {
     }
 }
 
-fn perform(options: &Options) -> Result<(), Stop> {
+fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
     if let Some(options::More::Jobs(jobs)) = &options.more {
-        return jobs.perform();
+        return jobs.perform(own);
     }
     if options.calibrate {
         let costs = calibrate::costs();
@@ -53,7 +60,7 @@ fn perform(options: &Options) -> Result<(), Stop> {
     }
     options.check_workers()?;
     let dag = options.dag()?;
-    let machine = options.machine(dag.levels())?;
+    let machine = options.machine(dag.levels(), own)?;
     if let Some(path) = &options.write_trace {
         write(path, &trace::write(&dag))?;
     }
@@ -62,7 +69,7 @@ fn perform(options: &Options) -> Result<(), Stop> {
         print!("{}", table::recorded(&recorded));
     }
     if options.compare {
-        return compare(options, &dag, &machine);
+        return compare(options, own, &dag, &machine);
     }
     let reports = (0..options.seeds.max(1))
         .map(|more| {
@@ -94,9 +101,12 @@ fn perform(options: &Options) -> Result<(), Stop> {
 }
 
 /// The same computation under every pool policy.
-fn compare(options: &Options, dag: &Dag, machine: &Machine) -> Result<(), Stop> {
+fn compare(options: &Options, own: &Own, dag: &Dag, machine: &Machine) -> Result<(), Stop> {
     let mut rows = Vec::new();
-    for (name, pool, _) in Kind::NAMED {
+    let named = Kind::NAMED
+        .iter()
+        .map(|&(name, pool, _)| (name, pool.into()));
+    for (name, pool) in named.chain(own.pools()) {
         let machine = Machine {
             pool,
             record: 0,
@@ -140,7 +150,7 @@ mod tests {
     }
 
     fn said(line: &str) -> (u8, String) {
-        let Err(Stop(code, said)) = perform(&options(line)) else {
+        let Err(Stop(code, said)) = perform(&options(line), &Own::default()) else {
             panic!("{line}: nothing was wrong");
         };
         (code, said)
@@ -156,7 +166,7 @@ mod tests {
                 );
                 let options = options(&line);
                 let dag = options.dag().ok().unwrap();
-                let machine = options.machine(dag.levels()).ok().unwrap();
+                let machine = options.machine(dag.levels(), &Own::default()).ok().unwrap();
                 let report = simulate(&dag, &machine).unwrap();
                 assert_eq!(report.work, dag.total_work(), "{line}");
                 let svg = picture::schedule(&report).unwrap();
@@ -169,12 +179,12 @@ mod tests {
     fn a_comparison_has_a_row_and_a_point_for_each_pool_policy() {
         let options = options("--dag memcached --time-ms 5 --rate 20000 --workers 4");
         let dag = options.dag().ok().unwrap();
-        let machine = options.machine(dag.levels()).ok().unwrap();
+        let machine = options.machine(dag.levels(), &Own::default()).ok().unwrap();
         let rows: Vec<_> = Kind::NAMED
             .into_iter()
             .map(|(name, pool, _)| {
                 let machine = Machine {
-                    pool,
+                    pool: pool.into(),
                     ..machine.clone()
                 };
                 (name, simulate(&dag, &machine).unwrap())
@@ -202,7 +212,7 @@ mod tests {
             assert!(found.unwrap() > longest, "{shape}: {found:?}");
         }
         let options = options("--size 20 --work 5 --seed 18446744073709551615 --seeds 3");
-        assert!(perform(&options).is_ok());
+        assert!(perform(&options, &Own::default()).is_ok());
     }
 
     #[test]

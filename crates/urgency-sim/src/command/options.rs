@@ -1,6 +1,6 @@
 //! The options, and what they stand for.
 
-use super::{Stop, failed, jobs::JobsOptions, wrong};
+use super::{Own, Stop, failed, jobs::JobsOptions, wrong};
 use crate::{
     Costs, Machine,
     dag::{Dag, LONGEST},
@@ -14,7 +14,7 @@ use urgency_policy::{
     level::{
         Adaptive, Criterion, FixedShares, Otherwise, Parameters, Rounds, Schedule, WinnerTakeAll,
     },
-    pool::Kind,
+    pool::AnyOrder,
 };
 
 /// What to simulate.
@@ -299,7 +299,7 @@ impl Options {
         Criterion::from_shares(&vec![1.0 / levels as f64; levels]).map_err(wrong)
     }
 
-    pub(super) fn machine(&self, levels: usize) -> Result<Machine, Stop> {
+    pub(super) fn machine(&self, levels: usize, own: &Own) -> Result<Machine, Stop> {
         let round = self.round_us.saturating_mul(1000);
         let schedule = match self.schedule.as_str() {
             "prompt" => Schedule::Prompt,
@@ -329,11 +329,11 @@ impl Options {
                 };
                 Schedule::Fixed(FixedShares::new(&self.criterion(levels)?, otherwise))
             }
-            other => {
-                return Err(wrong(format!(
+            other => own.schedule(other).ok_or_else(|| {
+                wrong(format!(
                     "there is no schedule {other:?}; there are prompt, fair, winner, adaptive and fixed"
-                )));
-            }
+                ))
+            })?,
         };
         let costs = match self.costs.as_str() {
             "zero" => Costs::ZERO,
@@ -348,7 +348,10 @@ impl Options {
         Ok(Machine {
             workers: self.workers,
             schedule,
-            pool: self.pool.parse::<Kind>().map_err(wrong)?,
+            pool: match own.pool(&self.pool) {
+                Some(pool) => pool,
+                None => self.pool.parse::<AnyOrder>().map_err(wrong)?,
+            },
             costs,
             check_in: self.check_in,
             patience: self.patience,

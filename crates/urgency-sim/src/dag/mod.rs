@@ -261,8 +261,8 @@ impl Builder {
         self.step_after(thread, 0, work)
     }
 
-    /// The next vertex of a thread, ready `latency` nanoseconds after the one before: it waits for I/O
-    /// that that one started.
+    /// The next vertex of a thread, ready `latency` nanoseconds after the vertex before: it waits for I/O that the
+    /// vertex before started.
     ///
     /// # Panics
     ///

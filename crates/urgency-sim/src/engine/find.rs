@@ -4,7 +4,7 @@ use super::{Engine, Event, State, deques::Life};
 use crate::dag::{NONE, Vertex};
 use urgency_policy::{
     level::LevelPolicy,
-    pool::{Amount, Arrival, Chooser, Kind, Left, Place, PoolPolicy, Queue, Sight, Source},
+    pool::{Amount, Arrival, Chooser, Layout, Left, Place, Queue, Sight, Source},
 };
 
 /// After so many tries a spawner puts what does not fit into its queue nevertheless.
@@ -117,10 +117,10 @@ impl Engine<'_> {
                 Look::Empty => sight &= !(1 << level),
             }
         }
-        let thieves = match self.machine.pool {
-            Kind::Aging => false,
-            Kind::Proactive { .. } => true,
-            Kind::Queues(_) => !self.is_dealt(),
+        let thieves = match self.layout {
+            Layout::Central => false,
+            Layout::Deques => true,
+            Layout::Queues(_) => !self.is_dealt(),
         };
         if thieves && self.workers[me].failed < self.machine.patience {
             // A thief cannot see that there is nothing: it looks at somebody.
@@ -143,10 +143,10 @@ impl Engine<'_> {
     }
 
     fn look(&mut self, me: usize, level: u8) -> Look {
-        match self.machine.pool {
-            Kind::Aging => self.look_central(me, level),
-            Kind::Proactive { .. } => self.look_among_deques(me, level),
-            Kind::Queues(_) => self.look_in_queues(me, level),
+        match self.layout {
+            Layout::Central => self.look_central(me, level),
+            Layout::Deques => self.look_among_deques(me, level),
+            Layout::Queues(_) => self.look_in_queues(me, level),
         }
     }
 

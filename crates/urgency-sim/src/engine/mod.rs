@@ -6,10 +6,10 @@
 //!
 //! The mechanism mirrors the runtime's, in three layouts:
 //!
-//! - **central** ([`Kind::Aging`]) and **proactive** ([`Kind::Proactive`]): a worker's forks are in its active deque. A
-//!   thread that waits takes the deque with it (suspended); when its wait is over the deque is resumable. In the first,
-//!   deques stand in the level's two queues; in the second, in workers' sets.
-//! - **queues** ([`Kind::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
+//! - **central** ([`Layout::Central`]) and **proactive** ([`Layout::Deques`]): a worker's forks are in its active
+//!   deque. A thread that waits takes the deque with it (suspended); when its wait is over the deque is resumable.
+//!   In the first, deques stand in the level's two queues; in the second, in workers' sets.
+//! - **queues** ([`Layout::Queues`]): a ready vertex is an entry of some worker's queue; nothing is suspended.
 //!
 //! The files: `mod` keeps time and accounts; [`ready`] puts what became ready where the policy says; [`find`] looks
 //! where the policy says; [`seats`] has seats, quanta and sleep, [`rounds`] rounds; [`contest`] sees when the first
@@ -49,7 +49,7 @@ use std::{
 use urgency_policy::{
     dice::Dice,
     level::{Period, Schedule, Seat},
-    pool::{Kind, Plan, Policy},
+    pool::{Layout, PoolPolicy, QueueLayout},
 };
 
 /// After so many quanta in a row with nothing running and nothing to come, nothing ever will.
@@ -113,9 +113,8 @@ enum State {
     Asleep(u64),
 }
 
-#[derive(Debug)]
 struct Worker {
-    policy: Policy,
+    policy: Box<dyn PoolPolicy + Send>,
     seat: Seat,
     seated_at: u64,
     /// How long it has run in its round.
@@ -149,7 +148,9 @@ struct Engine<'a> {
     machine: &'a Machine,
     schedule: Schedule,
     period: Period,
-    plan: Option<Plan>,
+    layout: Layout,
+    /// What the queues are like, if it is the layout with queues.
+    plan: Option<QueueLayout>,
     now: u64,
     number: u64,
     events: BinaryHeap<Reverse<Timed>>,
@@ -195,6 +196,10 @@ pub fn run(dag: &Dag, machine: &Machine) -> Result<Report, MachineError> {
             });
         }
     }
+    if let Schedule::Own(own) = &machine.schedule {
+        own.check(dag.levels(), machine.workers)
+            .map_err(MachineError::Schedule)?;
+    }
     Engine::new(dag, machine).run()
 }
 
@@ -202,6 +207,12 @@ impl<'a> Engine<'a> {
     fn new(dag: &'a Dag, machine: &'a Machine) -> Self {
         let dice = Dice::new(machine.seed);
         let levels = dag.levels();
+        let layout = machine.pool.layout();
+        let shared = match layout {
+            Layout::Queues(plan) => plan.shared,
+            Layout::Deques => 1,
+            Layout::Central => 0,
+        };
         let least = alone(dag, machine.workers);
         let worker = |me| Worker {
             policy: machine.pool.policy(me, machine.workers, &dice),
@@ -236,8 +247,9 @@ impl<'a> Engine<'a> {
             machine,
             period: machine.schedule.period(),
             schedule: machine.schedule.clone(),
-            plan: match machine.pool {
-                Kind::Queues(plan) => Some(plan),
+            layout,
+            plan: match layout {
+                Layout::Queues(plan) => Some(plan),
                 _ => None,
             },
             now: 0,
@@ -258,7 +270,7 @@ impl<'a> Engine<'a> {
             sleeping: (0..machine.workers as u32).rev().collect(),
             idle: machine.workers,
             deques: Deques::new(machine.workers, levels),
-            queues: LocalQueues::new(machine.workers, levels, machine.pool.shared_queues()),
+            queues: LocalQueues::new(machine.workers, levels, shared),
             home: vec![NONE; dag.threads.len()],
             waits_in: vec![NONE; dag.len()],
             before: serial::predecessors(dag),
@@ -281,7 +293,7 @@ impl<'a> Engine<'a> {
                 self.at(time, 0, Event::Release(number as Thread));
             }
         }
-        if self.period != Period::Never || matches!(self.schedule, Schedule::Fixed(_)) {
+        if !matches!(self.schedule, Schedule::Prompt) {
             for me in 0..self.workers.len() {
                 self.take_seat(me);
             }

@@ -2,7 +2,7 @@
 
 use super::{Engine, State, deques::Life};
 use crate::dag::{NONE, Vertex, Yields};
-use urgency_policy::pool::{Arrival, Kind, Order, Place, Plan, PoolPolicy, Queue, Shed, deal};
+use urgency_policy::pool::{Arrival, Layout, Place, Queue, Shed, deal};
 
 impl Engine<'_> {
     /// A parent of a vertex has run, its latency included; `by` the worker that ran it.
@@ -93,7 +93,7 @@ impl Engine<'_> {
         if suspended == NONE {
             let place = self.workers[home].policy.place(arrival, 0);
             self.place_deque(deque, place);
-        } else if self.machine.pool == Kind::Aging {
+        } else if self.layout == Layout::Central {
             let place = self.workers[home].policy.place(Arrival::Resumable, 0);
             self.place_deque(deque, place);
         }
@@ -112,9 +112,9 @@ impl Engine<'_> {
         self.deques.get(deque).life = Life::Suspended;
         self.waits_in[next as usize] = deque;
         let place = self.workers[me].policy.place(Arrival::Suspended, 0);
-        match self.machine.pool {
+        match self.layout {
             // In the pool the deque stands for its forks only.
-            Kind::Aging => self.refresh(deque),
+            Layout::Central => self.refresh(deque),
             _ => {
                 self.place_deque(deque, place);
                 self.refresh(deque);
@@ -199,11 +199,11 @@ impl Engine<'_> {
         }
     }
 
-    /// A deque changed: it stands where others can find it exactly if it is worth a look.
+    /// A deque changed: after this, others can find the deque if, and only if, it is worth a look.
     pub(super) fn refresh(&mut self, deque: u32) {
         let record = self.deques.get(deque);
         let (level, worth) = (record.level, record.is_worth_a_look());
-        if self.machine.pool == Kind::Aging {
+        if self.layout == Layout::Central {
             if worth && !record.in_regular && record.entries == 0 {
                 self.queue_regular(deque);
             }
@@ -256,7 +256,7 @@ impl Engine<'_> {
     /// Into a worker's queue: at its end, or where its depth belongs.
     pub(super) fn enqueue(&mut self, me: usize, vertex: Vertex) {
         let (dag, level) = (self.dag, self.dag.level(vertex));
-        let sorted = self.plan.is_some_and(|plan| plan.order == Order::Deepest);
+        let sorted = self.plan.is_some_and(|plan| plan.by_depth);
         let queue = self.queues.own(me, level);
         if sorted {
             let depth = |v: Vertex| dag.threads[dag.thread_of[v as usize] as usize].depth;
@@ -327,6 +327,6 @@ impl Engine<'_> {
     }
 
     pub(super) fn capacity(&self) -> usize {
-        self.plan.map_or(usize::MAX, |plan: Plan| plan.capacity)
+        self.plan.map_or(usize::MAX, |plan| plan.capacity)
     }
 }

@@ -1,9 +1,8 @@
 //! Fair rounds, with the runtime's rules (`sched/rounds.rs` there).
 //!
 //! 1. A round is charged what its worker *ran* in it, not how long it lasted.
-//! 2. Each millisecond (a fifth of a round) the accounts are settled: what a worker ran of another level than
-//!    its round's is moved to that level's account, if the round's level had work, or this worker serves it
-//!    by now.
+//! 2. Each millisecond (a fifth of a round) the accounts are settled: a worker in a round for level P may run another
+//!    level L. That time is moved to L's account, if P had work or the worker serves P by now.
 //! 3. A level that has used little of its share is *ahead* (`urgency_policy::level::Advance`), and comes
 //!    before the primary level of every less urgent seat until the next settlement.
 //!
@@ -13,7 +12,7 @@
 
 use super::{Engine, State};
 use crate::dag::NONE;
-use urgency_policy::level::{Period, Schedule};
+use urgency_policy::level::{Period, Schedule, Settlement};
 
 /// A round has so many settlements: of 5 ms, one in each of the runtime's relief periods.
 const SETTLEMENTS: u64 = 5;
@@ -56,8 +55,9 @@ impl Engine<'_> {
 
     /// A decision: the accounts are settled if that is due, and the worker's round ends if it is over.
     pub(super) fn end_round(&mut self, me: usize) {
-        if let Schedule::FairlyPrompt(rounds) = &self.schedule
-            && self.now - self.accounts.settled_at >= rounds.length() / SETTLEMENTS
+        if let Schedule::FairlyPrompt(_) | Schedule::Own(_) = &self.schedule
+            && let Period::EachWorker(length) = self.period
+            && self.now - self.accounts.settled_at >= length / SETTLEMENTS
         {
             self.settle();
         }
@@ -78,7 +78,7 @@ impl Engine<'_> {
         let running = self.workers.iter().filter(busy);
         let running = running.fold(0u64, |levels, worker| levels | 1 << worker.level);
         let levels = self.accounts.levels;
-        let mut all = vec![0; levels];
+        let mut settlement = Settlement::new(levels, self.with_work, running);
         for (worker, ran_by) in self
             .workers
             .iter()
@@ -90,27 +90,11 @@ impl Engine<'_> {
             };
             for (level, ran) in (0u8..).zip(ran_by) {
                 let ran = std::mem::take(ran);
-                if ran == 0 {
-                    continue;
-                }
-                all[usize::from(level)] += ran;
-                let Some(primary) = worker.seat.primary().filter(|primary| *primary != level)
-                else {
-                    continue;
-                };
-                let with_work = self.with_work
-                    | if worker.seat.is_ahead(level) {
-                        running
-                    } else {
-                        serves
-                    };
-                if with_work >> primary & 1 == 1 {
-                    self.schedule.move_time(level, primary, ran);
-                }
+                settlement.ran(&mut self.schedule, worker.seat, serves, level, ran);
             }
         }
         self.accounts.settled_at = self.now;
-        self.accounts.ahead = self.schedule.settle(&all);
+        self.accounts.ahead = settlement.end(&mut self.schedule);
         for worker in &mut self.workers {
             worker.seat = worker.seat.with_ahead(self.accounts.ahead);
         }

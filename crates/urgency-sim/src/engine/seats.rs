@@ -4,7 +4,7 @@ use super::{Engine, Event, State};
 use crate::dag::NONE;
 use urgency_policy::{
     level::{LevelPolicy, Period, Schedule, Seat, Use},
-    pool::{Kind, Sharing},
+    pool::Layout,
 };
 
 impl Engine<'_> {
@@ -18,7 +18,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn is_dealt(&self) -> bool {
-        self.plan.is_some_and(|plan| plan.sharing == Sharing::Deal)
+        self.plan.is_some_and(|plan| plan.is_dealt)
     }
 
     /// A worker that starts, or whose round is over, gets another seat.
@@ -111,8 +111,8 @@ impl Engine<'_> {
             return;
         };
         let costs = &self.machine.costs;
-        let spins = match self.machine.pool {
-            Kind::Aging => u64::from(self.machine.patience) * costs.steal,
+        let spins = match self.layout {
+            Layout::Central => u64::from(self.machine.patience) * costs.steal,
             _ => 0,
         };
         let slept = self.now - since;
@@ -121,8 +121,8 @@ impl Engine<'_> {
         self.report.asleep += slept.saturating_sub(spins);
         self.report.waking += delay;
         self.workers[me].state = State::Looking;
-        // A worker that slept took nothing from anybody: the round that it slept through is not charged, nor
-        // what it ran in that to the next.
+        // A worker that slept took nothing from any level: the round that it slept through is not charged, and what the
+        // worker ran in that round is not charged to the next.
         if let Period::EachWorker(length) = self.period
             && self.now - self.workers[me].seated_at >= length
         {

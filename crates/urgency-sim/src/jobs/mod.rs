@@ -1,7 +1,7 @@
 //! Many jobs on one set of cores, under the core policies of [`urgency_policy::cores`].
 //!
-//! 1. A [`Workload`] is what arrives: jobs made of phases, each phase so many equal [`Round`]s; or real-time tasks whose
-//!    iterations are released again and again. [`flow`], [`elastic_pair`] and [`feedback_pair`] make the
+//! 1. A [`Workload`] is what arrives: jobs made of phases, each phase so many equal [`Round`]s; or real-time tasks
+//!    whose iterations are released again and again. [`flow`], [`elastic_pair`] and [`feedback_pair`] make the
 //!    workloads of the AMCilk paper.
 //! 2. A [`JobsMachine`] has cores, containers, and costs.
 //! 3. [`run`] lets a policy decide, carries its decisions out, and returns a [`JobsReport`].
@@ -84,8 +84,8 @@ impl JobCosts {
 
     /// What the AMCilk paper measured on 40 cores (section IV-A): a decision 17.5 µs; starting a job 295 µs of
     /// which 272 are the decision and its moves; removing one 10 µs; putting a worker to sleep 85.2 µs of which 5 are
-    /// the mean way to the boundary; waking one up 57.5 µs; a steal 1.44 µs; resuming a leftover 7.2 µs. It does not say
-    /// what a failed look costs: that is [`Costs::MEASURED`](crate::Costs::MEASURED)'s.
+    /// the mean way to the boundary; waking one up 57.5 µs; a steal 1.44 µs; resuming a leftover 7.2 µs. It does
+    /// not say what a failed look costs: that is [`Costs::MEASURED`](crate::Costs::MEASURED)'s.
     pub const PAPER: JobCosts = JobCosts {
         decide: 17_500,
         start: 23_000,

@@ -334,7 +334,7 @@ impl Engine {
         }
     }
 
-    /// The oldest entry of a victim, or what a sleeper would do next if that is all that it left.
+    /// The oldest entry of a victim; if a sleeper left no entry, what the sleeper would do next.
     fn take_oldest(&mut self, victim: usize) -> Option<Next> {
         let victim = &mut self.workers[victim];
         if let Some(node) = victim.deque.pop_front() {

@@ -111,8 +111,8 @@ fn speed(round: Round, machine: &JobsMachine) -> Speed {
 ///
 /// High is one loop of 12,800,000 iterations; low is 4,000 loops of 100. The body of neither is known, nor how they are
 /// cut. Here they are such that the times are the paper's: alone on 38 cores 1.65 s, on 19 cores 2.32 s. Hence a high
-/// phase has 2.55 s of work (199 ns in an iteration, cut into 8,192 chunks). A low loop takes 24.5 µs, cut into 8 chunks
-/// since the paper's jobs kept about 8 cores in it.
+/// phase has 2.55 s of work (199 ns in an iteration, cut into 8,192 chunks). A low loop takes 24.5 µs, cut into 8
+/// chunks since the paper's jobs kept about 8 cores in it.
 pub fn feedback_pair(machine: &JobsMachine) -> Workload {
     const ALTERNATIONS: usize = 10;
     let high = Round {

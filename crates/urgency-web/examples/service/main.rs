@@ -151,7 +151,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .route("/search/{word}", get(search))
         .with_state(app.clone())
         .layer(levels);
-    let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0)))?;
+    let listener = urgency::block_on(TcpListener::bind(("127.0.0.1", port.unwrap_or(0))))?;
     let address = listener.local_addr()?;
     println!("listening on http://{address}");
 

@@ -20,7 +20,7 @@ use std::{
     pin::Pin,
     task::{Context, Poll, ready},
 };
-use urgency::{Handle, sync::mpsc};
+use urgency::{JoinHandle, sync::mpsc};
 
 type Piece<B> = Option<Result<Frame<<B as Body>::Data>, <B as Body>::Error>>;
 
@@ -47,12 +47,12 @@ struct Piped<B: Body> {
 
 /// Cancels the handler's task when it is dropped.
 pub(super) struct Cancelling {
-    task: Handle<()>,
+    task: JoinHandle<()>,
     cancels: bool,
 }
 
 impl Cancelling {
-    pub(super) fn new(task: Handle<()>) -> Self {
+    pub(super) fn new(task: JoinHandle<()>) -> Self {
         let cancels = true;
         Cancelling { task, cancels }
     }
@@ -61,7 +61,7 @@ impl Cancelling {
 impl Drop for Cancelling {
     fn drop(&mut self) {
         if self.cancels {
-            self.task.cancel();
+            self.task.abort();
         }
     }
 }

@@ -22,7 +22,7 @@
 //! # What waits for what
 //!
 //! A connection is a task, and so is a handler that runs at another level. If the connection awaited a less
-//! urgent handler's [`Handle`](urgency::Handle), that would be a priority inversion, and the runtime would
+//! urgent handler's [`JoinHandle`](urgency::JoinHandle), that would be a priority inversion, and the runtime would
 //! refuse it: the connection would only be as urgent as the handler. Three answers were possible:
 //!
 //! - *Boost* the handler to the connection's level. Then all requests are equally urgent, and the layer is

@@ -31,7 +31,7 @@ pin_project! {
     ///
     /// # fn main() -> std::io::Result<()> {
     /// urgency::block_on(async {
-    ///     let listener = TcpListener::bind("127.0.0.1:0")?;
+    ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
     ///     let stream = TcpStream::connect(listener.local_addr()?).await?;
     ///     let io = Io::new(stream); // for a builder of hyper
     ///     io.into_inner().set_nodelay(true)

@@ -7,8 +7,8 @@
 //!
 //! # Protocol
 //!
-//! 1. A connection polls with [`Member::poll_phase`]. While the phase is the one that it knows, it leaves its
-//!    waker, once for each phase: it is a task of its own, so that its waker never changes.
+//! 1. A connection polls with [`Member::poll_phase`]. While the phase is the one that the connection knows, the
+//!    connection leaves its waker, once for each phase: it is a task of its own, so that its waker never changes.
 //! 2. The server stores the new phase and takes all wakers in one critical section, and wakes them after it.
 //! 3. A connection that leaves its waker reads the phase in the same critical section. So either it sees the
 //!    new phase, or the server finds its waker.

@@ -1,18 +1,17 @@
 //! How long a connection may be without a request, and how that is known from outside of hyper.
 //!
-//! hyper has a limit for the headers of a request. It makes a timer for each, goes through its state machine
-//! once more to begin it, and does not have it before it knows the protocol: a client that sends nothing at
-//! all holds its place for ever. One limit outside of hyper covers all of it, at one timer for each
-//! connection and one look at the clock for each poll that made progress.
+//! hyper has a limit for the headers of a request. hyper makes a timer for each request, goes through its state machine
+//! once more to start the timer, and has no timer before it knows the protocol: a client that sends nothing at all
+//! holds its place for ever. One limit outside of hyper covers all of this, at one timer for each connection and one
+//! look at the clock for each poll that made progress.
 //!
 //! # When is a connection idle?
 //!
 //! A request is *under way* from the call of the service until the response's body is dropped: [`Marked`] and
-//! [`MarkedBody`] hold a reference to the connection's [`Activity`] as long, and the number of references
-//! says whether there is any. What hyper has still to send then shows as writes, which are counted where they
-//! are made ([`Io`](crate::rt::Io)). A connection is idle while there is no request under way and nothing is
-//! written: it has sent nothing yet, or a part of a request's head, or waits between two requests, or does
-//! not read its answer.
+//! [`MarkedBody`] hold a reference to the connection's [`Activity`] as long, and the number of references says whether
+//! a request is under way. What hyper still has to send after that shows as writes, which are counted where they are
+//! made ([`Io`](crate::rt::Io)). A connection is idle while no request is under way and nothing is written: the client
+//! has sent nothing yet, or a part of a request's head, or waits between two requests, or does not read its answer.
 //!
 //! # Protocol
 //!

@@ -94,9 +94,9 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Plain 
 /// use urgency_web::serve;
 ///
 /// # fn main() -> std::io::Result<()> {
-/// let listener = TcpListener::bind("127.0.0.1:0")?;
 /// let router = Router::new().route("/", get(|| async { "hello" }));
 /// let served = urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
 ///     // Ready at once here; `examples/ctrl_c.rs` has one that waits for a signal.
 ///     serve(listener, router).until(async {}).await
 /// })?;

@@ -1,13 +1,13 @@
 //! `join`: two closures, potentially in parallel.
 //!
-//! 1. Job b goes on the deque; the scheduling point; a runs.
+//! 1. The fork b goes on the deque; the scheduling point; a runs.
 //! 2. If b is still there (nearly always), it is taken back and called directly.
-//! 3. If b was stolen, the stack waits for it, in this order: it *leaps*, stealing back from the thief
-//!    what the thief's computation forked (all of it descends from b, so nothing foreign ever runs on
-//!    this stack); it spins about as long as a wake-up costs; it suspends and its worker goes on.
+//! 3. If b was stolen, the stack waits for it, in this order. It *leaps*: it steals back from the thief what the
+//!    thief's computation forked (all of it descends from b, so nothing foreign ever runs on this stack). Then it spins
+//!    about as long as a wake-up costs. Then it suspends, and its worker goes on.
 //!
-//! If a panics, b is not started any more if it was not yet; if it was stolen, it is waited for; then the
-//! panic of a goes on. Otherwise a panic of b goes on. An interface that promises its callers to run b
+//! If a panics and b has not started, b is never started. If a panics and b was stolen, the stack waits for b. Then the
+//! panic of a goes on. If only b panics, the panic of b goes on. An interface that promises its callers to run b
 //! whatever a does asks for that with a constant (`RUN_B`).
 
 use super::right_branch::RightBranch;
@@ -37,8 +37,8 @@ const TURNS_BEFORE_RAISE: u32 = 512;
 /// It can be called from anywhere: from a task or closure of a runtime, from inside another `join`, or
 /// from a plain thread (which then works on the global runtime until `join` returns). `a` runs on the
 /// calling thread at once; `b` runs there afterwards, unless another worker was free and took it.
-/// While the call waits for a stolen `b` it runs nothing but what `b` itself forked: a lock held across
-/// `join` cannot deadlock with a stranger's job.
+/// While the call waits for a stolen `b` it runs nothing but what `b` itself forked: a lock held across `join` cannot
+/// deadlock with a fork of unrelated code.
 ///
 /// The call is a scheduling point: more urgent work that is ready is run before it goes on.
 ///
@@ -53,8 +53,8 @@ const TURNS_BEFORE_RAISE: u32 = 512;
 ///
 /// # Panics
 ///
-/// A panic of either closure is resumed in the caller, after both have ended; if both panic, that of `a`.
-/// If `a` panics before `b` was started, `b` is dropped without being run.
+/// A panic of either closure is resumed in the caller, after both have ended. If both panic, the panic of `a` is
+/// resumed. If `a` panics before `b` was started, `b` is dropped without being run.
 ///
 /// # Examples
 ///
@@ -122,8 +122,8 @@ where
     RB: Send,
 {
     let forked = &RightBranch::new(b);
-    // SAFETY: `me` is the calling thread's stack. The job stays in this frame until it was popped as ours
-    // or its latch is set: every way out of this function goes through one of the two.
+    // SAFETY: `me` is the calling thread's stack. The fork stays in this frame until it was popped as ours or its latch
+    // is set: every way out of this function goes through one of the two.
     let index = unsafe { me.deque.push(forked.as_forked()) };
     // Read again rather than compared with `index`: with one read, the comparison delays the push, and fib
     // takes 15 % longer (measured).
@@ -145,7 +145,7 @@ where
     }
 }
 
-/// Somebody wants something of this stack, or its deque is full.
+/// There is a request for this stack, or its deque is full.
 #[cold]
 #[inline(never)]
 fn after_push_cold(me: &Stack) {
@@ -153,8 +153,8 @@ fn after_push_cold(me: &Stack) {
     run::check_cold(me);
 }
 
-/// Takes the job at `index`, that of the innermost unfinished `join` of this stack, back. Children that
-/// `a` spawned into a scope around this `join` lie above it, and are run first.
+/// Takes back the fork at `index`, which belongs to the innermost unfinished `join` of this stack. Children that `a`
+/// spawned into a scope around this `join` lie above it, and are run first.
 #[inline(always)]
 fn take_back(me: &Stack, index: usize) -> Popped {
     // Written as a difference: `index + 1` would live in a register across the call of `a`, and a fork is
@@ -162,7 +162,7 @@ fn take_back(me: &Stack, index: usize) -> Popped {
     if me.deque.bottom().wrapping_sub(index) != 1 {
         run_spawned_above(me, index);
     }
-    // SAFETY: `me` is the calling thread's stack, and the job is the youngest.
+    // SAFETY: `me` is the calling thread's stack, and the fork is the youngest.
     unsafe { me.deque.pop(index, || me.pop_public(index)) }
 }
 
@@ -216,7 +216,7 @@ where
 {
     let mut spin = Spin::new();
     let mut turns = 0u32;
-    // SAFETY: the pop has shown, under the deque's lock, that the job was stolen.
+    // SAFETY: the pop has shown, under the deque's lock, that the fork was stolen.
     let latch = unsafe { forked.latch() };
     while !latch.is_done() {
         check(me);
@@ -238,18 +238,18 @@ where
             shared.go_on(me);
         }
     }
-    // SAFETY: the latch is set, and this is the only place that takes a stolen job's result.
+    // SAFETY: the latch is set, and this is the only place that takes a stolen fork's result.
     unsafe { forked.take_result() }
 }
 
-/// Steals a job that descends from `forked` from the stack that runs it.
+/// Steals a fork that descends from `forked`, from the stack that runs `forked`.
 fn steal_back<B, RB>(me: &Stack, forked: &RightBranch<B, RB>, turns: u32) -> Option<StolenFork>
 where
     B: FnOnce(bool) -> RB + Send,
     RB: Send,
 {
-    // SAFETY: the job is known to be stolen; its thief is null, or a stack of this runtime, which keeps
-    // all its stacks.
+    // SAFETY: the fork is known to be stolen; its thief is null, or a stack of this runtime, which keeps all its
+    // stacks.
     let (latch, thief) = unsafe { (forked.latch(), forked.thief().as_ref()?) };
     if thief.deque.seems_empty() {
         // A loop that forks only when it is asked (`par`) is asked.

@@ -1,4 +1,4 @@
-//! Fork-join: `join`, `scope`, and the deque that carries their jobs.
+//! Fork-join: `join`, `scope`, and the deque that carries their forks.
 //!
 //! The hot path of the whole runtime is [`join()`]: a push, a look at the attention word, the call of the
 //! left closure, a pop, the call of the right closure. No atomic read-modify-write, no allocation, no

@@ -47,7 +47,7 @@ where
         (&raw const *self).cast()
     }
 
-    /// The stack that runs the stolen job; null before it does.
+    /// The stack that runs the stolen fork; null before it does.
     ///
     /// # Safety
     /// As [`Forked::thief`].
@@ -61,14 +61,14 @@ where
     /// # Safety
     /// As [`Forked::thief`].
     pub(crate) unsafe fn latch(&self) -> &Latch<Stack> {
-        // SAFETY: initialised when the job was stolen, and the lock orders that before this.
+        // SAFETY: initialised when the fork was stolen, and the lock orders that before this.
         unsafe { (*self.latch.get()).assume_init_ref() }
     }
 
     /// # Safety
     /// As [`Kind::stolen`].
     unsafe fn stolen(this: *const Forked) {
-        // SAFETY: under the deque's lock nobody else looks at what only a thief needs.
+        // SAFETY: under the deque's lock no other thread looks at what only a thief needs.
         unsafe {
             Forked::init_thief(this);
             (*(*this.cast::<Self>()).latch.get()).write(Latch::new());
@@ -78,10 +78,10 @@ where
     /// Takes the closure out, to call it in place.
     ///
     /// # Safety
-    /// The job was popped by its owner, so nobody else has it, and this is called once.
+    /// The fork was popped by its owner, so no other thread has it, and this is called once.
     #[inline(always)]
     pub(crate) unsafe fn take_closure(&self) -> F {
-        // SAFETY: by the caller's promise the closure is there and nobody else looks at it.
+        // SAFETY: by the caller's promise the closure is there and no other thread looks at it.
         unsafe { ManuallyDrop::take(&mut *self.closure.get()) }
     }
 
@@ -98,12 +98,12 @@ where
     /// As [`Kind::execute`]: once, by the thief; `this` is the header of a `RightBranch<F, R>`.
     unsafe fn execute(this: *const Forked) {
         let this = this.cast::<Self>();
-        // SAFETY: the joiner keeps the job alive until the latch is set; the closure is taken once.
+        // SAFETY: the joiner keeps the fork alive until the latch is set; the closure is taken once.
         let closure = unsafe { ManuallyDrop::take(&mut *(*this).closure.get()) };
         let result = catch_unwind(AssertUnwindSafe(|| closure(true)));
         // SAFETY: only the thief touches the result before the latch is set.
         unsafe { (*(*this).result.get()).write(result) };
-        // SAFETY: the job is valid until the joiner sees the latch set.
+        // SAFETY: the fork is valid until the joiner sees the latch set.
         let joiner = unsafe { Latch::set((*this).latch.get().cast::<Latch<Stack>>()) };
         if let Some(joiner) = joiner {
             // SAFETY: stacks live as long as their runtime, which runs this very code.

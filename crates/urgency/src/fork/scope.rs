@@ -1,13 +1,13 @@
 //! `scope`: any number of children that may borrow from the frame around them.
 //!
-//! A child is a boxed job. Its scope must not end before it, so children are counted, but as cheaply as
-//! can be: a child that its scope's own stack pushed and takes back needs no count at all (the stack
-//! sees its own deque); one that was stolen, or was spawned from another stack, is counted in `remote`
-//! from the moment of the steal (under the deque's lock, before the owner can see it gone) or the spawn,
-//! until it has run. So the usual child costs an allocation, a push and a pop, no locked instruction.
+//! A child is a boxed fork. Its scope must not end before it, so children are counted, but as cheaply as can be. A
+//! child that its scope's own stack pushed and takes back needs no count at all: the stack sees its own deque. A child
+//! that was stolen, or was spawned from another stack, is counted in `remote` until it has run. It is counted from the
+//! spawn on, or from the steal on: under the deque's lock, before the owner can see the child gone. So the usual child
+//! costs an allocation, a push and a pop, and no locked instruction.
 //!
-//! The wait of [`Scope::sync`]: first run own children, youngest first, down to where the scope began
-//! (what lies below belongs to frames that are not done with theirs), then wait until `remote` is zero.
+//! The wait of [`Scope::sync`]: first run the stack's own children, youngest first, down to where the scope began. (The
+//! forks below belong to frames that are not done with them.) Then wait until `remote` is zero.
 //!
 //! # Rules
 //!
@@ -16,12 +16,12 @@
 //!    parent ends.
 //! 3. A `sync` waits only in the code that opened the scope, and only while nothing that this code began
 //!    since then is unfinished. Three conditions, each for a kind of code that reaches the owner's stack:
-//!    - The stack runs nothing on top of the code that opened the scope ([`Stack::nesting`] tells). A child, and
-//!      what a child forked and a leap brought here, would wait for its own ancestor, which lies below it on
-//!      this stack, or on another one that waits for it. So would a job that the stack runs in the middle of
-//!      a wait because no more threads can be had.
+//!    - The stack runs nothing on top of the code that opened the scope ([`Stack::nesting`] tells). A child, or a
+//!      child's fork that came here by a leap, would wait for its own ancestor, which lies below it on this stack, or
+//!      on another stack that waits for it. So would a fork that the stack runs in the middle of a wait because no more
+//!      threads can be had.
 //!    - No inner scope is open (the stack's innermost scope tells), and
-//!    - no `join` is unfinished (the deque's tags tell): both rely on the indices of their jobs.
+//!    - no `join` is unfinished (the deque's tags tell): both rely on the indices of their forks.
 //! 4. The thread that makes `remote` zero wakes the owner and does not touch the scope afterwards: the
 //!    decrement that shows zero is its last access.
 //!
@@ -377,7 +377,7 @@ impl<F: FnOnce() -> T + Send, T> Child<F, T> {
     /// # Safety
     /// As [`Kind::execute`].
     unsafe fn execute(this: *const Forked) {
-        // SAFETY: `this` heads a box that whoever runs the job owns now.
+        // SAFETY: `this` heads a box that the stack that runs the child owns now.
         let child = unsafe { Box::from_raw(this.cast_mut().cast::<Self>()) };
         let (scope, counted) = (child.scope, child.counted.get());
         // SAFETY: the scope waits for this child: it is in the owner's deque or counted.
@@ -391,8 +391,8 @@ impl<F: FnOnce() -> T + Send, T> Child<F, T> {
     /// # Safety
     /// As [`Kind::stolen`].
     unsafe fn stolen(this: *const Forked) {
-        // SAFETY: the job is in the deque, so the box and its scope are alive; under the lock nobody
-        // else touches `counted`.
+        // SAFETY: the fork is in the deque, so the box and its scope are alive; under the lock no other thread touches
+        // `counted`.
         unsafe {
             Forked::init_thief(this);
             let child = &*this.cast::<Self>();

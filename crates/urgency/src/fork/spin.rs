@@ -1,4 +1,4 @@
-//! How long a stack that waits for jobs which others run spins before it suspends.
+//! How long a stack that waits for forks which others run spins before it suspends.
 //!
 //! To suspend costs a hand-off and a wake-up, and the wait is often shorter: what it waits for runs already. So the
 //! stack spins for as long as the alternative costs, which is never more than twice the best (ski rental). If work as

@@ -53,6 +53,9 @@ pub struct File {
     state: State,
     /// Of a write whose result was not waited for.
     late_error: Option<io::Error>,
+    /// By Tokio's trait: it was started, and is polled without its target.
+    #[cfg(feature = "tokio-io")]
+    pub(crate) seeking: Option<SeekFrom>,
 }
 
 #[derive(Debug)]
@@ -251,6 +254,8 @@ impl From<fs::File> for File {
             file: Arc::new(file),
             state: State::Idle(Buffer::default()),
             late_error: None,
+            #[cfg(feature = "tokio-io")]
+            seeking: None,
         }
     }
 }

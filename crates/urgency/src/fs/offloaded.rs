@@ -14,13 +14,14 @@
 //! work.
 
 use crate::{
-    Handle,
+    JoinHandle,
     life::without_deadline,
     runtime::{current, level_on},
     spawn::spawn_fn_on,
 };
 use std::{
     fmt, io,
+    panic::resume_unwind,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -32,7 +33,7 @@ use std::{
 /// # Errors
 /// The operation's errors; or that the runtime was shut down before the result was there.
 #[must_use = "the operation may fail"]
-pub struct Offloaded<T: Send + 'static>(Handle<io::Result<T>>);
+pub struct Offloaded<T: Send + 'static>(JoinHandle<io::Result<T>>);
 
 impl<T: Send + 'static> Offloaded<T> {
     /// Starts `operation`.
@@ -50,7 +51,10 @@ impl<T: Send + 'static> Future for Offloaded<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         match self.0.poll_device(cx) {
             Poll::Ready(Ok(result)) => Poll::Ready(result),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(io::Error::other(error))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(match error.try_into_panic() {
+                Ok(payload) => resume_unwind(payload),
+                Err(error) => error.into(),
+            })),
             Poll::Pending => {
                 // A closure of `Runtime::run_at` has a level and is no task.
                 self.0.boost();

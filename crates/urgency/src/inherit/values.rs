@@ -1,9 +1,9 @@
 //! The values of a piece of work in its locals (`life/local.rs`).
 //!
 //! They are a list from the innermost outwards, shared with the work's children. A new value is put in front. If it
-//! hides an older value of the same local, the older one is left out, and the few values before it are copied: a list is
-//! never longer than there are locals, however many generations of tasks pass it on. Rejected: a map, which every child
-//! would have to copy or lock. There are few locals, and the first is the one that is wanted.
+//! hides an older value of the same local, the older one is left out, and the few values before it are copied: a list
+//! is never longer than there are locals, however many generations of tasks pass it on. Rejected: a map, which every
+//! child would have to copy or lock. There are few locals, and usually the first value is wanted.
 
 use std::{any::Any, fmt, sync::Arc};
 

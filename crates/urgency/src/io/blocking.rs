@@ -5,8 +5,8 @@
 //! parks the thread. For streams the view is a [`std::io::Read`] and [`std::io::Write`], so that
 //! everything written for those works; the other types add their own methods to it.
 //!
-//! A write is done when its bytes are where they belong, so it flushes: that is nothing for a socket, and
-//! for a standard stream that is a file it waits for the write that was started.
+//! A write is done when its bytes are where they belong, so it flushes. For a socket a flush is nothing. For a standard
+//! stream that is a file, a flush waits for the write that was started.
 
 use futures_io::{AsyncRead, AsyncWrite};
 use std::{
@@ -26,7 +26,7 @@ use std::{
 /// use urgency::net::{TcpListener, TcpStream};
 ///
 /// # fn main() -> std::io::Result<()> {
-/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
 /// let client = urgency::block_on(TcpStream::connect(listener.local_addr()?))?;
 /// let (server, _) = listener.blocking().accept()?;
 /// writeln!(client.blocking(), "a line")?;

@@ -10,6 +10,9 @@
 //! - `unread`: results of started operations whose future was dropped.
 //! - [`Async`]: any descriptor; [`Blocking`]: the blocking forms for closures; [`stdin`], [`stdout`].
 //!
+//! - With the feature `tokio-io`: Tokio's traits, their extensions, `BufReader`, `BufWriter`, `copy`, `duplex`, `split`
+//!   and the rest of `tokio::io` that needs no runtime. They are Tokio's own, so other crates know them.
+//!
 //! Sockets are in [`net`](crate::net), timers in [`time`](crate::time), files in [`fs`](crate::fs).
 
 mod async_fd;
@@ -20,7 +23,11 @@ pub(crate) mod unread;
 
 pub use async_fd::Async;
 pub use blocking::Blocking;
-pub use stdio::{Stdin, Stdout, stderr, stdin, stdout};
+pub use stdio::{Stderr, Stdin, Stdout, stderr, stdin, stdout};
+
+/// Tokio's I/O traits and what is built on them alone (`tokio::io` without its runtime): the feature `tokio-io`.
+#[cfg(feature = "tokio-io")]
+pub use tokio::io::*;
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,8 @@
 //! 1. Not registered for the direction: attempt. If it would block, register and go to 2.
 //! 2. Look at the direction's readiness; if ready, attempt. If it would block, retract and, unless an
 //!    edge came meanwhile, go to 3.
-//! 3. Wait (see `reactor/readiness.rs`), unless the driver was shut down. Then the operation is an error, or pending if its
-//!    task ends with its runtime.
+//! 3. Wait (see `reactor/readiness.rs`), unless the driver was shut down. Then the operation is an error, or pending if
+//!    its task ends with its runtime.
 //!
 //! The registration itself makes the kernel report readiness that exists already, and a new direction
 //! starts as ready, so nothing is lost between 1 and 2. What comes from elsewhere ([`Source::raise`])

@@ -52,6 +52,8 @@ const PIPE_BUF: usize = 4096;
 /// One of the three.
 #[derive(Debug)]
 enum Standard {
+    /// There is none: why.
+    Fails(io::ErrorKind),
     Waits(Async<OwnedFd>),
     Blocks(Shared),
 }
@@ -108,7 +110,11 @@ impl Shared {
 }
 
 impl Standard {
-    fn new(fd: impl AsFd) -> io::Result<Self> {
+    fn new(fd: impl AsFd) -> Self {
+        Standard::open(fd).unwrap_or_else(|error| Standard::Fails(error.kind()))
+    }
+
+    fn open(fd: impl AsFd) -> io::Result<Self> {
         let own = fd.as_fd().try_clone_to_owned()?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&own)?.st_mode);
         let waits = match kind {
@@ -126,6 +132,7 @@ impl Standard {
 
     fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
+            Standard::Fails(why) => Poll::Ready(Err((*why).into())),
             Standard::Waits(io) => io.poll_operate(cx, Direction::Read, |fd| {
                 ready_now(fd, Direction::Read)?;
                 Ok(Done::maybe_more(rustix::io::read(fd, &mut *buffer)?))
@@ -136,6 +143,7 @@ impl Standard {
 
     fn poll_write(&self, cx: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
         match self {
+            Standard::Fails(why) => Poll::Ready(Err((*why).into())),
             Standard::Waits(io) => io.poll_operate(cx, Direction::Write, |fd| {
                 ready_now(fd, Direction::Write)?;
                 let buffer = &buffer[..buffer.len().min(PIPE_BUF)];
@@ -147,7 +155,7 @@ impl Standard {
 
     fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Standard::Waits(_) => Poll::Ready(Ok(())),
+            Standard::Fails(_) | Standard::Waits(_) => Poll::Ready(Ok(())),
             Standard::Blocks(file) => file.poll(cx, |file, cx| file.poll_flush(cx)),
         }
     }
@@ -157,42 +165,35 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The standard input of this process.
-///
-/// # Errors
-/// If it is closed, or at the limit of open descriptors.
+/// The standard input of this process. If it is closed, or the process out of descriptors, each read is an error.
 ///
 /// ```no_run
 /// # async fn example() -> std::io::Result<()> {
 /// let mut buffer = [0; 1024];
-/// let count = urgency::io::stdin()?.read(&mut buffer).await?;
+/// let count = urgency::io::stdin().read(&mut buffer).await?;
 /// # Ok(())
 /// # }
 /// ```
-pub fn stdin() -> io::Result<Stdin> {
-    Standard::new(io::stdin()).map(Stdin)
+pub fn stdin() -> Stdin {
+    Stdin(Standard::new(io::stdin()))
 }
 
-/// The standard output of this process, unbuffered.
-///
-/// # Errors
-/// If it is closed, or at the limit of open descriptors.
+/// The standard output of this process, unbuffered. If it is closed, or the process out of descriptors, each write is
+/// an error.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
-/// urgency::block_on(urgency::io::stdout()?.write_all(b"hello\n"))
+/// urgency::block_on(urgency::io::stdout().write_all(b"hello\n"))
 /// # }
 /// ```
-pub fn stdout() -> io::Result<Stdout> {
-    Standard::new(io::stdout()).map(Stdout)
+pub fn stdout() -> Stdout {
+    Stdout(Standard::new(io::stdout()))
 }
 
-/// The standard error output of this process, unbuffered.
-///
-/// # Errors
-/// If it is closed, or at the limit of open descriptors.
-pub fn stderr() -> io::Result<Stdout> {
-    Standard::new(io::stderr()).map(Stdout)
+/// The standard error output of this process, unbuffered. If it is closed, or the process out of descriptors, each
+/// write is an error.
+pub fn stderr() -> Stderr {
+    Stdout(Standard::new(io::stderr()))
 }
 
 /// See [`stdin`]. A read begins when its future is first polled; to start it now and await it later,
@@ -234,6 +235,9 @@ impl AsyncRead for &Stdin {
         self.0.poll_read(cx, buffer)
     }
 }
+
+/// Standard error is written to as standard output is.
+pub type Stderr = Stdout;
 
 /// See [`stdout`] and [`stderr`]. A write begins when its future is first polled; to start it now and await
 /// it later, [`spawn`](crate::spawn()) it.
@@ -356,7 +360,7 @@ mod tests {
         let mut options = std::fs::OpenOptions::new();
         let file = options.read(true).write(true).open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let standard = Standard::new(&file).unwrap();
+        let standard = Standard::new(&file);
         assert!(matches!(standard, Standard::Blocks(..)));
         (file, standard)
     }
@@ -369,7 +373,7 @@ mod tests {
         let runtime = crate::Runtime::builder().workers(1).build().unwrap();
         let tasks = [0; 2].map(|_| runtime.spawn(task()));
         let start = Instant::now();
-        while !tasks.iter().all(crate::Handle::is_finished) {
+        while !tasks.iter().all(crate::JoinHandle::is_finished) {
             assert!(start.elapsed() < Duration::from_secs(60), "it hangs");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -419,7 +423,7 @@ mod tests {
         let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
             return;
         };
-        let output = Stdout(Standard::new(full).unwrap());
+        let output = Stdout(Standard::new(full));
         let error = crate::block_on(output.write(b"x")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         let error = output.blocking().write(b"x").unwrap_err();
@@ -431,7 +435,7 @@ mod tests {
     }
 
     async fn echo_upside_down() -> io::Result<()> {
-        let (input, output) = (stdin()?, stdout()?);
+        let (input, output) = (stdin(), stdout());
         let mut all = Vec::new();
         let mut buffer = [0; 1000];
         loop {

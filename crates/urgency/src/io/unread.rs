@@ -56,7 +56,7 @@ impl<T> Unread<T> {
 
     /// The place of what a started operation has just taken from the kernel: one result, or so many bytes.
     pub(crate) fn place(&self, count: usize) -> Place {
-        // Relaxed: only operations that follow one another have an order, and each sees those before it.
+        // Relaxed: only operations that follow one another have an order, and each sees the operations before it.
         Place(self.next.fetch_add(count as u64, Ordering::Relaxed))
     }
 

@@ -12,7 +12,7 @@ use super::{AtLeast, Level, OneLevel};
 ///     42
 /// }
 /// assert_eq!(Normal.spawn_fn(|cx| answer(cx)).erase().get()?, 42);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Normal;

@@ -1,6 +1,6 @@
 //! Handles that remember the level of their work in their type.
 //!
-//! A `TypedHandle<T, L>` is an untyped [`Handle`] and a phantom, a [`TypedShared`] the same with a
+//! A `TypedHandle<T, L>` is an untyped [`JoinHandle`] and a phantom, a [`TypedShared`] the same with a
 //! [`Shared`](crate::Shared). They add no state and no protocol: waiting, cancelling and boosting are
 //! the untyped handle's. What they add is the bound on waiting: `C: MayWaitFor<L>`, with `C` from the waiter's [`Cx`];
 //! see [`AtLeast`](super::AtLeast).
@@ -11,7 +11,7 @@
 //! another level either.
 
 use super::{Cx, Level, MayWaitFor, TypedShared};
-use crate::{Handle, WaitError};
+use crate::{JoinError, JoinHandle};
 use std::{
     fmt,
     marker::PhantomData,
@@ -51,13 +51,13 @@ use std::{
 /// ```
 #[must_use = "dropping a handle detaches its work; call `detach` to say so"]
 pub struct TypedHandle<T: 'static, L> {
-    untyped: Handle<T>,
+    untyped: JoinHandle<T>,
     level: PhantomData<fn() -> L>,
 }
 
 impl<T: 'static, L: Level> TypedHandle<T, L> {
     /// `untyped` is the handle of work at level `L`.
-    pub(super) fn new(untyped: Handle<T>) -> Self {
+    pub(super) fn new(untyped: JoinHandle<T>) -> Self {
         TypedHandle {
             untyped,
             level: PhantomData,
@@ -68,12 +68,8 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
     ///
     /// # Errors
     ///
-    /// If the work was cancelled or the runtime shut down before there was a result.
-    ///
-    /// # Panics
-    ///
-    /// Resumes the panic of the awaited work.
-    pub fn get<C>(self, cx: Cx<'_, C>) -> Result<T, WaitError>
+    /// If the work panicked, was cancelled, or the runtime shut down before there was a result.
+    pub fn get<C>(self, cx: Cx<'_, C>) -> Result<T, JoinError>
     where
         C: MayWaitFor<L>,
     {
@@ -87,13 +83,9 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
     ///
     /// # Errors
     ///
-    /// The future's output is an error if the work was cancelled or the runtime shut down before
+    /// The future's output is an error if the work panicked, was cancelled, or the runtime shut down before
     /// there was a result.
-    ///
-    /// # Panics
-    ///
-    /// The future resumes the panic of the awaited work.
-    pub fn wait<'cx, C>(self, cx: Cx<'cx, C>) -> Wait<'cx, Handle<T>>
+    pub fn wait<'cx, C>(self, cx: Cx<'cx, C>) -> Wait<'cx, JoinHandle<T>>
     where
         C: MayWaitFor<L>,
     {
@@ -107,11 +99,7 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    ///
-    /// # Panics
-    ///
-    /// As [`get`](Self::get).
-    pub fn boost_get<C>(self, cx: Cx<'_, C>) -> Result<T, WaitError>
+    pub fn boost_get<C>(self, cx: Cx<'_, C>) -> Result<T, JoinError>
     where
         C: Level<Order = L::Order>,
     {
@@ -126,11 +114,7 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
     /// # Errors
     ///
     /// As [`wait`](Self::wait).
-    ///
-    /// # Panics
-    ///
-    /// As [`wait`](Self::wait).
-    pub fn boosted<'cx, C>(self, cx: Cx<'cx, C>) -> Wait<'cx, Handle<T>>
+    pub fn boosted<'cx, C>(self, cx: Cx<'cx, C>) -> Wait<'cx, JoinHandle<T>>
     where
         C: Level<Order = L::Order>,
     {
@@ -144,11 +128,7 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    ///
-    /// # Panics
-    ///
-    /// As [`get`](Self::get), and if the result was taken before.
-    pub fn try_get(&mut self) -> Option<Result<T, WaitError>> {
+    pub fn try_get(&mut self) -> Option<Result<T, JoinError>> {
         self.untyped.try_get()
     }
 
@@ -173,8 +153,8 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
 
     /// Asks for the work to end early: async work is dropped when it next suspends or would next run, a closure that
     /// has not started never starts. A waiter gets an error, unless the work ended first.
-    pub fn cancel(&self) {
-        self.untyped.cancel();
+    pub fn abort(&self) {
+        self.untyped.abort();
     }
 
     /// Lets the work go on without anybody waiting for it.
@@ -185,7 +165,7 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
     /// The handle without its level. It can be waited for from anywhere, a plain thread included;
     /// from inside the runtime, waiting for less urgent work is an error at run time.
     #[must_use = "dropping a handle detaches its work; call `detach` to say so"]
-    pub fn erase(self) -> Handle<T> {
+    pub fn erase(self) -> JoinHandle<T> {
         self.untyped
     }
 }
@@ -206,7 +186,7 @@ impl<T: 'static, L: Level> Future for TypedHandle<T, L>
 where
     Cx<'static, L>: AwaitedWithoutCx,
 {
-    type Output = Result<T, WaitError>;
+    type Output = Result<T, JoinError>;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
         unreachable!("the bound holds for no level")

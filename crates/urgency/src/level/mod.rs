@@ -37,7 +37,7 @@
 //! hand-written implementations of [`AtLeast`], a `cx` borrowed into [`Level::run_on`] at another level, and the part
 //! of a plain closure `|cx| { .. async move { .. } }` before its future: that part runs at the level of the code that
 //! calls [`Level::spawn`], and its panic is the caller's. In these cases a priority inversion is a typed error
-//! ([`WaitErrorKind`](crate::WaitErrorKind)).
+//! ([`JoinErrorKind`](crate::JoinErrorKind)).
 //!
 //! Not covered by either: waiting that is not for a handle (a channel, a foreign lock). A
 //! [`sync::Mutex`](crate::sync::Mutex) lends its holder the waiter's level instead.

@@ -1,11 +1,11 @@
 //! A typed handle for any number of waiters.
 //!
-//! What [`TypedHandle`](super::TypedHandle) is to [`Handle`](crate::Handle), this is to
+//! What [`TypedHandle`](super::TypedHandle) is to [`JoinHandle`](crate::JoinHandle), this is to
 //! [`Shared`]: the level in the type, and the bound on waiting. The waiters may be at different
 //! levels; each has to be allowed to wait.
 
 use super::{Cx, Level, MayWaitFor, Wait};
-use crate::{Shared, WaitError};
+use crate::{JoinError, Shared};
 use std::{fmt, marker::PhantomData};
 
 /// A handle of work at level `L` that can be cloned; made by [`TypedHandle::share`](super::TypedHandle::share).
@@ -48,13 +48,8 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     ///
     /// # Errors
     ///
-    /// If the work was cancelled or the runtime shut down before there was a result.
-    ///
-    /// # Panics
-    ///
-    /// If the work panicked: with its own panic for the first waiter, with the same message for the
-    /// others.
-    pub fn get<C>(&self, cx: Cx<'_, C>) -> Result<T, WaitError>
+    /// If the work panicked, was cancelled, or the runtime shut down before there was a result.
+    pub fn get<C>(&self, cx: Cx<'_, C>) -> Result<T, JoinError>
     where
         C: MayWaitFor<L>,
     {
@@ -67,10 +62,6 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     /// # Errors
     ///
     /// The future's output is the error that [`get`](Self::get) returns.
-    ///
-    /// # Panics
-    ///
-    /// The future panics as [`get`](Self::get) does.
     pub fn wait<'cx, C>(&self, cx: Cx<'cx, C>) -> Wait<'cx, Shared<T>>
     where
         C: MayWaitFor<L>,
@@ -84,11 +75,7 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    ///
-    /// # Panics
-    ///
-    /// As [`get`](Self::get).
-    pub fn boost_get<C>(&self, cx: Cx<'_, C>) -> Result<T, WaitError>
+    pub fn boost_get<C>(&self, cx: Cx<'_, C>) -> Result<T, JoinError>
     where
         C: Level<Order = L::Order>,
     {
@@ -103,10 +90,6 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     /// # Errors
     ///
     /// The future's output is the error that [`get`](Self::get) returns.
-    ///
-    /// # Panics
-    ///
-    /// The future panics as [`get`](Self::get) does.
     pub fn boosted<'cx, C>(&self, cx: Cx<'cx, C>) -> Wait<'cx, Shared<T>>
     where
         C: Level<Order = L::Order>,
@@ -121,11 +104,7 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     /// # Errors
     ///
     /// As [`get`](Self::get).
-    ///
-    /// # Panics
-    ///
-    /// As [`get`](Self::get).
-    pub fn try_get(&self) -> Option<Result<T, WaitError>> {
+    pub fn try_get(&self) -> Option<Result<T, JoinError>> {
         self.untyped.try_get()
     }
 
@@ -140,9 +119,9 @@ impl<T: Clone + Send + Sync + 'static, L: Level> TypedShared<T, L> {
     }
 
     /// Asks for the work to end early, for all waiters; see
-    /// [`TypedHandle::cancel`](super::TypedHandle::cancel).
-    pub fn cancel(&self) {
-        self.untyped.cancel();
+    /// [`TypedHandle::abort`](super::TypedHandle::abort).
+    pub fn abort(&self) {
+        self.untyped.abort();
     }
 
     /// The handle without its level; see [`TypedHandle::erase`](super::TypedHandle::erase).

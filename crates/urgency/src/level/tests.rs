@@ -60,7 +60,7 @@ fn the_proof_of_a_level_and_the_level_of_a_handle_have_no_size() {
     assert_eq!(size_of::<Cx<'static, Normal>>(), 0);
     assert_eq!(
         size_of::<TypedHandle<u32, Normal>>(),
-        size_of::<crate::Handle<u32>>()
+        size_of::<crate::JoinHandle<u32>>()
     );
 }
 

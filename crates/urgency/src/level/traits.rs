@@ -44,8 +44,8 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
 
     /// Creates an async task at this level.
     ///
-    /// The body is an async closure, `async move |cx| { .. }`: it gets the proof that it runs at this
-    /// level and may hold it across every `.await`. Dropping the handle detaches the task.
+    /// The body is an async closure, `async move |cx| { .. }`: it gets the proof that it runs at this level, and may
+    /// hold the proof across every `.await`. Dropping the handle detaches the task.
     ///
     /// ```
     /// # use urgency::{Runtime, levels};
@@ -210,9 +210,9 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
 /// code states what it needs with it:
 ///
 /// ```
-/// use urgency::{WaitError, level::{AtLeast, Cx, Level, TypedHandle}};
+/// use urgency::{JoinError, level::{AtLeast, Cx, Level, TypedHandle}};
 ///
-/// fn both<L, A, B>(cx: Cx<L>, a: TypedHandle<u32, A>, b: TypedHandle<u32, B>) -> Result<u32, WaitError>
+/// fn both<L, A, B>(cx: Cx<L>, a: TypedHandle<u32, A>, b: TypedHandle<u32, B>) -> Result<u32, JoinError>
 /// where
 ///     L: Level,
 ///     A: Level + AtLeast<L>,

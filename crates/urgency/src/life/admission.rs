@@ -10,7 +10,7 @@
 
 use super::held::Held;
 use crate::{
-    Handle, LevelId,
+    JoinHandle, LevelId,
     runtime::{current, rank_on},
     sched::job::Job,
     scheduling_point,
@@ -103,7 +103,7 @@ pub struct Admission {
 
 impl Admission {
     /// Starts the task that was admitted, at the level that it was admitted to.
-    pub fn spawn<F>(self, future: F) -> Handle<F::Output>
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -115,7 +115,7 @@ impl Admission {
     }
 
     /// As [`spawn`](Self::spawn), for a closure.
-    pub fn spawn_fn<F, T>(self, closure: F) -> Handle<T>
+    pub fn spawn_fn<F, T>(self, closure: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

@@ -1,4 +1,5 @@
-//! A limit for a piece of work and all the tasks that it spawns. `spawn/carried.rs` says what a deadline does to a task.
+//! A limit for a piece of work and all the tasks that it spawns. `spawn/carried.rs` says what a deadline does to a
+//! task.
 
 use crate::{
     inherit::{Inherited, inherited},

@@ -10,13 +10,12 @@
 use crate::{
     rank::LevelId,
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
-    tasks::{Handle, JoinError, TaskRef},
+    tasks::{AbortHandle, JoinError, JoinHandle},
 };
 use std::{
     collections::HashMap,
     fmt,
     future::{Future, poll_fn},
-    panic::{AssertUnwindSafe, catch_unwind},
     task::{Context, Poll, Waker, ready},
 };
 
@@ -43,9 +42,9 @@ use std::{
 /// });
 /// ```
 pub struct JoinSet<T: 'static> {
-    tasks: HashMap<u64, Handle<T>>,
+    tasks: HashMap<u64, JoinHandle<T>>,
     /// A task whose future is gone, and whose result is taken next.
-    ending: Option<Handle<T>>,
+    ending: Option<JoinHandle<T>>,
     next: u64,
     ended: UnboundedReceiver<u64>,
     bell: UnboundedSender<u64>,
@@ -126,7 +125,7 @@ impl<T: Send + 'static> JoinSet<T> {
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
         loop {
             if let Some(handle) = &mut self.ending {
-                let result = ready!(poll_result(handle, cx));
+                let result = ready!(handle.poll_device(cx));
                 self.ending = None;
                 return Poll::Ready(Some(result));
             }
@@ -146,7 +145,7 @@ impl<T: Send + 'static> JoinSet<T> {
                     return None;
                 }
                 let mut unwoken = Context::from_waker(Waker::noop());
-                let Poll::Ready(result) = poll_result(handle, &mut unwoken) else {
+                let Poll::Ready(result) = handle.poll_device(&mut unwoken) else {
                     unreachable!("it is finished");
                 };
                 self.ending = None;
@@ -192,10 +191,10 @@ impl<T: Send + 'static> JoinSet<T> {
     }
 
     /// The task whose bell was made last.
-    fn add(&mut self, handle: Handle<T>) -> AbortHandle {
-        let task = handle.task().clone();
+    fn add(&mut self, handle: JoinHandle<T>) -> AbortHandle {
+        let abort = handle.abort_handle();
         self.tasks.insert(self.next - 1, handle);
-        AbortHandle { task }
+        abort
     }
 }
 
@@ -212,7 +211,7 @@ impl<T: 'static> JoinSet<T> {
 
     /// Cancels all tasks. Their results are still to be taken.
     pub fn abort_all(&self) {
-        self.tasks.values().for_each(Handle::cancel);
+        self.tasks.values().for_each(JoinHandle::abort);
     }
 
     /// Takes all tasks out of the set. They go on, and their results are dropped.
@@ -221,14 +220,6 @@ impl<T: 'static> JoinSet<T> {
         self.ending = None;
         let (bell, ended) = mpsc::unbounded_channel();
         (self.bell, self.ended) = (bell, ended);
-    }
-}
-
-/// The result of a task whose future is gone: it is there, or about to be, whatever the levels are.
-fn poll_result<T>(handle: &mut Handle<T>, cx: &mut Context<'_>) -> Poll<Result<T, JoinError>> {
-    match catch_unwind(AssertUnwindSafe(|| handle.poll_device(cx))) {
-        Ok(polled) => polled.map_err(JoinError::cancelled),
-        Err(payload) => Poll::Ready(Err(JoinError::panicked(payload))),
     }
 }
 
@@ -247,31 +238,5 @@ impl<T: 'static> Drop for JoinSet<T> {
 impl<T: 'static> fmt::Debug for JoinSet<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JoinSet").field("len", &self.len()).finish()
-    }
-}
-
-/// The right to cancel a task, without its result.
-#[derive(Clone)]
-pub struct AbortHandle {
-    task: TaskRef,
-}
-
-impl AbortHandle {
-    /// Asks the task to end, as [`Handle::cancel`] does.
-    pub fn abort(&self) {
-        self.task.cancel();
-    }
-
-    /// Whether the task has ended.
-    pub fn is_finished(&self) -> bool {
-        self.task.is_finished()
-    }
-}
-
-impl fmt::Debug for AbortHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AbortHandle")
-            .field("finished", &self.is_finished())
-            .finish()
     }
 }

@@ -2,13 +2,14 @@
 //!
 //! | what | for |
 //! | --- | --- |
-//! | [`CancelToken`] | one signal for many: a tree of tokens, of which each cancels those below it |
+//! | [`CancellationToken`] | one signal for many: a tree of tokens, of which each cancels those below it |
+//! | [`TaskTracker`] | the end of a number of tasks whose results nobody needs |
 //! | [`task_scope`] | tasks that end before the code that started them goes on |
 //! | [`with_deadline`], [`deadline`] | a limit for a piece of work and all the tasks that it spawns |
 //! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
 //! | [`admit`], [`try_admit`] | a limit on how many tasks of a level there are at once (backpressure) |
 //!
-//! A single task is cancelled by [`Handle::cancel`](crate::Handle::cancel); a future by dropping it. What
+//! A single task is cancelled by [`JoinHandle::abort`](crate::JoinHandle::abort); a future by dropping it. What
 //! happens with panics is a [`PanicPolicy`] of the runtime, and its end is
 //! [`Runtime::shutdown`](crate::Runtime::shutdown).
 //!
@@ -27,13 +28,15 @@ mod join_set;
 mod local;
 mod scope;
 mod token;
+mod tracker;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
 pub use deadline::{WithDeadline, deadline, with_deadline};
-pub use join_set::{AbortHandle, JoinSet};
+pub use join_set::JoinSet;
 pub use local::{Local, WithLocal};
 pub use scope::{TaskScope, task_scope};
-pub use token::{CancelGuard, CancelToken, Cancelled};
+pub use token::{CancellationToken, Cancelled, DropGuard};
+pub use tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWait};
 
 pub use crate::tasks::PanicPolicy;
 

@@ -14,7 +14,7 @@
 
 use super::held::Held;
 use crate::{
-    Handle, LevelId,
+    JoinHandle, LevelId,
     runtime::{current, level_on, rank_on},
     sched::{caller::is_shut, job::Job},
     scheduling_point,
@@ -161,7 +161,7 @@ pub struct TaskScope {
 }
 
 impl TaskScope {
-    fn spawn_on<F>(&self, shared: &Arc<Job>, level: u8, future: F) -> Handle<F::Output>
+    fn spawn_on<F>(&self, shared: &Arc<Job>, level: u8, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -177,7 +177,7 @@ impl TaskScope {
 
     /// As [`spawn`](crate::spawn()), a task of the scope. Its handle may be dropped. If the scope was cancelled, or
     /// is over, the task is cancelled before it runs.
-    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -192,7 +192,7 @@ impl TaskScope {
     ///
     /// If the current runtime has no such level.
     #[track_caller]
-    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -202,7 +202,7 @@ impl TaskScope {
     }
 
     /// As [`spawn_fn`](crate::spawn_fn()), a task of the scope. Once it has started it runs to its end.
-    pub fn spawn_fn<F, T>(&self, closure: F) -> Handle<T>
+    pub fn spawn_fn<F, T>(&self, closure: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,

@@ -1,4 +1,4 @@
-//! `CancelToken`: one signal for many, in a tree.
+//! `CancellationToken`: one signal for many, in a tree.
 //!
 //! A node has a flag, an event, and weak links to its children, each in a slot that the child knows. A child
 //! keeps its parent alive, never the other way. Cancelling sets the flag, notifies all, takes the list of
@@ -88,41 +88,41 @@ impl Drop for Node {
 
 /// A signal that work should end, for any number of listeners; clones are the same token.
 ///
-/// [`child`](Self::child) makes a token that is cancelled with this one, but can be cancelled alone.
+/// [`child_token`](Self::child_token) makes a token that is cancelled with this one, but can be cancelled alone.
 ///
 /// ```
-/// use urgency::life::CancelToken;
+/// use urgency::life::CancellationToken;
 ///
-/// let server = CancelToken::new();
-/// let connection = server.child();
+/// let server = CancellationToken::new();
+/// let connection = server.child_token();
 /// let task = urgency::spawn({
 ///     let connection = connection.clone();
-///     async move { connection.run(std::future::pending::<()>()).await }
+///     async move { connection.run_until_cancelled(std::future::pending::<()>()).await }
 /// });
 /// server.cancel();
 /// assert!(connection.is_cancelled());
 /// assert_eq!(task.get()?, None);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 #[derive(Clone)]
-pub struct CancelToken {
+pub struct CancellationToken {
     node: Arc<Node>,
 }
 
-impl CancelToken {
+impl CancellationToken {
     /// A token of its own, not cancelled.
     pub fn new() -> Self {
-        CancelToken {
+        CancellationToken {
             node: Arc::new(Node::new(false, None)),
         }
     }
 
     /// A token below this one. If this one is cancelled already, so is the child.
-    pub fn child(&self) -> CancelToken {
+    pub fn child_token(&self) -> CancellationToken {
         let mut children = self.node.lock();
         if self.node.is_cancelled() {
             let node = Arc::new(Node::new(true, None));
-            return CancelToken { node };
+            return CancellationToken { node };
         }
         let slot = children.vacant.pop().unwrap_or(children.slots.len());
         let parent = self.node.clone();
@@ -132,7 +132,7 @@ impl CancelToken {
             Some(place) => *place = child,
             None => children.slots.push(child),
         }
-        CancelToken { node }
+        CancellationToken { node }
     }
 
     /// Cancels this token and all below it, and wakes their listeners. A second call does nothing.
@@ -161,13 +161,18 @@ impl CancelToken {
         }
     }
 
+    /// As [`cancelled`](Self::cancelled), and the future keeps the token: for a task of its own.
+    pub async fn cancelled_owned(self) {
+        self.cancelled().await;
+    }
+
     /// The result of `future`, or `None` if the token is cancelled first: then the future is dropped. If the result is
     /// there and the token cancelled at the same time, the result counts.
     ///
     /// # Cancellation
     ///
     /// As the cancellation of `future`.
-    pub async fn run<F: IntoFuture>(&self, future: F) -> Option<F::Output> {
+    pub async fn run_until_cancelled<F: IntoFuture>(&self, future: F) -> Option<F::Output> {
         match race(future, self.cancelled()).await {
             Either::First(output) => Some(output),
             Either::Second(()) => None,
@@ -177,33 +182,33 @@ impl CancelToken {
     /// Cancels the token when it is dropped, whatever the reason.
     ///
     /// ```
-    /// use urgency::life::CancelToken;
+    /// use urgency::life::CancellationToken;
     ///
-    /// let token = CancelToken::new();
-    /// let guard = token.clone().cancel_on_drop();
+    /// let token = CancellationToken::new();
+    /// let guard = token.clone().drop_guard();
     /// drop(guard);
     /// assert!(token.is_cancelled());
     /// ```
-    pub fn cancel_on_drop(self) -> CancelGuard {
-        CancelGuard(Some(self))
+    pub fn drop_guard(self) -> DropGuard {
+        DropGuard(Some(self))
     }
 }
 
-impl Default for CancelToken {
+impl Default for CancellationToken {
     fn default() -> Self {
-        CancelToken::new()
+        CancellationToken::new()
     }
 }
 
-impl fmt::Debug for CancelToken {
+impl fmt::Debug for CancellationToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancelToken")
+        f.debug_struct("CancellationToken")
             .field("cancelled", &self.is_cancelled())
             .finish_non_exhaustive()
     }
 }
 
-/// The future of [`CancelToken::cancelled`].
+/// The future of [`CancellationToken::cancelled`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct Cancelled<'a> {
     /// Made before the flag is looked at.
@@ -233,19 +238,19 @@ impl fmt::Debug for Cancelled<'_> {
     }
 }
 
-/// Cancels its token when it is dropped; made by [`CancelToken::cancel_on_drop`].
+/// Cancels its token when it is dropped; made by [`CancellationToken::drop_guard`].
 #[derive(Debug)]
 #[must_use = "dropping it cancels the token"]
-pub struct CancelGuard(Option<CancelToken>);
+pub struct DropGuard(Option<CancellationToken>);
 
-impl CancelGuard {
+impl DropGuard {
     /// The token, which is not cancelled by this any more.
-    pub fn disarm(mut self) -> CancelToken {
+    pub fn disarm(mut self) -> CancellationToken {
         self.0.take().expect("only this takes it")
     }
 }
 
-impl Drop for CancelGuard {
+impl Drop for DropGuard {
     fn drop(&mut self) {
         if let Some(token) = &self.0 {
             token.cancel();

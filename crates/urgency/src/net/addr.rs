@@ -7,16 +7,16 @@
 use crate::fs::Offloaded;
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs},
+    net::{self, IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
 };
 
 /// Addresses to connect or bind to: a socket address, an IP address with a port, a name with a port as
 /// `("host", 80)` or `"host:80"`, or several socket addresses to be tried in order.
 ///
 /// This trait cannot be implemented outside.
-pub trait ToAddresses: sealed::Resolve {}
+pub trait ToSocketAddrs: sealed::Resolve {}
 
-impl<T: sealed::Resolve + ?Sized> ToAddresses for T {}
+impl<T: sealed::Resolve + ?Sized> ToSocketAddrs for T {}
 
 /// Addresses, now or later.
 #[derive(Debug)]
@@ -35,14 +35,27 @@ impl Resolved {
             Resolved::Later(lookup) => lookup.await,
         }
     }
+}
 
-    /// Blocks until they are known.
-    pub(crate) fn wait(self) -> io::Result<Vec<SocketAddr>> {
-        match self {
-            Resolved::Now(addresses) => Ok(addresses),
-            Resolved::Later(lookup) => crate::block_on(lookup),
-        }
-    }
+/// The addresses of a name, or the literal address itself.
+///
+/// ```
+/// # urgency::block_on(async {
+/// for address in urgency::net::lookup_host("localhost:80").await? {
+///     assert_eq!(address.port(), 80);
+/// }
+/// # std::io::Result::Ok(())
+/// # }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// The error of the lookup; or that the runtime was shut down.
+pub fn lookup_host<A: ToSocketAddrs>(
+    host: A,
+) -> impl Future<Output = io::Result<impl Iterator<Item = SocketAddr> + use<A>>> + Send + use<A> {
+    let addresses = host.resolve();
+    async { Ok(addresses.get().await?.into_iter()) }
 }
 
 pub(crate) mod sealed {
@@ -56,9 +69,9 @@ pub(crate) mod sealed {
         Resolved::Now(vec![address.into()])
     }
 
-    fn look_up<A: ToSocketAddrs + Send + 'static>(name: A) -> Resolved {
+    fn look_up<A: net::ToSocketAddrs + Send + 'static>(name: A) -> Resolved {
         Resolved::Later(Offloaded::new(move || {
-            Ok(name.to_socket_addrs()?.collect())
+            Ok(net::ToSocketAddrs::to_socket_addrs(&name)?.collect())
         }))
     }
 

@@ -11,9 +11,10 @@
 //! that blocks in the call when there is room; so then a thread blocks in it.
 
 use super::{
+    TcpSocket,
     addr::{self, Resolved},
-    tcp::TcpStream,
-    unix::UnixStream,
+    tcp_stream::TcpStream,
+    unix_stream::UnixStream,
 };
 use crate::{
     fs::Offloaded,
@@ -72,16 +73,27 @@ impl Connect {
         connect
     }
 
+    /// To one address, with a socket that is there.
+    pub(super) fn with(socket: TcpSocket, address: SocketAddr) -> Self {
+        let (current, error) = match begin(socket, address) {
+            Ok(pending) => (Some(pending), None),
+            Err(error) => (None, Some(error)),
+        };
+        Connect {
+            lookup: None,
+            rest: Vec::new().into_iter(),
+            current,
+            error,
+        }
+    }
+
     /// Begins with the next address that can be begun with, if there is one.
     fn try_next(&mut self) {
         self.current = None;
         for address in self.rest.by_ref() {
-            match begin(address) {
-                Ok(socket) => {
-                    self.current = Some(Pending {
-                        socket: Some(Async::from_nonblocking(socket)),
-                        ticket: None,
-                    });
+            match TcpSocket::of(address).and_then(|socket| begin(socket, address)) {
+                Ok(pending) => {
+                    self.current = Some(pending);
                     return;
                 }
                 Err(error) => self.error = Some(error),
@@ -90,15 +102,13 @@ impl Connect {
     }
 }
 
-fn begin(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let socket = socket(family, SocketType::STREAM)?;
+fn begin(socket: TcpSocket, address: SocketAddr) -> io::Result<Pending> {
     match rustix::net::connect(&socket, &address) {
         // Interrupted: it goes on in the background all the same.
-        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(Pending {
+            socket: Some(Async::from_nonblocking(socket.into_fd())),
+            ticket: None,
+        }),
         Err(error) => Err(error.into()),
     }
 }

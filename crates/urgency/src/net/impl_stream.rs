@@ -40,13 +40,13 @@ macro_rules! impl_stream {
                 self.stream.peek(buffer).await
             }
 
-            /// Reads until `buffer` is full.
+            /// Reads until `buffer` is full, and returns its length.
             ///
             /// Several reads: dropping the future may have read a part.
             ///
             /// # Errors
             /// As `read`, and `UnexpectedEof` if the stream ends before.
-            pub async fn read_exact(&self, buffer: &mut [u8]) -> io::Result<()> {
+            pub async fn read_exact(&self, buffer: &mut [u8]) -> io::Result<usize> {
                 self.stream.read_exact(buffer).await
             }
 
@@ -118,7 +118,7 @@ macro_rules! impl_stream {
             ///
             /// # Errors
             /// If the connection is gone already.
-            pub fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
+            pub fn shutdown_direction(&self, how: std::net::Shutdown) -> io::Result<()> {
                 self.stream.shutdown(how)
             }
 
@@ -127,8 +127,29 @@ macro_rules! impl_stream {
                 Blocking::new(self)
             }
 
-            /// Two halves that can go to different tasks. (Within one task `&stream` does it, too.)
-            pub fn into_split(self) -> (ReadHalf<Self>, WriteHalf<Self>) {
+            /// Reads what is there now; 0 is the end of the stream.
+            ///
+            /// # Errors
+            /// `WouldBlock` if nothing is there; else as `read`.
+            pub fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.stream.try_read(buffer)
+            }
+
+            /// Writes what there is room for now, and returns how much.
+            ///
+            /// # Errors
+            /// `WouldBlock` if there is no room; else as `write`.
+            pub fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
+                self.stream.try_write(buffer)
+            }
+
+            /// Two halves for code of one task. (The methods need no half: `&stream` does it, too.)
+            pub fn split(&mut self) -> (split::ReadHalf<'_, Self>, split::WriteHalf<'_, Self>) {
+                split::split(self)
+            }
+
+            /// Two halves that can go to different tasks.
+            pub fn into_split(self) -> (split::OwnedReadHalf<Self>, split::OwnedWriteHalf<Self>) {
                 split::into_split(self)
             }
         }
@@ -136,7 +157,7 @@ macro_rules! impl_stream {
         impl split::Duplex for $type {
             fn end_writing(&self) {
                 // A connection that is gone has no peer to tell.
-                let _ = self.shutdown(std::net::Shutdown::Write);
+                let _ = self.shutdown_direction(std::net::Shutdown::Write);
             }
         }
 
@@ -186,7 +207,7 @@ macro_rules! impl_stream {
             }
 
             fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(self.shutdown(std::net::Shutdown::Write))
+                Poll::Ready(self.shutdown_direction(std::net::Shutdown::Write))
             }
         }
 

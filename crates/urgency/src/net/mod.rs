@@ -29,19 +29,50 @@ mod impl_stream;
 mod split;
 mod started;
 mod stream;
-mod tcp;
+mod tcp_socket;
+mod tcp_stream;
 mod udp;
-mod unix;
 mod unix_datagram;
+mod unix_stream;
 
-pub use addr::ToAddresses;
+pub use addr::{ToSocketAddrs, lookup_host};
 pub use connect::{Connect, ConnectUnix};
-pub use split::{ReadHalf, ReuniteError, WriteHalf};
 pub use started::{Started, StartedAccept, StartedRead, StartedReceive, StartedSend, StartedWrite};
-pub use tcp::{Incoming, TcpListener, TcpStream};
+pub use tcp_socket::TcpSocket;
+pub use tcp_stream::{Incoming, TcpListener, TcpStream};
 pub use udp::UdpSocket;
-pub use unix::{UnixListener, UnixStream};
 pub use unix_datagram::UnixDatagram;
+pub use unix_stream::{UnixListener, UnixStream};
+
+/// The halves of a [`TcpStream`].
+pub mod tcp {
+    pub use super::split::ReuniteError;
+    use super::{TcpStream, split};
+
+    /// The half that reads, borrowed: [`TcpStream::split`].
+    pub type ReadHalf<'a> = split::ReadHalf<'a, TcpStream>;
+    /// The half that writes, borrowed: [`TcpStream::split`].
+    pub type WriteHalf<'a> = split::WriteHalf<'a, TcpStream>;
+    /// The half that reads: [`TcpStream::into_split`].
+    pub type OwnedReadHalf = split::OwnedReadHalf<TcpStream>;
+    /// The half that writes: [`TcpStream::into_split`].
+    pub type OwnedWriteHalf = split::OwnedWriteHalf<TcpStream>;
+}
+
+/// The halves of a [`UnixStream`].
+pub mod unix {
+    pub use super::split::ReuniteError;
+    use super::{UnixStream, split};
+
+    /// The half that reads, borrowed: [`UnixStream::split`].
+    pub type ReadHalf<'a> = split::ReadHalf<'a, UnixStream>;
+    /// The half that writes, borrowed: [`UnixStream::split`].
+    pub type WriteHalf<'a> = split::WriteHalf<'a, UnixStream>;
+    /// The half that reads: [`UnixStream::into_split`].
+    pub type OwnedReadHalf = split::OwnedReadHalf<UnixStream>;
+    /// The half that writes: [`UnixStream::into_split`].
+    pub type OwnedWriteHalf = split::OwnedWriteHalf<UnixStream>;
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,6 @@
-//! The two halves of a stream, for two tasks.
+//! The two halves of a stream: owned, for two tasks, or borrowed, within one.
+//!
+//! All of them dereference to the stream, and the methods and traits are the stream's.
 
 use futures_io::{AsyncRead, AsyncWrite};
 use std::{
@@ -19,21 +21,49 @@ pub trait Duplex {
 
 /// The half of a stream that reads. It dereferences to the stream.
 #[derive(Debug)]
-pub struct ReadHalf<S: Duplex>(Arc<S>);
+pub struct OwnedReadHalf<S: Duplex>(Arc<S>);
 
 /// The half of a stream that writes. It dereferences to the stream.
 ///
 /// Dropping it ends the direction, so that the peer sees the end of the stream;
-/// [`ReadHalf::reunite`] does not.
+/// [`OwnedReadHalf::reunite`] does not.
 #[derive(Debug)]
-pub struct WriteHalf<S: Duplex> {
+pub struct OwnedWriteHalf<S: Duplex> {
     /// Taken by `reunite` only.
     stream: Option<Arc<S>>,
 }
 
+/// The half of a stream that reads, borrowed. It dereferences to the stream.
+#[derive(Debug)]
+pub struct ReadHalf<'a, S: Duplex>(&'a S);
+
+/// The half of a stream that writes, borrowed. It dereferences to the stream. Dropping it ends nothing.
+#[derive(Debug)]
+pub struct WriteHalf<'a, S: Duplex>(&'a S);
+
+pub(crate) fn split<S: Duplex>(stream: &S) -> (ReadHalf<'_, S>, WriteHalf<'_, S>) {
+    (ReadHalf(stream), WriteHalf(stream))
+}
+
+impl<S: Duplex> Deref for ReadHalf<'_, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        self.0
+    }
+}
+
+impl<S: Duplex> Deref for WriteHalf<'_, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        self.0
+    }
+}
+
 /// The halves were not of the same stream. They are given back in it.
 #[derive(Debug)]
-pub struct ReuniteError<S: Duplex>(pub ReadHalf<S>, pub WriteHalf<S>);
+pub struct ReuniteError<S: Duplex>(pub OwnedReadHalf<S>, pub OwnedWriteHalf<S>);
 
 impl<S: Duplex> fmt::Display for ReuniteError<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,20 +76,20 @@ impl<S: Duplex> fmt::Display for ReuniteError<S> {
 
 impl<S: Duplex + fmt::Debug> Error for ReuniteError<S> {}
 
-pub(crate) fn into_split<S: Duplex>(stream: S) -> (ReadHalf<S>, WriteHalf<S>) {
+pub(crate) fn into_split<S: Duplex>(stream: S) -> (OwnedReadHalf<S>, OwnedWriteHalf<S>) {
     let stream = Arc::new(stream);
-    let writer = WriteHalf {
+    let writer = OwnedWriteHalf {
         stream: Some(stream.clone()),
     };
-    (ReadHalf(stream), writer)
+    (OwnedReadHalf(stream), writer)
 }
 
-impl<S: Duplex> ReadHalf<S> {
+impl<S: Duplex> OwnedReadHalf<S> {
     /// Makes the stream whole again.
     ///
     /// # Errors
     /// If the halves are of different streams; both are in the error.
-    pub fn reunite(self, mut writer: WriteHalf<S>) -> Result<S, ReuniteError<S>> {
+    pub fn reunite(self, mut writer: OwnedWriteHalf<S>) -> Result<S, ReuniteError<S>> {
         if !Arc::ptr_eq(&self.0, writer.whole()) {
             return Err(ReuniteError(self, writer));
         }
@@ -68,13 +98,18 @@ impl<S: Duplex> ReadHalf<S> {
     }
 }
 
-impl<S: Duplex> WriteHalf<S> {
+impl<S: Duplex> OwnedWriteHalf<S> {
+    /// Drops the half without an end of the direction: the peer sees none until the other half is dropped too.
+    pub fn forget(mut self) {
+        drop(self.stream.take());
+    }
+
     fn whole(&self) -> &Arc<S> {
         self.stream.as_ref().expect("taken by reunite only")
     }
 }
 
-impl<S: Duplex> Drop for WriteHalf<S> {
+impl<S: Duplex> Drop for OwnedWriteHalf<S> {
     fn drop(&mut self) {
         if let Some(stream) = &self.stream {
             stream.end_writing();
@@ -82,7 +117,7 @@ impl<S: Duplex> Drop for WriteHalf<S> {
     }
 }
 
-impl<S: Duplex> Deref for ReadHalf<S> {
+impl<S: Duplex> Deref for OwnedReadHalf<S> {
     type Target = S;
 
     fn deref(&self) -> &S {
@@ -90,7 +125,7 @@ impl<S: Duplex> Deref for ReadHalf<S> {
     }
 }
 
-impl<S: Duplex> Deref for WriteHalf<S> {
+impl<S: Duplex> Deref for OwnedWriteHalf<S> {
     type Target = S;
 
     fn deref(&self) -> &S {
@@ -98,52 +133,60 @@ impl<S: Duplex> Deref for WriteHalf<S> {
     }
 }
 
-impl<S: Duplex> AsyncRead for ReadHalf<S>
-where
-    for<'a> &'a S: AsyncRead,
-{
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut &**self).poll_read(cx, buffer)
-    }
+/// The traits of a half are the ones that a reference to its stream has.
+macro_rules! impl_halves {
+    ($reads:ty, $writes:ty) => {
+        impl<S: Duplex> AsyncRead for $reads
+        where
+            for<'a> &'a S: AsyncRead,
+        {
+            fn poll_read(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &mut [u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &**self).poll_read(cx, buffer)
+            }
 
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffers: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut &**self).poll_read_vectored(cx, buffers)
-    }
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &**self).poll_read_vectored(cx, buffers)
+            }
+        }
+
+        impl<S: Duplex> AsyncWrite for $writes
+        where
+            for<'a> &'a S: AsyncWrite,
+        {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffer: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &**self).poll_write(cx, buffer)
+            }
+
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                buffers: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                Pin::new(&mut &**self).poll_write_vectored(cx, buffers)
+            }
+
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut &**self).poll_flush(cx)
+            }
+
+            fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Pin::new(&mut &**self).poll_close(cx)
+            }
+        }
+    };
 }
 
-impl<S: Duplex> AsyncWrite for WriteHalf<S>
-where
-    for<'a> &'a S: AsyncWrite,
-{
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut &**self).poll_write(cx, buffer)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut &**self).poll_write_vectored(cx, buffers)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut &**self).poll_flush(cx)
-    }
-
-    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut &**self).poll_close(cx)
-    }
-}
+impl_halves!(OwnedReadHalf<S>, OwnedWriteHalf<S>);
+impl_halves!(ReadHalf<'_, S>, WriteHalf<'_, S>);

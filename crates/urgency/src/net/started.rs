@@ -58,7 +58,7 @@ pub trait Startable<'a> {
 /// use std::io::Write;
 ///
 /// # fn main() -> std::io::Result<()> {
-/// let listener = TcpListener::bind("127.0.0.1:0")?;
+/// let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
 /// let mut client = std::net::TcpStream::connect(listener.local_addr()?)?;
 /// urgency::block_on(async {
 ///     let (server, _) = listener.accept().await?;

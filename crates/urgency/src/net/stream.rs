@@ -168,14 +168,23 @@ impl Stream {
         })
     }
 
-    pub(crate) async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(self.attempt_read(buffer)?.value)
+    }
+
+    pub(crate) fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
+        Ok(self.attempt_write(buffer)?.value)
+    }
+
+    pub(crate) async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<usize> {
+        let length = buffer.len();
         while !buffer.is_empty() {
             match self.read(buffer).await? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 count => buffer = &mut buffer[count..],
             }
         }
-        Ok(())
+        Ok(length)
     }
 
     pub(crate) async fn write_all(&self, mut buffer: &[u8]) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! UDP: datagrams, connected or not.
 
 use super::{
-    Started, StartedReceive, StartedSend, ToAddresses, addr,
+    Started, StartedReceive, StartedSend, ToSocketAddrs, addr,
     datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
 };
 use crate::io::Blocking;
@@ -22,7 +22,8 @@ use std::{
 ///
 /// # fn main() -> std::io::Result<()> {
 /// urgency::block_on(async {
-///     let (a, b) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+///     let a = UdpSocket::bind("127.0.0.1:0").await?;
+///     let b = UdpSocket::bind("127.0.0.1:0").await?;
 ///     a.send_to(b"hello", b.local_addr()?).await?;
 ///     let mut buffer = [0; 1500];
 ///     let (count, from) = b.recv_from(&mut buffer).await?;
@@ -52,13 +53,22 @@ impl Socket for net::UdpSocket {
 }
 
 impl UdpSocket {
-    /// Binds to the first of the addresses that can be bound. Port 0 takes any free port. A *name* is looked
-    /// up here and now, and blocks the caller so long.
+    /// Binds to the first of the addresses that can be bound. Port 0 takes any free port. It waits for nothing but the
+    /// lookup of a name.
     ///
     /// # Errors
     /// The error of the last address; or `InvalidInput` if there is no address.
-    pub fn bind(to: impl ToAddresses) -> io::Result<Self> {
-        addr::first_that_works(to.resolve().wait()?, net::UdpSocket::bind)?.try_into()
+    pub fn bind<A: ToSocketAddrs>(to: A) -> impl Future<Output = io::Result<Self>> + Send + use<A> {
+        let addresses = to.resolve();
+        async { addr::first_that_works(addresses.get().await?, net::UdpSocket::bind)?.try_into() }
+    }
+
+    /// Of a socket of the standard library, which is made non-blocking.
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
+        socket.try_into()
     }
 
     /// Sets the only peer, for [`send`](UdpSocket::send) and [`recv`](UdpSocket::recv). Nothing is sent, so
@@ -66,7 +76,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// The error of the last address, or of the name's lookup.
-    pub async fn connect(&self, to: impl ToAddresses) -> io::Result<()> {
+    pub async fn connect(&self, to: impl ToSocketAddrs) -> io::Result<()> {
         let addresses = to.resolve();
         let addresses = addresses.get().await?;
         addr::first_that_works(addresses, |address| self.socket().connect(address))

@@ -1,110 +1,93 @@
-//! The crew of a job: how many workers serve it, and how many may.
+//! The crew of a job: how many workers may serve it.
 //!
-//! One word has the number of workers that serve the job (the lower 16 bits) and of those that ever came (the rest).
+//! A job without a limit takes a worker out of the idle set as if there were no crew: it pays one load of a word that
+//! seldom changes. A job with a limit counts its workers first, under a lock. The count is no word of its own: each
+//! worker shows the job that it serves, and the count looks at all of them.
 //!
 //! # Invariants
 //!
-//! 1. Each worker that serves the job is counted once: the thread that takes it counts first, and the thread that gives
-//!    it away, to another job or the idle set, takes it out of the count first.
-//! 2. [`Crew::try_join`] never counts beyond the limit. A limit that falls, and a worker that comes for work of its own
-//!    ([`Crew::join`]), leave more there for a while: the core set asks them to leave.
+//! 1. The thread that takes a worker for a limited job lets the worker show the job before it unlocks. So two threads
+//!    cannot both take the last worker that the job may have.
+//! 2. A limit that falls, and a worker that comes for work that only it may run ([`Crew::admit`] is not asked), leave
+//!    more workers there for a while: the core set asks them to leave.
 //!
 //! # Protocol (no lost wake-up under a limit)
 //!
-//! - Inserter: 1. put the entry into the pool, with a full barrier; 2. count a worker; 3. claim one.
-//! - Worker that gives up: 1. take itself out of the count; 2. release itself to the idle set (a full barrier); 3. look
-//!   for entries once more.
-//! - An inserter that has counted and finds no idle worker takes its count back, *then* looks at the idle set again: a
-//!   second inserter may have met the limit because of that count, while a worker became idle ([`Crew::claim`]).
+//! - Inserter: 1. put the entry into the pool, with a full barrier; 2. lock and count; 3. claim an idle worker, which
+//!   shows the job; 4. unlock.
+//! - Worker that gives up: 1. show the job no more; 2. release itself to the idle set (a full barrier); 3. look for
+//!   entries once more.
 //!
-//! So an entry is seen by the worker that gives up, or its inserter gets a worker, or the job has as many as it may.
+//! An inserter that counts the worker that gives up has put its entry before that worker's look. So the worker sees the
+//! entry, or the inserter gets a worker, or the job has as many workers as it may.
 
 use crate::sys::{
     chaos,
-    primitives::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst, fence},
+    primitives::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
 };
 
-/// One worker that came; the bits below count those that serve.
-const CAME: u64 = 1 << 16;
+/// The limit of a job that may have all workers.
+const UNLIMITED: usize = usize::MAX;
 
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Crew {
-    word: AtomicU64,
+    /// How many workers there are.
+    workers: usize,
     limit: AtomicUsize,
+    entrance: Mutex<()>,
 }
 
 impl Crew {
-    /// No worker, of at most so many.
-    pub(crate) fn new(limit: usize) -> Self {
-        Crew {
-            word: AtomicU64::new(0),
-            limit: AtomicUsize::new(limit),
-        }
+    /// For a job that may have at most `limit` of so many workers.
+    pub(crate) fn new(limit: usize, workers: usize) -> Self {
+        let crew = Crew {
+            workers,
+            limit: AtomicUsize::new(UNLIMITED),
+            entrance: Mutex::new(()),
+        };
+        crew.set_limit(limit);
+        crew
     }
 
-    /// Counts one more worker, unless the job has as many as it may.
-    fn try_join(&self) -> bool {
-        let limit = self.limit() as u64;
-        let more = |word: u64| (word % CAME < limit).then_some(word + CAME + 1);
-        self.word.fetch_update(SeqCst, SeqCst, more).is_ok()
-    }
-
-    /// Counts one more worker, whatever the limit.
-    pub(crate) fn join(&self) {
-        self.word.fetch_add(CAME + 1, SeqCst);
-    }
-
-    /// One worker is about to serve the job no more.
-    pub(crate) fn leave(&self) {
-        let old = self.word.fetch_sub(1, SeqCst);
-        debug_assert_ne!(old % CAME, 0, "a worker left twice");
-    }
-
-    /// Claims a worker for the job, which is counted then, unless the job has as many as it may. `claim` takes one out
-    /// of the idle set; `may_be_idle` says whether it is worth another attempt.
-    pub(crate) fn claim<W>(
+    /// Takes a worker for the job with `take`, unless as many as it may have are `serving` it. `take` lets the worker
+    /// show the job.
+    #[inline]
+    pub(crate) fn admit<W>(
         &self,
-        claim: impl Fn() -> Option<W>,
-        may_be_idle: impl Fn() -> bool,
+        serving: impl FnOnce() -> usize,
+        take: impl FnOnce() -> Option<W>,
     ) -> Option<W> {
-        while self.try_join() {
-            chaos::delay();
-            if let Some(claimed) = claim() {
-                return Some(claimed);
-            }
-            self.word.fetch_sub(CAME + 1, SeqCst);
-            fence(SeqCst);
-            if !may_be_idle() {
-                break;
-            }
+        if self.limit() == UNLIMITED {
+            take()
+        } else {
+            self.admit_counted(serving, take)
         }
-        None
     }
 
-    /// How many workers serve the job.
-    pub(crate) fn serving(&self) -> usize {
-        (self.word.load(SeqCst) % CAME) as usize
+    #[cold]
+    fn admit_counted<W>(
+        &self,
+        serving: impl FnOnce() -> usize,
+        take: impl FnOnce() -> Option<W>,
+    ) -> Option<W> {
+        let _entered = self.entrance.lock().expect("nothing panics under this lock");
+        chaos::delay();
+        (serving() < self.limit()).then(take).flatten()
     }
 
-    /// How many workers ever came, and how many went.
-    pub(crate) fn came_and_went(&self) -> (u64, u64) {
-        let word = self.word.load(SeqCst);
-        (word / CAME, word / CAME - word % CAME)
-    }
-
-    /// Whether more workers serve the job than may.
-    pub(crate) fn is_over(&self) -> bool {
-        self.serving() > self.limit()
-    }
-
-    /// How many workers may serve the job.
+    /// How many workers may serve the job; [`usize::MAX`] if all may.
+    #[inline]
     pub(crate) fn limit(&self) -> usize {
         self.limit.load(SeqCst)
     }
 
-    /// So many may from now on. Whether these are more than before: then what waits is the caller's to look at.
+    /// So many may from now on. Whether these are more than before: then the caller looks at what waits.
     pub(crate) fn set_limit(&self, limit: usize) -> bool {
+        let limit = if limit < self.workers { limit } else { UNLIMITED };
         self.limit.swap(limit, SeqCst) < limit
     }
 }
@@ -116,18 +99,33 @@ mod loom_models {
     use loom::{
         sync::{
             Arc,
-            atomic::{AtomicUsize as Entries, Ordering::*},
+            atomic::{AtomicBool, Ordering::*, fence},
         },
         thread,
     };
 
+    /// Workers that show whether they serve the job, and whether entries wait.
     struct Model {
         crew: Crew,
         idle: Idle,
-        entries: Entries,
+        shows: [AtomicBool; 2],
+        entries: AtomicUsize,
     }
 
     impl Model {
+        fn new(limit: usize) -> Arc<Self> {
+            Arc::new(Model {
+                crew: Crew::new(limit, 2),
+                idle: Idle::new(2, 2),
+                shows: [AtomicBool::new(false), AtomicBool::new(false)],
+                entries: AtomicUsize::new(0),
+            })
+        }
+
+        fn serving(&self) -> usize {
+            self.shows.iter().filter(|shows| shows.load(SeqCst)).count()
+        }
+
         /// Inserts an entry. Whether a worker was claimed for it.
         fn insert(&self) -> bool {
             self.entries.fetch_add(1, Release);
@@ -136,57 +134,50 @@ mod loom_models {
         }
 
         fn claim(&self) -> bool {
-            let claimed = self
-                .crew
-                .claim(|| self.idle.claim(0), || self.idle.contains_any());
-            claimed.is_some()
+            let take = || {
+                let id = self.idle.claim(0)?;
+                self.shows[id].store(true, SeqCst);
+                fence(SeqCst);
+                Some(())
+            };
+            self.crew.admit(|| self.serving(), take).is_some()
         }
 
-        /// The worker gives up, and looks. Whether it goes on.
+        /// Worker 0 gives up, and looks. Whether it goes on.
         fn give_up(&self) -> bool {
-            self.crew.leave();
+            self.shows[0].store(false, SeqCst);
             self.idle.release(0);
             self.entries.load(Acquire) != 0 && self.claim()
         }
-    }
-
-    fn model(limit: usize) -> Arc<Model> {
-        Arc::new(Model {
-            crew: Crew::new(limit),
-            idle: Idle::new(1, 1),
-            entries: Entries::new(0),
-        })
     }
 
     /// The only worker that the job may have gives up while an entry comes.
     #[test]
     fn no_entry_sleeps_because_the_worker_that_gives_up_still_counts() {
         loom::model(|| {
-            let model = model(1);
-            model.crew.join();
+            let model = Model::new(1);
+            model.shows[0].store(true, SeqCst);
             let other = model.clone();
             let inserter = thread::spawn(move || other.insert());
             let goes_on = model.give_up();
             let started = inserter.join().unwrap();
             assert!(goes_on || started, "the entry sleeps with the worker");
-            assert!(model.crew.serving() <= 1);
+            assert!(model.serving() <= 1);
         });
     }
 
-    /// The core set's worker served another job, and becomes idle, while two entries come to a job that may have one.
+    /// Two entries come to a job that may have one worker, while both workers are idle.
     #[test]
-    fn no_entry_sleeps_because_of_a_count_that_found_no_worker() {
+    fn two_inserters_do_not_both_take_the_last_worker() {
         loom::model(|| {
-            let model = model(1);
-            let inserters = [model.clone(), model.clone()];
-            let inserters = inserters.map(|model| thread::spawn(move || model.insert()));
-            // Of the other job: it looks here, too.
+            let model = Model::new(1);
             model.idle.release(0);
-            let comes = model.entries.load(Acquire) != 0 && model.claim();
-            let started = inserters.map(|inserter| inserter.join().unwrap());
-            let claims = usize::from(comes) + started.iter().filter(|&&is| is).count();
-            assert_eq!(claims, 1, "one worker for a job that may have one");
-            assert_eq!(model.crew.serving(), 1);
+            model.idle.release(1);
+            let other = model.clone();
+            let inserter = thread::spawn(move || other.insert());
+            let mine = model.insert();
+            assert!(inserter.join().unwrap() != mine, "one of two");
+            assert_eq!(model.serving(), 1);
         });
     }
 }

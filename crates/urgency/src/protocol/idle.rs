@@ -11,18 +11,19 @@
 //!
 //! A runtime may have more workers than there are processors, for code that sleeps in the kernel. A worker without work
 //! is *hungry* while fewer workers run than there are processors; the others are *in reserve*. A worker of the reserve
-//! would only share a processor with those that run. So no thread starts one for what is inserted, and no stack publishes
-//! a fork for it; `reserve.rs` says when it is needed after all. (When every idle worker was hungry, fib(32) on 2
-//! processors took 5 ms with 2 workers, 326 with 64 and 1.6 s with 256: each fork was published.)
+//! would only share a processor with workers that run. So an insertion starts no worker of the reserve, and no stack
+//! publishes a fork for one; `reserve.rs` says when they are needed after all. (When every idle worker was hungry,
+//! fib(32) on 2 processors took 5 ms with 2 workers, 326 ms with 64 and 1.6 s with 256: each fork was published.)
 //!
 //! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not
-//!   come to a scheduling point (`reserve.rs`), W - P - B free ones are in reserve, and those beyond are hungry.
-//! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several that run
-//!   dry at once, the last finds out that it is.
+//!   come to a scheduling point (`reserve.rs`), W - P - B free workers are in reserve, and the other free workers are
+//!   hungry.
+//! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several workers
+//!   that run dry at once, the last finds out that it is hungry.
 //! - The count of idle workers goes up before the bit is set, and down after it was cleared. It is never too low.
 //! - A worker that runs dry takes tasks and stacks from the pools, whether it would be in reserve or not. A thread that
-//!   runs already, one that comes from the poller or an external one, may take a worker of the reserve. So may a stack that can
-//!   go on: its thread is there.
+//!   runs already (it comes from the poller, or is an external thread) may take a worker of the reserve. So may a stack
+//!   that can go on: its thread is there.
 //!
 //! # Protocol (no lost wake-up)
 //!
@@ -66,7 +67,7 @@ pub(crate) struct Idle {
     beyond: usize,
 }
 
-/// How many workers of a job search. [`Idle`] counts those of all jobs.
+/// How many workers of a job search. [`Idle`] counts the searchers of all jobs.
 #[derive(Debug)]
 pub(crate) struct Searchers(AtomicUsize);
 
@@ -140,12 +141,6 @@ impl Idle {
         self.words[id / 64].load(Ordering::SeqCst) >> (id % 64) & 1 != 0
     }
 
-    /// Whether any worker is idle.
-    pub(crate) fn contains_any(&self) -> bool {
-        let mut words = self.words.iter();
-        words.any(|word| word.load(Ordering::SeqCst) != 0)
-    }
-
     /// Whether any worker is idle, or about to be.
     #[inline]
     pub(crate) fn any(&self) -> bool {
@@ -198,12 +193,6 @@ impl Idle {
     /// How many free workers are in reserve.
     pub(crate) fn in_reserve(&self) -> usize {
         self.withheld.load(Ordering::SeqCst)
-    }
-
-    /// Whether some idle worker may be in reserve.
-    #[inline]
-    pub(crate) fn has_reserve(&self) -> bool {
-        self.may_hold_back() && self.any()
     }
 
     /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends

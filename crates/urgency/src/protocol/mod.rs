@@ -6,7 +6,8 @@
 //! (`tasks/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`].
-//! - *What there is to do*: [`ready`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`], [`latch`].
+//! - *What there is to do*: [`ready`], [`groups`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`],
+//!   [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
 
 pub(crate) mod attention;
@@ -15,6 +16,7 @@ pub(crate) mod demotion;
 pub(crate) mod deque;
 pub(crate) mod fence;
 pub(crate) mod forked;
+pub(crate) mod groups;
 pub(crate) mod idle;
 pub(crate) mod latch;
 pub(crate) mod mailbox;

@@ -1,20 +1,20 @@
 //! Which threads look for events while workers are busy: one in the poller, or the workers themselves.
 //!
-//! In the *dedicated* mode a thread in the poller waits for events. It is prompt: the kernel preempts a core for it when
-//! an event arrives, or wakes one up. But it is a thread switch for each event, and while some worker runs *brief* polls
-//! of tasks it is for nothing: that worker is back at the scheduler before a woken thread would run.
+//! In the *dedicated* mode a thread in the poller waits for events. It is prompt: the kernel preempts a core for it
+//! when an event arrives, or wakes one up. But it is a thread switch for each event, and while some worker runs *brief*
+//! polls of tasks it is for nothing: that worker is back at the scheduler before a woken thread would run.
 //!
 //! Then the mode is *inline*. The thread in the poller waits for notifications only, for a relief period at a time. The
-//! brief workers look at the kernel's queue between two polls, once in [`LOOK_PERIOD`] (less often if there is one level
-//! only), and whenever they run dry. If a look finds more than one event, the next idle worker is started as after any
-//! insertion. While any worker runs what may be long, the mode is dedicated: an event may have to preempt that worker
-//! (inline, p99 of requests beside endless compute was 5.9 ms instead of 0.2).
+//! brief workers look at the kernel's queue between two polls, once in [`LOOK_PERIOD`] (less often if there is one
+//! level only), and whenever they run dry. If a look finds more than one event, the next idle worker is started as
+//! after any insertion. While any worker runs what may be long, the mode is dedicated: an event may have to preempt
+//! that worker (inline, p99 of requests beside endless compute was 5.9 ms instead of 0.2).
 //!
 //! # States
 //!
 //! - `DEDICATED`: each thread in the poller waits there for everything.
-//! - `INLINE`: one thread in the poller waits for notifications only. It wakes up after every relief period, and goes on
-//!   in this way only while each worker that is not idle is brief or searches. (It does not wait for the timer
+//! - `INLINE`: one thread in the poller waits for notifications only. It wakes up after every relief period, and goes
+//!   on in this way only while each worker that is not idle is brief or searches. (It does not wait for the timer
 //!   descriptor: that stays readable while the worker that took its event is preempted, and the thread would spin.)
 //! - `RECALLED`: the last such worker is about to run something that may be long, or is idle while its thread waits for
 //!   something else, and has notified that thread in the poller. (The thread of a worker that went idle for want of

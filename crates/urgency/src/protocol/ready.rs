@@ -53,9 +53,15 @@ impl Ready {
     /// look (for sleepers, for workers below) is ordered after the announcement.
     #[inline]
     pub(crate) fn announce(&self, level: u8) {
-        let bit = 1 << level;
         chaos::delay();
         fence(Ordering::SeqCst);
+        self.announce_in_order(level);
+    }
+
+    /// As [`Ready::announce`], by a caller that has executed a full barrier after the entry was in.
+    #[inline]
+    pub(crate) fn announce_in_order(&self, level: u8) {
+        let bit = 1 << level;
         if self.0.load(Ordering::SeqCst) & bit == 0 {
             self.0.fetch_or(bit, Ordering::SeqCst);
             fence(Ordering::SeqCst);

@@ -10,7 +10,7 @@
 //! - A worker shows its level, *then* calls [`Served::show`], and *then* looks at the levels above (`hunger.rs`).
 //! - A stack that begins shows its level, then looks at the levels below, then at the workers that show them.
 //! - A thread that finds no worker at a level of the word calls [`Served::clear`], which looks once more behind the
-//!   clearing.
+//!   clearing. If there is one after all, the caller alerts it: an insertion may have relied on the word meanwhile.
 //!
 //! *Named race, "show under clear"*: a worker shows its level, sees the bit still set, and leaves it alone, while
 //! another thread is about to clear it. The second look comes after the clearing and finds the worker's level.
@@ -51,15 +51,18 @@ impl Served {
     }
 
     /// No worker was found at these levels. `served` tells, after the clearing, which of them workers serve after all.
+    /// Returns those: a third party may have relied on the word meanwhile.
     #[cold]
-    pub(crate) fn clear(&self, levels: u64, served: impl FnOnce() -> u64) {
+    pub(crate) fn clear(&self, levels: u64, served: impl FnOnce() -> u64) -> u64 {
         self.0.fetch_and(!levels, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         chaos::delay();
         let back = served() & levels;
         if back != 0 {
             self.0.fetch_or(back, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
         }
+        back
     }
 }
 
@@ -73,7 +76,7 @@ mod tests {
         [0, 2, 63].into_iter().for_each(|level| served.show(level));
         assert_eq!((served.below(2), served.above(2)), (1 << 63, 1));
         assert_eq!((served.below(63), served.above(0)), (0, 0));
-        served.clear(u64::MAX, || 1 << 63);
+        assert_eq!(served.clear(u64::MAX, || 1 << 63), 1 << 63);
         assert_eq!(served.below(0), 1 << 63);
     }
 }

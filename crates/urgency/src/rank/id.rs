@@ -1,6 +1,6 @@
 //! A level as a number, for levels that are chosen at run time.
 //!
-//! It carries the name that the program gave the level, for texts: two that differ in the name only are equal.
+//! A `LevelId` carries the name that the program gave the level, for texts. Two that differ only in the name are equal.
 
 use super::table::LevelTable;
 use std::{

@@ -1,15 +1,15 @@
 //! The clock of a driver, which can stand still.
 //!
-//! It is only there once it was paused; without it, the driver's times are the system's. All times are nanoseconds since
-//! the driver was made.
+//! The clock is only there once it was paused; without it, the driver's times are the system's. All times are
+//! nanoseconds since the driver was made.
 //!
 //! # States
 //!
-//! - *paused*: it shows `base`.
-//! - *running*: it shows `base`, and what has passed since `since`.
+//! - *paused*: the clock shows `base`.
+//! - *running*: the clock shows `base`, and what has passed since `since`.
 //!
-//! While it is paused and the runtime has nothing to do but wait for a timer, the driver moves it on to that timer
-//! (`Driver::expire`). To see that, it looks at the runtime each [`LOOK`] of real time.
+//! While the clock is paused and the runtime has nothing to do but wait for a timer, the driver moves the clock on to
+//! that timer (`Driver::expire`). To notice this, the driver looks at the runtime each [`LOOK`] of real time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -215,7 +215,7 @@ impl Driver {
         Ok(outcome)
     }
 
-    /// Makes one thread return from a blocking wait: one that waits now, else the next one that would.
+    /// Makes one thread return from a blocking wait: a thread that waits now, or else the next thread that would wait.
     pub(crate) fn notify(&self) {
         self.poller.notify();
     }

@@ -230,10 +230,10 @@ impl Builder {
         Ok(kinds)
     }
 
-    /// Puts the thread that waits for events into the real-time class while it waits, and while it polls
-    /// the tasks that the events were for. Closures and forked jobs never run there. It needs a permission
-    /// (`CAP_SYS_NICE` or an `RLIMIT_RTPRIO`); without it nothing happens, and `Stats::real_time` says so.
-    /// The default is off: the thread asks for short time slices, which needs no permission.
+    /// Puts the thread that waits for events into the real-time class while it waits, and while it polls the tasks that
+    /// the events were for. Closures and forks never run there. It needs a permission (`CAP_SYS_NICE` or an
+    /// `RLIMIT_RTPRIO`); without it nothing happens, and `Stats::real_time` says so. The default is off: the thread
+    /// asks for short time slices, which needs no permission.
     pub fn real_time_polling(mut self, on: bool) -> Self {
         self.of_workers = Some("real_time_polling");
         self.real_time = on;
@@ -281,8 +281,8 @@ impl Builder {
     /// checks the papers' bounds on. A recorded step costs some microseconds; a runtime that does not record
     /// pays nothing.
     ///
-    /// A step is what a task runs between two points where it spawns, wakes somebody, takes a result or
-    /// waits. Fork-join within a closure is part of its step.
+    /// A step is what a task runs between two points where it spawns, wakes another task, takes a result or waits.
+    /// Fork-join within a closure is part of its step.
     ///
     /// ```
     /// let runtime = urgency::Runtime::builder().workers(2).record(1_000_000).build()?;
@@ -297,14 +297,14 @@ impl Builder {
         self
     }
 
-    /// How many tasks of a level can be [admitted](crate::life::admit) at once. The default is any number. It binds
-    /// those who ask for admission; the plain `spawn` forms do not.
+    /// How many tasks of a level can be [admitted](crate::life::admit) at once. The default is any number. The limit
+    /// binds code that asks for admission; the plain `spawn` forms do not ask.
     pub fn capacity(mut self, level: impl Into<LevelId>, tasks: u32) -> Self {
         self.capacities.push((level.into(), tasks));
         self
     }
 
-    /// What happens when a task panics. The default is that whoever waits for it has the panic resumed.
+    /// What happens when a task panics. The default is that the panic is resumed in the code that waits for the task.
     pub fn on_panic(mut self, policy: PanicPolicy) -> Self {
         self.on_panic = policy;
         self

@@ -30,7 +30,7 @@ fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
     )
 }
 
-/// The level of the calling code on `shared`: that of its stack, else the least urgent one.
+/// The level of the calling code on `shared`: its stack's level, or else the least urgent one.
 pub(crate) fn level_on(shared: &Job) -> u8 {
     Stack::with_own(|me| match me {
         Some(me) if me.is_of(shared) => me.level(),
@@ -62,7 +62,7 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
         return f(me);
     }
     let shared = current();
-    // Inside of a blocking call the levels are those of the code around it.
+    // Inside of a blocking call the levels come from the code around it.
     let (level, waits_as) = Stack::with_own(|aside| {
         let aside = aside.filter(|aside| aside.is_of(&shared));
         (aside.map(Stack::level), aside.map(Stack::waits_as))
@@ -113,7 +113,7 @@ pub(super) fn as_external_of<R>(
     let result = poll_context::outside_poll(|| {
         let me = shared.enter_external(level);
         let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
-        // Children of a scope that was opened on another stack: nobody else would ever run them.
+        // Children of a scope that was opened on another stack: no other stack would ever run them.
         run::run_pushed_above(&me, 0);
         shared.leave_external(me);
         // SAFETY: as above; null if the thread was a plain one.

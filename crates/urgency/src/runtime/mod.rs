@@ -9,6 +9,7 @@ pub(crate) mod builder;
 pub(crate) mod context;
 #[doc(hidden)]
 pub mod coop;
+mod handle;
 mod shape;
 mod sharing;
 pub(crate) mod stats;
@@ -20,6 +21,7 @@ pub(crate) use context::{
     as_stack, check_order, current, driver, is_leveled, level_on, others_run, own_name, own_task,
     rank_on, task_named, waiting_level,
 };
+pub use handle::Handle;
 
 use self::stats::Stats;
 use crate::{
@@ -78,7 +80,7 @@ use urgency_policy::{
 /// After a shutdown, by whichever handle:
 ///
 /// - What was spawned and has not ended, and what is spawned later, reports
-///   [`WaitErrorKind::ShutDown`](crate::WaitErrorKind) or [`Cancelled`](crate::WaitErrorKind) to all that wait.
+///   [`JoinErrorKind::ShutDown`](crate::JoinErrorKind) or [`Cancelled`](crate::JoinErrorKind) to all that wait.
 /// - A plain thread that is in [`run`](Runtime::run), `join` or `scope` goes on to the end of that call. A later such
 ///   call is a panic that says so.
 /// - [`stats`](Runtime::stats) and [`recording`](Runtime::recording) answer as before. Another shutdown waits for

@@ -28,6 +28,8 @@ pub struct Stats {
     pub threads_peak: usize,
     /// Times when a thread was needed and could not be had: the limit, or the system's refusal.
     pub threads_refused: u64,
+    /// Tasks that panicked, whether any code waits for them or not.
+    pub panicked: u64,
     /// How often a thread was lowered in the kernel's scheduler, because its worker was revoked for more urgent work:
     /// see [`Builder::lower_threads`](crate::Builder::lower_threads).
     pub lowerings: u64,
@@ -51,10 +53,8 @@ pub struct WorkerShare {
     /// How many the core policy gave it last; `None` if it has no work, or the policy has nobody to divide between.
     /// `serving` is less while it cannot use them, and more while others cannot use theirs.
     pub entitled: Option<usize>,
-    /// How often a worker came, from idleness or another runtime.
+    /// How often a worker came that had served another runtime at that moment.
     pub came: u64,
-    /// How often a worker went.
-    pub went: u64,
     /// How often the core policy was asked, on behalf of all runtimes on these workers.
     pub decisions: u64,
     /// The last decision that broke a rule, and so changed nothing.
@@ -70,7 +70,6 @@ impl WorkerShare {
             serving: share.serving,
             entitled: share.entitled,
             came: share.came,
-            went: share.went,
             decisions: share.policy.decisions,
             rejected: share.policy.rejected,
             policy_panicked: share.policy.panicked,
@@ -81,7 +80,6 @@ impl WorkerShare {
     pub fn since(&self, earlier: &Self) -> Self {
         WorkerShare {
             came: self.came.saturating_sub(earlier.came),
-            went: self.went.saturating_sub(earlier.went),
             decisions: self.decisions.saturating_sub(earlier.decisions),
             ..*self
         }
@@ -210,6 +208,7 @@ impl Stats {
             threads: shared.core.threads.alive(),
             threads_peak: shared.core.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.core.threads.refused.load(Ordering::Relaxed),
+            panicked: shared.tasks.panicked.load(Ordering::Relaxed),
             overruns: shared.overrunning.overruns.list(shared.levels.names()),
             lowerings: shared.core.demoted_stacks.count.load(Ordering::Relaxed),
             real_time: shared.core.real_time && crate::sys::thread::can_real_time(),
@@ -242,6 +241,7 @@ impl Stats {
             levels: levels.map(|(now, then)| now.since(then)).collect(),
             share: self.share.since(&earlier.share),
             threads_refused: self.threads_refused.saturating_sub(earlier.threads_refused),
+            panicked: self.panicked.saturating_sub(earlier.panicked),
             lowerings: self.lowerings.saturating_sub(earlier.lowerings),
             overruns: Overrun::since(&self.overruns, &earlier.overruns),
             ..*self

@@ -27,7 +27,7 @@ use std::{
 ///     }
 /// })
 /// .get()?;
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn yield_now() -> YieldNow {
     YieldNow {

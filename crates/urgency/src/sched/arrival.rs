@@ -1,10 +1,10 @@
 //! What becomes ready at a level with another pool policy than aging: at which worker, and as what.
 //!
-//! The policies distinguish arrivals that are alike under aging: a new closure, a task that was woken, one
-//! that yields, near or far. All of it is found out here, so that the default path does not ask.
+//! The policies distinguish arrivals that are alike under aging: a new closure, a task that was woken, a task that
+//! yields, near or far. They are told apart here, so that the default path does not ask.
 //!
-//! - An entry becomes ready *at the worker* that the calling stack holds. A thread of the runtime that comes
-//!   from the poller counts as the worker that it held last; a thread from outside as none.
+//! - An entry becomes ready *at the worker* that the calling stack holds. A thread of the runtime that comes from the
+//!   poller counts as the worker that it held last; a thread from outside counts as no worker.
 //! - A task that is inserted by its own poll *yields*.
 
 use super::{job::Job, pool::Entry, queues::Queues, stack::Stack};
@@ -18,8 +18,8 @@ thread_local! {
     static FAR: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The poll on the calling thread is about to yield, perhaps in the far form. (Nobody asks after a poll that ends
-/// all the same, or a yield that is not a task's.)
+/// The poll on the calling thread is about to yield, perhaps in the far form. (The form is not asked for after a poll
+/// that ends all the same, or a yield that is not a task's.)
 pub(crate) fn yields(is_far: bool) {
     FAR.set(is_far);
 }

@@ -3,7 +3,7 @@
 use super::{poll_context, run, stack::Stack};
 use crate::{
     inherit::record::{self, Waits},
-    tasks::{Handle, Shared, TaskRef, WaitError},
+    tasks::{JoinError, JoinHandle, Shared, TaskRef},
 };
 use std::{
     future::Future,
@@ -40,23 +40,21 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-impl<T: 'static> Handle<T> {
+impl<T: 'static> JoinHandle<T> {
     /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain
     /// thread it parks the thread; on a worker it suspends the calling stack, and the worker does other
     /// work meanwhile.
     ///
     /// # Errors
-    /// The task was cancelled, its runtime was shut down, or the wait was refused: the caller is
-    /// more urgent than the task, or is the task itself. The task goes on, detached.
-    ///
-    /// # Panics
-    /// With the panic of the task, if it panicked.
+    /// The task panicked, was cancelled, its runtime was shut down, or the wait was refused: the caller is
+    /// more urgent than the task, or is the task itself. Then the error has the handle
+    /// ([`JoinError::into_handle`]).
     ///
     /// ```
     /// let answer = urgency::spawn_fn(|| 6 * 7);
     /// assert_eq!(answer.get().unwrap(), 42);
     /// ```
-    pub fn get(self) -> Result<T, WaitError> {
+    pub fn get(self) -> Result<T, JoinError> {
         block_on(self)
     }
 }
@@ -65,11 +63,8 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
     /// Waits for the result and returns a clone of it; the blocking form of awaiting.
     ///
     /// # Errors
-    /// As for [`Handle::get`].
-    ///
-    /// # Panics
-    /// If the task panicked.
-    pub fn get(&self) -> Result<T, WaitError> {
+    /// As for [`JoinHandle::get`]; a wait that is refused leaves this handle as it is.
+    pub fn get(&self) -> Result<T, JoinError> {
         block_on(self.clone())
     }
 }
@@ -91,15 +86,14 @@ fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
             return output;
         }
         if me.waits() != waits_before {
-            // All waits of a stack share one token. One inside of the poll may have consumed the wake-up
-            // that was meant for this future.
+            // All waits of a stack share one token. A wait inside of the poll may have consumed the wake-up that was
+            // meant for this future.
             continue;
         }
         let shared = me.runtime();
         shared.come_in(me);
         waits.during(|| shared.suspend(me));
-        // A thread that the embedder brought would have to run the others on top of this wait, for whose end
-        // they may wait themselves.
+        // A provided thread would have to run the others on top of this wait, for whose end they may wait themselves.
         if poll_context::refill() && me.number().is_none() {
             shared.give_turn(me);
         }
@@ -146,9 +140,9 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
 
 /// Runs a closure that may block the thread: a system call on a file, a foreign lock, a sleep.
 ///
-/// Its worker is free for others from the start, and the closure gets one back at its end. It costs some
-/// 50 ns if nobody wanted the worker meanwhile. On a plain thread it simply calls the closure. A blocking
-/// call that is *not* declared is survived, too (relief), but holds its worker for a millisecond or two.
+/// The caller's worker is free for other work from the start, and the caller gets a worker back at the end. It costs
+/// some 50 ns if the worker was not wanted meanwhile. On a plain thread this simply calls the closure. A blocking call
+/// that is *not* declared is survived, too (relief), but holds its worker for a millisecond or two.
 ///
 /// # Panics
 ///
@@ -159,7 +153,7 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
 /// ```
 /// let text = urgency::spawn_fn(|| urgency::blocking(|| std::fs::read_to_string("Cargo.toml")));
 /// assert!(text.get()?.is_ok());
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     let me = Stack::current_ptr();
@@ -171,13 +165,13 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
     let level = || run::with_current_task(|task| task.map(TaskRef::level));
     let before = level();
     give_worker(me);
-    // Meanwhile the stack is inside the scheduler, without a worker: nobody can take one from it, and what
-    // `f` forks goes to a stack of its own.
+    // Meanwhile the stack is inside the scheduler, without a worker: none can be taken from it, and what `f` forks goes
+    // to a stack of its own.
     let result = me.set_aside(|| poll_context::outside_poll(|| catch_unwind(AssertUnwindSafe(f))));
     shared.regain(me);
     shared.go_on(me);
     if level() > before {
-        // It gave back a level that it had inherited, where nobody could tell the stack.
+        // The task gave back a level that it had inherited, where the stack could not be told.
         run::with_current_task(|task| task.into_iter().for_each(run::lowered));
     }
     result.unwrap_or_else(|panic| resume_unwind(panic))

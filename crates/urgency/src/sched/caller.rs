@@ -1,4 +1,5 @@
-//! What the scheduler knows of the code that calls: whether it may wait, for whom it waits, whether its runtime ends.
+//! What the scheduler knows of the calling code: whether it may wait, for which task it waits, whether its runtime
+//! ends.
 //!
 //! The handles of tasks ask by [`Stacks`], through the scheduler of the awaited task.
 
@@ -8,25 +9,26 @@ use super::{
 };
 use crate::{
     inherit::record,
-    tasks::{Caller, Stopped, TaskRef, WaitError, WaitErrorKind},
+    tasks::{Caller, JoinErrorKind, Stopped, TaskRef},
 };
 use std::{panic::resume_unwind, sync::atomic::Ordering};
 
-/// Whether the calling code is a task of a runtime that is shut down. Then it is dropped when its poll returns pending,
-/// which the caller has it do: it must not learn, by an error or a panic, of what ends together with it.
+/// Whether the calling code is a task of a runtime that is shut down. Then the task is dropped when its poll returns
+/// pending. The caller makes the poll pending: the task must not learn, by an error or a panic, of what ends together
+/// with it.
 #[cold]
 pub(crate) fn ends_with_runtime() -> bool {
     if !poll_context::polls_task() || !is_shut() {
         return false;
     }
     run::with_current_task(|task| {
-        // It runs, so this only marks it. It is in the list of those to be ended, but maybe not reached yet.
+        // The task runs, so this only marks it. The shutdown has the task in its list, but may not have reached it yet.
         task.map(|task| task.clone().shut_down()).is_some()
     })
 }
 
-/// The calling code waits, on its stack, for what its runtime can never bring, because it was shut down. If it is a
-/// task's, it unwinds, and the task ends as one that was shut down.
+/// The calling code waits, on its stack, for what its runtime can never bring, because it was shut down. If the code
+/// belongs to a task, it unwinds, and the task ends as one that was shut down.
 #[cold]
 pub(crate) fn unwind_with_runtime() {
     let is_of_task = |me: &Stack| me.task().is_some() || me.runs_fork();
@@ -59,18 +61,19 @@ impl Caller for Stacks {
         });
     }
 
-    /// May the calling code wait for `awaited`? A plain thread may wait for anything, and who is of another runtime, too.
+    /// May the calling code wait for `awaited`? A plain thread may wait for anything, and so may code of another
+    /// runtime.
     ///
-    /// Code has two levels: that at which it was created, and that to which it was raised. Either will do, on either side.
-    /// What the awaited task only inherits does not count: it may be over before the wait. A stolen job has the levels of
-    /// the code that forked it; which task that is part of is not known to its thief.
-    fn may_wait(&self, awaited: &TaskRef) -> Result<(), WaitError> {
+    /// Code has two levels: the level at which it was created, and the level to which it was raised. Either will do, on
+    /// either side. A level that the awaited task only inherits does not count: it may end before the wait does. A
+    /// stolen fork has the levels of the code that forked it; its thief does not know which task that code is part of.
+    fn may_wait(&self, awaited: &TaskRef) -> Result<(), JoinErrorKind> {
         Stack::with_current(|me| {
             let Some(me) = me.filter(|me| awaited.is_of(me.runtime())) else {
                 return Ok(());
             };
             if run::with_current_task(|task| task.is_some_and(|task| task.id() == awaited.id())) {
-                return Err(WaitError::new(WaitErrorKind::WaitsForItself));
+                return Err(JoinErrorKind::WaitsForItself);
             }
             let base = me.waits_as();
             if base == FOR_ANYTHING {
@@ -85,10 +88,10 @@ impl Caller for Stacks {
             if may_wait(base) || may_wait(me.level()) || raised_enough() {
                 return Ok(());
             }
-            Err(WaitError::new(WaitErrorKind::Inversion {
+            Err(JoinErrorKind::Inversion {
                 waiter: levels.named(base),
                 awaited: levels.named(own),
-            }))
+            })
         })
     }
 

@@ -1,7 +1,8 @@
-//! The limits of a runtime on admitted tasks, by level: kept here for `life/admission.rs`, which makes of them what counts.
+//! The limits of a runtime on admitted tasks, by level: kept here for `life/admission.rs`, which makes semaphores of
+//! them.
 //!
-//! What counts is a semaphore, whose waiters the scheduler runs: a room above. So the scheduler has the numbers, and a
-//! place for what is made of them when they are first asked for.
+//! A semaphore counts the admitted tasks, and belongs to a room above: the scheduler runs its waiters. So the scheduler
+//! has the numbers, and a place for the semaphores that are made when a limit is first asked for.
 
 use crate::rank::LevelId;
 use std::{any::Any, fmt, sync::OnceLock};
@@ -23,7 +24,7 @@ impl Capacities {
         }
     }
 
-    /// What `make` made of the number of levels and the limits, once. It is of one type in the whole library.
+    /// What `make` made of the number of levels and the limits, once. All callers use one type.
     pub(crate) fn made<T: Send + Sync + 'static>(
         &self,
         make: impl FnOnce(usize, &[(LevelId, u32)]) -> T,

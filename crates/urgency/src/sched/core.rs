@@ -4,18 +4,18 @@
 //! the set of the idle ones, all threads, the driver with the thread in the poller, and the timer of relief, which
 //! looks at all jobs. A plain runtime is a core set with one job.
 //!
-//! # Who keeps what alive
+//! # What keeps what alive
 //!
 //! 1. A job keeps its core set. So does each thread, until it ends.
 //! 2. The core set keeps its workers and every stack that it ever made, for as long as it lives: a pointer to one of
 //!    them may be followed by all code that keeps the core set.
 //! 3. Tasks and handles keep their job; so does a stack, from the moment when its thread takes the job up until
 //!    it takes up another or is a spare thread again; so does a worker while it serves the job.
-//! 4. The core set does not keep its jobs. Its table has them until nobody keeps them any more: what nobody keeps has
-//!    nothing left that could become ready.
+//! 4. The core set does not keep its jobs. Its table has a job until nothing keeps the job any more: then nothing of
+//!    the job is left that could become ready.
 //!
-//! Who calls a method of a job keeps it by its own stack, task or handle, never by a worker alone: the call may release
-//! that worker.
+//! The caller of a job's method keeps the job by its own stack, task or handle, never by a worker alone: the call may
+//! release that worker.
 //!
 //! # Which job a worker serves
 //!
@@ -159,7 +159,7 @@ impl Core {
         self.jobs.count.store(table.len(), Ordering::SeqCst);
     }
 
-    /// Nobody keeps a job any more.
+    /// Nothing keeps a job any more.
     pub(crate) fn forget_ended(&self) {
         let mut table = self.jobs.table();
         table.retain(|job| job.strong_count() != 0);
@@ -179,7 +179,7 @@ impl Core {
         }
     }
 
-    /// The jobs that anybody keeps.
+    /// The jobs that something keeps.
     pub(crate) fn jobs(&self) -> JobList {
         let table = self.jobs.table();
         let mut alive = table.iter().filter_map(Weak::upgrade);
@@ -198,7 +198,7 @@ impl Core {
         self.closing.store(true, Ordering::SeqCst);
         if let Some(driver) = self.driver_if_made() {
             driver.shutdown();
-            // One for each thread that may be in the poller, and it stays there for a late one.
+            // One notification for each thread that may be in the poller; it stays there for a thread that comes late.
             for _ in 0..=self.pollers.load(Ordering::SeqCst) {
                 driver.notify();
             }

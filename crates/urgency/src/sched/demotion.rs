@@ -18,7 +18,7 @@ const REST: f64 = 16e6;
 #[derive(Debug)]
 pub(crate) struct DemotedStacks {
     on: bool,
-    /// Those that may come back.
+    /// The stacks whose threads may come back.
     stacks: Mutex<Vec<Arc<Stack>>>,
     /// How often a thread was lowered.
     pub(crate) count: AtomicU64,

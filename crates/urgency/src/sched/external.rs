@@ -1,32 +1,34 @@
 //! Plain threads that enter a runtime, and how its end treats them.
 //!
-//! A *guest* is a plain thread that borrows a stack for `Runtime::run`, `join` or `scope`. It needs a worker first.
+//! An *external thread* is a plain thread that borrows a stack for `Runtime::run`, `join` or `scope`. It needs a worker
+//! first.
 //!
 //! # Entering
 //!
-//! 1. An idle worker that serves the guest's level is the guest's at once.
-//! 2. Otherwise the guest queues in the pool of its level, as any stack that can go on. Less urgent stacks leave at
-//!    their next scheduling point, and relief takes the worker of a stack that has none.
-//! 3. A stack of the *same* level leaves only when it waits or ends, which may be never. So the guest is also on the
-//!    list below. A stack that comes to a scheduling point where it was asked for something gives its worker to the
-//!    first guest of its level on that list, and queues in turn. The guest asks when it enters, and each expiry of the
-//!    relief timer asks again.
+//! 1. An idle worker that serves the external thread's level goes to the external thread at once.
+//! 2. Otherwise the external thread queues in the pool of its level, as any stack that can go on. Less urgent stacks
+//!    leave at their next scheduling point, and relief revokes the worker of a stack that has no scheduling point.
+//! 3. A stack of the *same* level leaves only when it waits or ends, which may be never. So the external thread is also
+//!    on a list of its own ([`ExternalThreads`]). A stack that comes to a scheduling point where it was asked for
+//!    something gives its worker to the first external thread of its level on that list, and queues in turn. The
+//!    external thread asks when it enters, and each expiry of the relief timer asks again.
 //!
-//! 4. A guest that is inside gives way to more urgent work, but not to other guests. When it has lost its worker, it is
-//!    on the list again: the equals that left for it come before it in the pool.
+//! 4. An external thread that is inside gives way to more urgent work, but not to other external threads. When it has
+//!    lost its worker, it is on the list again: the equals that left for it come before it in the pool.
 //!
-//! A thread outside is not the runtime's to keep: it has other work than waiting. An entry in the list is a hint like
+//! The runtime must not keep a thread from outside: it has other work than waiting. An entry in the list is a hint like
 //! each entry in a pool: the claim of the stack's suspension decides which of the two brings the worker.
 //!
 //! # The end of the runtime
 //!
-//! A shutdown *refuses* guests from then on ([`ExternalThreads::refuse`]), and those that are inside leave in their own
-//! time. They may wait there for workers that stacks without scheduling points hold, so relief and the driver must go
-//! on: the last guest that leaves closes the runtime instead of the shutdown.
+//! A shutdown *refuses* external threads from then on ([`ExternalThreads::refuse`]), and the ones that are inside leave
+//! in their own time. They may wait for workers that stacks without scheduling points hold, so relief and the driver
+//! must go on: the last external thread that leaves closes the runtime instead of the shutdown.
 //!
-//! - The shutdown writes `refuses`, then reads `inside`. A guest writes `inside`, then reads `refuses`. Both are
-//!   sequentially consistent: a guest that was let in is seen, or sees that it is refused.
-//! - Both may find that they are the last. Closing twice does nothing.
+//! - The shutdown writes `refuses`, then reads `inside`. An external thread writes `inside`, then reads `refuses`. Both
+//!   are sequentially consistent: the shutdown sees the external thread, or the external thread sees that it is
+//!   refused.
+//! - Both may find that they come last. Closing twice does nothing.
 
 use super::{Work, job::Job, stack::Stack};
 use crate::protocol::attention::PREEMPT;
@@ -60,7 +62,7 @@ impl ExternalThreads {
             .expect("nothing panics under this lock")
     }
 
-    /// A guest queues for a worker; it calls [`ExternalThreads::has_entered`] when it has one.
+    /// An external thread queues for a worker; it calls [`ExternalThreads::has_entered`] when it has one.
     pub(crate) fn enters(&self, external: Arc<Stack>) {
         let mut entering = self.entering();
         entering.push(external);
@@ -73,7 +75,7 @@ impl ExternalThreads {
         self.count.store(entering.len(), Relaxed);
     }
 
-    /// Claims the first guest of this level that still waits.
+    /// Claims the first external thread of this level that still waits.
     fn claim_at(&self, level: u8) -> Option<Arc<Stack>> {
         if self.count.load(Relaxed) == 0 {
             return None;
@@ -85,19 +87,19 @@ impl ExternalThreads {
             .cloned()
     }
 
-    /// No guest comes in from now on.
+    /// No external thread comes in from now on.
     pub(crate) fn refuse(&self) {
         self.refuses.store(true, SeqCst);
     }
 
-    /// Whether no guest is inside.
+    /// Whether no external thread is inside.
     pub(crate) fn is_empty(&self) -> bool {
         self.inside.load(SeqCst) == 0
     }
 }
 
 thread_local! {
-    /// The runtime whose guest the calling thread became last; null for other threads.
+    /// The runtime that the calling thread entered last as an external thread; null for other threads.
     static VISITED: Cell<*const Job> = const { Cell::new(ptr::null()) };
 }
 
@@ -119,7 +121,7 @@ impl Job {
         (!self.externals.refuses.load(SeqCst)).then_some(visit)
     }
 
-    /// Whether the calling thread is a guest of this runtime, and no thread of the runtime's own.
+    /// Whether the calling thread is an external thread in this runtime, and no thread of the runtime's own.
     pub(crate) fn is_visited_here(&self) -> bool {
         ptr::eq(VISITED.get(), self)
     }
@@ -140,7 +142,7 @@ impl Job {
         }
     }
 
-    /// Rule 4: the calling stack, `me`, lost its worker. If it is a guest, it is on the list again.
+    /// Rule 4: the calling stack, `me`, lost its worker. If its thread is external, it is on the list again.
     pub(crate) fn wait_as_external(&self, me: &Stack) {
         if self.is_visited_here() {
             self.externals.enters(me.arc());

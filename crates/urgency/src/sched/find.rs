@@ -28,6 +28,9 @@ use urgency_policy::{
 /// turn and for any difference, it doubled the cost of a yield.
 pub(crate) const AGE_GAP: f64 = 50_000.0;
 
+/// How many groups of workers with something in their rings one look takes the oldest from.
+const GROUPS_PER_LOOK: u32 = 2;
+
 /// Every so many turns a worker asks whether that time has passed.
 const LOOK_AROUND: u32 = 64;
 
@@ -66,6 +69,7 @@ impl Job {
     /// Nothing could be taken at `level`. If something has slipped in, a worker that went idle meanwhile, a
     /// stack that went to user code or an expiry of relief may have looked in vain at the cleared bit.
     fn clear(&self, level: u8) -> Cleared {
+        self.clear_rings(level);
         let is_empty = self.ready.clear(level, || !self.is_queued(level));
         if self.is_offered(level) {
             return Cleared::Hidden;
@@ -74,6 +78,22 @@ impl Job {
             self.watch_queued();
         }
         Cleared::Fruitless
+    }
+
+    /// Groups of workers without anything in their rings are no longer looked at. `Ready::clear` must follow.
+    fn clear_rings(&self, level: u8) {
+        if self.ringing.is_one() {
+            return;
+        }
+        for group in self.ringing.at(level, 0) {
+            let rings = || {
+                self.stacks_in(group, level)
+                    .any(|stack| !stack.ring.is_empty())
+            };
+            if !rings() {
+                self.ringing.clear(level, group, rings);
+            }
+        }
     }
 
     /// Work was taken that had been hidden under a cleared bit; there may be more.
@@ -98,7 +118,7 @@ impl Job {
         }
         let task = pop_ring(me)?;
         worker.next_turn();
-        self.wake_next();
+        self.wake_next(me);
         Some(task)
     }
 
@@ -114,7 +134,7 @@ impl Job {
         }
         if worker.next_turn().is_multiple_of(LOOK_AROUND)
             && worker.is_look_around_due(clock::ticks(AGE_GAP))
-            && let Some(task) = self.oldest_in_rings(me, level, clock::ticks(AGE_GAP))
+            && let Some(task) = self.oldest_in_rings(me, worker, level, clock::ticks(AGE_GAP))
         {
             return Some(Work::Task(task));
         }
@@ -133,7 +153,8 @@ impl Job {
         if has_ring && let Some(task) = pop_ring(me) {
             return Some(Work::Task(task));
         }
-        self.oldest_in_rings(me, level, 0).map(Work::Task)
+        let task = self.oldest_in_rings(me, worker, level, 0)?;
+        Some(Work::Task(task))
     }
 
     /// As [`Job::next_at`], under another policy than aging.
@@ -148,10 +169,10 @@ impl Job {
         }
     }
 
-    /// Takes from the ring with the oldest head, of those at `level`, if it is older than the pool, and on
-    /// offer. Another stack's head must be older by `gap` ticks than the own one.
+    /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
+    /// it is older than the pool, and on offer. Another stack's head must be older by `gap` ticks than the own one.
     #[cold]
-    fn oldest_in_rings(&self, me: &Stack, level: u8, gap: u64) -> Option<TaskRef> {
+    fn oldest_in_rings(&self, me: &Stack, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
         let age = |stack: &&Stack| {
             let since = stack.ring.oldest();
             if ptr::eq(*stack, me) {
@@ -160,21 +181,35 @@ impl Job {
                 since.saturating_add(gap)
             }
         };
-        let oldest = self
-            .stacks_at(level)
-            .filter(|stack| ptr::eq(*stack, me) || stack.offers_task())
-            .min_by_key(age)?;
+        let mut groups_left = GROUPS_PER_LOOK;
+        let mut oldest: Option<&Stack> = None;
+        for group in self.ringing.at(level, worker.next_look()) {
+            let stacks = self.stacks_in(group, level);
+            let offering = stacks.filter(|stack| ptr::eq(*stack, me) || stack.offers_task());
+            let Some(here) = offering.min_by_key(age) else {
+                continue;
+            };
+            oldest = oldest.into_iter().chain([here]).min_by_key(age);
+            groups_left -= 1;
+            if groups_left == 0 {
+                break;
+            }
+        }
+        let oldest = oldest?;
         let pool = &self.pools[usize::from(level)];
         if !pool.is_younger_than(oldest.ring.oldest()) {
             return None;
         }
         let task = pop_ring(oldest)?;
-        if task.is_of(self) {
-            return Some(task);
+        if !task.is_of(self) {
+            // That stack has taken up another job meanwhile.
+            task.put_back();
+            return None;
         }
-        // That stack has taken up another job meanwhile.
-        task.put_back();
-        None
+        if oldest.offers_task() {
+            self.wake_next(oldest);
+        }
+        Some(task)
     }
 
     /// Work for which the worker leaves `level`, if there is any.
@@ -227,12 +262,12 @@ impl Job {
         }
     }
 
-    /// Takes the oldest job of a deque from the pool; the deque goes to the tail if it has more.
+    /// Takes the oldest fork of a deque from the pool; the deque goes to the tail if it has more.
     fn steal_from_pool(&self, worker: &Worker, level: u8, stack: &Arc<Stack>) -> Option<Work> {
         stack.queued.fetch_and(!(1 << level), Ordering::SeqCst);
         chaos::delay();
-        // Asked under the deque's lock: while a job lies there, its level is the stack's, and so is its program. The
-        // entry may be of a time when the stack ran something else.
+        // Asked under the deque's lock: while a fork lies there, its level is the stack's, and so is its job. The entry
+        // may be of a time when the stack ran something else.
         let admit = || stack.level() == level && stack.is_of(self);
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
@@ -247,8 +282,8 @@ impl Job {
                 }))
             }
             Stolen::Contended | Stolen::Empty => {
-                // Its owner or another thief is at it, or its jobs are of another level. Public jobs must
-                // stay in a pool while anybody is hungry.
+                // Its owner or another thief is at it, or its forks are of another level. Public forks must stay in a
+                // pool while a worker is hungry.
                 if stack.deque.seems_public() {
                     self.leave_rest(worker, stack, level, true);
                 }
@@ -265,19 +300,30 @@ impl Job {
             return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
-            self.wake_next();
+            self.wake_next(me);
             return Some(work);
         }
         self.find_cold(me, worker, inbox)
     }
 
-    /// There may be more work than the caller took: a woken worker wakes the next.
+    /// There may be more work than the caller took, in the pools or in the ring of `stack`: a woken worker wakes the
+    /// next. What is in the rings of others is theirs to see to.
     #[inline]
-    pub(crate) fn wake_next(&self) {
-        if self.core.idle.is_any_hungry()
-            && (self.searchers.count() == 0 || self.seats.waits())
-            && self.is_offered_to_idle()
-        {
+    pub(crate) fn wake_next(&self, stack: &Stack) {
+        if self.core.idle.is_any_hungry() && (self.searchers.count() == 0 || self.seats.waits()) {
+            self.wake_next_cold(stack);
+        }
+    }
+
+    #[inline(never)]
+    fn wake_next_cold(&self, stack: &Stack) {
+        let is_offered = if self.seats.waits() {
+            self.is_offered_to_idle()
+        } else {
+            let is_left = |level: u8| !self.pools[usize::from(level)].is_empty();
+            stack.offers_task() || self.most_urgent_of(is_left).is_some()
+        };
+        if is_offered {
             self.start_idle();
         }
     }
@@ -328,13 +374,13 @@ impl Job {
         None
     }
 
-    /// The scheduling point's answer to hunger. `published`: jobs were made public already.
+    /// The scheduling point's answer to hunger. `published`: forks were made public already.
     pub(crate) fn share(&self, me: &Stack, published: bool) {
         let published = published || me.deque.publish(false);
         if !self.is_anybody_hungry(me.level()) {
             // It was a joiner that wants to leap, or a searcher that found something else. An entry in the pool
             // would be stale when the joiner has leapt, and make it believe that others want its worker. A searcher to
-            // come sees public jobs of running stacks without an entry, and a stack that stops makes one.
+            // come sees public forks of running stacks without an entry, and a stack that stops makes one.
             return;
         }
         if published {
@@ -345,7 +391,7 @@ impl Job {
         }
     }
 
-    /// The stack gives its worker away: all its jobs become stealable.
+    /// The stack gives its worker away: all its forks become stealable.
     pub(crate) fn share_all(&self, me: &Stack) {
         self.flush_ring(me);
         if me.deque.bottom() == 0 {
@@ -368,9 +414,9 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
     Some(unsafe { TaskRef::from_raw(task) })
 }
 
-/// What happens under the deque's lock when a job is stolen.
+/// What happens under the deque's lock when a fork is stolen.
 pub(crate) fn on_steal(forked: *const Forked) {
-    // SAFETY: the job is in the deque, so it is alive, until whoever steals it has run it.
+    // SAFETY: the fork is in the deque, so it is alive, until its thief has run it.
     let kind = unsafe { (*forked).kind };
     // SAFETY: as above; `stolen` is called once, by the one steal.
     unsafe { (kind.stolen)(forked) };

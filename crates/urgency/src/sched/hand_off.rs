@@ -7,22 +7,22 @@
 //!
 //! # Threads
 //!
-//! - A *spare* thread has nothing on its stack. It waits in the poller if somebody should be there, else
-//!   in its mailbox, in a last-in first-out list: the warmest is used first, of those that were last seen on the
-//!   processor that is wanted (`pop_spare_for`).
+//! - A *spare* thread has nothing on its stack. It waits in the poller if a thread should be there, and otherwise in
+//!   its mailbox, in a last-in first-out list. Of the spares that were last seen on the wanted processor, the warmest
+//!   is used first (`pop_spare_for`).
 //! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A spare beyond
-//!   [`KEPT_SPARES`] ends at once, one that has not been needed for [`KEPT_FOR`] then, but for a few.
+//!   [`KEPT_SPARES`] ends at once. Of the others, all but a few end when they have not been needed for [`KEPT_FOR`].
 //! - Where lowered threads cannot be raised (`demotion.rs`), a thread runs work of its own class: a spare is chosen
-//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Job::pass_on`]). A
-//!   thread inherits the class of the thread that makes it, so a lowered one makes none: it leaves the worker to the
-//!   thread in the poller, which is not lowered.
-//! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before
-//!   its maker goes on. So the maker touches the stack only if the thread waits for a delivery of his, and
-//!   names it then, since the delivery may come before it has named itself. (It always did: a worker was
-//!   delivered to a stack whose thread slept, and the thread that was woken had ended.)
+//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Job::pass_on`]). A thread
+//!   inherits the class of the thread that makes it, so a lowered thread makes none: it leaves the worker to the thread
+//!   in the poller, which is not lowered.
+//! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before its maker
+//!   goes on. So the maker touches the stack only if the thread waits for a delivery of the maker's. It names the
+//!   thread then, since the delivery may come before the thread has named itself. (At first the maker always named it:
+//!   a worker was delivered to a stack whose thread slept, and the thread that was woken had ended.)
 //! - If no thread can be had (the limit, or the system refuses), a stack that is to be abandoned simply
-//!   goes on, and a stack that must wait runs what is ready on top of itself. If the runtime has no thread
-//!   at all, tasks that nobody can run end with an error. `Stats::threads_refused` counts it.
+//!   goes on, and a stack that must wait runs what is ready on top of itself. If the runtime has no thread at all,
+//!   tasks that cannot run end with an error. `Stats::threads_refused` counts it.
 
 use super::{
     Work,
@@ -84,7 +84,7 @@ impl Threads {
             stacks: Mutex::default(),
             externals: Mutex::default(),
             retired: Mutex::default(),
-            // Those to be brought count from the beginning: there is no room for others.
+            // Provided threads count from the beginning: there is no room for others.
             alive: AtomicUsize::new(if options.provided { options.limit } else { 0 }),
             options,
             made: AtomicUsize::new(0),
@@ -109,7 +109,7 @@ impl Threads {
         own.cloned().collect()
     }
 
-    /// Whether the embedder brings all threads.
+    /// Whether the embedder provides all threads.
     pub(crate) fn are_provided(&self) -> bool {
         self.options.provided
     }
@@ -132,10 +132,10 @@ impl Job {
         stack.deliver(Delivery::Worker(worker));
     }
 
-    /// As [`Job::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is
-    /// free for the other. Not if it came from the poller: then it has preempted somebody there, who goes on.
-    /// (Nor to a stack that resumes, as a rule: its caches are where it was, and requests beside compute had
-    /// a p50 a quarter higher.)
+    /// As [`Job::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is free for the
+    /// spare thread. Not if `me` came from the poller: then its thread has preempted another thread on the processor,
+    /// which goes on. (Nor does a stack that resumes come here, as a rule: its caches are where it was, and requests
+    /// beside compute had a p50 a quarter higher.)
     pub(crate) fn hand_over(&self, me: &Stack, worker: &Worker, stack: &Stack) {
         if me.is_urgent() {
             self.deliver(worker, stack);
@@ -205,7 +205,8 @@ impl Job {
         None
     }
 
-    /// The calling thread is lowered, so that those that it makes would be; one that is not waits in the poller.
+    /// Whether the calling thread is lowered, so that a thread that it makes would be lowered, too, while a thread that
+    /// is not lowered waits in the poller.
     pub(crate) fn leaves_to_poller(&self, me: &Stack) -> bool {
         me.is_too_low_for(USUAL) && self.core.pollers.load(Ordering::SeqCst) > 0
     }
@@ -226,13 +227,13 @@ impl Job {
             if let Some(driver) = self.core.driver_if_made() {
                 driver.notify();
             }
-            // If it came out before the release, it did not see the worker.
+            // If the thread came out before the release, it did not see the worker.
             if self.core.pollers.load(Ordering::SeqCst) > 0 {
                 return;
             }
             match self.claim_unstarted() {
                 Some(claimed) => worker = claimed,
-                // Whoever has it may have taken it for something else.
+                // The thread that claimed it may have done so for something else.
                 None => return self.arm_relief(),
             }
         }
@@ -268,7 +269,7 @@ impl Job {
         }
     }
 
-    /// Has a thread that was brought look for personal work: wakes it if it waits for anything.
+    /// Has a provided thread look for pinned work: wakes it if it waits for anything.
     pub(crate) fn nudge(&self, number: usize) {
         let stack = {
             let stacks = locked(&self.core.threads.stacks);
@@ -304,7 +305,7 @@ impl Job {
         }
     }
 
-    /// The runtime has no thread: a plain thread that waits for a worker gets the one that nobody else will use.
+    /// The runtime has no thread: a plain thread that waits for a worker gets the one that no other thread will use.
     #[cold]
     fn pass_to_external(&self) {
         while let Some(worker) = self.claim_idle() {
@@ -345,8 +346,8 @@ impl Job {
         }
     }
 
-    /// A spare thread to which the caller, who is about to sleep, will deliver its worker with work of `level`; made if
-    /// there is none and the caller's thread is not lowered.
+    /// A spare thread to which the caller, which is about to sleep, will deliver its worker with work of `level`. If
+    /// there is none and the caller's thread is not lowered, a thread is made.
     pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
         let here = sys::thread::current_cpu();
         let class = self.class_of(level);
@@ -377,7 +378,7 @@ impl Core {
         self.pop_spare_seen(USUAL, |_| true, |_| true)
     }
 
-    /// The spare thread that has waited for longest, of those that may be in the poller.
+    /// The spare thread that has waited for longest, of the threads that may be in the poller.
     fn pop_rested(&self) -> Option<Arc<Stack>> {
         let mut spares = locked(&self.threads.spares);
         let fits = |spare: &Arc<Stack>| spare.demotion.class() == USUAL || sys::thread::can_raise();
@@ -429,7 +430,7 @@ impl Core {
         }
     }
 
-    /// Somebody should be in the poller, and nobody is.
+    /// A thread should be in the poller, and none is.
     pub(crate) fn want_poller(&self) {
         if self.pollers.load(Ordering::SeqCst) > 0 || self.closing.load(Ordering::SeqCst) {
             return;
@@ -475,12 +476,15 @@ impl Core {
         };
         let stack = locked(&threads.retired).pop();
         let stack = stack.unwrap_or_else(|| self.new_stack());
-        let (core, theirs) = (self.arc(), stack.clone());
+        let (core, theirs, kept) = (self.arc(), stack.clone(), self.kept_for_calls());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
         let spawned = thread::Builder::new()
             .name(Stack::outside_scheduler(|| options.name_of(number)))
             .stack_size(options.stack_size)
-            .spawn(move || core.run_thread(&theirs, number, first));
+            .spawn(move || {
+                core.run_thread(&theirs, number, first);
+                drop(kept);
+            });
         match spawned {
             Ok(handle) => {
                 chaos::delay();
@@ -543,7 +547,7 @@ impl Core {
         self.jobs().iter().for_each(|job| job.thread_ended());
     }
 
-    /// Waits as a spare thread: in the poller if somebody should be there, else in the mailbox.
+    /// Waits as a spare thread: in the poller if a thread should be there, otherwise in the mailbox.
     fn wait_as_spare(&self, me: &Arc<Stack>) -> Spare<'_> {
         if let Some(worker) = self.claim_for_queued(me) {
             return Spare::Worker(worker);
@@ -570,8 +574,8 @@ impl Core {
             spares.push(me.clone());
         }
         chaos::delay();
-        // Whoever set `closing`, wanted a poller, or released a worker for us before we were in the list
-        // did not see us.
+        // A thread that set `closing`, wanted a poller, or released a worker for us before we were in the list did not
+        // see us.
         if (self.closing.load(Ordering::SeqCst)
             || self.is_poller_missing()
             || self.is_work_unserved(me))
@@ -629,11 +633,18 @@ impl Core {
     pub(crate) fn run_provided(self: &Arc<Self>, number: usize) {
         let stack = self.new_stack();
         stack.set_number(number);
+        let _kept = self.kept_for_calls();
         self.run_thread(&stack, number, First::Look);
     }
 
-    /// Takes the calling thread out of the list of spares. `false`: somebody popped it already, and a
-    /// delivery is coming.
+    /// The job that a thread keeps for what it calls first and last: code of the program that may look for its runtime.
+    fn kept_for_calls(&self) -> Option<Arc<Job>> {
+        let has_calls = self.threads.options.has_calls();
+        has_calls.then(|| self.jobs().iter().next().cloned())?
+    }
+
+    /// Takes the calling thread out of the list of spares. `false`: another thread popped it already, and a delivery is
+    /// coming.
     fn unlist(&self, me: &Arc<Stack>) -> bool {
         let mut spares = locked(&self.threads.spares);
         let place = spares.iter().position(|spare| Arc::ptr_eq(spare, me));

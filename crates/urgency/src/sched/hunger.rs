@@ -1,6 +1,6 @@
-//! Hunger: who would come for a job that a stack forks.
+//! Hunger: which workers would come for a stack's fork.
 //!
-//! Forked jobs are private until somebody is hungry, which makes a fork cheap. Hungry are
+//! Forks are private until a worker is hungry, which makes forking cheap. Hungry are
 //!
 //! - a worker that searches, or is idle, and serves the level (`search.rs`, `reserved_seats.rs`), but for those in
 //!   reserve (`reserve.rs`);
@@ -9,29 +9,29 @@
 //!
 //! # Workers below
 //!
-//! They have work, so nobody wakes them, and they look at nothing but their attention words. The jobs reach them as any
-//! other urgent work does: the deque goes into the pool, and that alerts them (`insert.rs`), or has relief take
-//! their workers (`relief.rs`). Who publishes, and when:
+//! Workers below have work, so nothing wakes them, and their stacks look at nothing but their attention words. Forks
+//! reach them as any other urgent work does: the deque goes into the pool, and that alerts them (`insert.rs`), or has
+//! relief revoke them (`relief.rs`). When forks are published:
 //!
-//! 1. A stack that begins while a worker may serve something below has no room: its first fork looks closer, and
-//!    publishes if there is one.
-//! 2. What is public is enough until it is gone. If the owner has taken the last public job back, it has no room again
-//!    ([`Stack::pop_public`]); if a thief has, it asks the owner to share ([`Job::ask_if_last`]).
+//! 1. A stack that begins while a worker may serve something below has no room: its first fork looks closer, and is
+//!    published if such a worker is there.
+//! 2. Public forks are enough until they are gone. If the owner takes the last public fork back, the owner has no room
+//!    again ([`Stack::pop_public`]). If a thief takes it, the thief asks the owner to share ([`Job::ask_if_last`]).
 //! 3. A worker that goes down to a less urgent level asks the stacks above to share, and sees to it that their public
-//!    jobs are in the pool ([`Job::miss_above`]). It has shown its level before it looks, as the stack of 1 has: one
-//!    of the two sees the other.
-//! 4. The stack above that has a public job has no room until the workers below have come, so it looks again at its
+//!    forks are in the pool ([`Job::miss_above`]). It has shown its level before it looks, as the stack of step 1 has:
+//!    one of the two sees the other.
+//! 4. The stack above that has a public fork has no room until the workers below have come, so it looks again at its
 //!    next scheduling point. A worker below that has left the request unanswered for [`ANSWER`] by then is revoked
 //!    ([`Job::press_below`]).
-//! 5. A stack in a long leaf answers nothing. So both that ask arm the relief timer if the stack has jobs, and an
-//!    expiry makes them public ([`Job::show_hidden_from_below`]).
+//! 5. A stack in a long leaf answers nothing. So each asker, of steps 2 and 3, arms the relief timer if the stack has
+//!    forks, and an expiry makes them public ([`Job::show_hidden_from_below`]).
 //!
 //! # Rejected
 //!
-//! To revoke a worker below as soon as there is a job for it: a stack that comes to a scheduling point soon hands its
+//! To revoke a worker below as soon as there is a fork for it: a stack that comes to a scheduling point soon hands its
 //! worker over in 3 to 5 µs, and to wake a thread on the other processor takes 30.
 //!
-//! A fork that nobody steals pays for this only while a worker serves something less urgent and no job is public.
+//! A fork that is not stolen pays for this only while a worker serves something less urgent and no fork is public.
 
 use super::{
     job::Job,
@@ -42,13 +42,14 @@ use super::{
 use crate::protocol::attention::{PREEMPT, SHARE};
 use crate::{protocol::deque::Popped, sys::clock};
 use std::sync::atomic::{Ordering, fence};
+use urgency_policy::level::{LevelPolicy, Prompt};
 
 /// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its
 /// worker, in nanoseconds: what it costs to wake a thread.
 const ANSWER: f64 = 50_000.0;
 
 impl Job {
-    /// Whether anybody is hungry for jobs of this level: a stack that starts now should publish its first one.
+    /// Whether a worker is hungry for forks of this level: a stack that starts now should publish its first one.
     #[inline]
     pub(crate) fn is_anybody_hungry(&self, level: u8) -> bool {
         self.is_anybody_free(level) || self.is_anybody_below(level, None)
@@ -60,7 +61,7 @@ impl Job {
         self.is_anybody_free(level) || self.served.below(level) != 0
     }
 
-    /// Whether a worker without work, or a donor, would take jobs of this level.
+    /// Whether a worker without work, or a donor, would take forks of this level.
     #[inline]
     pub(crate) fn is_anybody_free(&self, level: u8) -> bool {
         if !self.core.idle.is_any_hungry() {
@@ -69,8 +70,8 @@ impl Job {
         !self.seats.waits() || self.is_hungry_for(level)
     }
 
-    /// Whether a worker, other than this one, serves something for which it would not come to `level`'s jobs by
-    /// itself, but would leave it.
+    /// Whether a worker, other than `except`, serves something less urgent than `level`: it would not come to `level`'s
+    /// forks by itself, but would leave its work for them.
     #[inline]
     pub(crate) fn is_anybody_below(&self, level: u8, except: Option<usize>) -> bool {
         let below = self.served.below(level);
@@ -79,32 +80,88 @@ impl Job {
 
     #[cold]
     fn is_anybody_below_cold(&self, level: u8, below: u64, except: Option<usize>) -> bool {
-        let mut served = 0;
         // What the caller has made public is seen by a worker that goes below later.
         fence(Ordering::SeqCst);
-        for worker in self.workers() {
-            let serves = worker.level();
-            if serves == NO_LEVEL {
-                continue;
-            }
-            served |= 1 << serves;
-            if except != Some(worker.id) && self.seat(worker).is_drawn_by(level, serves) {
-                return true;
+        let mut stale = 0;
+        for lower in each_level(below) {
+            let mut at = self.serving_at(lower, 0).map(|worker| worker.id);
+            match at.next() {
+                None => stale |= 1 << lower,
+                first if first == except && at.next().is_none() => {}
+                Some(_) => return self.is_one_drawn(level, except),
             }
         }
-        if below & !served != 0 {
-            self.served.clear(below & !served, || {
-                let each = self.workers().map(|worker| worker.levels_in(self));
-                each.fold(0, |all, levels| all | levels)
-            });
+        let shown = || self.levels_shown(stale);
+        if stale != 0 && self.served.clear(stale, shown) != 0 {
+            self.alert_below(level);
+            return true;
         }
         false
+    }
+
+    /// Some worker serves something less urgent. Whether one of them would leave it.
+    fn is_one_drawn(&self, level: u8, except: Option<usize>) -> bool {
+        if !self.seats.is_on() {
+            return true;
+        }
+        let drawn = |worker: &Worker| {
+            let serves = worker.level();
+            serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves)
+        };
+        let mut others = self.workers().filter(|worker| Some(worker.id) != except);
+        others.any(drawn)
+    }
+
+    /// The workers that serve `level`; `turn` says where to begin. Groups without one are forgotten.
+    pub(crate) fn serving_at(&self, level: u8, turn: u32) -> impl Iterator<Item = &Worker> {
+        let groups = self.serving.at(level, turn);
+        groups.flat_map(move |group| {
+            let mut members = self.members_at(group, level).peekable();
+            if members.peek().is_none() {
+                self.forget(group, level);
+                members = self.members_at(group, level).peekable();
+            }
+            members
+        })
+    }
+
+    /// Nobody in this group was found to serve `level`.
+    #[cold]
+    fn forget(&self, group: usize, level: u8) {
+        let is_served = || self.members_at(group, level).next().is_some();
+        if self.serving.is_one() || !self.serving.clear(level, group, is_served) {
+            return;
+        }
+        // Others may have looked meanwhile: one that clears the level, or an insertion.
+        self.served.show(level);
+        if let Some(above) = Prompt.serve(self.ready.levels_after_writes()) {
+            let workers = self.members_at(group, level);
+            workers.for_each(|worker| self.alert(worker, above));
+        }
+    }
+
+    fn members_at(&self, group: usize, level: u8) -> impl Iterator<Item = &Worker> {
+        let members = &self.core.workers[self.serving.members(group)];
+        let members = members.iter().map(|worker| &**worker);
+        members.filter(move |worker| worker.level_in(self) == level)
+    }
+
+    /// These levels, less the levels that no worker serves.
+    fn levels_shown(&self, levels: u64) -> u64 {
+        let is_served = |level: &u8| {
+            let mut groups = self.serving.at(*level, 0);
+            groups.any(|group| self.members_at(group, *level).next().is_some())
+        };
+        each_level(levels)
+            .filter(is_served)
+            .fold(0, |shown, level| shown | 1 << level)
     }
 
     /// The worker shows that it serves `level`, and has just come there from something else: rule 3.
     #[inline]
     pub(crate) fn shows(&self, worker: &Worker, level: u8) {
         if self.pools.len() > 1 {
+            self.serving.show(level, worker.id);
             self.served.show(level);
             if self.served.above(level) != 0 {
                 self.miss_above(worker, level);
@@ -128,8 +185,8 @@ impl Job {
         }
     }
 
-    /// A thief took a job of `stack`, at `level`, and leaves `more` public ones or none. Without an entry in the pool
-    /// they are their owner's, who comes to them, and a searcher's.
+    /// A thief took a fork of `stack`, at `level`. `more`: it leaves further public forks. Without an entry in the pool
+    /// only their owner, which comes to them, and a searcher find these.
     #[inline]
     pub(crate) fn leave_rest(&self, thief: &Worker, stack: &Stack, level: u8, more: bool) {
         if !more {
@@ -139,7 +196,7 @@ impl Job {
         }
     }
 
-    /// Rule 2, of the last public job.
+    /// Rule 2, of the last public fork.
     #[inline]
     fn ask_if_last(&self, thief: &Worker, stack: &Stack, level: u8) {
         if self.is_anybody_below(level, Some(thief.id)) {
@@ -147,7 +204,7 @@ impl Job {
         }
     }
 
-    /// The calling stack `me` has public jobs that workers below may come for. Whether it is to look again soon: rule
+    /// The calling stack `me` has public forks that workers below may come for. Whether it is to look again soon: rule
     /// 4.
     #[cold]
     pub(crate) fn press_below(&self, me: &Stack, level: u8) -> bool {
@@ -156,9 +213,8 @@ impl Job {
         let now = clock::now();
         let mut late = None;
         let mut waits = false;
-        for worker in self.workers() {
-            let serves = worker.level();
-            if serves == NO_LEVEL || !self.seat(worker).is_drawn_by(level, serves) {
+        for worker in self.some_below(level) {
+            if !self.seat(worker).is_drawn_by(level, worker.level()) {
                 continue;
             }
             let Some(stack) = self.core.holder(worker) else {
@@ -178,7 +234,7 @@ impl Job {
         waits
     }
 
-    /// Public jobs may be in no pool, if they were published for somebody that has found something else.
+    /// Public forks may be in no pool, if they were published for a worker that has found something else.
     fn ask_to_share(&self, stack: &Stack) {
         if stack.deque.seems_public() {
             return self.insert_deque(stack);
@@ -189,7 +245,7 @@ impl Job {
         }
     }
 
-    /// Relief expired: jobs that a stack in a long leaf keeps to itself go where workers below see them. Rule 5.
+    /// Relief expired: forks that a stack in a long leaf keeps to itself go where workers below see them. Rule 5.
     pub(crate) fn show_hidden_from_below(&self) {
         for worker in self.workers() {
             let level = worker.level();
@@ -205,8 +261,17 @@ impl Job {
     }
 }
 
+/// These levels, the least urgent first.
+pub(super) fn each_level(mut levels: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let least = 63u32.checked_sub(levels.leading_zeros())?;
+        levels &= !(1 << least);
+        Some(least as u8)
+    })
+}
+
 impl Stack {
-    /// The stack, the caller's, takes a public job of its own back: rule 2.
+    /// The stack, the caller's, takes a public fork of its own back: rule 2.
     #[cold]
     #[inline(never)]
     pub(crate) fn pop_public(&self, index: usize) -> Popped {

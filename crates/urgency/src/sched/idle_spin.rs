@@ -4,9 +4,9 @@
 //! otherwise. So the runtime remembers whether recent idle spans were that short: a saturating
 //! counter, as in a branch predictor. It is the ski-rental rule with a memory.
 //!
-//! It also takes a processor that another thread may want, for instance the client that is to send the next
-//! request. A searcher that was preempted knows that, and then nobody spins for the next
-//! [`IdleSpin::LOST`] short spans.
+//! Spinning also takes a processor that another thread may want, for instance the client that is to send the next
+//! request. A searcher that was preempted knows this, and then no searcher spins for the next [`IdleSpin::LOST`] short
+//! spans.
 
 use crate::sys::clock;
 use std::sync::atomic::{AtomicIsize, Ordering};

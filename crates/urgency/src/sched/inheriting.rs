@@ -1,5 +1,5 @@
-//! Running code as code that inherits something: the calling thread has it meanwhile, and so does the stack that the
-//! thread is, for what is forked inside (`inherit/frames.rs`).
+//! Running code as code that inherits something: meanwhile the calling thread has what is inherited, and so does the
+//! thread's stack, for what is forked inside (`inherit/frames.rs`).
 
 use super::stack::Stack;
 use crate::inherit::{self, Inherited, inherited, replace};

@@ -1,16 +1,16 @@
 //! Insertion: how ready work gets in.
 //!
-//! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, jobs are
-//! published) ends in [`Job::inserted`]:
+//! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, forks are published) ends in
+//! [`Job::inserted`]:
 //!
 //! 1. the entry is in the pool;
 //! 2. the level's bit is set (a full barrier);
-//! 3. every worker that serves a less urgent level is alerted through its attention word: the prompt
-//!    principle. A worker that finds nothing by then has lost a look, not its place: it takes the work
-//!    first and abandons its stack only if it got some;
-//! 4. if nobody searches, an idle worker is started that is not in reserve (`idle.rs`);
-//! 5. if there is none, the relief timer is armed: somebody must check in within a millisecond (or some, if
-//!    all that waits is jobs of stacks that run).
+//! 3. workers that serve a less urgent level, [`MOST_ALERTED`] at most, are alerted through their stacks' attention
+//!    words: the prompt principle. An alerted worker that finds nothing has lost a look, not its place: it takes the
+//!    work first and abandons its stack only if it got some;
+//! 4. if no worker searches, an idle worker is started that is not in reserve (`idle.rs`);
+//! 5. if there is none, the relief timer is armed: a stack must check in within a millisecond (or some, if all that
+//!    waits is forks of stacks that run).
 //!
 //! A wake-up from inside a task's poll may skip step 4 once: the poll is about to end, and then this
 //! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If
@@ -24,7 +24,14 @@
 //! A thread that comes from the poller inserts a *batch*: steps 3 to 5 follow when all entries are in, and
 //! not for the one that it is going to run itself.
 
-use super::{job::Job, poll_context, pool::Entry, stack::Stack, worker::NO_LEVEL};
+use super::{
+    hunger::each_level,
+    job::Job,
+    poll_context,
+    pool::Entry,
+    stack::Stack,
+    worker::{NO_LEVEL, Worker},
+};
 use crate::protocol::attention::PREEMPT;
 use crate::{
     protocol::fence,
@@ -33,6 +40,10 @@ use crate::{
 };
 use std::sync::{Arc, atomic::Ordering};
 use urgency_policy::pool::Arrival;
+
+/// How many workers one insertion alerts at most, others each time. One of them takes the entry; if none of them comes
+/// to a scheduling point within a period, relief asks the rest.
+const MOST_ALERTED: usize = 8;
 
 impl Job {
     /// A task became ready.
@@ -43,16 +54,16 @@ impl Job {
             return self.insert_task_into_queues(task);
         }
         let Some(task) = poll_context::push_to_ring(self, task) else {
-            if self.rings_are_light && poll_context::defer_wake_up(self) {
-                self.inserted_lightly(level);
-            } else {
-                self.inserted(level);
-            }
-            // Somebody may have taken the worker, and emptied the ring, before the push.
             Stack::with_current(|me| {
-                if let Some(me) = me
-                    && me.attention.is_taken()
-                {
+                let me = me.expect("a stack that polls a task has pushed into its ring");
+                if self.rings_are_light && poll_context::defer_wake_up(self) {
+                    self.inserted_lightly(me, level);
+                } else {
+                    self.announce_ring(me.worker(), level);
+                    self.announced(level);
+                }
+                // Another thread may have taken the worker, and emptied the ring, before the push.
+                if me.attention.is_taken() {
                     self.flush_ring(me);
                 }
             });
@@ -106,7 +117,7 @@ impl Job {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {
-                // Not simply back: a stack that started meanwhile saw nobody hungry.
+                // Not simply back: a stack that started meanwhile saw no hungry worker.
                 self.start(worker);
             }
             return;
@@ -132,14 +143,14 @@ impl Job {
         self.put(level, Arrival::Abandoned, Entry::Stack(stack));
     }
 
-    /// A stolen job goes back: no thread could be had for it.
+    /// A stolen fork goes back: no thread could be had for it.
     pub(crate) fn insert_fork(&self, forked: super::StolenFork) {
         let level = forked.level;
         self.put(level, Arrival::Task, Entry::Fork(forked));
     }
 
-    /// The deque of `stack` has public jobs: it must be in the pool of their level. An entry from the time
-    /// when the stack ran something at another level is left where it is, and is stale.
+    /// The deque of `stack` has public forks: it must be in the pool of their level. An entry from the time when the
+    /// stack ran something at another level is left where it is, and is stale.
     pub(crate) fn insert_deque(&self, stack: &Stack) {
         self.insert_deque_as(stack, Arrival::PublicForks);
     }
@@ -158,8 +169,8 @@ impl Job {
     }
 
     /// The stack has taken up another job, whose pool has no entry for what this one has just noted as queued. If its
-    /// owner published a job meanwhile, it found the note. Both change the same word: the look behind the taking back
-    /// sees that job.
+    /// owner published a fork meanwhile, it found the note. Both change the same word: the look behind the taking back
+    /// sees that fork.
     #[cold]
     fn insert_deque_elsewhere(&self, stack: &Stack, level: u8, arrival: Arrival) {
         stack.queued.fetch_and(!(1 << level), Ordering::AcqRel);
@@ -175,6 +186,12 @@ impl Job {
     #[inline]
     fn inserted(&self, level: u8) {
         self.ready.announce(level);
+        self.announced(level);
+    }
+
+    /// Steps 3 to 5.
+    #[inline]
+    fn announced(&self, level: u8) {
         if poll_context::is_batch_of(self) {
             return;
         }
@@ -194,10 +211,10 @@ impl Job {
     /// As [`Job::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
     /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
     #[inline]
-    fn inserted_lightly(&self, level: u8) {
+    fn inserted_lightly(&self, me: &Stack, level: u8) {
         fence::light();
-        if self.ready.levels() >> level & 1 == 0 {
-            self.ready.announce(level);
+        if !self.is_announced(me, level) {
+            self.announce_ring(me.worker(), level);
         }
         self.arm_relief();
     }
@@ -208,9 +225,15 @@ impl Job {
     pub(crate) fn make_up(&self, me: &Stack) {
         let level = me.level();
         fence::behind_locked();
-        if self.ready.levels() >> level & 1 == 0 && !me.ring.is_empty() {
-            self.ready.announce(level);
+        if !self.is_announced(me, level) && !me.ring.is_empty() {
+            self.announce_ring(me.worker(), level);
         }
+    }
+
+    /// Whether others look into the ring of `me`, as far as one can see without ordering.
+    #[inline]
+    fn is_announced(&self, me: &Stack, level: u8) -> bool {
+        self.ready.levels() >> level & 1 == 1 && self.ringing.shows(level, me.worker().id)
     }
 
     /// A batch of insertions ended, and the caller has a worker for one of the entries, or none. The
@@ -236,16 +259,37 @@ impl Job {
         }
     }
 
-    /// Alerts every worker that serves something less urgent than `level`, or, in fair rounds, whose primary
-    /// level it is; not one that serves its primary level.
-    fn alert_below(&self, level: u8) {
-        for worker in self.workers() {
-            let serves = worker.level();
-            if serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves) {
-                worker.want(level, clock::now());
-                if let Some(holder) = self.core.holder(worker) {
-                    holder.attention.request(PREEMPT);
-                }
+    /// Alerts workers that serve something less urgent than `level`, the least urgent first. In fair rounds, all
+    /// whose primary level it is; not one that serves its primary level.
+    pub(crate) fn alert_below(&self, level: u8) {
+        if self.seats.is_on() {
+            self.workers().for_each(|worker| self.alert(worker, level));
+        } else if self.served.below(level) != 0 {
+            self.alert_some(level);
+        }
+    }
+
+    #[inline(never)]
+    fn alert_some(&self, level: u8) {
+        self.some_below(level)
+            .for_each(|worker| self.alert(worker, level));
+    }
+
+    /// Workers that serve something less urgent than `level`, the least urgent first: all of them if they are few, else
+    /// others each time.
+    pub(super) fn some_below(&self, level: u8) -> impl Iterator<Item = &Worker> {
+        let turn = (clock::now() >> 10) as u32;
+        let levels = each_level(self.served.below(level));
+        let workers = levels.flat_map(move |lower| self.serving_at(lower, turn));
+        workers.take(MOST_ALERTED)
+    }
+
+    pub(super) fn alert(&self, worker: &Worker, level: u8) {
+        let serves = worker.level_in(self);
+        if serves != NO_LEVEL && self.seat(worker).is_drawn_by(level, serves) {
+            worker.want(level, clock::now());
+            if let Some(holder) = self.core.holder(worker) {
+                holder.attention.request(PREEMPT);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What a program has: pools, the word that says which of them have work, levels, tasks, accounts, limits.
 //!
 //! A job runs on the workers of a core set (`core.rs`), which other jobs may share. All that is said here of workers is
-//! said of those that serve this job at the time: they are alerted, asked for forked jobs, stolen from, relieved. Idle
+//! said of the workers that serve this job at the time: they are alerted, asked for forks, stolen from, relieved. Idle
 //! workers are the core set's, and any job may claim one.
 //!
 //! The rest of `Job` is spread over the files that say what is done with it: how ready work gets in
@@ -18,11 +18,11 @@ use super::{
 use crate::{
     account::counters::LevelCounters,
     protocol::{
-        attention::SHARE, crew::Crew, fence, idle::Searchers, poll_mode::look_period, ready::Ready,
-        served::Served,
+        attention::SHARE, crew::Crew, fence as asymmetric, groups::Groups, idle::Searchers,
+        poll_mode::look_period, ready::Ready, served::Served,
     },
     rank::LevelTable,
-    sys::clock,
+    sys::{chaos, clock},
     tasks::PanicPolicy,
 };
 use crossbeam_utils::CachePadded;
@@ -31,7 +31,7 @@ use std::{
     ptr,
     sync::{
         Arc, Mutex, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU8, AtomicUsize},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
 use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Kind};
@@ -43,6 +43,8 @@ pub(crate) struct Job {
     pub(crate) ready: Ready,
     pub(crate) searchers: Searchers,
     pub(crate) crew: CachePadded<Crew>,
+    /// How often a worker came from another job.
+    pub(super) came: AtomicU64,
     /// What it asks for, of the workers; see `cores`.
     pub(super) demand: Mutex<Demand>,
     /// How many workers the core set's policy last gave it; `usize::MAX` before, and while it has no work.
@@ -58,6 +60,10 @@ pub(crate) struct Job {
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::relief::Overrunning,
     pub(crate) served: Served,
+    /// The workers that may serve a level.
+    pub(crate) serving: Groups,
+    /// The workers whose stacks may have tasks of a level in their rings.
+    pub(crate) ringing: Groups,
     pub(crate) seats: super::seats::SeatAssigner,
     /// What each worker is to serve here.
     pub(super) seatings: Box<[CachePadded<Seating>]>,
@@ -94,7 +100,8 @@ impl Job {
             core,
             ready: Ready::new(),
             searchers: Searchers::new(),
-            crew: CachePadded::new(Crew::new(demand.max_cores)),
+            crew: CachePadded::new(Crew::new(demand.max_cores, workers)),
+            came: AtomicU64::new(0),
             demand: Mutex::new(demand),
             entitled: AtomicUsize::new(usize::MAX),
             pools: (0..count)
@@ -108,6 +115,8 @@ impl Job {
             attachment: OnceLock::new(),
             overrunning: super::relief::Overrunning::default(),
             served: Served::new(),
+            serving: Groups::new(count, workers),
+            ringing: Groups::new(count, workers),
             seats: super::seats::SeatAssigner::default(),
             seatings: (0..workers).map(|_| CachePadded::default()).collect(),
             accounts: (0..workers * count)
@@ -115,7 +124,7 @@ impl Job {
                 .collect(),
             recorder: OnceLock::new(),
             look_period: clock::ticks(look_period(count)),
-            rings_are_light: count == 1 && fence::heavy(),
+            rings_are_light: count == 1 && asymmetric::heavy(),
             with_queues: (0..count).fold(0, |levels, level| {
                 levels | u64::from(pools[level] != Kind::Aging) << level
             }),
@@ -174,7 +183,7 @@ impl Job {
     /// more urgent work has wanted it, in ticks.
     #[inline]
     pub(crate) fn no_longer_wanted(&self, worker: &Worker, serves: u8, now: u64) -> u64 {
-        worker.no_longer_wanted(self.seat(worker), serves, now)
+        worker.no_longer_wanted(|| self.seat(worker), serves, now)
     }
 
     /// Whether a level has another policy than aging.
@@ -196,7 +205,7 @@ impl Job {
         self.pools[level].len() + in_rings.sum::<usize>()
     }
 
-    /// The stacks of this job at `level` that hold a worker, or held it last: those whose rings count.
+    /// The stacks of this job at `level` that hold a worker, or held it last: their rings count.
     pub(crate) fn stacks_at(&self, level: u8) -> impl Iterator<Item = &Stack> {
         let holders = self
             .core
@@ -209,17 +218,41 @@ impl Job {
     /// Whether anything is ready at `level`: in its pool, or in the ring of a stack that holds a worker.
     pub(crate) fn is_queued(&self, level: u8) -> bool {
         !self.pools[usize::from(level)].is_empty()
-            || self.stacks_at(level).any(|stack| !stack.ring.is_empty())
+            || self
+                .stacks_ringing(level)
+                .any(|stack| !stack.ring.is_empty())
     }
 
     /// As [`Job::is_queued`], of what any worker may take: a ring's only entry is its owner's for a while.
     pub(crate) fn is_offered(&self, level: u8) -> bool {
         !self.pools[usize::from(level)].is_empty()
-            || self.stacks_at(level).any(|stack| stack.offers_task())
+            || self.stacks_ringing(level).any(|stack| stack.offers_task())
     }
 
-    /// Starts an idle worker for what is ready if there is one, and it is not in reserve, else sees to it that the busy
-    /// ones check in.
+    /// The stacks at `level` in whose rings something may be.
+    fn stacks_ringing(&self, level: u8) -> impl Iterator<Item = &Stack> {
+        let groups = self.ringing.at(level, 0);
+        groups.flat_map(move |group| self.stacks_in(group, level))
+    }
+
+    /// The stacks at `level` that hold a worker of this group, or held it last.
+    pub(crate) fn stacks_in(&self, group: usize, level: u8) -> impl Iterator<Item = &Stack> {
+        let members = &self.core.workers[self.ringing.members(group)];
+        let holders = members.iter().filter_map(|worker| self.core.holder(worker));
+        holders.filter(move |stack| stack.is_of(self) && stack.level() == level)
+    }
+
+    /// A stack that holds `worker` has something of `level` in its ring. Ends with a full barrier.
+    #[inline]
+    pub(crate) fn announce_ring(&self, worker: &Worker, level: u8) {
+        chaos::delay();
+        fence(Ordering::SeqCst);
+        self.ringing.show(level, worker.id);
+        self.ready.announce_in_order(level);
+    }
+
+    /// Starts an idle worker for what is ready, if there is an idle worker that is not in reserve. Otherwise sees to it
+    /// that the busy workers check in.
     pub(crate) fn start_idle(&self) {
         let claimed = if self.seats.waits() {
             self.claim_for(self.ready.levels())
@@ -228,7 +261,10 @@ impl Job {
         } else {
             None
         };
-        let served = || self.revoke_overrun(self.most_urgent_queued()?);
+        let served = || {
+            let is_due = self.overrunning.any();
+            self.revoke_overrun(is_due.then(|| self.most_urgent_queued()).flatten()?)
+        };
         match claimed.or_else(served) {
             Some(worker) => self.start(worker),
             None => self.arm_for_queued(),
@@ -245,28 +281,28 @@ impl Job {
 
     /// Takes a worker out of the idle set, for the caller, unless the job has as many as it may.
     pub(crate) fn claim_idle(&self) -> Option<&Worker> {
-        let idle = &self.core.idle;
-        let id = self.crew.claim(|| idle.claim(0), || idle.contains_any())?;
-        Some(self.claimed(id))
+        self.claim_with(|| self.core.idle.claim(0))
     }
 
     /// Takes this worker out of the idle set, for the caller, if it is there, unless the job has as many as it may.
     pub(crate) fn claim_exactly(&self, id: usize) -> Option<&Worker> {
-        let idle = &self.core.idle;
-        let claim = || idle.claim_exactly(id).then_some(id);
-        let id = self.crew.claim(claim, || idle.contains(id))?;
-        Some(self.claimed(id))
+        self.claim_with(|| self.core.idle.claim_exactly(id).then_some(id))
+    }
+
+    /// Takes a worker out of the idle set with `claim`, for the caller, unless the job has as many as it may.
+    pub(super) fn claim_with(&self, claim: impl FnOnce() -> Option<usize>) -> Option<&Worker> {
+        self.crew.admit(
+            || self.workers().count(),
+            || claim().map(|id| self.claimed(id)),
+        )
     }
 
     /// As [`Job::claim_exactly`], for what no other worker may run: however many the job has.
     pub(super) fn claim_for_own_work(&self, id: usize) -> Option<&Worker> {
-        self.core.idle.claim_exactly(id).then(|| {
-            self.crew.join();
-            self.claimed(id)
-        })
+        self.core.idle.claim_exactly(id).then(|| self.claimed(id))
     }
 
-    /// A worker that was taken out of the idle set, and counted.
+    /// A worker that was taken out of the idle set.
     fn claimed(&self, id: usize) -> &Worker {
         let worker = &*self.core.workers[id];
         if self.core.sharing.is_strict() {
@@ -276,11 +312,11 @@ impl Job {
         let slept = worker.lap();
         worker.counters.asleep.add(slept);
         self.core.threads.idle_spin.learn(slept);
-        worker.serve_counted(self);
+        worker.serve(self);
         worker
     }
 
-    /// Puts a worker that nobody uses into the idle set.
+    /// Puts a worker that no stack uses into the idle set.
     pub(crate) fn release(&self, worker: &Worker) {
         worker.set_level(NO_LEVEL);
         worker.note_cpu();
@@ -303,7 +339,7 @@ impl Job {
         self.start_other(me, worker);
     }
 
-    /// Asks every stack other than `me` that runs user code which `worker` would serve to publish jobs.
+    /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
     pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
         let seat = self.seat(worker);
         for other in self.workers() {
@@ -325,10 +361,16 @@ impl Job {
     }
 
     /// The level for which a worker would leave `level` now.
+    #[inline]
     pub(crate) fn drawn_by(&self, worker: &Worker, level: u8) -> Option<u8> {
         if self.pools.len() == 1 {
             return None;
         }
+        self.drawn_by_any(worker, level)
+    }
+
+    /// [`Job::drawn_by`] where there are several levels: most runtimes have one, and each dispatch asks.
+    fn drawn_by_any(&self, worker: &Worker, level: u8) -> Option<u8> {
         let levels = self.ready.levels_in_order();
         self.seat(worker).abandon_for(levels, level)
     }

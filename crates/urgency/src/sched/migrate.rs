@@ -1,27 +1,27 @@
-//! Fetching a poll whose thread has lost its processor.
+//! Migrating a poll whose thread has lost its processor.
 //!
 //! The kernel takes a processor from a worker's thread for another process, or for another thread of ours,
 //! when it likes, and for milliseconds. If the thread is in the middle of a poll, that one task waits as
 //! long; the others go on with the other workers. With 64 connections and a client on the same machine that
-//! is one request in a hundred, and so the 99th percentile. The kernel would move the thread to a processor
-//! without work, but there is none: the other workers have more to do. They know what it does not: that what
-//! they do next is no older.
+//! is one request in a hundred, and so the 99th percentile. The kernel would move the thread to a processor without
+//! work, but there is none: the other workers have more to do. The workers know what the kernel does not: the work that
+//! they would do next is no older.
 //!
 //! So a worker that looks for events between two polls (`poll_mode.rs`) looks at the other workers, too:
 //!
 //! 1. A poll that began [`STALLED`] ago is looked at: how long has its thread run?
-//! 2. If it has not run since the look before, the thread is called to this processor, where it competes with
-//!    the looking one only, and
-//! 3. the looking thread yields to it, once. It holds no task then, only a place in the queue.
+//! 2. If it has not run since the look before, the thread is called to this processor, where it competes only with the
+//!    thread that looks, and
+//! 3. the looking thread yields to it, once. The looking thread holds no task then, only a place in the queue.
 //!
-//! Long polls that run are not touched; relief is for them. A poll is fetched once: where it is preempted
-//! again, or sleeps in the kernel, another call would not help. Nor is a thread called if it may not run
-//! here, or only on one processor.
+//! Long polls that run are not touched; relief is for them. A poll is migrated once: if it is preempted again, or
+//! sleeps in the kernel, another call would not help. Nor is a thread called if it may not run here, or only on one
+//! processor.
 //!
-//! All of it is a hint: [`StalledPoll`] is written by whoever looks, two may look at once, and the poll may end at
-//! any time; then a thread that is about to do something else changes its processor. The thread may run
-//! everywhere again right after the call; code that sets its own thread's processors within those two system
-//! calls would lose that, but it does not run then.
+//! All of it is a hint: [`StalledPoll`] is written by every worker that looks, two may look at once, and the poll may
+//! end at any time. Then a thread that is about to do something else changes its processor. The thread may run
+//! everywhere again right after the call. Code that sets its own thread's processors within those two system calls
+//! would lose the setting, but such code does not run then.
 
 use super::{
     job::Job,
@@ -60,10 +60,14 @@ impl StalledPoll {
 }
 
 impl Job {
-    /// The look of `worker`, between two polls, at those of the others.
+    /// The look of `worker`, between two polls, at the polls of the others: of one group of workers, another one each
+    /// time.
     pub(crate) fn migrate_stalled(&self, worker: &Worker) {
         let begun = clock::now().saturating_sub(clock::ticks(STALLED));
-        for other in self.workers() {
+        // The time changes more often than workers look.
+        let group = self.serving.in_turn((begun >> 16) as usize);
+        let others = self.core.workers[group].iter().map(|other| &**other);
+        for other in others.filter(|other| other.is_of(self)) {
             if other.id != worker.id
                 && other.level() != NO_LEVEL
                 && other.is_brief()

@@ -5,7 +5,7 @@
 //!
 //! - [`mod@core`]: what a machine has, and [`job`]: what a program has; [`cores`]: which job a worker serves;
 //! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
-//! - [`find`] and [`search`]: how a worker finds its next work, asks for jobs, and goes idle;
+//! - [`find`] and [`search`]: how a worker finds its next work, asks for forks, and goes idle;
 //! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
@@ -15,7 +15,7 @@
 //! - [`reserved_seats`]: seats that wait for their level;
 //! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`overflow`]: what
 //!   is too much there;
-//! - [`pinned`]: jobs for one certain worker;
+//! - [`pinned`]: forks for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
 //! - [`relief`]: workers that are revoked from what does not give way, by the timer of
@@ -59,6 +59,8 @@ mod search;
 pub(crate) mod seats;
 pub(crate) mod shutdown;
 pub(crate) mod stack;
+#[cfg(test)]
+mod steps;
 pub(crate) mod thread_options;
 pub(crate) mod wait;
 pub(crate) mod worker;
@@ -75,7 +77,7 @@ pub(crate) type Kind = forked::Kind<Stack>;
 pub(crate) enum Work {
     /// Poll a task, or start a closure.
     Task(TaskRef),
-    /// Run a stolen job.
+    /// Run a stolen fork.
     Fork(StolenFork),
     /// Let a stack go on.
     Resume(Arc<Stack>),
@@ -92,7 +94,7 @@ impl Work {
     }
 }
 
-/// A job that was taken out of a deque, and the level of its computation.
+/// A fork that was taken out of a deque, and the level of its computation.
 #[derive(Debug)]
 pub(crate) struct StolenFork {
     pub(crate) forked: *const Forked,
@@ -102,7 +104,7 @@ pub(crate) struct StolenFork {
     pub(crate) origin: Origin,
 }
 
-/// What a job has of the code that forked it.
+/// What a fork has of the code that forked it.
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(crate) inherited: Option<Arc<Inherited>>,
@@ -110,6 +112,6 @@ pub(crate) struct Origin {
     pub(crate) waits_as: u8,
 }
 
-// SAFETY: whoever took a job out of a deque owns the right to run it, on any thread: `join` and
-// `scope` require `Send` of their closures.
+// SAFETY: the thread that took a fork out of a deque owns the right to run it, on any thread: `join` and `scope`
+// require `Send` of their closures.
 unsafe impl Send for StolenFork {}

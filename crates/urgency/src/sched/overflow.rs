@@ -2,16 +2,16 @@
 //!
 //! First in, first out, for any number of threads. Which of the two a level has is the plan's choice
 //! (`urgency_policy::pool::Overflow`); the papers compare them. The one without a lock is
-//! `crossbeam_queue::SegQueue`, a linked list of blocks of 31 entries, in which a push and a pop are one
-//! locked instruction each if nobody is in the way.
+//! `crossbeam_queue::SegQueue`, a linked list of blocks of 31 entries, in which a push and a pop are one locked
+//! instruction each if no other thread is at it.
 //!
 //! # Invariants
 //!
-//! 1. The bit of a queue in `occupied` is set if it has an entry, but while a push or a pop is under way.
-//!    With the lock both change under it. Without, who found the queue empty clears the bit and looks once
-//!    more, so that a push that came between sets it, or is seen by that look.
-//! 2. [`SharedQueue::oldest`] is at or before the time of the oldest entry: without a lock nobody can look at
-//!    that entry, and the time of what was taken last stands for it.
+//! 1. The bit of a queue in `occupied` is set if it has an entry, but while a push or a pop is under way. In a queue
+//!    with a lock, bit and queue change under the lock. In a queue without one, a thread that found the queue empty
+//!    clears the bit and looks once more: a push that came in between sets the bit, or the second look sees it.
+//! 2. [`SharedQueue::oldest`] is at or before the time of the oldest entry: without a lock that entry cannot be looked
+//!    at, and the time of the entry that was taken last stands for it.
 
 use crossbeam_queue::SegQueue;
 use std::{

@@ -1,25 +1,25 @@
-//! Personal jobs: jobs for one certain worker.
+//! Pinned forks: closures for one certain worker.
 //!
-//! Most work is anybody's. A broadcast is not: it runs one job on each worker. Such a job waits in the
-//! worker's inbox, and whoever serves with that worker takes it when it looks for work, unless more urgent
-//! work is ready.
+//! Most work may run on any worker. A broadcast may not: it runs one closure on each worker. Each of them is a *pinned*
+//! fork and waits in its worker's inbox. The stack that holds the worker takes it when it looks for work, unless more
+//! urgent work is ready.
 //!
 //! # Protocol (no lost wake-up)
 //!
-//! - Sender: 1. put the job into the inbox; 2. count it (`SeqCst`); 3. if the worker is idle, claim it and
-//!   start it. If it is not, it is served by somebody who will look.
-//! - Whoever releases the worker: 1. [`Idle::release`](crate::protocol::idle::Idle::release), which ends with a full
+//! - Sender: 1. put the fork into the inbox; 2. count it (`SeqCst`); 3. if the worker is idle, claim it and start it.
+//!   If the worker is not idle, a stack holds it and will look.
+//! - Releaser of the worker: 1. [`Idle::release`](crate::protocol::idle::Idle::release), which ends with a full
 //!   barrier; 2. look at the count and the inbox once more.
 //!
-//! The two barriers exclude that the sender sees no idle worker and the releaser no job.
+//! The two barriers exclude that the sender sees no idle worker and the releaser no fork.
 //!
-//! If the embedder brought the threads, the inboxes are the threads': the sender wakes the thread, if it
-//! waits, and any worker will do. There are as many workers as threads, so there is one; but somebody may
-//! hold it for a moment in which the thread looks, to start it for something else. So whoever releases a
-//! worker wakes the threads for which a job waits. A thread that waits in the middle of a computation runs
-//! what is in its inbox first, on top of it, since nobody else may.
+//! If the threads are provided, the inboxes are the threads': the sender wakes the thread, if it waits, and any worker
+//! will do. There are as many workers as threads, so there is a worker for the thread. But at the moment when the
+//! thread looks, another thread may hold that worker, to start it for something else. So a thread that releases a
+//! worker wakes the threads for which a fork waits. A thread that waits in the middle of a computation first runs what
+//! is in its inbox, on top of the computation, since no other thread may.
 //!
-//! Within an inbox the oldest job of the most urgent level is next.
+//! Within an inbox the oldest fork of the most urgent level is next.
 
 use super::{StolenFork, Work, job::Job, stack::Stack, worker::Worker};
 use std::{
@@ -51,13 +51,13 @@ impl Pinned {
         }
     }
 
-    /// Whether any job waits.
+    /// Whether any pinned fork waits.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) != 0
     }
 
-    /// Whether a job waits for this worker.
+    /// Whether a fork waits for this worker.
     #[inline]
     pub(crate) fn has(&self, worker: usize) -> bool {
         self.any() && !locked(&self.inboxes[worker]).is_empty()
@@ -68,7 +68,7 @@ impl Pinned {
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The oldest job of the most urgent level for this worker, if `admit` allows that level.
+    /// The oldest fork of the most urgent level for this worker, if `admit` allows that level.
     #[cold]
     fn pop(&self, worker: usize, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
         let mut inbox = locked(&self.inboxes[worker]);
@@ -82,7 +82,7 @@ impl Pinned {
 }
 
 impl Job {
-    /// Leaves a job for the worker, or the brought thread, with this number.
+    /// Leaves a fork for the worker, or the provided thread, with this number.
     pub(crate) fn insert_pinned(&self, number: usize, forked: StolenFork) {
         debug_assert!(forked.pinned);
         self.pinned.push(number, forked);
@@ -96,12 +96,12 @@ impl Job {
         }
     }
 
-    /// Whether a job waits for this worker.
+    /// Whether a fork waits for this worker.
     pub(super) fn has_pinned_for(&self, worker: &Worker) -> bool {
         !self.core.threads.are_provided() && self.pinned.has(worker.id)
     }
 
-    /// The inbox that a stack looks into; a guest of a runtime to which threads were brought has none.
+    /// The inbox that a stack looks into; an external thread in a runtime of provided threads has none.
     #[inline]
     pub(crate) fn inbox_of(&self, me: &Stack, worker: &Worker) -> Option<usize> {
         if self.core.threads.are_provided() {
@@ -111,13 +111,13 @@ impl Job {
         }
     }
 
-    /// Whether a job waits in this inbox.
+    /// Whether a fork waits in this inbox.
     #[inline]
     pub(crate) fn has_pinned(&self, inbox: Option<usize>) -> bool {
         inbox.is_some_and(|inbox| self.pinned.has(inbox))
     }
 
-    /// The next job in this inbox, unless more urgent work is ready for `worker`.
+    /// The next fork in this inbox, unless more urgent work is ready for `worker`.
     #[inline]
     pub(crate) fn pinned_fork(&self, worker: &Worker, inbox: Option<usize>) -> Option<StolenFork> {
         if !self.pinned.any() {
@@ -127,8 +127,8 @@ impl Job {
             .pop(inbox?, |level| !self.is_drawn(worker, level))
     }
 
-    /// The next job for this brought thread, which is about to wait: whatever else is ready, it would not
-    /// come back for the job.
+    /// The next fork for this provided thread, which is about to wait: whatever else is ready, the thread would not
+    /// come back for the fork.
     pub(crate) fn fork_of_thread(&self, me: &Stack) -> Option<StolenFork> {
         if !self.pinned.any() {
             return None;
@@ -136,13 +136,13 @@ impl Job {
         self.pinned.pop(me.number()?, |_| true)
     }
 
-    /// A job that `worker` found in its inbox, and that its stack cannot run, goes back. It is released next.
+    /// A fork that was in `worker`'s inbox, and that its stack cannot run, goes back. The worker is released next.
     pub(crate) fn put_back_pinned(&self, worker: &Worker, forked: StolenFork) {
         self.pinned.push(worker.id, forked);
     }
 
-    /// Runs a job of this level or a more urgent one that is for the calling stack with its worker alone, on
-    /// top of what it runs. Called from there. Returns whether there was any.
+    /// Runs a fork of this level or a more urgent one that is for the calling stack with its worker alone, on top of
+    /// what the stack runs. Called from there. Returns whether there was any.
     pub(crate) fn run_pinned(&self, me: &Stack) -> bool {
         if !self.pinned.any() {
             return false;
@@ -157,7 +157,7 @@ impl Job {
         ran.is_some()
     }
 
-    /// A worker was released in a runtime to which threads were brought.
+    /// A worker was released in a runtime of provided threads.
     pub(crate) fn nudge_for_pinned(&self) {
         if self.pinned.any() {
             let waits = |number: &usize| self.pinned.has(*number);
@@ -184,7 +184,7 @@ impl Job {
         }
     }
 
-    /// For a spare thread: an idle worker for which a job waits, or any if one waits for the thread.
+    /// For a spare thread: an idle worker for which a fork waits, or any idle worker if a fork waits for the thread.
     pub(crate) fn claim_for_pinned(&self, me: &Stack) -> Option<&Worker> {
         if !self.has_pinned_for_spare(me) {
             return None;

@@ -10,11 +10,11 @@
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
 //! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while
-//! the first runs what it found. Whoever leaves the poller empty calls a spare in. A thread that has computed since it
-//! was there goes back only if nobody else is: the kernel owes it no time, and lets it wait for its turn when an event
-//! comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all workers are brief, the
-//! thread there waits for notifications only and the workers look for events themselves (`protocol/poll_mode.rs`). What becomes of work that waits for long
-//! is in `relief.rs`.
+//! the first runs what it found. A thread that leaves the poller empty calls a spare in. A thread that has computed
+//! since it was there goes back only if no other thread is there: the kernel owes it no time, and lets it wait for its
+//! turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
+//! workers are brief, the thread there waits for notifications only and the workers look for events themselves
+//! (`protocol/poll_mode.rs`). What becomes of work that waits for long is in `relief.rs`.
 
 use super::{
     core::{Core, JobList, RELIEF_PERIOD},
@@ -47,23 +47,23 @@ pub(crate) enum Polled<'a> {
     Worker(&'a Worker),
     /// The runtime closes, or nothing has to be waited for any more.
     Look,
-    /// Nobody is needed there.
+    /// No thread is needed there.
     NotNeeded,
 }
 
 impl Core {
-    /// Whether somebody should be in the poller.
+    /// Whether a thread should be in the poller.
     fn needs_poller(&self) -> bool {
         self.relief_timer.is_set() || self.driver_if_made().is_some_and(|d| d.has_interest())
     }
 
-    /// Whether somebody should be in the poller, and nobody is.
+    /// Whether a thread should be in the poller, and none is.
     pub(crate) fn is_poller_missing(&self) -> bool {
         self.pollers.load(Ordering::SeqCst) == 0 && self.needs_poller()
     }
 
-    /// Sees to it that a thread waits for events in the poller, if one should: something is to be waited for now, or the
-    /// thread that was there goes to run what it found.
+    /// Sees to it that a thread waits for events in the poller, if one should: something is to be waited for now, or
+    /// the thread that was there goes to run what it found.
     pub(crate) fn call_in_poller(&self) {
         if self.is_poller_missing() {
             self.want_poller();
@@ -144,15 +144,15 @@ impl Core {
         } else {
             MOST_POLLERS
         };
-        // A notification wakes any one that is there. Where the embedder brought the threads, it may be meant for a
-        // certain one.
+        // A notification wakes any thread that is there. Where the threads are provided, it may be meant for a certain
+        // one.
         let most = if self.threads.are_provided() { 1 } else { most };
         if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
             return self.leave_poller(Polled::NotNeeded);
         }
         chaos::delay();
         if self.idle.any() && self.jobs().iter().any(|job| job.has_pinned_for_spare(me)) {
-            // Whoever left the job before this thread was counted here has notified nobody.
+            // A sender that left the fork before this thread was counted here has notified no thread.
             return self.leave_poller(Polled::Look);
         }
         me.set_urgent(true);
@@ -177,7 +177,7 @@ impl Core {
             if let Some(worker) = self.worker_after_poll(me, &jobs, batch, outcome.relief) {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
                 chaos::delay();
-                // Left to a thread in the poller by somebody who still counted this one.
+                // Workers that other threads left to a thread in the poller while they still counted this one.
                 for job in jobs.iter() {
                     if let Some(other) = job.claim_unstarted() {
                         job.start(other);
@@ -190,7 +190,7 @@ impl Core {
         }
     }
 
-    /// Wakes what became ready. A waker may be any code of the program's, which is then that of a job.
+    /// Wakes what became ready. A waker may be any code of the program, and that code then runs as code of a job.
     fn wake_batch(&self, me: &Stack, ready: &mut Vec<Waker>) -> poll_context::Woken {
         if ready.is_empty() {
             return poll_context::Woken::default();
@@ -236,7 +236,8 @@ impl Core {
         mine
     }
 
-    /// The calling thread was counted as one in the poller, perhaps by somebody who left a worker to it.
+    /// The calling thread was counted as one in the poller; another thread may have left a worker to it because of
+    /// that.
     fn leave_poller<'a>(&'a self, otherwise: Polled<'a>) -> Polled<'a> {
         self.pollers.fetch_sub(1, Ordering::SeqCst);
         let jobs = self.jobs();
@@ -260,7 +261,7 @@ impl Job {
             .and_then(|_| self.claim_if_offered().or_else(|| self.claim_idle()))
     }
 
-    /// A look at the poller by a worker that has nothing to do, if nobody waits there for everything.
+    /// A look at the poller by a worker that has nothing to do, if no thread waits there for everything.
     pub(crate) fn look(&self) {
         let core = &self.core;
         let waiting = core.pollers.load(Ordering::Relaxed);
@@ -299,8 +300,8 @@ impl Job {
         }
     }
 
-    /// A worker for the work that is ready: an idle one, or that of a less urgent stack. `by_event`: some of the work
-    /// is what the calling thread came out of the poller with; otherwise it has waited, and this is relief.
+    /// A worker for the work that is ready: an idle one, or a less urgent stack's. `by_event`: some of the work is what
+    /// the calling thread came out of the poller with; otherwise the work has waited, and this is relief.
     fn take_worker_for_ready(&self, me: &Stack, by_event: bool) -> Option<&Worker> {
         if let Some(worker) = self.claim_for_pinned(me) {
             return Some(worker);
@@ -313,8 +314,8 @@ impl Job {
             let serves = w.level();
             serves != NO_LEVEL && self.seat(w).is_drawn_by(level, serves) && self.is_settled(w)
         });
-        // Of the least urgent ones that whose thread this one has just preempted: it does not run, so it
-        // need not even notice.
+        // Of the least urgent workers, the one whose thread the calling thread has just preempted: that thread does not
+        // run, so it need not even notice.
         let here = sys::thread::current_cpu();
         let is_here = |w: &Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
         let victim = below.max_by_key(|w| (w.level(), is_here(w)));

@@ -1,11 +1,11 @@
 //! What the scheduler knows of the calling thread without asking its stack: variables of the thread, read by
 //! insertions.
 //!
-//! - It polls a task: then the first thing that this makes ready may be left to the end of the poll
-//!   (`insert.rs`, step 4), goes into the ring of the polling stack, and has the poll's beginning as its
-//!   time. And the poll has a budget.
+//! - It polls a task. Then the first task that the poll makes ready may be left to the end of the poll (`insert.rs`,
+//!   step 4), goes into the ring of the polling stack, and has the poll's beginning as its time. And the poll has a
+//!   budget.
 //! - It comes from the poller with a batch of wake-ups, which are counted.
-//! - It is about to wait for what it makes ready, and leaves its processor.
+//! - It is about to wait for the task that it makes ready, and leaves its processor.
 
 use super::{job::Job, stack::Stack};
 use crate::{
@@ -75,7 +75,7 @@ struct Here {
 }
 
 thread_local! {
-    // One variable, used by `with`: `LocalKey::set` is a call.
+    // One variable, used by `here`: `LocalKey::set` is a call.
     static HERE: Here = const {
         Here {
             polling: Cell::new(Polling::No),
@@ -88,24 +88,32 @@ thread_local! {
     };
 }
 
+/// `LocalKey::with` is not marked for inlining: each insertion made two calls here, or none, by how the compiler cut
+/// the crate into units. `try_with` is marked.
+#[inline(always)]
+fn here<R>(f: impl FnOnce(&Here) -> R) -> R {
+    HERE.try_with(f)
+        .expect("a variable without a destructor is never gone")
+}
+
 #[inline]
 fn polling() -> Polling {
-    HERE.with(|here| here.polling.get())
+    here(|here| here.polling.get())
 }
 
 #[inline]
 fn set_polling(polling: Polling) {
-    HERE.with(|here| here.polling.set(polling));
+    here(|here| here.polling.set(polling));
 }
 
-/// How many operations on the primitives of `sync` one poll of a task may do that did not have to wait. A task whose
-/// channel is never empty would otherwise run for ever, before those of its own level.
+/// One poll of a task may do so many operations on the primitives of `sync` that need not wait. A task whose channel is
+/// never empty would otherwise run for ever, before the other tasks of its level.
 pub(crate) const BUDGET: u32 = 128;
 
 /// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
 #[inline]
 pub(crate) fn may_go_on() -> bool {
-    HERE.with(|here| {
+    here(|here| {
         if here.polling.get() == Polling::No {
             return true;
         }
@@ -118,7 +126,7 @@ pub(crate) fn may_go_on() -> bool {
 /// The code on this thread has waited, in the middle of a poll if one runs: the budget begins anew. Whether that
 /// poll had used it up, so that others are to go first.
 pub(crate) fn refill() -> bool {
-    HERE.with(|here| {
+    here(|here| {
         let polls = matches!(here.polling.get(), Polling::MayDefer | Polling::Deferred);
         here.budget_left.replace(BUDGET) == 0 && polls
     })
@@ -142,14 +150,14 @@ pub(crate) fn defer_wake_up(shared: &Job) -> bool {
 pub(crate) fn ready_stamp() -> u64 {
     match polling() {
         Polling::No => clock::now(),
-        _ => HERE.with(|here| here.began.get()),
+        _ => here(|here| here.began.get()),
     }
 }
 
 /// A poll of a task begins at `now`.
 #[inline]
 pub(crate) fn begin_poll(now: u64) {
-    HERE.with(|here| {
+    here(|here| {
         here.polling.set(Polling::MayDefer);
         here.began.set(now);
         here.budget_left.set(BUDGET);
@@ -159,13 +167,12 @@ pub(crate) fn begin_poll(now: u64) {
 /// Whatever was run has ended. Whether it was a poll that deferred a wake-up.
 #[inline]
 pub(crate) fn end_poll() -> bool {
-    HERE.with(|here| here.polling.replace(Polling::No)) == Polling::Deferred
+    here(|here| here.polling.replace(Polling::No)) == Polling::Deferred
 }
 
 /// Whether the code on this thread is a poll of a task: if it is pending, the thread goes back to the scheduler.
 pub(crate) fn polls_task() -> bool {
-    matches!(polling(), Polling::MayDefer | Polling::Deferred)
-        && !HERE.with(|here| here.blocks.get())
+    matches!(polling(), Polling::MayDefer | Polling::Deferred) && !here(|here| here.blocks.get())
 }
 
 /// Runs `f`, polls of a future for which this thread waits (`blocks`), or which it makes for the scheduler.
@@ -173,10 +180,10 @@ pub(crate) fn polling_while<R>(blocks: bool, f: impl FnOnce() -> R) -> R {
     struct Outer(bool);
     impl Drop for Outer {
         fn drop(&mut self) {
-            HERE.with(|here| here.blocks.set(self.0));
+            here(|here| here.blocks.set(self.0));
         }
     }
-    let _outer = Outer(HERE.with(|here| here.blocks.replace(blocks)));
+    let _outer = Outer(here(|here| here.blocks.replace(blocks)));
     f()
 }
 
@@ -192,8 +199,8 @@ pub(crate) fn may_wait() {
     );
 }
 
-/// Runs `f`, which is no part of the poll that this thread may be in the middle of: it runs on another stack, or on
-/// none. What it makes ready is not left to that poll's end, nor to the ring of a stack that polls nothing.
+/// Runs `f`, which is no part of the poll that this thread may be in the middle of: `f` runs on another stack, or on
+/// none. Tasks that `f` makes ready are not left to that poll's end, nor to the ring of a stack that polls nothing.
 pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
     struct Outer(Polling);
     impl Drop for Outer {
@@ -201,12 +208,12 @@ pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
             set_polling(self.0);
         }
     }
-    let _outer = Outer(HERE.with(|here| here.polling.replace(Polling::No)));
+    let _outer = Outer(here(|here| here.polling.replace(Polling::No)));
     f()
 }
 
-/// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and
-/// a budget of its own. It leaves no wake-up to its end, which nobody looks at.
+/// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and a
+/// budget of its own. It leaves no wake-up to its end, at which nothing looks.
 pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
     outside_poll(|| {
         if !is_closure {
@@ -219,13 +226,13 @@ pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
 
 /// Makes something ready with `f` for which this thread is going to wait at once.
 pub(crate) fn departing(departure: Departure, f: impl FnOnce()) {
-    HERE.with(|here| here.departure.set(departure));
+    here(|here| here.departure.set(departure));
     f();
-    HERE.with(|here| here.departure.set(Departure::None));
+    here(|here| here.departure.set(Departure::None));
 }
 
 pub(crate) fn departure() -> Departure {
-    HERE.with(|here| here.departure.get())
+    here(|here| here.departure.get())
 }
 
 /// Puts a task that a poll on this thread made ready into the ring of the polling stack. Gives it back if
@@ -263,27 +270,27 @@ pub(crate) fn is_batch_of(job: &Job) -> bool {
     let Polling::Batch(entries) = polling() else {
         return false;
     };
-    let of = HERE.with(|here| here.batch.get());
+    let of = here(|here| here.batch.get());
     let is_open = || of.is_null() && Stack::with_own(|me| me.is_some_and(|me| me.is_in(&job.core)));
     let counts = ptr::eq(of, job) || is_open();
     if counts {
-        HERE.with(|here| here.batch.set(job));
+        here(|here| here.batch.set(job));
         set_polling(Polling::Batch(entries + 1));
     }
     counts
 }
 
 /// Runs `f`, a batch of wake-ups, for `job` if that is not null, and returns how many entries it made. A waker may be
-/// anybody's code.
+/// the program's code.
 pub(crate) fn in_batch(job: *const Job, f: impl FnOnce()) -> Woken {
-    let before = HERE.with(|here| {
+    let before = here(|here| {
         here.batch.set(job);
         here.began.set(clock::now());
         here.polling.replace(Polling::Batch(0))
     });
     Stack::outside_scheduler(f);
-    let job = HERE.with(|here| here.batch.get());
-    match HERE.with(|here| here.polling.replace(before)) {
+    let job = here(|here| here.batch.get());
+    match here(|here| here.polling.replace(before)) {
         Polling::Batch(entries) => Woken { entries, job },
         _ => Woken::default(),
     }

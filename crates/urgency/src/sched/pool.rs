@@ -2,8 +2,8 @@
 //!
 //! - The *mugging queue* holds abandoned stacks, which can go on at once; always looked at first, so
 //!   that being abandoned does not cost a context its age.
-//! - The *regular queue* holds everything else in the order in which it became ready: tasks, stacks
-//!   whose wait is over, and deques with public jobs.
+//! - The *regular queue* holds everything else in the order in which it became ready: tasks, stacks whose wait is over,
+//!   and deques with public forks.
 //!
 //! That order is the aging heuristic of Prompt I-Cilk, and the reason why this is one central queue
 //! and not a set of stealing queues. The queue itself is `crossbeam`'s segmented queue: fetch-and-add
@@ -12,9 +12,9 @@
 //! That is the default, *aging*. Under another policy the level has the queues of `queues.rs` instead, and
 //! neither these two nor rings; the default pays one branch for the choice.
 //!
-//! An entry is a hint, and may be stale: a task that another entry already ran (it was boosted), a
-//! stack claimed by somebody else, a deque that is empty by now. Whoever pops it finds out by a claim
-//! (`TaskRef::run`, `Suspension::claim`, `Deque::steal`) and looks further.
+//! An entry is a hint, and may be stale: a task that another entry already ran (it was boosted), a stack that another
+//! thread claimed, a deque that is empty by now. The thread that pops an entry finds out by a claim (`TaskRef::run`,
+//! `Suspension::claim`, `Deque::steal`), and looks further if the entry was stale.
 
 use super::{StolenFork, queues::Queues, stack::Stack};
 use crate::{
@@ -36,9 +36,9 @@ pub(crate) enum Entry {
     Task(TaskRef),
     /// A stack that can go on.
     Stack(Arc<Stack>),
-    /// A deque that had public jobs when this was queued.
+    /// A deque that had public forks when this was queued.
     Deque(Arc<Stack>),
-    /// A stolen job for which no thread could be had.
+    /// A stolen fork for which no thread could be had.
     Fork(StolenFork),
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Pool {
     regular: SegQueue<Entry>,
     /// When the task that was popped last had become ready, in ticks; at first, when the pool was made.
     given: CachePadded<AtomicU64>,
-    /// Where entries are under another policy. On a cache line that is never written: everybody reads it.
+    /// Where entries are under another policy. On a cache line that is never written: all threads read it.
     queues: Option<Box<Queues>>,
 }
 

@@ -6,31 +6,29 @@
 //! worker has its own value of the policy, under the lock of its queue. Simple first: this is for the choice
 //! of an order, and for comparisons; the default does not come here.
 //!
-//! What stands in a worker's queue are *entries*: tasks, resumable stacks, and deques with public jobs. A
-//! deque gives its oldest job, and comes back if it has more, so that public jobs are always in some queue.
-//! (The policies' own question what becomes of it, `after_steal`, is for mechanisms whose deques stand where
-//! they are.)
+//! What stands in a worker's queue are *entries*: tasks, resumable stacks, and deques with public forks. A deque gives
+//! its oldest fork, and comes back if it has more, so that public forks are always in some queue. (The policies' own
+//! question what becomes of the deque, `after_steal`, is for mechanisms whose deques stand where they are.)
 //!
 //! # Rules
 //!
 //! 1. *One lock at a time.* What is on its way from one queue to another is in no queue. `len` counts what is in one.
-//! 2. *Whoever puts an entry down announces the level afterwards*, an inserter as well as a thief that comes
-//!    back with half of a queue: a worker that looks while the entry is on its way finds nothing and may
-//!    clear the level's bit.
+//! 2. *An entry that was put down is announced afterwards*, by an inserter as well as by a thief that comes back with
+//!    half of a queue: a worker that looks while the entry is on its way finds nothing and may clear the level's bit.
 //! 3. *Greedy.* A policy may send a worker to a queue that has nothing, leave small queues alone, or not let
 //!    it steal at all (dealing). After [`LOOKS`] looks, or when the policy says that there is nowhere to
 //!    look, the worker takes the oldest entry of any queue that has one. So no worker sleeps while the level
 //!    has an entry, whatever the policy, and nothing is left behind a long run.
-//! 4. *Depth.* Depth-ordered banks need an entry's depth in the DAG. It is one more than that of what the
-//!    worker ran last when this became ready at that worker, and 0 from outside.
+//! 4. *Depth.* Depth-ordered banks need an entry's depth in the DAG. If the entry became ready at a worker, its depth
+//!    is one more than the depth of what that worker ran last; from outside it is 0.
 //! 5. *Full.* A bounded queue whose spawners wait takes the entry all the same, and the stack of the spawner
 //!    gives its turn, once, to what is in the queue (`Job::wait_for_room`). The first entry that a task
-//!    makes takes the room that the task itself left, and does not wait: a chain of tasks is one entry after
-//!    the other. What is made ready from outside of the runtime, and at another level than the spawner's,
-//!    does not wait either, nor does a spawner while as many wait as the queue holds. So the queue may grow
-//!    beyond its bound, by one entry for each turn that a spawner has given to all the others. (At first a
-//!    spawner waited until there was room. With more tasks under way than the queues held, each of which
-//!    spawned its successor, all waited for ever for what only one of them could have made.)
+//!    makes takes the room that the task itself left, and does not wait: a chain of tasks is one entry after the other.
+//!    Nor does a spawner wait for an entry from outside of the runtime, for an entry at another level than its own, or
+//!    while as many spawners wait as the queue holds. So the queue may grow beyond its bound, by one entry for each
+//!    turn that a spawner has given to all the others. (At first a spawner waited until there was room. With more tasks
+//!    under way than the queues held, each of which spawned its successor, all waited for ever for room that only one
+//!    of them could have made.)
 
 use super::{overflow::SharedQueue, pool::Entry};
 use crate::sys::clock;
@@ -66,7 +64,7 @@ pub(crate) struct Queues {
     /// Which of the shared queues have an entry.
     occupied: AtomicU64,
     adverts: SegQueue<usize>,
-    /// How many entries are in a queue, but for those that are just being taken or put.
+    /// How many entries are in a queue, without the entries that are just being taken or put.
     len: AtomicIsize,
     /// Where the next entry from outside goes.
     next: AtomicUsize,

@@ -2,7 +2,7 @@
 //!
 //! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed. When it expires and
 //! work still waits, the thread in the poller looks at every worker. It asks each stack to check in (CHECK_IN), and
-//! from those that did not answer it revokes workers by these rules:
+//! from stacks that did not answer it revokes workers by these rules:
 //!
 //! 1. **A thread that sleeps in the kernel holds nothing worth having.** Its worker goes to whatever waits, at
 //!    any level that the worker serves. All such workers go at one look.
@@ -10,30 +10,30 @@
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
 //!    (`demotion.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
 //! 3. **A running thread does not lose its worker to its equals because they wait.** An endless loop among equals loses
-//!    it after [`LONG`] of its own time, and never are more than P such threads ahead of their workers: the kernel's
+//!    its worker after [`LONG`] of its own time. At most P such threads go on without a worker at a time: the kernel's
 //!    time sharing gains nothing from more.
 //! 4. **A stack that waits to go on after relief is no reason for relief** among its equals: by rule 3. It is first in
-//!    its level's pool, and its worker comes back to it before that begins anything new.
+//!    its level's pool, and its worker comes back to it before the worker begins anything new.
 //!
 //! So at most P leaves of a computation are begun for each time that it is overtaken as a whole: with two levels, at
 //! most 2 P threads compute, and at most 2 P leaves are in progress, however often events come.
 //!
-//! A stack whose worker was revoked and that still has not checked in at an expiry has its jobs made public. Meanwhile
-//! the others that keep jobs to themselves are asked to check in as well, and those that do not answer have theirs made
-//! public: a child that sleeps may wait for one that nobody sees.
+//! If a stack whose worker was revoked still has not checked in at an expiry, its forks are made public. Meanwhile the
+//! other stacks that keep forks to themselves are asked to check in as well. If one does not answer, its forks are made
+//! public: a child that sleeps may wait for a fork that no worker sees.
 //!
-//! # Jobs of stacks that run
+//! # Forks of stacks that run
 //!
-//! If all that waits is public jobs of stacks that run, at the most urgent level with work, and no worker serves
-//! anything less urgent, nobody is kept from anything more urgent than what runs: the stacks come to their jobs
-//! themselves. Then the timer expires after [`LATE_PERIODS`] only (`relief_timer.rs`); and so it does after a look that
-//! found nothing but equals waiting for threads that run.
+//! Suppose that all that waits is public forks of stacks that run, at the most urgent level with work, and no worker
+//! serves anything less urgent. Then nothing that is more urgent than what runs has to wait: the stacks come to their
+//! forks themselves. Therefore the timer expires after [`LATE_PERIODS`] only (`relief_timer.rs`), as it does after a
+//! look that found nothing but equals waiting for threads that run.
 //!
-//! # Whose fault it was
+//! # How an overrun is named
 //!
-//! A stack whose worker relief took says so at its next scheduling point, on its own thread: what it runs, by
-//! the name of the type of its closure or future, which contains the function that wrote it, and for how long
-//! it went on without a worker (`Stats::overruns`). Nothing is noted on the way of those that check in.
+//! A stack whose worker relief took says so at its next scheduling point, on its own thread. It names what it runs, by
+//! the type of its closure or future, which contains the name of the function around it, and how long it went on
+//! without a worker (`Stats::overruns`). For a stack that checks in, nothing is noted.
 //!
 //! # Rejected
 //!
@@ -58,12 +58,15 @@ use crate::{
     sys::{self, chaos, clock},
 };
 use std::{
-    sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 use urgency_policy::level::LevelPolicy;
 
-/// After how many relief periods somebody looks if nothing waits but jobs of stacks that run.
+/// After how many relief periods relief looks if nothing waits but forks of stacks that run.
 const LATE_PERIODS: u32 = 4;
 
 /// A stack that runs for so long without checking in is taken for an endless loop.
@@ -77,10 +80,17 @@ const HARDLY: u64 = 50_000;
 pub(crate) struct Overrunning {
     /// With each, whether that was for its length (rule 3).
     stacks: Mutex<Vec<(Arc<Stack>, bool)>>,
+    /// How many stacks overrun: see `Stack::overruns`.
+    pub(super) count: AtomicUsize,
     pub(crate) overruns: Overruns,
 }
 
 impl Overrunning {
+    /// Whether any stack overruns.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
     /// Once, however often its worker was revoked and restored since the last expiry.
     pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
         let mut stacks = locked(&self.stacks);
@@ -119,7 +129,7 @@ impl Waiting {
 }
 
 impl Job {
-    /// Somebody must look at the busy workers within the relief period.
+    /// Relief must look at the busy workers within the relief period.
     #[inline]
     pub(crate) fn arm_relief(&self) {
         let core = &self.core;
@@ -128,7 +138,7 @@ impl Job {
         }
     }
 
-    /// Somebody must look within some periods.
+    /// Relief must look within some periods.
     pub(crate) fn arm_late(&self) {
         self.core.arm_late();
     }
@@ -154,11 +164,10 @@ impl Job {
         }
     }
 
-    /// All that waits at `level`, the most urgent with work, is jobs of stacks that run there, and no worker serves
+    /// All that waits at `level`, the most urgent with work, is forks of stacks that run there, and no worker serves
     /// anything less urgent.
     fn are_forks_of_running(&self, level: u8) -> bool {
-        let is_below = |worker: &Worker| worker.level() != NO_LEVEL && worker.level() > level;
-        if self.seats.is_on() || self.workers().any(is_below) {
+        if self.seats.is_on() || self.is_anybody_below(level, None) {
             return false;
         }
         let deques = self
@@ -170,9 +179,12 @@ impl Job {
     /// An expiry of the relief timer that was to come soon is over. What polls that still run made ready lightly is
     /// announced; the caller has had a barrier on all processors.
     fn announce_light(&self) {
-        for stack in self.workers().filter_map(|w| self.core.holder(w)) {
-            if stack.is_of(self) && !stack.ring.is_empty() {
-                self.ready.announce(stack.level());
+        for worker in self.workers() {
+            if let Some(stack) = self.core.holder(worker)
+                && stack.is_of(self)
+                && !stack.ring.is_empty()
+            {
+                self.announce_ring(worker, stack.level());
             }
         }
     }
@@ -195,6 +207,8 @@ impl Job {
     /// The relief timer expired. Returns a worker that its stack did not give up in time, or one whose new seat
     /// serves what waits; more of them are started.
     pub(super) fn relieve(&self) -> Option<&Worker> {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         if let Some(worker) = self.claim_reseated() {
             self.arm_relief();
             return Some(worker);
@@ -226,10 +240,10 @@ impl Job {
         mine
     }
 
-    /// What waits. A deque counts as many times as it has public jobs.
+    /// What waits. A deque counts as many times as it has public forks.
     fn waiting(&self) -> Waiting {
-        // Not the bits: that of a level whose last entry was taken stays until somebody looks there, and
-        // would cost its own stack the worker.
+        // Not the bits: the bit of a level whose last entry was taken stays until a worker looks there, and would cost
+        // the level's own stack its worker.
         let levels = self.levels_queued();
         let mut counts = [0; 64];
         for (level, count) in (0u8..64).zip(&mut counts) {
@@ -382,8 +396,8 @@ impl Job {
         stacks.iter().any(|(stack, _)| stack.attention.is_taken())
     }
 
-    /// Asks the stacks that hold workers and have private jobs only to check in. Those that have not answered since the
-    /// last expiry have their jobs made public. Whether any was asked.
+    /// Asks the stacks that hold workers and have private forks only to check in. If a stack has not answered since the
+    /// last expiry, its forks are made public. Whether any was asked.
     fn show_hidden_of_silent(&self) -> bool {
         let mut asked = false;
         for worker in self.workers() {
@@ -456,6 +470,8 @@ impl Core {
 
     /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows.
     pub(crate) fn relief_expired(&self, jobs: &JobList) {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         jobs.iter().for_each(|job| job.end_periods());
         let light = || jobs.iter().filter(|job| job.rings_are_light);
         let is_light = light().next().is_some();

@@ -6,36 +6,35 @@
 //! # The invariant
 //!
 //! **No worker is idle while anything is offered at a level that its seat serves.** (With seats that donate, that is
-//! every level, and this is the greedy principle.) Three things can break it, and who does them looks afterwards, each
-//! behind a full barrier:
+//! every level, and this is the greedy principle.) Three steps can break the invariant. The thread that makes one looks
+//! afterwards, behind a full barrier:
 //!
 //! 1. *An insertion* at level L, after the announcement: claims an idle worker whose seat serves L
 //!    ([`Job::claim_for`]). It cannot leave the entry to a searcher, which may have another seat.
 //! 2. *A release*, after the worker's bit is in the idle set: reads its seat, then looks at those levels
 //!    ([`Job::is_anything_left_to`]).
-//! 3. *The centre*, after the seats are written: looks at the levels and the idle set (`Job::reseated`; after a
+//! 3. *The seat assigner*, after the seats are written: looks at the levels and the idle set (`Job::reseated`; after a
 //!    quantum, [`Job::claim_reseated`]).
 //!
-//! Of any two of them, one sees what the other wrote. And one race has three parties: an inserter claims a
-//! worker for its *old* seat, and the worker, started, finds nothing that its *new* one serves. The entry was
-//! announced before that claim read the old seat, so the centre's look, which comes after it wrote the new
-//! one, sees the entry and starts whoever serves it now. As a second net, a worker that finds nothing starts
-//! another that would find something.
+//! Of any two of them, one sees what the other wrote. And one race has three parties: an inserter claims a worker for
+//! its *old* seat, and the worker, started, finds nothing that its *new* seat serves. The entry was announced before
+//! that claim read the old seat. The seat assigner looks after it wrote the new seat, so it sees the entry and starts a
+//! worker that serves it now. As a second net, a worker that finds nothing starts another that would find something.
 //!
 //! A started worker starts the next one, as ever: [`Job::wake_next`](super::job::Job) asks for idle workers
 //! that serve what is left.
 //!
-//! # Jobs
+//! # Forks
 //!
-//! A forked job is private until somebody is hungry. Here only those are hungry whose seat serves the level
-//! ([`Job::is_anybody_hungry`]): otherwise each fork would go the long way for a worker that will not take
-//! it. So what a worker that goes idle may not take it *shows* ([`Job::show_forks`]): it makes it public
-//! and puts the deque into the pool, where the centre sees it as work that waits. After a quantum the centre
-//! does the same for idle workers with new seats.
+//! A fork is private until a worker is hungry. Here a worker is hungry only if its seat serves the level
+//! ([`Job::is_anybody_hungry`]): otherwise each fork would go the long way for a worker that will not take it. So a
+//! worker that goes idle *shows* the forks that it may not take ([`Job::show_forks`]): it makes them public and puts
+//! the deque into the pool, where the seat assigner sees it as work that waits. After a quantum the seat assigner does
+//! the same for idle workers with new seats.
 //!
 //! # Not covered by seats
 //!
-//! A job for one certain worker (`pinned.rs`), what came with a hand-off, and jobs stolen back from a thief:
+//! A fork for one certain worker (`pinned.rs`), the work that came with a hand-off, and forks stolen back from a thief:
 //! they are the worker's, or the stack's, whatever the seat.
 
 use super::{
@@ -121,14 +120,14 @@ impl Job {
         left
     }
 
-    /// Puts all jobs of a running stack where others see them.
+    /// Puts all forks of a running stack where others see them.
     fn show_forks(&self, stack: &Stack) {
         if !stack.deque.seems_empty() && (stack.deque.raise_all() || stack.deque.seems_public()) {
             self.insert_deque(stack);
         }
     }
 
-    /// After a quantum: what runs at the levels of idle workers shares its jobs, or has them shown.
+    /// After a quantum: the stacks that run at the levels of idle workers share their forks, or have them shown.
     pub(crate) fn show_forks_to_idle(&self) {
         for worker in self.workers() {
             let level = worker.level();

@@ -12,9 +12,9 @@
 //! # Restoring
 //!
 //! A worker that was revoked for more urgent work remembers from which stack. When none of that work is left,
-//! the worker goes back there, before it takes anything that is not more urgent than that stack: else each urgent
-//! task would leave one more begun piece of work behind. Usually the stack has not noticed, and goes on. If it
-//! has, it is in the mugging queue, which comes first. A worker may be revoked for something urgent and then for
+//! the worker goes back there, before it takes anything that is not more urgent than that stack: else each urgent task
+//! would leave one more begun piece of work behind. Usually the stack has not noticed, and goes on. If the stack has
+//! noticed, it is in the mugging queue, which comes first. A worker may be revoked for something urgent and then for
 //! something more urgent, so it remembers a list; the last comes first.
 
 use super::{
@@ -35,7 +35,7 @@ use std::{
 };
 use urgency_policy::level::LevelPolicy;
 
-/// How long a worker waits, before it goes back to less urgent work, for jobs of a more urgent stack that runs, in
+/// How long a worker waits, before it goes back to less urgent work, for forks of a more urgent stack that runs, in
 /// nanoseconds: about what it costs to wake a thread.
 const WAIT_ABOVE: f64 = 30_000.0;
 
@@ -58,8 +58,8 @@ pub(super) struct Seen<'a> {
 }
 
 impl Job {
-    /// Revokes the worker of whatever stack holds `worker` now, if it is in user code; or that of the stack that was
-    /// `seen`, as long as the visit lasts.
+    /// Revokes the worker of the stack that holds `worker` now, if the stack is in user code. With `seen`: revokes the
+    /// worker of the stack that was seen, as long as that visit lasts.
     pub(super) fn revoke(
         &self,
         worker: &Worker,
@@ -86,10 +86,12 @@ impl Job {
         }
         self.flush_ring(stack);
         let stack = stack.arc();
-        stack.overruns.store(true, Ordering::Relaxed);
+        if !stack.overruns.swap(true, Ordering::Relaxed) {
+            self.overrunning.count.fetch_add(1, Ordering::Relaxed);
+        }
         stack.lost_worker_at.store(now, Ordering::Relaxed);
         if seen.is_none() {
-            // Nobody has asked it yet.
+            // No thread has asked it yet.
             note_run_time(&stack);
         }
         self.overrunning.add(&stack, cause == Cause::Length);
@@ -158,7 +160,7 @@ impl Job {
     /// Something at `level` became ready, and no worker is idle. Revokes a worker that serves something less urgent
     /// and whose stack overruns; of several, one that serves the least urgent.
     pub(crate) fn revoke_overrun(&self, level: u8) -> Option<&Worker> {
-        if self.served.below(level) == 0 {
+        if !self.overrunning.any() || self.served.below(level) == 0 {
             return None;
         }
         let overruns = |worker: &&Worker| {
@@ -170,7 +172,13 @@ impl Job {
                     stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_taken()
                 })
         };
-        let worker = self.workers().filter(overruns).max_by_key(|w| w.level())?;
+        let worker = if self.seats.is_on() {
+            let workers = self.workers().filter(overruns);
+            workers.max_by_key(|w| w.level())
+        } else {
+            self.some_below(level).find(overruns)
+        };
+        let worker = worker?;
         self.revoke_counted(worker, None, Cause::Urgency)
     }
 
@@ -179,7 +187,9 @@ impl Job {
     #[inline]
     pub(crate) fn no_longer_overruns(&self, me: &Stack, what: impl FnOnce() -> Name) {
         if me.overruns.load(Ordering::Relaxed) {
-            me.overruns.store(false, Ordering::Relaxed);
+            if me.overruns.swap(false, Ordering::Relaxed) {
+                self.overrunning.count.fetch_sub(1, Ordering::Relaxed);
+            }
             self.note_overrun(me, what());
         }
     }
@@ -201,47 +211,51 @@ impl Job {
     #[cold]
     fn restore_to(&self, me: &Stack, worker: &Worker, stack: Arc<Stack>) -> Restored {
         let level = stack.level();
-        let is_drawn = || {
-            // The bits alone may be stale: a level's bit is cleared by whoever finds its pool empty.
-            self.seat(worker)
-                .abandon_for(self.levels_queued(), level)
-                .is_some()
-        };
-        if is_drawn() || {
-            // Down and up again costs more than a look.
-            self.look();
-            is_drawn()
-        } {
-            worker.push_revoked_from(stack);
-            return Restored::Not;
+        loop {
+            // What is seen may be gone when it is to be taken, so it is taken: a worker that had seen something, found
+            // it gone, and looked further would begin more of the stack's own level.
+            let more = self.next_above(me, level).or_else(|| {
+                // Down and up again costs more than a look.
+                self.look();
+                self.next_above(me, level)
+            });
+            if let Some(work) = more.or_else(|| self.more_above(me, worker, level)) {
+                worker.push_revoked_from(stack);
+                self.wake_next(me);
+                return Restored::Found(work);
+            }
+            match self.try_restore(me, worker, &stack, level) {
+                Some(true) => return Restored::Done,
+                Some(false) => return Restored::Not,
+                None => {}
+            }
         }
-        if let Some(work) = self.more_above(me, worker, level) {
-            worker.push_revoked_from(stack);
-            return Restored::Found(work);
-        }
-        // While that stack is the holder, nobody looks into the ring of this one.
+    }
+
+    /// Gives the worker to `stack`, unless more urgent work has come (`None`) or the stack has noticed that it lost its
+    /// worker (`false`).
+    fn try_restore(&self, me: &Stack, worker: &Worker, stack: &Stack, level: u8) -> Option<bool> {
+        // While that stack is the holder, no worker looks into the ring of this one.
         self.flush_ring(me);
-        // All that a holder shows comes before the look at the levels: whoever inserts more urgent work
-        // after that look alerts the stack.
-        worker.set_holder(&*stack);
+        // All that a holder shows comes before the look at the levels: a thread that inserts more urgent work after
+        // that look alerts the stack.
+        worker.set_holder(stack);
         worker.set_level(level);
         self.shows(worker, level);
         worker.set_brief(false);
         worker.set_hides_forks(true);
         worker.counters.scheduling.add(worker.lap());
-        if is_drawn() {
-            me.hold(worker);
-            worker.push_revoked_from(stack);
-            return Restored::Not;
-        }
-        if stack.attention.give_back(worker.id) {
-            return Restored::Done;
+        // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty.
+        let queued = self.levels_queued();
+        let is_drawn = self.seat(worker).abandon_for(queued, level).is_some();
+        if !is_drawn && stack.attention.give_back(worker.id) {
+            return Some(true);
         }
         me.hold(worker);
-        Restored::Not
+        if is_drawn { None } else { Some(false) }
     }
 
-    /// Jobs that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came
+    /// Forks that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came
     /// up again for them would cost two wake-ups, so it waits for about as long.
     fn more_above(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
         let least = level.checked_sub(1)?;

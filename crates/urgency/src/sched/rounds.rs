@@ -1,27 +1,28 @@
-//! Rounds: their ends, what is charged, advances, and the jobs that a donor misses.
+//! Rounds: their ends, what is charged, advances, and the forks that a donor misses.
 //!
-//! 1. **The end of a round.** At the first expiry of the relief timer after its length (`seats.rs`). It is
-//!    charged what the worker *ran* in it, and the next seat drawn. So neither a late expiry nor the time
-//!    until a thread has woken up is at the expense of the round's level. A worker that is idle then has
-//!    taken nothing from anybody: its next round is drawn when it is busy at an expiry, and the one before is
-//!    not charged.
-//! 2. **What others ran in it.** At each expiry: what a worker ran of another level than its round's is
-//!    charged to that level if the round's has work in a pool, or this worker serves it by now, so that it
-//!    was no donation. The worker was late, or the other level is ahead. *Ahead*
-//!    (`urgency_policy::level::Advance`) is who has used little of its share. It becomes part of every seat,
-//!    and comes before the primary level. All accounts are kept by the workers' own counters of running time.
-//! 3. **Missed jobs.** Forked jobs are private until somebody is hungry, and a worker that donates is not: it
-//!    has other work. So the level of its round would never get a second worker. Therefore a worker that
-//!    donates while another one runs its primary level *misses* that level: the centre has a bit for it,
-//!    those stacks get SHARE, and the first that has a job to publish puts it into the pool, which alerts the
-//!    donor. It is asked for whenever a worker takes work of another level ([`Job::miss_primary`]) and at
-//!    each expiry. A bit that nobody misses any more costs one insertion.
-//! 4. **Nothing queued.** While two workers run different levels, each with its jobs to itself, the one may
-//!    have more than its share; so the timer is armed then, too ([`Job::arm_for_rounds`]).
-//! 5. **What has work.** A winner-take-all round is the urgent level's if that has work as the round begins.
-//!    A context is work of its level wherever it is: in a pool; with a worker that has taken it and is on the
-//!    way to its thread, which the kernel may let wait for longer than a round ([`Job::is_bound_for`]);
-//!    run by a worker; in a stack that lost its worker and has not noticed yet.
+//! 1. **The end of a round.** A round ends at the first expiry of the relief timer after its length (`seats.rs`). Its
+//!    level is charged what the worker *ran* in it, and the next seat is drawn. So neither a late expiry nor the time
+//!    until a thread has woken up is at the expense of the round's level. A worker that is idle at the expiry has taken
+//!    nothing from other levels: its next round is drawn when it is busy at an expiry, and the round before is not
+//!    charged.
+//! 2. **What others ran in it.** A worker in a round for level P may run another level L. At each expiry that time is
+//!    charged to L, unless it was a donation: P had no queued work and the worker has not returned to P. (Time that is
+//!    no donation has one of two reasons: the worker was late, or L is ahead.) A level is *ahead*
+//!    (`urgency_policy::level::Advance`) if it has used little of its share. The levels that are ahead become part of
+//!    every seat, and come before the primary level. All accounts are kept by the workers' own counters of running
+//!    time.
+//! 3. **Missed forks.** Forks are private until a worker is hungry, and a worker that donates is not: it has other
+//!    work. So the level of its round would never get a second worker. Therefore a worker that donates while another
+//!    one runs its primary level *misses* that level. The seat assigner has a bit for it, the level's stacks get SHARE,
+//!    and the first stack that has a fork to publish puts it into the pool, which alerts the donor. A worker that takes
+//!    work of another level asks for forks of its primary level ([`Job::miss_primary`]), and each expiry asks again. A
+//!    bit for a level that no worker misses any more costs one insertion.
+//! 4. **Nothing queued.** While two workers run different levels, each with its forks to itself, one level may have
+//!    more than its share; so the timer is armed then, too ([`Job::arm_for_rounds`]).
+//! 5. **What has work.** A winner-take-all round is the urgent level's if that level has work as the round begins. A
+//!    context is work of its level wherever it is: in a pool; with a worker that has taken it and is on the way to its
+//!    thread, which the kernel may let wait for longer than a round ([`Job::is_bound_for`]); run by a worker; in a
+//!    stack that lost its worker and has not noticed yet.
 
 use super::{
     core::RELIEF_PERIOD,
@@ -173,7 +174,7 @@ impl Job {
         }
     }
 
-    /// Whether a donor misses jobs of this level.
+    /// Whether a donor misses forks of this level.
     #[inline]
     pub(crate) fn is_missed(&self, level: u8) -> bool {
         self.seats.missed.load(Ordering::Relaxed) >> level & 1 == 1

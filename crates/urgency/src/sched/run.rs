@@ -7,7 +7,7 @@
 //! spawn and get. Its cold side answers what others asked for, in this order:
 //!
 //! 1. the worker was taken: regain one, or wait for it (`wait.rs`);
-//! 2. somebody is hungry: publish jobs;
+//! 2. a worker is hungry: publish forks;
 //! 3. more urgent work is ready: take it, and abandon this stack for it;
 //! 4. the worker is to serve another job: abandon this stack for that (`cores/`).
 
@@ -38,7 +38,7 @@ pub(crate) fn check(me: &Stack) {
     }
 }
 
-/// The scheduling point of a stack of which somebody may want something.
+/// The scheduling point of a stack for which there may be a request.
 #[cold]
 #[inline(never)]
 pub(crate) fn check_cold(me: &Stack) {
@@ -47,7 +47,7 @@ pub(crate) fn check_cold(me: &Stack) {
         return;
     }
     let shared = me.runtime();
-    // First of all, so that a searcher has its job while the rest is done.
+    // First of all, so that a searcher has its fork while the rest is done.
     let hungry = has_forks && is_asked_for_forks(me);
     let published = hungry && me.deque.publish(false);
     let requests = shared.come_in(me);
@@ -63,7 +63,7 @@ pub(crate) fn check_cold(me: &Stack) {
     shared.go_on(me);
 }
 
-/// Whether somebody would take a job of `me`.
+/// Whether a worker would take a fork of `me`.
 pub(crate) fn is_asked_for_forks(me: &Stack) -> bool {
     me.attention.is_pending(SHARE) || me.runtime().is_anybody_hungry(me.level())
 }
@@ -81,11 +81,11 @@ pub(crate) fn lowered(task: &TaskRef) {
         }
         let shared = me.runtime();
         shared.come_in(me);
-        // What it made ready at the level that it had.
+        // The tasks that the stack made ready at its old level.
         shared.flush_ring(me);
         me.set_level(level);
         fence(Ordering::SeqCst);
-        // Somebody may have raised it since, and the stack before it was lowered.
+        // The task may have been raised since, and the stack before it was lowered.
         me.raise_level(task.level());
         // To leave a poll here takes another thread, for code that usually has nothing left to do. (It did: a chain
         // of 100 tasks, each with a lock that the one before wants, took 48 us and a new thread a hop, and 320 us
@@ -162,8 +162,8 @@ impl Job {
         self.go_at(me, level, clock::now(), room);
     }
 
-    /// The stack goes back to user code, at its level. That is not written: who raises it at this moment
-    /// would be overruled for good.
+    /// The stack goes back to user code, at its level. The level is not written: a thread that raises the stack at this
+    /// moment would be overruled for good.
     #[inline]
     pub(crate) fn go_on(&self, me: &Stack) {
         let level = me.level();
@@ -180,7 +180,7 @@ impl Job {
         me.set_level(level);
     }
 
-    /// What `me` goes to run may be long, and fork. Returns how much room for jobs it has.
+    /// What `me` goes to run may be long, and fork. Returns how much room for forks `me` has.
     #[inline]
     fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
@@ -189,11 +189,10 @@ impl Job {
         if me.deque.seems_empty() {
             return self.room_to_begin(me, worker, level);
         }
-        self.watch_reserve();
         let news = worker.set_hides_forks(true);
         if self.is_anybody_free(level) {
             if news {
-                // Who went idle just before saw neither the job nor that there may be one.
+                // A worker that went idle just before saw neither the fork nor that there may be one.
                 self.share(me, false);
             }
             me.attention.request(SHARE);
@@ -207,10 +206,11 @@ impl Job {
         me.deque.room()
     }
 
-    /// How much room for jobs `me` has, whose deque is empty: none if anybody is hungry. Then the next fork will look.
-    #[inline]
+    /// How much room for forks `me` has, whose deque is empty: none if a worker is hungry. Then the next fork will
+    /// look.
+    // Each poll comes here, and the call saved five registers for what is cold.
+    #[inline(always)]
     fn room_to_begin(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
-        self.watch_reserve();
         let hungry = self.may_anybody_be_hungry(level)
             || worker.set_hides_forks(true) && self.may_anybody_be_hungry(level);
         if hungry {
@@ -220,9 +220,8 @@ impl Job {
         me.deque.room()
     }
 
-    /// The way out to user code, with a reading of the clock in hand, and with so much room for jobs. Prompt:
-    /// if more urgent work is ready by now, the request for attention is set, and the first scheduling point
-    /// acts on it.
+    /// The way out to user code, with a reading of the clock in hand, and with so much room for forks. Prompt: if more
+    /// urgent work is ready by now, the request for attention is set, and the first scheduling point acts on it.
     #[inline]
     fn go_at(&self, me: &Stack, level: u8, now: u64, room: usize) {
         let worker = me.worker();
@@ -232,11 +231,12 @@ impl Job {
         if worker.set_level(level) {
             self.shows(worker, level);
         }
+        self.watch_reserve();
         worker.arrived();
         if let Some(above) = self.drawn_by(worker, level) {
             worker.want(above, now);
             me.attention.request(PREEMPT);
-            // Whoever inserted that may have seen this worker between two pieces of work.
+            // The thread that inserted that work may have seen this worker between two pieces of work.
             self.arm_relief();
         } else {
             self.no_longer_wanted(worker, level, now);
@@ -324,8 +324,8 @@ impl Job {
         self.abandon(me, work)
     }
 
-    /// As [`Job::give_turn`], and if nothing is in a pool, for a job that a running stack keeps to itself:
-    /// it may sit in a long leaf, or in a call that blocks, and nobody else comes for it while no worker is idle.
+    /// As [`Job::give_turn`], and if nothing is in a pool, for a fork that a running stack keeps to itself: it may sit
+    /// in a long leaf, or in a call that blocks, and no other stack comes for it while no worker is idle.
     pub(crate) fn give_turn_or_steal(&self, me: &Stack) -> bool {
         if self.give_turn(me) {
             return true;
@@ -340,7 +340,7 @@ impl Job {
         true
     }
 
-    /// As [`Job::give_turn`] on a thread that the embedder brought: there is no other thread for the work.
+    /// As [`Job::give_turn`] on a provided thread: there is no other thread for the work.
     fn take_turn(&self, me: &Stack) -> bool {
         let worker = me.worker();
         let inbox = self.inbox_of(me, worker);
@@ -396,7 +396,7 @@ impl Job {
         me.set_waits_as(task.base_level());
         me.set_task(Some(task.as_raw()));
         let ran = task.run_then(|task| {
-            // Raised since its level was read, and before it was claimed: then nobody has told this stack.
+            // The task was raised since its level was read, and before it was claimed: then this stack was not told.
             if task.level() < level {
                 self.raise_stack(me, task.level());
             }
@@ -418,12 +418,12 @@ impl Job {
         }
     }
 
-    /// Runs a stolen job, and whatever it spawned into the scopes that it belongs to.
+    /// Runs a stolen fork, and whatever it spawned into the scopes that it belongs to.
     fn run_fork(&self, me: &Stack, worker: &Worker, stolen: StolenFork) -> bool {
         self.at(worker, stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
-        // Also that of what the job leaves here, for its scopes.
+        // The level of what the fork leaves here for its scopes, too.
         me.set_waits_as(stolen.origin.waits_as);
         let what = run_stolen(me, stolen);
         run_pushed_above(me, 0);
@@ -431,21 +431,21 @@ impl Job {
     }
 }
 
-/// This level and those that are more urgent.
+/// This level and the more urgent ones.
 fn up_to(level: u8) -> u64 {
     u64::MAX >> (63 - level)
 }
 
-/// Runs a job that the calling stack stole. Returns its name.
+/// Runs a fork that the calling stack stole. Returns its name.
 pub(crate) fn run_stolen(me: &Stack, stolen: StolenFork) -> Name {
     let forked = stolen.forked;
-    // SAFETY: a stolen job is alive until it has run; nobody else runs it.
+    // SAFETY: a stolen fork is alive until it has run; no other thread runs it.
     unsafe {
         (*forked)
             .thief()
             .store(std::ptr::from_ref(me).cast_mut(), Ordering::Release)
     };
-    // SAFETY: as above; read before the call that may end the job's life.
+    // SAFETY: as above; read before the call that may end the fork's life.
     let kind = unsafe { (*forked).kind };
     let outer = me.set_fork(Some(kind));
     let waits_as = me.waits_as();
@@ -457,7 +457,7 @@ pub(crate) fn run_stolen(me: &Stack, stolen: StolenFork) -> Name {
     });
     me.set_waits_as(waits_as);
     me.set_fork(outer);
-    // Who forked the job may have gone on: then this drops the program's values, and must not unwind.
+    // The code that forked it may have gone on: then this drops the program's values, and must not unwind.
     if kept.is_some()
         && let Some(payload) = caught(|| drop(kept))
     {
@@ -466,7 +466,7 @@ pub(crate) fn run_stolen(me: &Stack, stolen: StolenFork) -> Name {
     kind.name
 }
 
-/// Runs the jobs that the calling stack pushed above `base` and nobody stole, youngest first.
+/// Runs the forks that the calling stack pushed above `base` and no thief took, youngest first.
 pub(crate) fn run_pushed_above(me: &Stack, base: usize) {
     if me.deque.bottom() > base {
         me.on_top(|| run_each_above(me, base));
@@ -486,8 +486,7 @@ fn run_each_above(me: &Stack, base: usize) {
         }
         // SAFETY: just popped as ours.
         let forked = unsafe { me.deque.popped(index) };
-        // SAFETY: a popped job is ours to run, once; only boxed jobs of scopes lie here, and they are
-        // self-contained.
+        // SAFETY: a popped fork is ours to run, once; only boxed forks of scopes lie here, and they are self-contained.
         unsafe {
             let execute = (*forked).kind.execute;
             execute(forked);
@@ -495,8 +494,8 @@ fn run_each_above(me: &Stack, base: usize) {
     }
 }
 
-/// Runs the oldest job of the calling stack's own deque, if there is one: taken as a thief takes it, since it may
-/// be the right-hand side of a `join` further out.
+/// Runs the oldest fork of the calling stack's own deque, if there is one: taken as a thief takes it, since it may be
+/// the right-hand side of a `join` further out.
 pub(crate) fn run_own_oldest(me: &Stack) -> bool {
     check(me);
     let (Stolen::Forked(forked, _), origin) = me.steal(true, || true) else {

@@ -1,8 +1,8 @@
 //! The door between tasks and the scheduler: a new task is admitted here, and what happens to a task comes in here.
 //!
-//! Tasks know the scheduler by the trait [`Schedule`] only, and this is its implementation. Both ways for a task to
-//! become ready, [`Job::admit`] for a new one and [`Schedule::schedule`] for one that was woken, stamp it with the time
-//! and go to `insert.rs`.
+//! Tasks know the scheduler by the trait [`Schedule`] only, and this is its implementation. A task becomes ready in two
+//! ways: [`Job::admit`] for a new task, and [`Schedule::schedule`] for a task that was woken. Both stamp the task with
+//! the time and go to `insert.rs`.
 
 use super::{job::Job, poll_context, run, stack::Stack};
 use crate::{
@@ -74,6 +74,11 @@ impl Job {
         stack.raise_thread();
         if stack.deque.seems_public() {
             self.insert_deque(stack);
+        }
+        if !stack.ring.is_empty()
+            && let Some(worker) = stack.last_worker()
+        {
+            self.announce_ring(worker, level);
         }
         if stack.suspension.is_resumable_after_writes() {
             self.insert_resumable(stack.arc());

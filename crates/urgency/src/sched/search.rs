@@ -1,13 +1,12 @@
 //! What a worker does when nothing is ready: it searches, then it becomes idle.
 //!
-//! 1. The worker becomes a *searcher*. It asks every running stack to share jobs, looks at
-//!    the poller without waiting, and keeps looking for a while (see `IdleSpin`). At most one searcher
-//!    spins: a second one would only take the caches from the first.
-//!    A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only.
-//! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier
-//!    for the deques. A stack that did not answer sits in a long leaf: the worker comes back and takes
-//!    from it what is private (`Deque::steal` with `raise`). So no job stays hidden while a worker sleeps,
-//!    and every running stack keeps its SHARE request, or has no room: the next job that is forked wakes a worker.
+//! 1. The worker becomes a *searcher*. It asks every running stack to share forks, looks at the poller without waiting,
+//!    and keeps looking for a while (see `IdleSpin`). At most one searcher spins: a second one would only take the
+//!    caches from the first. A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only.
+//! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier for the
+//!    deques. A stack that did not answer is in a long leaf: the worker comes back and takes from it what is private
+//!    (`Deque::steal` with `raise`). So no fork stays hidden while a worker sleeps, and every running stack keeps its
+//!    SHARE request, or has no room: the next fork wakes a worker.
 
 use super::{
     StolenFork, Work,
@@ -36,6 +35,8 @@ impl Job {
         worker: &Worker,
         inbox: Option<usize>,
     ) -> Option<Work> {
+        #[cfg(test)]
+        let _aside = super::steps::Aside::new();
         worker.counters.scheduling.add(worker.lap());
         worker.set_level(NO_LEVEL);
         let mut raise = false;
@@ -51,11 +52,11 @@ impl Job {
             if found.is_some() {
                 self.searchers.stop(&self.core.idle);
                 self.core.threads.idle_spin.learn(ticks);
-                self.wake_next();
+                self.wake_next(me);
                 self.watch_the_rest();
                 return found;
             }
-            // In this order: whoever looks for somebody hungry sees a searcher or an idle worker.
+            // In this order: a stack that looks for a hungry worker sees a searcher or an idle worker.
             self.release(worker);
             self.searchers.stop(&self.core.idle);
             if !self.is_anything_left(me, worker) && !self.has_pinned(inbox) {
@@ -71,24 +72,19 @@ impl Job {
                     idle.claim(worker.id)
                 }
             };
-            let may_be_idle = || !self.seats.waits() && idle.contains_any();
-            let claimed = self.crew.claim(claim, may_be_idle);
-            let Some(id) = claimed else {
-                // Whoever took it may have taken it for something else than what insertions left to this
+            let Some(claimed) = self.claim_with(claim) else {
+                // The thread that took it may have done so for something else than what insertions left to this
                 // searcher.
                 self.arm_relief();
                 return None;
             };
-            if id != worker.id {
-                // Somebody started our worker already; what we got instead is as good.
-                let other = &self.core.workers[id];
-                other.serve_counted(self);
-                self.start(other);
+            if claimed.id != worker.id {
+                // Another thread started our worker already; the one that we got instead is as good.
+                self.start(claimed);
                 return None;
             }
-            worker.serve_counted(self);
-            // Somebody may have had it meanwhile. A stack that runs and is not its worker's holder is asked for
-            // nothing, and what is in its ring is lost.
+            // Another thread may have had the worker meanwhile. A stack that runs and is not its worker's holder is
+            // asked for nothing, and what is in its ring is lost.
             me.hold(worker);
         }
     }
@@ -115,9 +111,9 @@ impl Job {
         }
     }
 
-    /// The look after a release: whoever made work ready before it saw no idle worker. Looks for hidden
-    /// jobs as well, behind a barrier: an owner that forked before it could see our request shows its job
-    /// to this look, one that forks later sees the request.
+    /// The look after a release: a thread that made work ready before the release saw no idle worker. Looks for hidden
+    /// forks as well, behind a barrier: this look sees the fork of an owner that forked before it could see our
+    /// request, and an owner that forks later sees the request.
     pub(crate) fn is_anything_left(&self, me: &Stack, worker: &Worker) -> bool {
         if self.seats.waits() {
             return self.is_anything_left_to(me, worker);
@@ -140,8 +136,8 @@ impl Job {
         {
             return true;
         }
-        // A poll that has forked nothing says so when it is asked, and its first fork sees that this worker
-        // is idle: it says that it hides jobs, then looks. The barrier costs every processor 10 to 20 us.
+        // A poll that has forked nothing says so when it is asked, and its first fork sees that this worker is idle:
+        // the fork says that it hides forks, then looks. The barrier costs every processor 10 to 20 us.
         if !self
             .workers()
             .any(|w| w.level() != NO_LEVEL && w.hides_forks())
@@ -153,7 +149,7 @@ impl Job {
             .any(|stack| !stack.deque.seems_empty())
     }
 
-    /// Step 2 of the module's text; with `raise`, hidden jobs first.
+    /// Step 2 of the module's text; with `raise`, hidden forks first.
     fn search(
         &self,
         me: &Stack,
@@ -191,8 +187,8 @@ impl Job {
             if is_hungry && let Some(work) = self.steal_published(me, worker, NO_LEVEL) {
                 return Some(work);
             }
-            // Somebody who clears the level's bit hides it for a moment, in which he may lose his processor.
-            // Nobody else looks into this ring once the worker is released and has another holder.
+            // A thread that clears the level's bit hides the level for a moment, and may lose its processor just then.
+            // No other thread looks into this ring once the worker is released and has another holder.
             if let Some(task) = pop_ring(me) {
                 return Some(Work::Task(task));
             }
@@ -214,14 +210,14 @@ impl Job {
         }
     }
 
-    /// A job of a running stack at `least` or a more urgent level, for a stack that yields.
+    /// A fork of a running stack at `least` or a more urgent level, for a stack that yields.
     pub(crate) fn steal_for_turn(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.steal_published(me, worker, least)
             .or_else(|| self.steal_hidden(me, worker, least))
     }
 
-    /// A job that a running stack has just published: its entry in the pool follows, but a searcher need
-    /// not wait for it.
+    /// A fork that a running stack has just published: its entry in the pool follows, but a searcher need not wait for
+    /// it.
     fn steal_published(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
             .filter(|stack| self.serves(worker, stack, least) && stack.deque.seems_public())
@@ -269,14 +265,14 @@ impl Job {
         }))
     }
 
-    /// A job that its owner does not publish: it sits in a long leaf.
+    /// A fork that its owner does not publish because the owner is in a long leaf.
     fn steal_hidden(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
             .filter(|stack| self.serves(worker, stack, least) && !stack.deque.seems_empty())
             .find_map(|stack| self.steal_from_running(worker, stack, least, true))
     }
 
-    /// Whether the worker would steal from this stack, for what needs a job at `least` or a more urgent level.
+    /// Whether the worker would steal from this stack, for what needs a fork at `least` or a more urgent level.
     fn serves(&self, worker: &Worker, stack: &Stack, least: u8) -> bool {
         let level = stack.level();
         level <= least && self.seat(worker).serves_any(1 << level)

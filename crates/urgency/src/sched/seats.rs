@@ -1,8 +1,8 @@
-//! The centre: gives each worker its seat, if the schedule between levels is not simply prompt.
+//! The seat assigner: gives each worker its seat, if the schedule between levels is not simply prompt.
 //!
 //! A worker's *seat* (`urgency_policy::level::Seat`) says what it serves when it is free, and for what it is
 //! alerted when it is busy. Under prompt, the default, every seat is the prompt one and nothing here runs. Otherwise
-//! the centre holds the schedule (`urgency_policy::level::Schedule`), under one lock, and asks it
+//! the seat assigner holds the schedule (`urgency_policy::level::Schedule`), under one lock, and asks it
 //!
 //! - **in rounds** (fairly prompt, winner takes all): for each worker by itself, when its round is over;
 //! - **in quanta** (adaptive): for all workers at once, with what each level used;
@@ -13,23 +13,24 @@
 //!
 //! # Protocol
 //!
-//! 1. The relief timer is armed while work waits and no worker is idle that would serve it, which is the only time
-//!    in which any level is owed anything. So rounds and quanta end where it expires ([`Job::end_periods`]).
-//!    Under quanta it is also armed while one worker runs and another is idle: the idle one may be of more use at
-//!    another level; in rounds, while two workers run different levels: the one may owe the other time, though all work
-//!    that waits is in their deques. An idle runtime does not tick.
+//! 1. The relief timer is armed while work waits and no worker is idle that would serve it: only then is a level owed
+//!    anything. So rounds and quanta end where the timer expires ([`Job::end_periods`]). Under quanta the timer is also
+//!    armed while one worker runs and another is idle: the idle worker may be of more use at another level. In rounds
+//!    it is also armed while two workers run different levels: one level may owe the other time, though all work that
+//!    waits is in the two stacks' deques. An idle runtime does not tick.
 //! 2. Each expiry, 1 ms apart, ends the rounds that have lasted as long as the schedule says (5 ms by
-//!    default). A schedule with quanta has the timer expire where a quantum ends. Quanta lie on a grid that
-//!    goes on while nothing expires: who comes after a silence waits for a part of a quantum.
-//! 3. A worker whose new seat draws it elsewhere is alerted (PREEMPT), and abandons its stack at its next
-//!    scheduling point. For a relief period nobody takes it from there (`is_settled` in `rounds.rs`): a taken
-//!    stack is in no pool until it checks in, and the next round may be its level's. If it comes to none by
-//!    the next expiry, relief takes the worker from its stack, as from any that does not check in; the worker
-//!    serves by its seat, and goes back to the stack when what drew it elsewhere has no work left.
+//!    default). A schedule with quanta has the timer expire where a quantum ends. Quanta lie on a grid that goes on
+//!    while nothing expires: work that comes after a silence waits for a part of a quantum.
+//! 3. A worker whose new seat draws it elsewhere is alerted (PREEMPT), and abandons its stack at its next scheduling
+//!    point. For a relief period the worker is not revoked (`is_settled` in `rounds.rs`): a stack whose worker was
+//!    revoked is in no pool until it checks in, and the next round may be its level's. If the stack comes to no
+//!    scheduling point by the next expiry, relief revokes the worker, as from any stack that does not check in. The
+//!    worker then serves by its seat, and goes back to the stack when the level that drew it elsewhere has no work
+//!    left.
 //! 4. What a level used in a quantum is what its workers' own counters say, and the time since each busy worker's
 //!    current span began. After a silence it is scaled to one quantum.
 //!
-//! A seat is a hint for those who alert: whoever decides for a worker reads it again.
+//! For a thread that alerts workers, a seat is a hint: the code that decides for a worker reads the seat again.
 
 use super::{
     core::RELIEF_PERIOD,
@@ -84,13 +85,13 @@ const PROMPT: u8 = u8::MAX;
 /// Added to the rank of its primary level: it waits for that.
 const WAITS: u8 = 64;
 
-/// What one worker is to serve of a job, and since when. It has a seat in each job, also in those that it does not
+/// What one worker is to serve of a job, and since when. A worker has a seat in each job, also in jobs that it does not
 /// serve.
 #[derive(Debug)]
 pub(crate) struct Seating {
-    /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the centre.
+    /// The rank of its primary level, perhaps with [`WAITS`], or [`PROMPT`]; written by the seat assigner.
     seat: AtomicU8,
-    /// The levels that are ahead, as a bitfield; written by the centre.
+    /// The levels that are ahead, as a bitfield; written by the seat assigner.
     ahead: AtomicU64,
     /// When its round began, in ticks; 0 if none has.
     since: AtomicU64,
@@ -120,12 +121,12 @@ impl Seating {
         }
     }
 
-    /// These levels come before its primary level, if they are more urgent. Only the centre does this.
+    /// These levels come before its primary level, if they are more urgent. Only the seat assigner calls this.
     pub(super) fn set_ahead(&self, levels: u64) {
         self.ahead.store(levels, Ordering::Relaxed);
     }
 
-    /// The worker has another seat from now on. Only the centre does this.
+    /// The worker has another seat from now on. Only the seat assigner calls this.
     pub(super) fn set(&self, seat: Seat) {
         let waits = match seat.otherwise() {
             Otherwise::Donate => 0,
@@ -255,8 +256,8 @@ impl Job {
         self.set_schedule(criterion.into());
     }
 
-    /// Seats were written. Whoever is busy where its seat does not keep it is alerted, and who is idle
-    /// where it would now serve is started.
+    /// Seats were written. Alerts each busy worker whose new seat does not keep it where it is, and starts idle workers
+    /// whose seats serve a level with work.
     fn reseated(&self) {
         if self.alert_drawn() != 0 {
             self.start_idle();
@@ -264,8 +265,8 @@ impl Job {
         self.show_forks_to_idle();
     }
 
-    /// Alerts whoever is busy where its new seat does not keep it. Returns the levels with work, ordered after the
-    /// seats.
+    /// Alerts each busy worker whose new seat does not keep it where it is. Returns the levels with work, ordered after
+    /// the seats.
     pub(super) fn alert_drawn(&self) -> u64 {
         let levels = self.ready.levels_after_writes();
         for worker in self.workers() {
@@ -285,7 +286,7 @@ impl Job {
         }
     }
 
-    /// The relief timer expired: steps 2 and 3 of the module's text. Comes before anybody can arm it again.
+    /// The relief timer expired: steps 2 and 3 of the module's text. Comes before any thread can arm it again.
     pub(crate) fn end_periods(&self) {
         if !self.seats.is_on() {
             return;

@@ -2,19 +2,18 @@
 //!
 //! # Shutdown in steps
 //!
-//! 1. *Drain*: wait until no task is alive (or until the given time is over); being prompt, the most urgent
-//!    end first. *Drain down to a level*: first refuse new tasks below it and cancel those that there are,
-//!    the least urgent first; then the same. *Cancel*: skip this.
+//! 1. *Drain*: wait until no task is alive (or until the given time is over); being prompt, the most urgent end first.
+//!    *Drain down to a level*: first refuse new tasks below the level and cancel the ones that there are, the least
+//!    urgent first; then drain. *Cancel*: skip this.
 //! 2. Close the table of live tasks: a later spawn gives a handle that reports `ShutDown`. A plain thread is refused
 //!    from now on.
 //! 3. Cancel what is alive. A suspended task becomes ready and a worker drops its future; a running
 //!    closure goes on to its end, but whatever it waits for ends with an error.
-//! 4. Wait until no task is alive, or until the given time is over; but a tenth of a second at least, since
-//!    a cancelled task has to be dropped by somebody.
-//! 5. Set `closing`, wake everybody, shut the driver down. From now on a thread ends when it finds
-//!    nothing ready. Ready work is still run: a stack that resumes must be able to unwind. Plain threads that are
-//!    inside may still need the driver and relief: if there are any, the last one does this when it leaves
-//!    (`external.rs`).
+//! 4. Wait until no task is alive, or until the given time is over; but a tenth of a second at least, since a worker
+//!    has to drop each cancelled task.
+//! 5. Set `closing`, wake all threads, shut the driver down. From now on a thread ends when it finds nothing ready.
+//!    Ready work is still run: a stack that resumes must be able to unwind. Plain threads that are inside may still
+//!    need the driver and relief: if there are any, the last one does this when it leaves (`external.rs`).
 //! 6. Whatever is alive now is seized: a suspended future is dropped here; what still runs is *left*,
 //!    and reported.
 //!
@@ -51,7 +50,7 @@ pub(crate) struct Tasks {
     pub(crate) live: LiveTasks,
     pub(crate) panicked: AtomicU64,
     pub(crate) cancelled: AtomicU64,
-    /// Somebody waits for the table to become empty.
+    /// A thread waits for the table to become empty.
     awaited: AtomicBool,
     /// Live tasks that wait in a shutdown themselves.
     ending: AtomicUsize,
@@ -106,11 +105,11 @@ impl Tasks {
 /// How [`Runtime::shutdown`](crate::Runtime::shutdown) treats the tasks that are alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Waits for them, and for those that they spawn.
+    /// Waits for them, and for the tasks that they spawn.
     Drain,
-    /// Waits for those that are at least as urgent as this level, and for those of such levels that they
-    /// spawn, the most urgent first. Less urgent ones are cancelled at once, the least urgent first, and no
-    /// new ones are accepted.
+    /// Waits for the tasks that are at least as urgent as this level, and for the tasks of such levels that they spawn,
+    /// the most urgent first. Less urgent tasks are cancelled at once, the least urgent first, and no new ones are
+    /// accepted.
     DrainDownTo(LevelId),
     /// Cancels them: a suspended task is dropped; a running closure ends by itself, but whatever it
     /// waits for ends with an error.
@@ -129,8 +128,8 @@ pub struct Report {
     pub panicked: u64,
     /// Tasks that were cancelled, by their handles or by the shutdown.
     pub cancelled: u64,
-    /// Tasks that were still running when the time was over. They end by themselves or never; nobody
-    /// waits for them.
+    /// Tasks that were still running when the time was over. They end by themselves or never; the runtime does not wait
+    /// for them.
     pub left: u64,
 }
 
@@ -139,7 +138,7 @@ impl Job {
     pub(crate) fn shut_down(&self, how: Shutdown, within: Option<Duration>) -> Report {
         self.core.process.must_be_this();
         if self.is_current() {
-            // The calling stack gives its worker to those that it waits for.
+            // The calling stack gives its worker to the tasks that it waits for.
             return super::block::blocking(|| self.shut_down(how, within));
         }
         let is_aside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
@@ -175,8 +174,8 @@ impl Job {
         for task in self.tasks.live.tasks() {
             self.seize(task);
         }
-        // Threads that are still in user code end by themselves; those without work are awaited, so
-        // that a runtime that was shut down in good order leaves nothing behind. Those that other jobs share stay.
+        // Threads that are still in user code end by themselves; those without work are awaited, so that a runtime that
+        // was shut down in good order leaves nothing behind. Threads that other jobs share stay.
         let soon = Instant::now() + Duration::from_secs(1);
         let until = deadline.map_or(soon, |deadline| deadline.min(soon));
         self.tasks.wait_until(Some(until), || {
@@ -187,7 +186,7 @@ impl Job {
         self.report()
     }
 
-    /// No task less urgent than `level` is admitted from now on, and those that there are are cancelled.
+    /// No task less urgent than `level` is admitted from now on, and the present ones are cancelled.
     fn cancel_below(&self, level: u8) {
         self.least_admitted.store(level, Ordering::SeqCst);
         let mut tasks = self.tasks.live.tasks();
@@ -225,8 +224,8 @@ impl Job {
         }
     }
 
-    /// The driver goes on for other jobs, and would wake nobody: the stacks of this one that wait look again, and find
-    /// that it has ended (`caller::has_ended`).
+    /// The driver goes on for other jobs, and would wake no stack of this one: the stacks of this job that wait look
+    /// again, and find that it has ended (`caller::has_ended`).
     fn end_waits(&self) {
         for stack in self.core.threads.stacks_of(self) {
             stack.wake();

@@ -11,8 +11,8 @@
 //! # The job whose code it runs
 //!
 //! A stack keeps the job that its code belongs to. Its thread takes another one up ([`Stack::take_up`]) with nothing on
-//! the stack only: no code, no forked jobs, no task in the ring. A spare thread that waits for a delivery keeps none.
-//! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
+//! the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none. Other
+//! threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
 use super::{Origin, core::Core, job::Job, worker::Worker};
 use crate::protocol::{
@@ -62,24 +62,24 @@ pub(crate) const FOR_ANYTHING: u8 = u8::MAX;
 pub(crate) struct Stack {
     pub(crate) attention: Attention,
     pub(crate) deque: Deque<Forked>,
-    /// What the code had that forked the jobs there.
+    /// What the code had that forked what lies in the deque.
     pub(crate) frames: Frames,
     /// The innermost scope that is open here, as an identity. The stack's own.
     scope: AtomicPtr<()>,
     level: AtomicU8,
     /// The levels whose pools hold an entry for this deque, a bit for each.
     pub(crate) queued: AtomicU64,
-    /// The worker that this stack holds; meaningful while it holds one. Written inside the scheduler,
-    /// read by the stack and by whoever took its worker (ordered by the attention word).
+    /// The worker that this stack holds; meaningful while it holds one. Written inside the scheduler, read by the stack
+    /// and by the thread that took its worker (ordered by the attention word).
     worker: AtomicPtr<Worker>,
     /// Tasks at this stack's level that its polls made ready.
     pub(crate) ring: Ring<Header>,
     pub(crate) suspension: Suspension,
     mailbox: Mailbox<Worker>,
     thread: Mutex<Option<Thread>>,
-    /// The level by which its waits are judged: that at which its code was created, while `level` is the one to which
-    /// that was raised. Jobs have that of the code that forked them, wherever they run. Written by the stack, read
-    /// by thieves.
+    /// The level by which its waits are judged: the level at which its code was created, while `level` is the level to
+    /// which that code was raised. A fork has the level of the code that forked it, wherever it runs. Written by the
+    /// stack, read by thieves.
     waits_as: AtomicU8,
     /// The task that the stack runs. Written by the stack, compared by `stack_of`.
     task: AtomicPtr<Header>,
@@ -99,17 +99,17 @@ pub(crate) struct Stack {
     ready_since: AtomicU64,
     /// When relief took its worker, in ticks; 0 if it did not, or the stack has come back since.
     pub(crate) relieved_at: AtomicU64,
-    /// The kind of the stolen job that the thread runs; null if it runs none.
+    /// The kind of the stolen fork that the thread runs; null if it runs none.
     forked: AtomicPtr<Kind>,
     /// The processor that the thread was last seen on.
     cpu: AtomicI32,
     /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
     urgent: AtomicBool,
-    /// Where the thread may run, if a hand-off called it to its giver's processor. Written by whoever has the
+    /// Where the thread may run, if a hand-off called it to its giver's processor. Written by the thread that has the
     /// right to deliver.
     home: Mutex<Option<Processors>>,
     pub(crate) demotion: Demotion,
-    /// The number of a thread that the embedder brought, and one; else zero.
+    /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
     waits: AtomicU32,
@@ -128,7 +128,7 @@ pub(crate) struct Stack {
 pub(crate) enum Delivery {
     /// A worker to serve with.
     Worker(*const Worker),
-    /// Look around again: somebody should poll.
+    /// Look around again: a thread should be in the poller.
     Look,
 }
 
@@ -358,7 +358,7 @@ impl Stack {
         unsafe { &*self.core.as_ptr() }
     }
 
-    /// As [`Deque::steal`], with what the thief has of the code that forked the job.
+    /// As [`Deque::steal`], with what the thief has of the code that made the fork.
     pub(crate) fn steal(
         &self,
         raise: bool,
@@ -390,13 +390,13 @@ impl Stack {
         self.scope.load(Ordering::Relaxed)
     }
 
-    /// How many jobs the stack runs on top of each other, and of what it began with: children that it takes back,
-    /// and what it stole in the middle of a wait. For the stack itself.
+    /// How many forks the stack runs on top of each other, and on top of what it began with: children that it took
+    /// back, and forks that it stole in the middle of a wait. For the stack itself.
     pub(crate) fn nesting(&self) -> u32 {
         self.nesting.load(Ordering::Relaxed)
     }
 
-    /// Runs `f`, which is jobs on top of what this stack, the caller's, runs already. It does not unwind.
+    /// Runs `f`, which is forks on top of what this stack, the caller's, runs already. It does not unwind.
     #[inline]
     pub(crate) fn on_top<R>(&self, f: impl FnOnce() -> R) -> R {
         let outer = self.nesting();
@@ -406,7 +406,7 @@ impl Stack {
         result
     }
 
-    /// The worker that this stack holds. Only for the stack itself, or for who took its worker.
+    /// The worker that this stack holds. Only for the stack itself, or for the thread that took its worker.
     #[inline]
     pub(crate) fn worker(&self) -> &Worker {
         let worker = self.worker.load(Ordering::Relaxed);
@@ -440,7 +440,7 @@ impl Stack {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// The stack is ready to go on. Whoever says so has not yet told anybody else.
+    /// The stack is ready to go on. The caller has not yet told any other thread.
     pub(crate) fn note_ready(&self) {
         self.ready_since.store(clock::now(), Ordering::Relaxed);
     }
@@ -492,7 +492,7 @@ impl Stack {
         }
     }
 
-    /// The number of a thread that the embedder brought.
+    /// The number of a provided thread.
     #[inline]
     pub(crate) fn number(&self) -> Option<usize> {
         self.number.load(Ordering::Relaxed).checked_sub(1)
@@ -508,7 +508,7 @@ impl Stack {
         NonNull::new(self.task.load(Ordering::Relaxed))
     }
 
-    /// The stolen job that the calling thread, this stack's, runs from now on. Returns the one that it ran.
+    /// The stolen fork that the calling thread, this stack's, runs from now on. Returns the one that it ran.
     pub(crate) fn set_fork(&self, forked: Option<&'static Kind>) -> Option<&'static Kind> {
         let new = forked.map_or(ptr::null_mut(), |kind| ptr::from_ref(kind).cast_mut());
         let old = self.forked.load(Ordering::Relaxed);
@@ -517,7 +517,7 @@ impl Stack {
         unsafe { old.as_ref() }
     }
 
-    /// Whether the calling thread, this stack's, is in the middle of a stolen job.
+    /// Whether the calling thread, this stack's, is in the middle of a stolen fork.
     pub(crate) fn runs_fork(&self) -> bool {
         !self.forked.load(Ordering::Relaxed).is_null()
     }
@@ -563,7 +563,7 @@ impl Stack {
         self.waits_as.store(level, Ordering::Relaxed);
     }
 
-    /// The stack's task is at least as urgent as `level` now. By anybody. Whether that is news.
+    /// The stack's task is at least as urgent as `level` now. Any thread may call this. Whether that is news.
     pub(crate) fn raise_level(&self, level: u8) -> bool {
         self.level.fetch_min(level, Ordering::SeqCst) > level
     }

@@ -1,6 +1,6 @@
 //! How the runtime's threads are made: their limit, name, stack, and what they call first and last.
 //!
-//! Usually the runtime makes them, as stacks wait. An embedder may bring them instead: as many as there are workers,
+//! Usually the runtime makes them, as stacks wait. An embedder may provide them instead: as many as there are workers,
 //! each with a number of its own, and no others. Then a stack that must wait runs other work on top of itself.
 //!
 //! A thread has a *number*: it is the n-th that the runtime made. The calls are the program's code and run on a
@@ -48,8 +48,8 @@ impl ThreadOptions {
         }
     }
 
-    /// Whether the system gives threads with stacks of this size, as far as can be known: it gives one now. If it
-    /// refuses threads of any size, that says nothing of this one.
+    /// Whether the system gives threads with stacks of this size, as far as can be known: it gives one now. If the
+    /// system refuses threads of any size, the refusal says nothing about this size.
     pub(crate) fn can_have_stacks(&self) -> bool {
         let can_have = |bytes| {
             let probe = thread::Builder::new().stack_size(bytes).spawn(|| ());
@@ -61,8 +61,8 @@ impl ThreadOptions {
             || !can_have(STACK_SIZE)
     }
 
-    /// The name of the thread with this number. Asked by whoever needs a thread, in the middle of the scheduler:
-    /// a panic must not end what it does there, and the system takes no name with a NUL.
+    /// The name of the thread with this number. The caller needs a thread and is in the middle of the scheduler: a
+    /// panic of the name's closure must not end what the caller does, and the system takes no name with a NUL.
     pub(crate) fn name_of(&self, number: usize) -> String {
         let given = self.name.as_ref().and_then(|name| {
             let named = catch_unwind(AssertUnwindSafe(|| name(number)));
@@ -70,6 +70,11 @@ impl ThreadOptions {
         });
         let usable = given.filter(|name| !name.contains('\0'));
         usable.unwrap_or_else(|| "urgency".into())
+    }
+
+    /// Whether threads call code of the program first or last.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.on_start.is_some() || self.on_stop.is_some()
     }
 
     /// The thread with this number begins.

@@ -1,7 +1,7 @@
 //! How a stack waits, is abandoned, and comes back.
 //!
-//! All three end in the same way: the stack's jobs become stealable, its worker goes on without it, the
-//! thread parks in its mailbox, and whoever claims the stack from the pool delivers a worker.
+//! All three end in the same way: the stack's forks become stealable, its worker goes on without it, the thread parks
+//! in its mailbox, and the thread that claims the stack from the pool delivers a worker.
 //!
 //! - [`Job::suspend`]: the stack waits for a wake-up. Before it parks, its thread looks for the
 //!   worker's next work itself: if that is a resumable stack, the worker goes straight to it; if it is
@@ -28,8 +28,8 @@ use std::sync::{
 };
 
 impl Job {
-    /// The stack waits until somebody wakes it. Called inside the scheduler with a worker held;
-    /// returns the same way. May return early: every wait is a loop around its condition.
+    /// The stack waits until it is woken. Called inside the scheduler with a worker held; returns the same way. May
+    /// return early: every wait is a loop around its condition.
     pub(crate) fn suspend(&self, me: &Stack) {
         if !self.core.process.is_this() {
             self.go_on(me);
@@ -54,7 +54,7 @@ impl Job {
             Restored::Not => None,
             Restored::Found(work) => Some(work),
         };
-        // What is in the inbox of a worker goes along with it. What is in that of a thread does not: if it
+        // What is in the inbox of a worker goes along with the worker. What is in the inbox of a thread does not: if it
         // came after the look above, its sender wakes this stack.
         let inbox = (!self.core.threads.are_provided()).then_some(worker.id);
         let Some(work) = found.or_else(|| self.find(me, worker, inbox)) else {
@@ -85,8 +85,8 @@ impl Job {
         }
     }
 
-    /// No thread can be had for the work in hand. The one exception to the rule that a stack runs nothing
-    /// but its own computation: the alternative is that nobody ever runs what this stack waits for.
+    /// No thread can be had for the work in hand. The one exception to the rule that a stack runs nothing but its own
+    /// computation: the alternative is that what this stack waits for never runs.
     #[cold]
     pub(crate) fn run_here(&self, me: &Stack, work: Work) {
         let (level, task, base) = (me.level(), me.task(), me.deque.bottom());
@@ -117,7 +117,7 @@ impl Job {
         me.set_level(level);
         me.set_waits_as(waits_as);
         fence(Ordering::SeqCst);
-        // Whoever raised the task of this stack meanwhile saw another one here, or the level of another.
+        // A thread that raised the task of this stack meanwhile saw another task here, or the level of another.
         run::with_current_task(|task| {
             if let Some(task) = task {
                 me.raise_level(task.level());
@@ -207,7 +207,7 @@ impl Job {
         self.wait_as_external(me);
     }
 
-    /// Parks until somebody delivers a worker.
+    /// Parks until a worker is delivered.
     fn await_worker(&self, me: &Stack) {
         loop {
             match me.receive() {

@@ -1,9 +1,8 @@
 //! A worker: the permission to run on one core, with its scheduler state.
 //!
-//! A worker is not a thread. It is held by at most one stack at a time, or by nobody (idle), and it
-//! travels: by hand-off through a mailbox, by the idle set, or by being taken from a stack that does
-//! not answer. Its holder, or the thread that has claimed it and not delivered it yet, may write its counters, `handed`
-//! and the job that it serves.
+//! A worker is not a thread. It is held by at most one stack at a time, or is idle, and it travels: by hand-off through
+//! a mailbox, by the idle set, or by being revoked from a stack that does not answer. Its holder may write its
+//! counters, `handed` and the job that it serves. So may the thread that has claimed it and not delivered it yet.
 //!
 //! # The job that it serves
 //!
@@ -46,13 +45,18 @@ pub(crate) struct Worker {
     revoked_from: Cell<Option<Box<RevokedFrom>>>,
     /// Counts looks for work; the holder's.
     turn: Cell<u32>,
-    /// When it looked into the rings of all, in ticks; the holder's.
+    /// Counts looks into rings; the holder's.
+    look: Cell<u32>,
+    /// When it looked into the rings of others, in ticks; the holder's.
     looked_around: Cell<u64>,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
     /// What others saw of its poll.
     pub(crate) stalled_poll: StalledPoll,
     pub(crate) counters: WorkerCounters,
+    /// How often others looked at it; see `steps.rs`.
+    #[cfg(test)]
+    pub(super) looks: AtomicU64,
 }
 
 /// A list: each is more urgent than the one before.
@@ -63,8 +67,7 @@ struct RevokedFrom {
 
 /// What a worker shows to others; seldom written.
 struct Shown {
-    /// The level it serves, or [`NO_LEVEL`]. Written by the holder; read by whoever looks for a
-    /// worker to alert.
+    /// The level it serves, or [`NO_LEVEL`]. Written by the holder; read by threads that look for a worker to alert.
     level: AtomicU8,
     /// The level of the work that it has taken out of a pool and not gone to yet, or [`NO_LEVEL`]; only in
     /// rounds. Written by the holder.
@@ -78,17 +81,17 @@ struct Shown {
     holder: AtomicPtr<Stack>,
     /// What it runs is a poll of a task: it will soon be back. Written by the holder.
     brief: AtomicBool,
-    /// The processor where it became idle last; -1 if unknown. Written by whoever releases it.
+    /// The processor where it became idle last; -1 if unknown. Written by the thread that releases it.
     cpu: AtomicI32,
-    /// Its stack may have jobs that it has not made public. Written by the holder.
+    /// Its stack may have forks that it has not made public. Written by the holder.
     hides: AtomicBool,
     /// When more urgent work first asked for this worker, in ticks, with the level in place of the lowest
     /// bits; 0 if none does.
     wanted: AtomicU64,
 }
 
-// SAFETY: `handed`, `job`, `revoked_from`, `turn` and `looked_around` are touched only by the holder or the claimer
-// (module text); hand-off, idle set and taking all order one after the other. The work in it is Send.
+// SAFETY: `handed`, `job`, `revoked_from`, `turn`, `look` and `looked_around` are touched only by the holder or the
+// claimer (module text); hand-off, idle set and taking all order one after the other. The work in it is Send.
 unsafe impl Send for Worker {}
 // SAFETY: as above.
 unsafe impl Sync for Worker {}
@@ -121,17 +124,28 @@ impl Worker {
             job: Cell::new(None),
             revoked_from: Cell::new(None),
             turn: Cell::new(0),
+            look: Cell::new(0),
             looked_around: Cell::new(0),
             since: AtomicU64::new(crate::sys::clock::now()),
             stalled_poll: StalledPoll::default(),
             counters: WorkerCounters::default(),
+            #[cfg(test)]
+            looks: AtomicU64::new(0),
         }
     }
 
     /// The level it serves; [`NO_LEVEL`] while it is idle or searching.
     #[inline]
     pub(crate) fn level(&self) -> u8 {
+        self.count_look();
         self.shown.level.load(Ordering::SeqCst)
+    }
+
+    /// Counts in unit tests only.
+    #[inline(always)]
+    fn count_look(&self) {
+        #[cfg(test)]
+        super::steps::count(&self.looks);
     }
 
     /// The level that it serves in this job, as a set of levels; none while it is idle, searches, or serves another
@@ -164,14 +178,9 @@ impl Worker {
 
     /// The worker serves `job` from now on. By its holder, inside the scheduler, or its claimer.
     pub(crate) fn serve(&self, job: &Job) {
-        if !ptr::eq(self.shown.job.load(Ordering::Relaxed), job) {
-            job.crew.join();
-            self.serve_counted(job);
+        if ptr::eq(self.shown.job.load(Ordering::Relaxed), job) {
+            return;
         }
-    }
-
-    /// As [`Worker::serve`], of a job that it did not serve and that has counted it.
-    pub(crate) fn serve_counted(&self, job: &Job) {
         self.set_level(NO_LEVEL);
         self.shown.bound.store(NO_LEVEL, Ordering::Relaxed);
         self.shown.wanted.store(0, Ordering::Relaxed);
@@ -182,18 +191,14 @@ impl Worker {
         self.shown
             .job
             .store(ptr::from_ref(job).cast_mut(), Ordering::SeqCst);
-        if let Some(old) = self.job.replace(Some(new)) {
-            old.crew.leave();
-        }
+        drop(self.job.replace(Some(new)));
     }
 
     /// The worker serves nothing: it is about to be idle. The caller keeps the job that it served.
     pub(crate) fn serve_none(&self) {
         self.stays();
         self.shown.job.store(ptr::null_mut(), Ordering::SeqCst);
-        if let Some(job) = self.job.take() {
-            job.crew.leave();
-        }
+        drop(self.job.take());
     }
 
     /// The worker is to go to another job. Since when it is asked, in ticks.
@@ -247,8 +252,8 @@ impl Worker {
         }
     }
 
-    /// The level of what it has taken and that of what it serves, as a set of levels. In this order: whoever
-    /// arrives announces the second before it takes back the first.
+    /// The level of what it has taken and the level of what it serves, as a set of levels. Read in this order, because
+    /// a holder that arrives announces the second before it takes back the first.
     pub(crate) fn levels_in_hand(&self, job: &Job) -> u64 {
         if !self.is_of(job) {
             return 0;
@@ -284,12 +289,12 @@ impl Worker {
         self.shown.cpu.store(cpu, Ordering::Relaxed);
     }
 
-    /// Whether its stack may have jobs that it has not made public. `false`: it polls a task that has not forked.
+    /// Whether its stack may have forks that it has not made public. `false`: it polls a task that has not forked.
     pub(crate) fn hides_forks(&self) -> bool {
         self.shown.hides.load(Ordering::SeqCst)
     }
 
-    /// The holder announces whether it may keep jobs to itself. Whether this is news.
+    /// The holder announces whether it may keep forks to itself. Whether this is news.
     #[inline]
     pub(crate) fn set_hides_forks(&self, hides: bool) -> bool {
         announce(&self.shown.hides, hides)
@@ -303,6 +308,7 @@ impl Worker {
 
     /// The stack that holds it, or held it last. Stacks live as long as the runtime.
     pub(crate) fn holder(&self) -> *const Stack {
+        self.count_look();
         self.shown.holder.load(Ordering::SeqCst)
     }
 
@@ -345,6 +351,13 @@ impl Worker {
         turn
     }
 
+    /// The number of this look into rings; others begin elsewhere.
+    pub(crate) fn next_look(&self) -> u32 {
+        let look = self.look.get().wrapping_add(1);
+        self.look.set(look);
+        look.wrapping_add(self.id as u32)
+    }
+
     /// Whether it has not looked into the rings of all for `period` ticks; then it does now.
     pub(crate) fn is_look_around_due(&self, period: u64) -> bool {
         let due = self.since().saturating_sub(self.looked_around.get()) > period;
@@ -368,15 +381,26 @@ impl Worker {
         self.shown.wanted.load(Ordering::Relaxed) & !WANTED_BY
     }
 
-    /// It comes to the scheduler, or goes to what nothing is more urgent than. Returns for how long it has
-    /// been wanted while it served `serves`, in ticks, on this seat. (Who asked may have seen what it served before.)
+    /// The worker comes to the scheduler, or goes to work than which nothing is more urgent. Returns for how long the
+    /// worker has been wanted while it served `serves`, in ticks, on this seat. (The thread that asked may have seen
+    /// what the worker served before.)
     #[inline]
-    pub(crate) fn no_longer_wanted(&self, seat: Seat, serves: u8, now: u64) -> u64 {
-        let wanted = &self.shown.wanted;
-        if wanted.load(Ordering::Relaxed) == 0 {
+    pub(crate) fn no_longer_wanted(
+        &self,
+        seat: impl FnOnce() -> Seat,
+        serves: u8,
+        now: u64,
+    ) -> u64 {
+        if self.shown.wanted.load(Ordering::Relaxed) == 0 {
             return 0;
         }
-        let old = wanted.swap(0, Ordering::Relaxed);
+        self.end_wanted(seat(), serves, now)
+    }
+
+    /// [`Worker::no_longer_wanted`] of a worker that is wanted. Each dispatch asks, and seldom comes here.
+    #[cold]
+    fn end_wanted(&self, seat: Seat, serves: u8, now: u64) -> u64 {
+        let old = self.shown.wanted.swap(0, Ordering::Relaxed);
         let level = (old & WANTED_BY) as u8;
         if seat.is_drawn_by(level, serves) {
             now.saturating_sub(old & !WANTED_BY)

@@ -1,12 +1,12 @@
 //! A task that inherits something (`inherit/`): its future or its closure, wrapped where it is spawned.
 //!
-//! The wrapper puts what is inherited where the calling thread has it, for the time of each poll and of the drop.
+//! The wrapper puts what is inherited into the calling thread, for the time of each poll and of the drop.
 //!
 //! *The deadline of a child*: a task that was spawned under a deadline and is still there at that time is
-//! cancelled, as by its handle. (Its output has no room for an error.) If the time is over when a task or a closure
-//! is about to begin, it never does: work that waited in vain under overload must make room. The timer is set when
-//! a task first has to wait. A closure is not cut off once it has started. At a shutdown there is no timer to be
-//! had; then the task ends with it.
+//! cancelled, as by its handle. (Its output has no room for an error.) If the time is over when a task or a closure is
+//! about to begin, it never begins: work that waited in vain under overload must make room. The timer is set when a
+//! task first has to wait. A closure is not cut off once it has started. At a shutdown no timer can be had; then the
+//! task ends with the runtime.
 //!
 //! The drop of a future or a closure is part of the work, and has what its polls had.
 
@@ -64,7 +64,7 @@ fn cancel_this_task() {
     });
 }
 
-/// A future that has something.
+/// A future that inherits something.
 #[derive(Debug)]
 pub(crate) struct Within<F> {
     /// Pinned when the whole is: there is no access by `&mut` but for polling and dropping it in place.

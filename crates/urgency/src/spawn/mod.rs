@@ -1,8 +1,9 @@
-//! The door of tasks: all that creates one comes by [`spawn_on`] or [`spawn_fn_on`].
+//! The door of tasks: all code that creates a task comes by [`spawn_on`] or [`spawn_fn_on`].
 //!
-//! Here it is decided what a task inherits of the code that spawns it; the scheduler's side of the door is `admit`.
+//! This file decides what a task inherits from the code that spawns it; the scheduler's side of the door is `admit`.
 
 pub(crate) mod carried;
+mod handle;
 
 use crate::{
     inherit::{
@@ -11,14 +12,14 @@ use crate::{
     },
     rank::LevelId,
     runtime::{Runtime, current, level_on, rank_on, yield_now::scheduling_point},
-    sched::job::Job,
-    tasks::{self, Handle, TaskRef},
+    sched::{block::blocking, job::Job, run},
+    tasks::{self, Id, JoinHandle, TaskRef},
 };
 use std::{future::Future, sync::Arc};
 
 /// Creates the future of an `async` block at the current level and starts it.
 ///
-/// The handle can be awaited, waited for in a closure ([`Handle::get`]), sent, shared, cancelled; dropping
+/// The handle can be awaited, waited for in a closure ([`JoinHandle::get`]), sent, shared, cancelled; dropping
 /// it detaches the task. This is `fut-create` of the papers (Prompt I-Cilk, section 2), and like there it
 /// is a scheduling point.
 ///
@@ -27,9 +28,9 @@ use std::{future::Future, sync::Arc};
 /// ```
 /// let handle = urgency::spawn(async { 6 * 7 });
 /// assert_eq!(handle.get()?, 42);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
-pub fn spawn<F>(future: F) -> Handle<F::Output>
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -46,7 +47,7 @@ where
 ///
 /// If the current runtime has no such level.
 #[track_caller]
-pub fn spawn_at<F>(level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+pub fn spawn_at<F>(level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -59,7 +60,7 @@ where
 
 /// Creates the future of a closure at the current level and starts it, on a stack of its own.
 ///
-/// The closure may call [`join`](crate::join()), block in [`Handle::get`], take locks: while it waits its
+/// The closure may call [`join`](crate::join()), block in [`JoinHandle::get`], take locks: while it waits its
 /// worker does something else.
 ///
 /// # Examples
@@ -70,9 +71,9 @@ where
 ///     inner.get().map(|n| n + 22)
 /// });
 /// assert_eq!(handle.get()??, 42);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
-pub fn spawn_fn<F, T>(closure: F) -> Handle<T>
+pub fn spawn_fn<F, T>(closure: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -83,13 +84,32 @@ where
     handle
 }
 
+/// As [`spawn_fn`], and the whole closure is a [blocking call](crate::blocking()): it holds no worker, so any number of
+/// them may block, up to [`Builder::thread_limit`](crate::Builder::thread_limit). What only computes belongs into
+/// [`spawn_fn`], which takes its turn with the other work of its level.
+///
+/// ```
+/// use urgency::task;
+///
+/// let text = task::spawn_blocking(|| std::fs::read_to_string("Cargo.toml"));
+/// assert!(text.get()?.is_ok());
+/// # Ok::<(), task::JoinError>(())
+/// ```
+pub fn spawn_blocking<F, T>(closure: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    spawn_fn(move || blocking(closure))
+}
+
 /// As [`spawn_fn`], at a level.
 ///
 /// # Panics
 ///
 /// If the current runtime has no such level.
 #[track_caller]
-pub fn spawn_fn_at<F, T>(level: impl Into<LevelId>, closure: F) -> Handle<T>
+pub fn spawn_fn_at<F, T>(level: impl Into<LevelId>, closure: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -100,9 +120,33 @@ where
     handle
 }
 
+/// The name of the task whose code calls this: what [`JoinHandle::id`] of its handle says.
+///
+/// # Panics
+///
+/// Outside of a task; [`try_id`] gives `None` there.
+#[track_caller]
+pub fn id() -> Id {
+    match try_id() {
+        Some(id) => id,
+        None => {
+            panic!("`task::id` was called outside of a task; `task::try_id` gives `None` there")
+        }
+    }
+}
+
+/// As [`id`]; `None` outside of a task.
+///
+/// ```
+/// assert!(urgency::task::try_id().is_none());
+/// ```
+pub fn try_id() -> Option<Id> {
+    run::with_current_task(|task| task.map(TaskRef::id))
+}
+
 impl Runtime {
     /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
-    pub fn spawn<F>(&self, future: F) -> Handle<F::Output>
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -114,7 +158,7 @@ impl Runtime {
 
     /// As [`spawn_at`], on this runtime.
     #[track_caller]
-    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> Handle<F::Output>
+    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -125,7 +169,7 @@ impl Runtime {
     }
 
     /// As [`spawn_fn`], on this runtime; from outside at its least urgent level.
-    pub fn spawn_fn<F, T>(&self, closure: F) -> Handle<T>
+    pub fn spawn_fn<F, T>(&self, closure: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -137,7 +181,7 @@ impl Runtime {
 
     /// As [`spawn_fn_at`], on this runtime.
     #[track_caller]
-    pub fn spawn_fn_at<F, T>(&self, level: impl Into<LevelId>, closure: F) -> Handle<T>
+    pub fn spawn_fn_at<F, T>(&self, level: impl Into<LevelId>, closure: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -149,7 +193,7 @@ impl Runtime {
 }
 
 /// Makes a task of a future on `shared`: the door by which each future comes in.
-pub(crate) fn spawn_on<F>(shared: &Arc<Job>, level: u8, future: F) -> Handle<F::Output>
+pub(crate) fn spawn_on<F>(shared: &Arc<Job>, level: u8, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -157,13 +201,13 @@ where
     spawn_noted_on(shared, level, future, |_| ())
 }
 
-/// As [`spawn_on`], with something to do with the task before anybody can run it.
+/// As [`spawn_on`], with something to do with the task before any worker can run it.
 pub(crate) fn spawn_noted_on<F>(
     shared: &Arc<Job>,
     level: u8,
     future: F,
     note: impl FnOnce(&TaskRef),
-) -> Handle<F::Output>
+) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -184,7 +228,7 @@ where
 }
 
 /// As [`spawn_on`], of a closure.
-pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Job>, level: u8, closure: F) -> Handle<T>
+pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Job>, level: u8, closure: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -192,13 +236,13 @@ where
     spawn_fn_noted_on(shared, level, closure, |_| ())
 }
 
-/// As [`spawn_fn_on`], with something to do with the task before anybody can run it.
+/// As [`spawn_fn_on`], with something to do with the task before any worker can run it.
 pub(crate) fn spawn_fn_noted_on<F, T>(
     shared: &Arc<Job>,
     level: u8,
     closure: F,
     note: impl FnOnce(&TaskRef),
-) -> Handle<T>
+) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -218,8 +262,8 @@ where
     handle
 }
 
-/// What a task inherits that is spawned here, on `shared`: what the calling code has, but a thread of its
-/// own, if that runtime records.
+/// What a task that is spawned here, on `shared`, inherits: what the calling code has, but with a recorded thread of
+/// its own, if that runtime records.
 #[inline]
 fn inherited_on(shared: &Job, level: u8) -> Option<Arc<Inherited>> {
     let here = inherited();

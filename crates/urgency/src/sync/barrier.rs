@@ -27,7 +27,7 @@ use std::{
 /// let led_here = START.blocking_wait();
 /// let led_there = other.get()?;
 /// assert!(led_here.is_leader() != led_there.is_leader(), "one of them came last");
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub struct Barrier {
     parties: usize,

@@ -1,8 +1,8 @@
 //! `Condvar`: waiting for a change of what a mutex guards.
 //!
 //! A waiter enters the queue of an event before it releases the mutex, so no notification after that release is missed.
-//! A notified waiter locks again, behind the waiters of the mutex. Until it has the lock it can do nothing about the
-//! change that it was notified of. If it is dropped before, the notification is *owed* to the next waiter.
+//! A notified waiter locks again, behind the waiters of the mutex. Until it has the lock, it cannot act on the change.
+//! If it is dropped before, the notification is *owed* to the next waiter.
 
 use super::{
     mutex::MutexGuard,
@@ -27,7 +27,7 @@ use std::{fmt, future::poll_fn, mem, pin::pin};
 /// QUEUE.blocking_lock().push(7);
 /// FILLED.notify_one();
 /// assert_eq!(consumer.get()?, Some(7));
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 #[derive(Default)]
 pub struct Condvar {

@@ -377,15 +377,24 @@ impl Wakers {
         }
     }
 
-    /// Wakes all. A waker may be the program's code: its panic must not cost the others their wake-up, nor the caller
-    /// its result.
+    /// Wakes all.
     #[inline]
     pub(super) fn wake(self) {
-        for waker in self.first.into_iter().chain(self.others) {
-            if let Some(payload) = caught(|| waker.wake()) {
-                discard_payload(payload);
-            }
+        let Some(first) = self.first else {
+            return;
+        };
+        wake_one(first);
+        if !self.others.is_empty() {
+            self.others.into_iter().for_each(wake_one);
         }
+    }
+}
+
+/// A waker may be the program's code: its panic must not cost others their wake-up, nor the caller its result.
+#[inline]
+pub(super) fn wake_one(waker: Waker) {
+    if let Some(payload) = caught(|| waker.wake()) {
+        discard_payload(payload);
     }
 }
 

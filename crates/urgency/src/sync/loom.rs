@@ -9,7 +9,7 @@ mod ends;
 use super::{
     Notify, Semaphore, hooks::as_task, lists::Key, message::Message, mpsc, oneshot, raw::RawMutex,
 };
-use crate::tasks::{Guarded, Handle, Ran, Schedule, TaskRef};
+use crate::tasks::{Guarded, JoinHandle, Ran, Schedule, TaskRef};
 use loom::{
     sync::{Arc, Condvar, Mutex},
     thread,
@@ -311,7 +311,7 @@ struct Tasks<const N: usize> {
     ready: Arc<Ready>,
     tasks: [TaskRef; N],
     own: [u8; N],
-    _handles: [Handle<()>; N],
+    _handles: [JoinHandle<()>; N],
     raw: RawMutex,
 }
 

@@ -126,7 +126,7 @@ impl<T: Clone> MessageRef<T> {
             let value = shared.value.clone();
             let of = self.0;
             mem::forget(self);
-            // SAFETY: it is the one that this was.
+            // SAFETY: the portion given back is the one that `self` was.
             return (value, unsafe { give_back(of, 1) });
         }
         let of = self.0;
@@ -138,7 +138,7 @@ impl<T: Clone> MessageRef<T> {
 
 impl<T> Drop for MessageRef<T> {
     fn drop(&mut self) {
-        // SAFETY: it is the one that this is.
+        // SAFETY: the portion given back is the one that `self` is.
         drop(unsafe { give_back(self.0, 1) });
     }
 }

@@ -40,7 +40,7 @@ pub use weak::{WeakSender, WeakUnboundedSender};
 use super::{
     error::{SendError, TrySendError},
     hooks,
-    lists::{Key, Left, Lists, Wakers},
+    lists::{Key, Left, Lists, Wakers, wake_one},
     notify::Notify,
 };
 use crate::sys::primitives::{Arc, Mutex, MutexGuard};
@@ -72,7 +72,7 @@ use std::{
 /// }
 /// assert_eq!(sum, 4950);
 /// # producer.get()?;
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 #[track_caller]
 pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
@@ -224,9 +224,7 @@ impl<T> State<T> {
 
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        let mut wakers = Wakers::default();
-        wakers.push(waker);
-        wakers.wake();
+        wake_one(waker);
     }
 }
 
@@ -320,7 +318,7 @@ impl<T> Sender<T> {
     /// let watcher = urgency::spawn(async move { sender.closed().await });
     /// drop(receiver);
     /// watcher.get()?;
-    /// # Ok::<(), urgency::WaitError>(())
+    /// # Ok::<(), urgency::JoinError>(())
     /// ```
     pub async fn closed(&self) {
         self.channel.closed().await;

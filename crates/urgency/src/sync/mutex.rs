@@ -42,7 +42,7 @@ use std::{
 /// task.get()?;
 /// log.blocking_lock().push("thread");
 /// assert_eq!(*log.blocking_lock(), ["task", "thread"]);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub struct Mutex<T: ?Sized> {
     raw: RawMutex,
@@ -117,7 +117,7 @@ impl<T: ?Sized> Mutex<T> {
     /// let mut guard = urgency::block_on(count.clone().lock_owned());
     /// urgency::spawn(async move { *guard += 1 }).get()?;
     /// assert_eq!(*count.blocking_lock(), 1);
-    /// # Ok::<(), urgency::WaitError>(())
+    /// # Ok::<(), urgency::JoinError>(())
     /// ```
     #[track_caller]
     pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedMutexGuard<T>> {

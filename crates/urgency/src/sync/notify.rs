@@ -67,7 +67,7 @@ pub(super) enum Woken {
 /// OPEN.store(true, Ordering::Release);
 /// CHANGED.notify_waiters();
 /// visitor.get()?;
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub struct Notify {
     queue: WaitQueue<(), Woken>,
@@ -111,7 +111,7 @@ impl Notify {
     /// let waiter = urgency::spawn(event.clone().notified_owned());
     /// event.notify_one();
     /// # waiter.get()?;
-    /// # Ok::<(), urgency::WaitError>(())
+    /// # Ok::<(), urgency::JoinError>(())
     /// ```
     pub fn notified_owned(self: Arc<Self>) -> OwnedNotified {
         NotifiedBy::new(self)

@@ -87,7 +87,7 @@ unsafe impl<T: Send> Sync for Side<T> {}
 /// let answer = urgency::spawn(async { receiver.await.map(|n: u32| n + 1) });
 /// sender.send(41).expect("the receiver is there");
 /// assert_eq!(answer.get()?, Ok(42));
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let channel = Box::new(Channel {
@@ -242,7 +242,7 @@ impl<T> Sender<T> {
     /// let watcher = urgency::spawn(async move { sender.closed().await });
     /// drop(receiver);
     /// watcher.get()?;
-    /// # Ok::<(), urgency::WaitError>(())
+    /// # Ok::<(), urgency::JoinError>(())
     /// ```
     pub async fn closed(&mut self) {
         std::future::poll_fn(|cx| self.poll_closed(cx)).await;

@@ -35,7 +35,7 @@ struct Inner<T> {
 /// filler.fill(10);
 /// let sum: i32 = buyers.into_iter().map(|buyer| buyer.get().unwrap()).sum();
 /// assert_eq!(sum, 60);
-/// assert_eq!(price.get(), Ok(&10));
+/// assert_eq!(price.get().unwrap(), &10);
 /// ```
 pub fn promise<T>() -> (Filler<T>, Promise<T>) {
     let inner = Arc::new(Inner {
@@ -58,7 +58,7 @@ pub struct Filler<T> {
 impl<T> Filler<T> {
     /// Fills the promise, and wakes all its waiters.
     pub fn fill(self, value: T) {
-        // Only this line sets it, and it consumes the one filler.
+        // Only this line sets the value, and the call consumes the one filler.
         let _ = self.inner.value.set(value);
     }
 }

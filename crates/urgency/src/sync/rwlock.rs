@@ -1,7 +1,7 @@
 //! `RwLock`: data for many readers or one writer.
 //!
 //! A semaphore with as many permits as there may be readers: a reader takes one, a writer takes all. So the order is
-//! the semaphore's: a writer keeps its place, readers that come after it wait behind it unless they are more
+//! the semaphore's: a writer keeps its place, readers that come later wait behind the writer unless they are more
 //! urgent, and what is released is handed over.
 
 use super::{
@@ -193,7 +193,7 @@ impl<T: ?Sized> RwLock<T> {
     /// let guard = urgency::block_on(routes.clone().read_owned());
     /// let count = urgency::spawn(async move { guard.len() });
     /// assert_eq!(count.get()?, routes.blocking_read().len());
-    /// # Ok::<(), urgency::WaitError>(())
+    /// # Ok::<(), urgency::JoinError>(())
     /// ```
     ///
     /// # Cancellation

@@ -50,7 +50,7 @@ pub struct SelfDeadlocks {
 /// drop(holder);
 /// task.get()?; // the second took over what was handed to the first
 /// # let _ = self_deadlocks();
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn self_deadlocks() -> SelfDeadlocks {
     SelfDeadlocks {

@@ -17,7 +17,7 @@ use std::{error::Error, fmt, sync::OnceLock};
 /// let client = urgency::spawn(async { *ADDRESS.wait().await });
 /// ADDRESS.set(80).expect("nobody else sets it");
 /// assert_eq!(client.get()?, 80);
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub struct SetOnce<T> {
     /// Without permits; closed when the data is there.

@@ -160,7 +160,7 @@ impl<T> Place<T> {
 /// sender.send(5).expect("the receiver is there");
 /// sender.send(20).expect("the receiver is there");
 /// assert_eq!(task.get()?, Ok(20));
-/// # Ok::<(), urgency::WaitError>(())
+/// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn channel<T>(value: T) -> (Sender<T>, Receiver<T>) {
     let sender = Sender::new(value);

@@ -350,8 +350,28 @@ mod imp {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    static PRETENDED: std::cell::Cell<Option<usize>> = const { std::cell::Cell::new(None) };
+}
+
+/// The runtimes that the calling thread builds believe that there are so many processors.
+#[cfg(test)]
+pub(crate) fn pretend_processors(count: Option<usize>) {
+    PRETENDED.set(count);
+}
+
+/// On how many processors the calling thread may run.
+pub(crate) fn processors() -> usize {
+    #[cfg(test)]
+    if let Some(pretended) = PRETENDED.get() {
+        return pretended;
+    }
+    imp::processors()
+}
+
 pub(crate) use imp::{
     Processors, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, processors, raise,
-    send_home, set_real_time, set_short_slice,
+    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, raise, send_home,
+    set_real_time, set_short_slice,
 };

@@ -1,43 +1,41 @@
-//! Raising a task's level, and that of what it waits for.
+//! Raising a task's level, and the level of what it waits for.
 //!
-//! A task has two levels: the one it was created at, by which inversions are judged, and the one it
-//! runs at now, which boosts lower (a lower index is more urgent). A boosted task is thus allowed
-//! to wait for all that it could wait for before; what it waits for is boosted instead.
+//! A task has two levels: the one it was created at, by which inversions are judged, and the one it runs at now, which
+//! boosts lower (a lower index is more urgent). So a boosted task may wait for all that it could wait for before; what
+//! it waits for is boosted instead.
 //!
 //! # Protocol
 //!
 //! 1. *Wait*: when a task has begun to wait for another, in the same poll, the runtime calls `begin_wait` on the
-//!    waiting one: it notes the awaited task under the lock of `waits`, then reads its own level, then raises
-//!    the awaited task to it. After the wait, `end_wait` takes the note out.
-//! 2. *Raise*: lower the level; then, by a read-modify-write of the state word, look whether the task is in a
-//!    queue, and if so push a second entry, at the new level. The old entry stays where it is and will be
-//!    stale (state.rs, rule 3). Or whether it runs, and if so tell the scheduler. Whoever runs the task has
-//!    read its level before it claims it, and reads it again after that.
+//!    waiting task. The waiting task notes the awaited task under the lock of `waits`, then reads its own level, then
+//!    raises the awaited task to that level. After the wait, `end_wait` takes the note out.
+//! 2. *Raise*: lower the level; then look at the state word by a read-modify-write. If the task is in a queue, push a
+//!    second entry, at the new level. The old entry stays where it is and will be stale (state.rs, rule 3). If the task
+//!    runs, tell the scheduler. The thread that runs a task has read the task's level before it claims the task, and
+//!    reads the level again after that.
 //! 3. *Boost*: raise a task; if that changed it, read what it waits for and boost each of them.
 //!
-//! *boost against wait*: both go through the lock, so either the boost sees the note, or the wait,
-//! which comes later, sees the new level. Hence what a task waits for is never less urgent than the
-//! task, but for steps in progress, and step 3 may stop where nothing changed: each visit lowers a
-//! level, so that cycles end, too.
+//! *boost against wait*: both go through the lock, so either the boost sees the note, or the wait, which comes later,
+//! sees the new level. Hence, but for steps in progress, what a task waits for is never less urgent than the task. So
+//! step 3 may stop where nothing changed. Each visit lowers a level, so boosting along a cycle ends, too.
 //!
 //! # Inheritance
 //!
-//! A task that holds a lock for which something more urgent waits *inherits* that level, for as long as it
-//! holds the lock. So there are two levels more: the *own* one, which boosts lower for good, and those
-//! inherited, one for each such lock, noted under the lock of `waits`. The task runs at the most urgent of
-//! all.
+//! A task that holds a lock for which something more urgent waits *inherits* that level, for as long as it holds the
+//! lock. So a task has further levels: its *own* level, which boosts lower for good, and one inherited level for each
+//! contended lock, noted under the lock of `waits`. The task runs at the most urgent of all.
 //!
 //! 4. *Inherit*: note lock and level, lower the level, then announce that as in step 2, and go on with what
 //!    the task waits for (3).
-//! 5. *Give back*, by whoever released the lock: take the note out; the level becomes the most urgent of what
-//!    is left. The level is exchanged before the own one is read again, and a boost lowers them in the other
+//! 5. *Give back*, called by the code that released the lock: take the note out; the level becomes the most urgent of
+//!    what is left. The level is exchanged before the own level is read again, and a boost lowers the two in the other
 //!    order: so a boost at the same time is not lost.
-//! 6. A task that waits for a lock notes that, too: if it is raised, the lock hears of it ([`Lock`]) and lets
-//!    its holder inherit. So a chain of locks is boosted through.
+//! 6. A task that waits for a lock notes the lock, too: if the task is raised, the lock is told ([`Lock`]) and lets its
+//!    holder inherit. So a boost goes through a chain of locks.
 //!
-//! A note counts a reference, and is of one wait: a task may wait for another in several places, by clones of
-//! a `Shared`, and give up one of them. A handle that moves to another task between two polls leaves the note
-//! behind; it is removed with the next note or with the future, and means at worst one boost too many.
+//! A note counts a reference, and belongs to one wait: a task may wait for another in several places, by clones of a
+//! `Shared`, and give up one of the waits. A handle that moves to another task between two polls leaves its note
+//! behind. That note is removed with the next note or with the future, and means at worst one boost too many.
 
 use super::{
     TaskRef,
@@ -49,10 +47,10 @@ use crate::sys::primitives::{
 };
 use std::{mem, sync::Arc};
 
-/// A lock whose holder inherits the level of who waits for it.
+/// A lock whose holder inherits the level of its waiters.
 pub(crate) trait Lock: Send + Sync {
-    /// `waiter`, which waits for it, was raised to `level`. Returns the holder, or who is to be the next, if
-    /// that inherited now, to be announced.
+    /// `waiter`, which waits for the lock, was raised to `level`. Returns the lock's holder, or the task that is to be
+    /// the next holder, if that task inherited now, to be announced.
     fn waiter_raised(&self, waiter: &TaskRef, level: u8) -> Option<TaskRef>;
 }
 
@@ -161,14 +159,14 @@ impl TaskRef {
         }
     }
 
-    /// As [`boost`](Self::boost), asked for by who may wait for the task after that: it is at least as urgent as
-    /// the asking code in the order in which levels are served, even if their own order says nothing.
+    /// As [`boost`](Self::boost), for code that may wait for the task after that: the task is then at least as urgent
+    /// as the asking code in the order in which levels are served, even if the levels' own order says nothing.
     pub(crate) fn boost_for(&self, level: u8) {
         self.header().flags.fetch_or(BOOSTED, Relaxed);
         self.boost(level);
     }
 
-    /// Whether somebody asked to have it raised, to wait for it.
+    /// Whether it was raised for code that was to wait for it.
     pub(crate) fn is_boosted(&self) -> bool {
         self.header().flags.load(Relaxed) & BOOSTED != 0
     }
@@ -258,8 +256,8 @@ impl TaskRef {
         drop(removed);
     }
 
-    /// This task, whose code is running on the calling thread, is about to wait for `awaited`. The ticket is that
-    /// of this wait: a second call with it is none of its own.
+    /// This task, whose code is running on the calling thread, is about to wait for `awaited`. The ticket names this
+    /// wait: a second call with the same ticket is no second wait.
     pub(crate) fn begin_wait(&self, awaited: &TaskRef, ticket: u64) {
         let ticket = ticket as u32;
         let header = self.header();

@@ -6,16 +6,16 @@
 //!
 //! Everything outside of this file and `new` sees `NonNull<Header>`, which is the cell's own
 //! address with the cell's provenance; the vtable in the header leads back to `F` and `S`.
-//! The stage is one of: the future, its output, its panic, the reason why it was given up, nothing.
-//! Who may touch it is decided by the state word alone (state.rs, rules 1 and 5).
+//! The stage is one of: the future, its output, its panic, the reason why it was given up, nothing. The state word
+//! alone decides which thread may touch the stage (state.rs, rules 1 and 5).
 //!
 //! # What happens at the end of a future
 //!
-//! 1. The future is dropped in place. A panic of that drop is the task's panic, unless the poll has
-//!    panicked already; panics are never swallowed while somebody can still see them.
+//! 1. The future is dropped in place. A panic of that drop is the task's panic, unless the poll has panicked already;
+//!    panics are never swallowed while a waiter can still see them.
 //! 2. The result takes its place.
-//! 3. `Schedule::panicked`, if the task ended in or after a poll, and `Schedule::released` are told, so
-//!    that whoever sees the result finds the task counted.
+//! 3. `Schedule::panicked`, if the task ended in or after a poll, and `Schedule::released` are told, so that a thread
+//!    that sees the result finds the task counted.
 //! 4. Only then does the caller publish `COMPLETED` (run.rs).
 //!
 //! Size, measured on 64 bits (tests/life.rs, `a_task_costs_at_most_96_bytes_beyond_its_future`).
@@ -23,7 +23,8 @@
 //! memory of a million small tasks, and neighbours mostly live on the same worker.
 
 use super::{
-    Caller, Schedule, TaskRef, boost::Waits, error::WaitErrorKind, guarded::Guarded, state::State,
+    Caller, Schedule, TaskRef, boost::Waits, guarded::Guarded, join_error::JoinErrorKind,
+    state::State,
 };
 use crate::sys::primitives::{
     Arc, Mutex,
@@ -43,7 +44,7 @@ use std::{
 pub(super) const CLOSURE: u8 = 1;
 /// A flag of a task: it has ever waited for another, or inherited a level; see boost.rs.
 pub(super) const LINKED: u8 = 2;
-/// A flag of a task: it was raised for somebody who may wait for it since; see boost.rs.
+/// A flag of a task: it was raised for code that may wait for it since; see boost.rs.
 pub(super) const BOOSTED: u8 = 4;
 
 /// What every task has, whatever its future.
@@ -79,7 +80,7 @@ pub(crate) struct Stopped;
 pub(super) enum Outcome<T> {
     Finished(T),
     Panicked(Box<Payload>),
-    Abandoned(WaitErrorKind),
+    Abandoned(JoinErrorKind),
 }
 
 enum Stage<F: Future> {
@@ -97,7 +98,7 @@ pub(super) struct Vtable {
     /// Polls once; on `Ready` steps 1 to 3 are done. Needs the future (rule 1).
     pub(super) poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
     /// Gives the future up: steps 1 to 3. Needs the future (rule 1).
-    pub(super) abandon: unsafe fn(NonNull<Header>, WaitErrorKind),
+    pub(super) abandon: unsafe fn(NonNull<Header>, JoinErrorKind),
     /// Moves the result to `*mut Option<Outcome<T>>`. Needs the result (rule 5).
     pub(super) take: unsafe fn(NonNull<Header>, *mut ()),
     /// Drops the result. Needs the result (rule 5).
@@ -267,11 +268,11 @@ unsafe fn poll<F: Future, S: Schedule>(header: NonNull<Header>, cx: &mut Context
     })
 }
 
-unsafe fn abandon<F: Future, S: Schedule>(header: NonNull<Header>, reason: WaitErrorKind) {
+unsafe fn abandon<F: Future, S: Schedule>(header: NonNull<Header>, reason: JoinErrorKind) {
     // SAFETY: the vtable belongs to this cell, and the caller has a reference.
     let cell = unsafe { cell::<F, S>(header) };
     let result = match reason {
-        WaitErrorKind::ShutDown => Stage::ShutDown,
+        JoinErrorKind::ShutDown => Stage::ShutDown,
         _ => Stage::Cancelled,
     };
     cell.stage.with_mut(|stage| {
@@ -290,8 +291,8 @@ unsafe fn take<F: Future, S>(header: NonNull<Header>, into: *mut ()) {
     let outcome = match stage {
         Stage::Finished(output) => Some(Outcome::Finished(output)),
         Stage::Panicked(payload) => Some(Outcome::Panicked(payload)),
-        Stage::Cancelled => Some(Outcome::Abandoned(WaitErrorKind::Cancelled)),
-        Stage::ShutDown => Some(Outcome::Abandoned(WaitErrorKind::ShutDown)),
+        Stage::Cancelled => Some(Outcome::Abandoned(JoinErrorKind::Cancelled)),
+        Stage::ShutDown => Some(Outcome::Abandoned(JoinErrorKind::ShutDown)),
         Stage::Empty => None,
         Stage::Future(_) => unreachable!("a finished task has no future"),
     };

@@ -2,7 +2,7 @@
 //!
 //! Where a scheduler has nothing to say ([`Nobody`], as in the models), every wait is allowed and none is noted.
 
-use super::{TaskRef, WaitError};
+use super::{JoinErrorKind, TaskRef};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The code that calls a handle's method, as the awaited task's scheduler sees it.
@@ -11,12 +11,12 @@ pub(crate) trait Caller: Sync {
     fn boost(&self, _task: &TaskRef) {}
 
     /// May the calling code wait for that task? Asked before each wait by a new waiter.
-    fn may_wait(&self, _awaited: &TaskRef) -> Result<(), WaitError> {
+    fn may_wait(&self, _awaited: &TaskRef) -> Result<(), JoinErrorKind> {
         Ok(())
     }
 
     /// The calling code has begun a wait for that task. Where it is a task, it goes on to that one's `begin_wait`
-    /// (boost.rs). The ticket tells apart the waits of one task for one other; that of a handle is 0.
+    /// (boost.rs). The ticket tells apart the waits of one task for one other; a handle's ticket is 0.
     fn waiting_for(&self, _awaited: &TaskRef, _ticket: u64) {}
 
     /// Such a wait has ended.
@@ -51,7 +51,7 @@ pub(super) fn boost(task: &TaskRef) {
     caller(task).boost(task);
 }
 
-pub(super) fn may_wait(awaited: &TaskRef) -> Result<(), WaitError> {
+pub(super) fn may_wait(awaited: &TaskRef) -> Result<(), JoinErrorKind> {
     caller(awaited).may_wait(awaited)
 }
 

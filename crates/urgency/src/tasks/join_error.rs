@@ -1,34 +1,112 @@
-//! `JoinError`: why a task gave no result, its panic included, as a value.
+//! `JoinError`: why a task gave no result, its panic included, as a value; a wait that is refused gives the handle
+//! back.
+//!
+//! *Inversion* is the word of the priority papers (Prompt I-Cilk, section 2): more urgent work waits for less urgent
+//! work and so, in effect, runs at its level.
 
-use super::WaitError;
-use std::{any::Any, error::Error, fmt, sync::Mutex};
+use super::{Id, JoinHandle, handle::Right};
+use crate::rank::LevelId;
+use std::{
+    any::Any,
+    error::Error,
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-/// A task gave no result: it panicked, or it was cancelled.
-pub struct JoinError(Kind);
+/// A task gave no result: it panicked or was cancelled, its runtime was shut down, or the wait was refused.
+///
+/// [`kind`](JoinError::kind) says why; the text says what to do about it.
+///
+/// ```
+/// use urgency::{JoinErrorKind, spawn};
+///
+/// let endless = spawn(std::future::pending::<()>());
+/// endless.abort();
+/// let error = endless.get().unwrap_err();
+/// assert_eq!(error.kind(), JoinErrorKind::Cancelled);
+///
+/// let error = spawn(async { panic!("no") }).get().unwrap_err();
+/// assert_eq!(error.kind(), JoinErrorKind::Panicked);
+/// assert_eq!(error.into_panic().downcast_ref(), Some(&"no"));
+/// ```
+pub struct JoinError {
+    id: Id,
+    why: Why,
+}
 
-enum Kind {
-    Cancelled(WaitError),
+enum Why {
+    Cancelled,
+    ShutDown,
     /// Behind a lock, so that the error is `Sync`, as others are.
     Panicked(Mutex<Box<dyn Any + Send>>),
+    Refused(Box<(JoinErrorKind, Option<Right>)>),
+}
+
+/// The reasons of a [`JoinError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JoinErrorKind {
+    /// The task was cancelled before it finished.
+    Cancelled,
+    /// The task panicked.
+    Panicked,
+    /// The wait was refused: the awaited task is not at least as urgent as the one that would wait for it.
+    Inversion {
+        /// The level at which the wait was asked for.
+        waiter: LevelId,
+        /// The level of the awaited task.
+        awaited: LevelId,
+    },
+    /// The wait was refused: a task waits for its own handle.
+    WaitsForItself,
+    /// The runtime was shut down before the task finished.
+    ShutDown,
 }
 
 impl JoinError {
-    pub(crate) fn cancelled(error: WaitError) -> Self {
-        JoinError(Kind::Cancelled(error))
+    /// The task was given up, for a reason that the scheduler has.
+    pub(super) fn given_up(id: Id, kind: JoinErrorKind) -> Self {
+        let why = match kind {
+            JoinErrorKind::ShutDown => Why::ShutDown,
+            _ => Why::Cancelled,
+        };
+        JoinError { id, why }
     }
 
-    pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Self {
-        JoinError(Kind::Panicked(Mutex::new(payload)))
+    pub(super) fn panicked(id: Id, payload: Box<dyn Any + Send>) -> Self {
+        let why = Why::Panicked(Mutex::new(payload));
+        JoinError { id, why }
+    }
+
+    /// The wait may not be; `right` is what the handle that asked for it had.
+    pub(super) fn refused(id: Id, kind: JoinErrorKind, right: Option<Right>) -> Self {
+        let why = Why::Refused(Box::new((kind, right)));
+        JoinError { id, why }
+    }
+
+    /// Why there is no result.
+    pub fn kind(&self) -> JoinErrorKind {
+        match &self.why {
+            Why::Cancelled => JoinErrorKind::Cancelled,
+            Why::ShutDown => JoinErrorKind::ShutDown,
+            Why::Panicked(_) => JoinErrorKind::Panicked,
+            Why::Refused(refused) => refused.0,
+        }
+    }
+
+    /// The task that was waited for.
+    pub fn id(&self) -> Id {
+        self.id
     }
 
     /// Whether the task was cancelled, by its handle or by the end of its runtime.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.0, Kind::Cancelled(_))
+        matches!(self.why, Why::Cancelled | Why::ShutDown)
     }
 
     /// Whether the task panicked.
     pub fn is_panic(&self) -> bool {
-        matches!(self.0, Kind::Panicked(_))
+        matches!(self.why, Why::Panicked(_))
     }
 
     /// What the task panicked with, for [`std::panic::resume_unwind`].
@@ -50,47 +128,114 @@ impl JoinError {
     ///
     /// With the error itself, if the task did not panic.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
-        match self.0 {
-            Kind::Panicked(payload) => Ok(payload
-                .into_inner()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())),
-            Kind::Cancelled(_) => Err(self),
+        match self.why {
+            Why::Panicked(payload) => {
+                Ok(payload.into_inner().unwrap_or_else(PoisonError::into_inner))
+            }
+            why => Err(JoinError { why, ..self }),
         }
     }
 
-    /// What the task said when it panicked, if it was text.
-    fn message(payload: &Mutex<Box<dyn Any + Send>>) -> Option<String> {
-        let payload = payload
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        let text = payload.downcast_ref::<&str>().copied();
-        text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-            .map(str::to_owned)
+    /// The handle that asked for the wait, if the wait was refused. The handle is as it was before: it can be
+    /// [boosted](JoinHandle::boost) and waited for again, or given to code that may wait.
+    ///
+    /// ```
+    /// use urgency::{Runtime, levels};
+    ///
+    /// levels! { App: Interactive > Batch }
+    ///
+    /// let runtime = Runtime::builder().levels::<App>().build()?;
+    /// let rows = runtime.spawn_at(Batch, async { 10 });
+    /// let rows = runtime.spawn_at(Interactive, async {
+    ///     match rows.await {
+    ///         Ok(rows) => Ok(rows), // it had ended already
+    ///         Err(refused) => {
+    ///             let rows = refused.into_handle::<u32>()?;
+    ///             rows.boost();
+    ///             rows.await
+    ///         }
+    ///     }
+    /// });
+    /// assert_eq!(rows.get()??, 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// With the error itself: the wait was not refused, or it was the wait of a [`Shared`](super::Shared), which its
+    /// owner still has, or the task gives something else than a `T`.
+    pub fn into_handle<T: 'static>(self) -> Result<JoinHandle<T>, JoinError> {
+        let JoinError { id, why } = self;
+        match why {
+            Why::Refused(refused) => {
+                let (kind, right) = *refused;
+                match right.map(Right::into_handle) {
+                    Some(Ok(handle)) => Ok(handle),
+                    Some(Err(right)) => Err(JoinError::refused(id, kind, Some(right))),
+                    None => Err(JoinError::refused(id, kind, None)),
+                }
+            }
+            why => Err(JoinError { id, why }),
+        }
     }
+}
+
+/// What a task said when it panicked, if it was text.
+pub(super) fn message_of(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::Cancelled(error) => error.fmt(f),
-            Kind::Panicked(payload) => match Self::message(payload) {
-                Some(message) => write!(f, "the task panicked: {message}"),
-                None => f.write_str("the task panicked with a payload that is no text"),
-            },
+        if let Why::Panicked(payload) = &self.why {
+            return match message_of(&**lock(payload)) {
+                Some(message) => write!(f, "the awaited task panicked: {message}"),
+                None => f.write_str("the awaited task panicked with a value that is no text"),
+            };
+        }
+        match self.kind() {
+            JoinErrorKind::Inversion { waiter, awaited } => write!(
+                f,
+                "work at level `{waiter}` may not wait for a task at level `{awaited}`, which is not at least as \
+                 urgent; call boost() on the handle first, or spawn the awaited task at `{waiter}` \
+                 or a more urgent level",
+            ),
+            JoinErrorKind::WaitsForItself => f.write_str(
+                "a task waits for its own handle and could never go on; \
+                 wait for it in another task",
+            ),
+            JoinErrorKind::ShutDown => f.write_str(
+                "the runtime was shut down before the awaited task finished; wait for the task \
+                 before the shutdown, or let the shutdown drain the runtime",
+            ),
+            _ => f.write_str(
+                "the awaited task was cancelled before it finished and has no result; \
+                 if the result is needed, do not cancel the task",
+            ),
         }
     }
 }
 
 impl fmt::Debug for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Kind::Cancelled(error) => f.debug_tuple("Cancelled").field(error).finish(),
-            Kind::Panicked(payload) => {
-                let message = Self::message(payload);
-                f.debug_tuple("Panicked").field(&message).finish()
-            }
+        let mut tuple = f.debug_tuple("JoinError");
+        tuple.field(&self.id).field(&self.kind());
+        if let Why::Panicked(payload) = &self.why {
+            tuple.field(&message_of(&**lock(payload)));
         }
+        tuple.finish()
     }
 }
 
 impl Error for JoinError {}
+
+impl From<JoinError> for std::io::Error {
+    fn from(error: JoinError) -> Self {
+        std::io::Error::other(error)
+    }
+}

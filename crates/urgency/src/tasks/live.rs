@@ -4,9 +4,9 @@
 //! that cancels must find it nevertheless, or its waiters would wait for ever. So each task has a
 //! slot here from its creation until `Schedule::released`.
 //!
-//! A slot counts no reference, and needs none: an unfinished task always has one (state.rs,
-//! rule 7), it leaves its slot before it is published as finished, and both leaving and
-//! visiting hold the lock of the shard. So a visitor that finds a task in its slot may count it.
+//! A slot counts no reference, and needs none. An unfinished task always has a reference (state.rs, rule 7). It leaves
+//! its slot before it is published as finished, and both leaving and visiting hold the lock of the shard. So a visitor
+//! that finds a task in its slot may count a reference to it.
 //!
 //! Shards keep the workers apart: a worker enters its tasks into its own shard. Two uncontended
 //! locks in the life of a task, about 20 ns. Rejected: a list threaded through the headers; it
@@ -177,8 +177,8 @@ impl LiveTasks {
         self.visit(|slots| slots.closed = true)
     }
 
-    /// Whether [`LiveTasks::close`] was called. Who was refused by `insert`, or sees one of the tasks given up, sees
-    /// that.
+    /// Whether [`LiveTasks::close`] was called. A thread that `insert` refused, or that sees one of the tasks given up,
+    /// sees `true`.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Acquire)
     }

@@ -1,8 +1,8 @@
 //! Tasks: what is scheduled, run, waited for and cancelled. What programs see of them is `task.rs`.
 //!
 //! A *task* is one allocation that holds a future (or a closure, which is run once to its end), its
-//! state word and level, and the future's result when it has ended. It knows its scheduler only
-//! through the trait `Schedule`; queues, workers and levels are that one's business.
+//! state word and level, and the future's result when it has ended. It knows its scheduler only through the trait
+//! `Schedule`; queues, workers and levels are the scheduler's business.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -10,24 +10,24 @@
 //! | `cell.rs` | the allocation, and all that knows the future's type |
 //! | `run.rs` | `TaskRef`: the life of a task as a scheduler sees it |
 //! | `waker.rs` | wakers |
-//! | `handle.rs`, `shared.rs` | [`Handle`], [`Shared`]: waiting for the result |
+//! | `handle.rs`, `shared.rs` | [`JoinHandle`], [`Shared`]: waiting for the result |
 //! | `boost.rs` | raising a task and what it waits for |
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
-//! | `error.rs`, `join_error.rs` | [`WaitError`]; `JoinError`, which has the panic as a value |
+//! | `join_error.rs` | [`JoinError`]: why there is no result, with the panic as a value |
+//! | `abort_handle.rs` | [`AbortHandle`]: the right to cancel, for others |
 //! | `panic_policy.rs` | what a runtime does when a task panics |
 //! | `hooks.rs` | what the handles ask about the calling code |
 //!
 //! Rejected: the `async-task` crate. It has no second entry after a boost (an entry is unique, so
-//! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle
-//! no place to say for whom it waits.
+//! that a raised task cannot overtake), drops a cancelled future when it likes, and gives the handle no place to note
+//! which task waits for which.
 
+mod abort_handle;
 mod boost;
 mod cell;
-mod error;
 mod guarded;
 mod handle;
 mod hooks;
-#[cfg(not(urgency_loom))]
 mod join_error;
 mod live;
 #[cfg(all(test, urgency_loom))]
@@ -44,10 +44,9 @@ mod stress;
 mod tests;
 mod waker;
 
-pub use error::{WaitError, WaitErrorKind};
-pub use handle::Handle;
-#[cfg(not(urgency_loom))]
-pub use join_error::JoinError;
+pub use abort_handle::AbortHandle;
+pub use handle::JoinHandle;
+pub use join_error::{JoinError, JoinErrorKind};
 #[cfg(not(urgency_loom))]
 pub use shared::Shared;
 
@@ -62,14 +61,37 @@ pub(crate) use run::{Ran, TaskRef};
 
 use crate::sys::primitives::Arc;
 use std::{
+    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
 };
 
-/// Names a task while it is referenced; may be reused after that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TaskId(usize);
+/// Names a task among all that live: two tasks that live at the same time have different names. When all handles of a
+/// task are gone, a later task may get its name.
+///
+/// ```
+/// use urgency::task;
+///
+/// let handle = urgency::spawn(async { task::id() });
+/// let name = handle.id();
+/// assert_eq!(handle.get()?, name);
+/// # Ok::<(), task::JoinError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id(usize);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({self})")
+    }
+}
 
 /// What tasks need of their scheduler. All of it is called from any thread, also from within
 /// itself, and never under a lock of this floor.
@@ -82,8 +104,8 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// shutdown: `task.shut_down()`, or else a queue and its scheduler keep each other alive.
     fn schedule(&self, task: TaskRef);
 
-    /// A ready task was raised: a second entry, for the queue of its new level. The first one stays
-    /// where it is; whichever is taken second is stale. The stamp is still that of the first.
+    /// A ready task was raised: a second entry, for the queue of its new level. The first entry stays where it is;
+    /// whichever is taken second is stale. The stamp is still the first entry's.
     fn promote(&self, task: TaskRef) {
         self.schedule(task);
     }
@@ -91,8 +113,8 @@ pub(crate) trait Schedule: Send + Sync + 'static {
     /// A running task was raised. Of interest if it is a closure whose stack waits somewhere.
     fn raised(&self, _task: &TaskRef) {}
 
-    /// The future is gone: returned, panicked, cancelled. Called exactly once for each task, before
-    /// anybody can see its result.
+    /// The future is gone: returned, panicked, cancelled. Called exactly once for each task, before any waiter can see
+    /// its result.
     fn released(&self, task: &TaskRef);
 
     /// The task panicked, in a poll or in the drop of its future after the last one. The report is the
@@ -113,7 +135,7 @@ pub(crate) trait Schedule: Send + Sync + 'static {
 }
 
 /// Makes a task of a future. It counts as ready: the entry belongs into a queue.
-pub(crate) fn new<F, S>(future: F, scheduler: Arc<S>, level: u8) -> (TaskRef, Handle<F::Output>)
+pub(crate) fn new<F, S>(future: F, scheduler: Arc<S>, level: u8) -> (TaskRef, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -123,7 +145,7 @@ where
 }
 
 /// Makes a task of a closure. Its one run lasts until the closure returns.
-pub(crate) fn new_fn<F, T, S>(closure: F, scheduler: Arc<S>, level: u8) -> (TaskRef, Handle<T>)
+pub(crate) fn new_fn<F, T, S>(closure: F, scheduler: Arc<S>, level: u8) -> (TaskRef, JoinHandle<T>)
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
@@ -132,9 +154,13 @@ where
     make(RunOnce(Some(closure)), scheduler, level, true)
 }
 
-/// Makes a task of a future whose first poll is the run of a closure; it is ready after it, or the task is
-/// cancelled in it.
-pub(crate) fn new_run<F, S>(run: F, scheduler: Arc<S>, level: u8) -> (TaskRef, Handle<F::Output>)
+/// Makes a task of a future whose first poll is the run of a closure. After that poll the future is ready, or the task
+/// was cancelled during it.
+pub(crate) fn new_run<F, S>(
+    run: F,
+    scheduler: Arc<S>,
+    level: u8,
+) -> (TaskRef, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -148,7 +174,7 @@ fn make<F, S>(
     scheduler: Arc<S>,
     level: u8,
     is_closure: bool,
-) -> (TaskRef, Handle<F::Output>)
+) -> (TaskRef, JoinHandle<F::Output>)
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
@@ -156,7 +182,7 @@ where
 {
     let header = cell::Cell::allocate(future, scheduler, level, is_closure);
     // SAFETY: a new cell has two references, one of them for the handle, whose type is the output's.
-    unsafe { (TaskRef::from_raw(header), Handle::from_raw(header)) }
+    unsafe { (TaskRef::from_raw(header), JoinHandle::from_raw(header)) }
 }
 
 /// A closure as a future that is ready at its first poll.

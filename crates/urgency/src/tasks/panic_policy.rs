@@ -2,14 +2,20 @@
 
 use super::{TaskRef, caught, discard_payload};
 use crate::rank::LevelId;
-use std::{fmt, process, sync::Arc};
+use std::{
+    fmt,
+    io::{self, Write},
+    process,
+    sync::Arc,
+};
 
 type Call = dyn Fn(LevelId) + Send + Sync;
 
 /// What happens when a task panics; chosen by [`Builder::on_panic`](crate::Builder::on_panic).
 ///
-/// In any case the panic hook of the standard library has reported the panic, the runtime counts it, and the panic is
-/// resumed in the code that waits for the task.
+/// In any case the panic hook of the standard library has reported it, with its message and place. The runtime counts
+/// it ([`Stats::panicked`](crate::Stats::panicked)), and code that waits for the task has it as the value in a
+/// [`JoinError`](crate::JoinError).
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -38,7 +44,8 @@ enum Choice {
 }
 
 impl PanicPolicy {
-    /// The panic goes to the task's waiter, and nowhere if there is none. The default.
+    /// The panic goes to the code that waits. If there is none, because the handle was dropped, a line on standard
+    /// error names the task and its level, after what the panic hook said. The default.
     pub fn propagate() -> Self {
         PanicPolicy(Choice::Propagate)
     }
@@ -48,8 +55,8 @@ impl PanicPolicy {
         PanicPolicy(Choice::Abort)
     }
 
-    /// Calls `call` with the level of a detached task that panicked, on the worker that ran it. The panic of any other
-    /// task goes to its waiter. A panic of `call` itself is dropped.
+    /// Calls `call` with the level of a detached task that panicked, on the worker that ran it, instead of the line on
+    /// standard error. Others go to the code that waits. A panic of `call` itself is dropped.
     pub fn call(call: impl Fn(LevelId) + Send + Sync + 'static) -> Self {
         PanicPolicy(Choice::Call(Arc::new(call)))
     }
@@ -57,9 +64,18 @@ impl PanicPolicy {
     /// `task` has panicked, and its result is not published yet.
     pub(crate) fn panicked(&self, task: &TaskRef) {
         match &self.0 {
+            Choice::Propagate if task.is_detached() => say(format_args!(
+                "the task `{}` at level `{}` panicked; its handle was dropped, so no code learns of it",
+                task.name()(),
+                task.level_id()
+            )),
             Choice::Propagate => {}
             Choice::Abort => {
-                eprintln!("a task panicked, and the policy of its runtime is to abort");
+                say(format_args!(
+                    "the task `{}` at level `{}` panicked, and the policy of its runtime is to abort",
+                    task.name()(),
+                    task.level_id()
+                ));
                 process::abort();
             }
             Choice::Call(call) if task.is_detached() => {
@@ -71,6 +87,11 @@ impl PanicPolicy {
             Choice::Call(_) => {}
         }
     }
+}
+
+/// Writes a line to standard error, if there is one.
+fn say(what: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "urgency: {what}");
 }
 
 impl fmt::Debug for PanicPolicy {

@@ -13,9 +13,9 @@
 //! 5. Ready, panicked or cancelled: the future ends (cell.rs), the result is published, the waiter
 //!    is woken.
 //!
-//! Locked instructions, beside those of queue and clock: claim 1, suspend 1, wake-up 1 by value
-//! and 1 by reference, clone of the waker 1: a cycle of suspension and wake-up costs 4, a yield 3.
-//! Completion costs 1 while the handle's owner does not wait yet, 2 if it waits, none when detached.
+//! Locked instructions, without the queue's and the clock's: claim 1, suspend 1, wake-up 1 by value and 1 by reference,
+//! clone of the waker 1: a cycle of suspension and wake-up costs 4, a yield 3. Completion costs 1 while the handle's
+//! owner does not wait yet, 2 if it waits, none when detached.
 //!
 //! # What happens on whose thread
 //!
@@ -25,7 +25,7 @@
 //! without having been run; both drop the future on the spot, because no worker may be left.
 
 use super::{
-    Header, TaskId,
+    Header, Id,
     cell::{CLOSURE, caught, discard_payload},
     state::{Claim, Complete, Dropped, Suspend},
     waker,
@@ -67,8 +67,8 @@ pub(crate) enum Ran {
 
 impl TaskRef {
     /// # Safety
-    /// `header` is a task's, and with it the caller gives away one counted reference; or the result is
-    /// kept in a `ManuallyDrop` that is never dropped, while somebody else's reference lives.
+    /// `header` is a task's, and with it the caller gives away one counted reference; or the result is kept in a
+    /// `ManuallyDrop` that is never dropped, while another reference lives.
     pub(crate) unsafe fn from_raw(header: NonNull<Header>) -> Self {
         TaskRef(header)
     }
@@ -91,8 +91,8 @@ impl TaskRef {
     }
 
     /// Names the task for as long as it is referenced.
-    pub(crate) fn id(&self) -> TaskId {
-        TaskId(self.0.as_ptr().addr())
+    pub(crate) fn id(&self) -> Id {
+        Id(self.0.as_ptr().addr())
     }
 
     /// The number of the task's slot in the table of live tasks.
@@ -141,7 +141,7 @@ impl TaskRef {
         self.header().ready_since.store(ticks, Relaxed);
     }
 
-    /// Nobody has a handle.
+    /// There is no handle.
     pub(crate) fn is_detached(&self) -> bool {
         self.header().state.look().is_detached()
     }
@@ -156,8 +156,8 @@ impl TaskRef {
         self.run_then(|_| ())
     }
 
-    /// As [`run`](Self::run), with something to do once the task is claimed: who raises it from then on finds
-    /// it running.
+    /// As [`run`](Self::run), with something to do once the task is claimed: a thread that raises the task from then on
+    /// finds it running.
     #[inline]
     pub(crate) fn run_then(self, claimed: impl FnOnce(&TaskRef)) -> Ran {
         let header = self.header();
@@ -202,8 +202,8 @@ impl TaskRef {
         }
     }
 
-    /// Drops the future here and now; whoever waits is told of the shutdown. A running task is
-    /// marked instead, and dropped by its runner when it suspends. `true`: dropped here.
+    /// Drops the future here and now; the waiter is told of the shutdown. A running task is marked instead, and dropped
+    /// by its runner when it suspends. `true`: dropped here.
     pub(crate) fn shut_down(self) -> bool {
         let seized = self.header().state.seize();
         if seized {
@@ -244,13 +244,13 @@ impl TaskRef {
                 let waker = header
                     .waiter
                     .with(|slot| unsafe { slot.read().assume_init() });
-                // A waker is anybody's code; its panic must not end the worker.
+                // A waker may be the program's code; its panic must not end the worker.
                 if let Some(payload) = caught(|| waker.wake()) {
                     discard_payload(payload);
                 }
             }
             Complete::Detached => {
-                // SAFETY: nobody else wants the result (rule 5); the vtable is the cell's.
+                // SAFETY: no handle wants the result (rule 5); the vtable is the cell's.
                 unsafe { (header.vtable.discard)(self.0) };
                 if header.state.complete_detached() {
                     // SAFETY: the last reference, and no handle (rule 7).

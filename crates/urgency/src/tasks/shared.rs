@@ -1,8 +1,8 @@
 //! `Shared<T>`: a handle for any number of waiters.
 //!
-//! Built on the single-owner handle, so that tasks which nobody shares pay nothing, neither in
-//! memory nor in time: the handle's one waiter slot holds the waker of a *room*, in which the real
-//! waiters queue. The end of the task empties the room in the order of arrival.
+//! Built on the single-owner handle, so that tasks which are not shared pay nothing, neither in memory nor in time: the
+//! handle's one waiter slot holds the waker of a *room*, in which the real waiters queue. The end of the task empties
+//! the room in the order of arrival.
 //!
 //! ```text
 //! Shared (clones) -> Inner { handle, result } -> task -> waiter slot -> Room <- Inner
@@ -25,13 +25,13 @@
 //! slot means that the room's is in it. So the room's takes its place before there is a clone.
 //!
 //! A panic is one value and cannot be cloned: the first waiter gets the task's own payload, the
-//! others a `String` with its message.
+//! others a `String` with its message, each as the value in an error.
 
 use super::{
-    Handle, TaskRef,
+    JoinHandle, TaskRef,
     cell::{Outcome, caught, discard_payload},
-    error::{WaitError, WaitErrorKind},
     hooks,
+    join_error::{JoinError, JoinErrorKind, message_of},
 };
 use crate::{
     rank::LevelId,
@@ -43,19 +43,18 @@ use std::{
     fmt,
     future::Future,
     mem,
-    panic::resume_unwind,
     pin::Pin,
     // Not the one of `primitives`: `Waker::from` knows only this one.
     sync::{Arc, OnceLock},
     task::{Context, Poll, Wake, Waker},
 };
 
-/// The result of a task, for any number of waiters; made by [`Handle::share`].
+/// The result of a task, for any number of waiters; made by [`JoinHandle::share`].
 ///
 /// Each clone can be awaited, or asked by [`get`](Shared::get), any number of times; each time gives
 /// a clone of the result. Waiters are woken in the order in which they began to wait.
-/// If the task panicked, the first waiter gets the panic as it was, every other one a panic with the
-/// same message.
+/// If the task panicked, the error of the first waiter has the panic as it was, the error of every other one its
+/// message.
 ///
 /// When the last clone is dropped, the task is detached: it goes on, and its result is dropped.
 ///
@@ -77,7 +76,7 @@ pub struct Shared<T: 'static> {
 }
 
 struct Inner<T: 'static> {
-    handle: Mutex<Handle<T>>,
+    handle: Mutex<JoinHandle<T>>,
     task: TaskRef,
     room: Arc<Room>,
     result: OnceLock<Known<T>>,
@@ -85,10 +84,10 @@ struct Inner<T: 'static> {
 
 enum Known<T> {
     Finished(T),
-    Abandoned(WaitErrorKind),
+    Abandoned(JoinErrorKind),
     Panicked {
         first: Mutex<Option<Box<dyn Any + Send>>>,
-        message: String,
+        message: Option<String>,
     },
 }
 
@@ -114,7 +113,7 @@ impl Wake for Room {
     fn wake(self: Arc<Self>) {
         let waiters = mem::take(&mut self.lock().waiters);
         for (_, waker) in waiters {
-            // Anybody's code: its panic must not cost the others their wake-up.
+            // A waker may be the program's code: its panic must not cost the others their wake-up.
             if let Some(payload) = caught(|| waker.wake()) {
                 discard_payload(payload);
             }
@@ -122,22 +121,12 @@ impl Wake for Room {
     }
 }
 
-fn message_of(payload: &(dyn Any + Send)) -> String {
-    if let Some(text) = payload.downcast_ref::<&'static str>() {
-        (*text).to_owned()
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text.clone()
-    } else {
-        String::from("the awaited task panicked with a value that is no text")
-    }
-}
-
 impl<T: Clone + Send + Sync + 'static> Shared<T> {
-    pub(super) fn new(mut handle: Handle<T>) -> Self {
+    pub(super) fn new(mut handle: JoinHandle<T>) -> Self {
         let task = handle.task().clone();
         let room: Arc<Room> = Arc::default();
         if task.header().state.look().has_waiter() {
-            // No lock is held: the old waker is dropped there. If the task is finished, nobody will ask for one.
+            // No lock is held: the old waker is dropped there. If the task is finished, no waker is needed any more.
             handle.register(&Waker::from(room.clone()));
             hooks::waited_for(&task, 0);
         }
@@ -156,11 +145,8 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
     /// A clone of the result if the task has finished, without waiting. `None`: not yet.
     ///
     /// # Errors
-    /// The task was cancelled or its runtime was shut down.
-    ///
-    /// # Panics
-    /// If the task panicked.
-    pub fn try_get(&self) -> Option<Result<T, WaitError>> {
+    /// The task panicked, was cancelled, or its runtime was shut down.
+    pub fn try_get(&self) -> Option<Result<T, JoinError>> {
         self.inner.look(None).then(|| self.inner.known())
     }
 }
@@ -171,12 +157,12 @@ impl<T: 'static> Shared<T> {
         self.inner.task.is_finished()
     }
 
-    /// Asks the task to end, for all waiters; see [`Handle::cancel`].
-    pub fn cancel(&self) {
+    /// Asks the task to end, for all waiters; see [`JoinHandle::abort`].
+    pub fn abort(&self) {
         self.inner.task.cancel();
     }
 
-    /// Makes the task as urgent as the caller; see [`Handle::boost`].
+    /// Makes the task as urgent as the caller; see [`JoinHandle::boost`].
     pub fn boost(&self) {
         hooks::boost(&self.inner.task);
     }
@@ -227,7 +213,7 @@ impl<T: 'static> Inner<T> {
                 Outcome::Finished(result) => Known::Finished(result),
                 Outcome::Abandoned(kind) => Known::Abandoned(kind),
                 Outcome::Panicked(payload) => Known::Panicked {
-                    message: message_of(&*payload.0),
+                    message: message_of(&*payload.0).map(str::to_owned),
                     first: Mutex::new(Some(payload.0)),
                 },
             };
@@ -238,41 +224,50 @@ impl<T: 'static> Inner<T> {
     }
 
     /// As [`Inner::known`], in a poll. A task that ends with its runtime is not told that the awaited one did.
-    fn known_in_poll(&self) -> Poll<Result<T, WaitError>>
+    fn known_in_poll(&self) -> Poll<Result<T, JoinError>>
     where
         T: Clone,
     {
         let known = self.known();
-        if known.is_err() && hooks::ends_with_runtime(&self.task) {
+        if known.as_ref().is_err_and(JoinError::is_cancelled)
+            && hooks::ends_with_runtime(&self.task)
+        {
             return Poll::Pending;
         }
         Poll::Ready(known)
     }
 
     /// The known result.
-    fn known(&self) -> Result<T, WaitError>
+    fn known(&self) -> Result<T, JoinError>
     where
         T: Clone,
     {
         match self.result.get().expect("looked at before") {
             Known::Finished(result) => Ok(result.clone()),
-            Known::Abandoned(kind) => Err(WaitError::new(*kind)),
+            Known::Abandoned(kind) => Err(JoinError::given_up(self.task.id(), *kind)),
             Known::Panicked { first, message } => {
                 let first = first
                     .lock()
                     .unwrap_or_else(|poisoned| poisoned.into_inner())
                     .take();
-                resume_unwind(first.unwrap_or_else(|| Box::new(message.clone())))
+                let copy = || -> Box<dyn Any + Send> {
+                    match message {
+                        Some(text) => Box::new(text.clone()),
+                        None => Box::new("its first waiter has what it panicked with"),
+                    }
+                };
+                Err(JoinError::panicked(
+                    self.task.id(),
+                    first.unwrap_or_else(copy),
+                ))
             }
         }
     }
 }
 
 impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
-    type Output = Result<T, WaitError>;
+    type Output = Result<T, JoinError>;
 
-    /// # Panics
-    /// If the task panicked.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         if this.inner.look(None) {
@@ -282,7 +277,9 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
         if this.is_in_room(cx.waker()) {
             return Poll::Pending;
         }
-        hooks::may_wait(&this.inner.task)?;
+        if let Err(kind) = hooks::may_wait(&this.inner.task) {
+            return Poll::Ready(Err(JoinError::refused(this.inner.task.id(), kind, None)));
+        }
         let waker = cx.waker().clone();
         let (ticket, old) = {
             let mut queue = this.inner.room.lock();

@@ -1,35 +1,35 @@
-//! The state word: one atomic that says who owns what of a task.
+//! The state word: one atomic that says which thread owns which part of a task.
 //!
 //! Low bits are facts, the rest counts references.
 //!
 //! | bit | meaning | set by | cleared by |
 //! | --- | --- | --- | --- |
 //! | `SCHEDULED` | ready: to be claimed, or woken while running | wakers, `cancel`, `new` | the claim |
-//! | `RUNNING` | somebody owns the future | claim, `seize`, the last drop | `suspend`, completion |
+//! | `RUNNING` | a thread owns the future | claim, `seize`, the last drop | `suspend`, completion |
 //! | `COMPLETED` | the future is gone, the result is stored | the owner of the future | never |
 //! | `CANCELLED` | the future is to be dropped, not polled | `cancel`, `seize`, the last drop | never |
 //! | `SHUT_DOWN` | the cancellation came from the runtime's end | `seize` | never |
-//! | `HANDLE` | somebody may still ask for the result | `new` | `drop_handle` |
+//! | `HANDLE` | a handle may still ask for the result | `new` | `drop_handle` |
 //! | `WAITER` | the waiter slot holds a waker | the handle | the handle |
 //!
 //! # Rules
 //!
 //! 1. *Future.* Only the thread that set `RUNNING` touches the future. It is set only while
 //!    `RUNNING` and `COMPLETED` are clear, by an Acquire step; it is cleared by a Release step.
-//! 2. *Entry.* Whoever sets `SCHEDULED` while `RUNNING` is clear pushes one entry into a queue, and
-//!    `suspend` pushes one when it finds `SCHEDULED`. So `SCHEDULED` without `RUNNING` means: an
-//!    entry is in a queue or on its way there, and no wake-up is lost.
+//! 2. *Entry.* The thread that sets `SCHEDULED` while `RUNNING` is clear pushes one entry into a queue, and `suspend`
+//!    pushes one when it finds `SCHEDULED`. So `SCHEDULED` without `RUNNING` means: an entry is in a queue or on its
+//!    way there, and no wake-up is lost.
 //! 3. *Claim.* An entry runs the task only if it turns `SCHEDULED` into `RUNNING`; any other entry
-//!    (a boost makes a second one) is stale and does nothing. A stale entry may claim a later
-//!    scheduling than its own; then that one's entry is the stale one. One run each, either way.
+//!    (a boost makes a second one) is stale and does nothing. A stale entry may claim a later scheduling than its own;
+//!    then the later scheduling's entry is the stale one. Either way each scheduling leads to one run.
 //! 4. *Publication.* A wake-up is a read-modify-write even if the task is already scheduled, so
 //!    that the claim, which comes later in the order of this word, sees what the waker wrote before.
 //! 5. *Result.* `COMPLETED` is set once, by the owner of the future. If `HANDLE` is set in that
 //!    very step, the result belongs to the handle from then on; otherwise the owner has already
 //!    dropped it, because a cleared `HANDLE` never comes back.
-//! 6. *Waiter slot.* While `WAITER` is clear the handle owns the slot; while it is set nobody
-//!    writes it. If `COMPLETED` is set in a step that finds `WAITER`, the waker inside belongs to
-//!    the completer, and the handle never touches the slot again but to compare pointers.
+//! 6. *Waiter slot.* While `WAITER` is clear the handle owns the slot; while it is set no thread writes the slot. If
+//!    `COMPLETED` is set in a step that finds `WAITER`, the waker inside belongs to the completer, and the handle never
+//!    touches the slot again but to compare pointers.
 //! 7. *References.* Each queue entry, waker, handle and runner holds one. The last reference to an
 //!    unfinished task is never just dropped: if the task is suspended, nothing can wake it any more,
 //!    and the reference becomes an entry with `CANCELLED`, so that a worker drops the future; if it
@@ -48,7 +48,7 @@
 //!   looking at the flags; either it sees `SCHEDULED` and makes a second entry, or the wake-up that
 //!   comes later sees the new level.
 
-use super::error::WaitErrorKind;
+use super::join_error::JoinErrorKind;
 use crate::sys::primitives::atomic::{
     AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
@@ -72,8 +72,8 @@ pub(super) enum Claim {
     /// The caller owns the future and polls it.
     Poll,
     /// The caller owns the future and drops it, for this reason.
-    Abandon(WaitErrorKind),
-    /// Somebody else claimed it: nothing to do.
+    Abandon(JoinErrorKind),
+    /// Another entry claimed it: nothing to do.
     Stale,
 }
 
@@ -85,7 +85,7 @@ pub(super) enum Suspend {
     /// Woken meanwhile: the runner pushes its reference as an entry.
     Again,
     /// To be dropped, for this reason; the runner still owns the future.
-    Abandon(WaitErrorKind),
+    Abandon(JoinErrorKind),
 }
 
 /// What the owner of the future does after it stored the result.
@@ -95,7 +95,7 @@ pub(super) enum Complete {
     Done,
     /// Take the waker out of the slot, wake it, drop the reference.
     WakeWaiter,
-    /// Nobody wants the result: drop it, then call [`State::complete_detached`].
+    /// There is no handle for the result: drop it, then call [`State::complete_detached`].
     Detached,
 }
 
@@ -129,11 +129,11 @@ fn refs(word: usize) -> usize {
     word / REF
 }
 
-fn reason(word: usize) -> WaitErrorKind {
+fn reason(word: usize) -> JoinErrorKind {
     if word & SHUT_DOWN != 0 {
-        WaitErrorKind::ShutDown
+        JoinErrorKind::ShutDown
     } else {
-        WaitErrorKind::Cancelled
+        JoinErrorKind::Cancelled
     }
 }
 
@@ -187,8 +187,8 @@ impl State {
         })
     }
 
-    /// The runtime's end takes the future away from a task that is not running. `false`: it is
-    /// running, and its runner will drop it when it suspends; or it is finished.
+    /// The runtime's end takes the future away from a task that is not running. `false`: the task is running, and its
+    /// runner will drop the future when the task suspends; or the task is finished.
     pub(super) fn seize(&self) -> bool {
         self.update(|word| {
             if word & COMPLETED != 0 {
@@ -208,7 +208,7 @@ impl State {
     }
 
     /// Why a seized or claimed task is given up.
-    pub(super) fn reason(&self) -> WaitErrorKind {
+    pub(super) fn reason(&self) -> JoinErrorKind {
         reason(self.0.load(Relaxed))
     }
 
@@ -222,7 +222,7 @@ impl State {
                 (Some(word & !RUNNING), Suspend::Again)
             } else if refs(word) == 1 {
                 // Only the runner is left: nothing could ever wake it (rule 7).
-                (None, Suspend::Abandon(WaitErrorKind::Cancelled))
+                (None, Suspend::Abandon(JoinErrorKind::Cancelled))
             } else {
                 (Some(word - RUNNING - REF), Suspend::Idle)
             }
@@ -392,12 +392,12 @@ impl Seen {
         self.0 & WAITER != 0
     }
 
-    /// Nobody may ask for the result.
+    /// No handle is left to ask for the result.
     pub(super) fn is_detached(self) -> bool {
         self.0 & HANDLE == 0
     }
 
-    /// Somebody owns the future.
+    /// A thread owns the future.
     pub(super) fn is_running(self) -> bool {
         self.0 & RUNNING != 0
     }

@@ -56,7 +56,7 @@ impl Schedule for Pool {
 }
 
 impl Pool {
-    fn spawn<F>(self: &Arc<Self>, level: u8, future: F) -> Handle<F::Output>
+    fn spawn<F>(self: &Arc<Self>, level: u8, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
@@ -210,7 +210,7 @@ fn round(seed: u64) {
             match draw(&mut draws, 8) {
                 0 => handle.detach(),
                 1 => {
-                    handle.cancel();
+                    handle.abort();
                     waiters.push(handle);
                 }
                 2 => {
@@ -339,7 +339,7 @@ fn shutting_down_in_the_middle_leaves_nothing_and_answers_everybody() {
             match handle.get() {
                 Ok(()) => ended[0] += 1,
                 Err(error) => {
-                    assert_eq!(error.kind(), WaitErrorKind::ShutDown);
+                    assert_eq!(error.kind(), JoinErrorKind::ShutDown);
                     ended[1] += 1;
                 }
             }

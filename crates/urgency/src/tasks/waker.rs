@@ -28,7 +28,7 @@ pub(super) unsafe fn borrowed(header: NonNull<Header>) -> ManuallyDrop<Waker> {
 /// The task behind a waker's data, not counted.
 ///
 /// # Safety
-/// `data` is that of a live waker made here.
+/// `data` comes from a live waker made here.
 unsafe fn task(data: *const ()) -> ManuallyDrop<TaskRef> {
     // SAFETY: made from a `NonNull` in `borrowed`; alive with the waker.
     ManuallyDrop::new(unsafe { TaskRef::from_raw(NonNull::new_unchecked(data.cast_mut().cast())) })

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    Handle, LevelId, Runtime, Shutdown, block_on, blocking, join, net::UnixStream, scope, spawn_at,
-    spawn_fn_at, time, yield_now,
+    JoinHandle, LevelId, Runtime, Shutdown, block_on, blocking, join, net::UnixStream, scope,
+    spawn_at, spawn_fn_at, time, yield_now,
 };
 
 /// How many levels a program needs.
@@ -127,7 +127,7 @@ impl Program {
             Stray(n, inner) => {
                 let stray = start(inner, n % 2 == 0, *n, level);
                 match n / 2 % 3 {
-                    0 => stray.cancel(),
+                    0 => stray.abort(),
                     1 => stray.detach(),
                     _ => std::mem::forget(stray),
                 }
@@ -146,7 +146,7 @@ impl Program {
 }
 
 /// Starts a program of its own, at a level that the caller may wait for.
-fn start(program: &Program, is_task: bool, n: u64, level: u64) -> Handle<u64> {
+fn start(program: &Program, is_task: bool, n: u64, level: u64) -> JoinHandle<u64> {
     let program = program.clone();
     let at = n % (level + 1);
     let id = LevelId::new(at as u8).unwrap();
@@ -161,7 +161,7 @@ fn start(program: &Program, is_task: bool, n: u64, level: u64) -> Handle<u64> {
     }
 }
 
-fn wait(mut handle: Handle<u64>, n: u64) -> u64 {
+fn wait(mut handle: JoinHandle<u64>, n: u64) -> u64 {
     match n % 5 {
         0 => block_on(handle).unwrap(),
         1 => handle.share().get().unwrap(),

@@ -9,7 +9,7 @@
 //!
 //! What does not count: comments, so the links of the documentation; modules under `#[cfg(test)]`; and `lib.rs`, which
 //! is above everything. A method of a type is not seen either. Where a room adds methods to a type from below
-//! (`sched/block.rs` adds `get` to `Handle`), the rooms between them must not call these.
+//! (`sched/block.rs` adds `get` to `JoinHandle`), the rooms between them must not call these.
 
 mod paths;
 mod tree;
@@ -23,8 +23,8 @@ use tree::{Import, Tree, circles};
 /// A floor's name, and its rooms with what each is.
 type Floor = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// The floors, the lowest first, and the rooms on each. A room may import those that come before it in this list, on
-/// its own floor as well.
+/// The floors, the lowest first, and the rooms on each. A room may import the rooms that come before it in this list,
+/// on its own floor as well.
 const FLOORS: &[Floor] = &[
     (
         "0 system",

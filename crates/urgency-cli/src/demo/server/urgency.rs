@@ -36,7 +36,7 @@ pub fn serve(spec: &ServerSpec) -> Result<impl Serving + use<>, Error> {
         ServeAt::Background => Background.into(),
     };
     let listener = runtime
-        .run(|| TcpListener::bind(address(spec)))
+        .run(|| urgency::block_on(TcpListener::bind(address(spec))))
         .map_err(cannot_listen(spec))?;
     let address = listener.local_addr().map_err(cannot_listen(spec))?;
     // Connections are accepted in time whatever the level of the requests: what is to be seen is how long

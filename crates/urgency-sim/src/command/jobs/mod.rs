@@ -11,7 +11,7 @@
 mod picture;
 mod table;
 
-use super::{Stop, failed, write, wrong};
+use super::{Own, Stop, failed, write, wrong};
 use crate::jobs::{
     Carrying, JobCosts, JobsMachine, JobsReport, MAX_CORES, MOST_LOAD, Shape, Sizes, Thieves,
     elastic_pair, feedback_pair, flow, run,
@@ -112,8 +112,8 @@ struct Row {
 }
 
 impl JobsOptions {
-    pub(super) fn perform(&self) -> Result<(), Stop> {
-        let rows = self.rows()?;
+    pub(super) fn perform(&self, own: &Own) -> Result<(), Stop> {
+        let rows = self.rows(own)?;
         let text = match self.experiment {
             Experiment::Flow => table::flow(&rows),
             Experiment::Elastic => table::elastic(&rows),
@@ -149,12 +149,12 @@ impl JobsOptions {
         }
     }
 
-    fn rows(&self) -> Result<Vec<Row>, Stop> {
+    fn rows(&self, own: &Own) -> Result<Vec<Row>, Stop> {
         let machine = self.machine()?;
         let mut rows = Vec::new();
         for name in self.names() {
             for at in self.points()? {
-                let mut policy = self.policy(name, &machine)?;
+                let mut policy = self.policy(name, &machine, own)?;
                 let workload = match self.experiment {
                     Experiment::Flow => flow(
                         self.sizes()?,
@@ -233,7 +233,10 @@ impl JobsOptions {
         }
     }
 
-    fn policy(&self, name: &str, machine: &JobsMachine) -> Result<BoxedPolicy, Stop> {
+    fn policy(&self, name: &str, machine: &JobsMachine, own: &Own) -> Result<BoxedPolicy, Stop> {
+        if let Some(policy) = own.core_policy(name, self.job_seed) {
+            return Ok(policy);
+        }
         let parameters = FeedbackParameters {
             interval: self.interval_us.saturating_mul(1000),
             utilisation: self.utilisation,
@@ -338,7 +341,7 @@ mod tests {
             "feedback --job-costs zero",
         ] {
             let options = options(line);
-            let rows = options.rows().ok().unwrap();
+            let rows = options.rows(&Own::default()).ok().unwrap();
             let points = options.points().ok().unwrap().len();
             assert_eq!(rows.len(), options.names().len() * points, "{line}");
             let (text, svg) = match options.experiment {
@@ -367,7 +370,7 @@ mod tests {
             ("--policies shares --utilisation 2", "at most 1"),
             ("elastic --periods-ms 0", "1 to 100000"),
         ] {
-            let Err(Stop(code, said)) = options(line).perform() else {
+            let Err(Stop(code, said)) = options(line).perform(&Own::default()) else {
                 panic!("{line}: nothing was wrong");
             };
             assert!(code == 2 && said.contains(expected), "{line}: {said}");

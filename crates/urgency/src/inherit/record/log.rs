@@ -1,6 +1,6 @@
 //! What was recorded so far, and how it is written.
 
-use crate::{sys::clock, tasks::TaskId};
+use crate::{sys::clock, tasks::Id};
 use std::{
     collections::HashMap,
     fmt::Write,
@@ -36,7 +36,7 @@ pub(super) struct Log {
     pub(super) threads: Vec<Thread>,
     edges: Vec<(Place, Place)>,
     /// The thread of each task that is alive, and of some that were.
-    names: HashMap<TaskId, u32>,
+    names: HashMap<Id, u32>,
     steps: usize,
     limit: usize,
 }
@@ -124,11 +124,11 @@ impl Log {
         u32::try_from(self.threads.len() - 1).ok()
     }
 
-    pub(super) fn name(&mut self, task: TaskId, thread: u32) {
+    pub(super) fn name(&mut self, task: Id, thread: u32) {
         self.names.insert(task, thread);
     }
 
-    pub(super) fn named(&self, task: TaskId) -> Option<u32> {
+    pub(super) fn named(&self, task: Id) -> Option<u32> {
         self.names.get(&task).copied()
     }
 

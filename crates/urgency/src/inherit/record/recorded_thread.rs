@@ -14,7 +14,7 @@ use super::log::{Place, Recorder};
 use crate::{
     inherit::inherited,
     sys::{self, clock},
-    tasks::TaskId,
+    tasks::Id,
 };
 use std::{
     cell::{Cell, RefCell},
@@ -107,7 +107,7 @@ impl RecordedThread {
     }
 
     /// This is the task that carries it.
-    pub(crate) fn names(&self, task: TaskId) {
+    pub(crate) fn names(&self, task: Id) {
         self.recorder.lock().name(task, self.number);
     }
 
@@ -179,7 +179,7 @@ impl RecordedThread {
         }
     }
 
-    /// The step that wakes it, if it is a recorded one.
+    /// The step that wakes the thread, if that step is recorded.
     fn waker(&self) -> Option<Place> {
         let here = here().filter(|here| here.recorder.is_same(&self.recorder));
         if let Some(here) = here {
@@ -200,7 +200,7 @@ impl RecordedThread {
     }
 
     /// It took the result of `task`.
-    pub(super) fn took(&self, task: TaskId) {
+    pub(super) fn took(&self, task: Id) {
         if !self.runs_here() {
             return;
         }

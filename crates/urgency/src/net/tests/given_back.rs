@@ -109,7 +109,7 @@ fn a_started_write_is_sent_before_it_is_awaited() {
 #[test]
 fn a_started_accept_that_is_dropped_gives_its_connection_back() {
     block_on(async {
-        let listener = TcpListener::bind(LOCAL).unwrap();
+        let listener = TcpListener::bind(LOCAL).await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap())
             .await
             .unwrap();
@@ -122,7 +122,7 @@ fn a_started_accept_that_is_dropped_gives_its_connection_back() {
 #[test]
 fn a_dropped_connect_and_a_dropped_listener_leave_nothing_behind() {
     for _ in 0..50 {
-        let listener = TcpListener::bind(LOCAL).unwrap();
+        let listener = crate::block_on(TcpListener::bind(LOCAL)).unwrap();
         let mut connecting = pin!(TcpStream::connect(listener.local_addr().unwrap()));
         let _ = poll_once(connecting.as_mut());
         let mut accept = Box::pin(listener.accept());
@@ -133,7 +133,7 @@ fn a_dropped_connect_and_a_dropped_listener_leave_nothing_behind() {
 #[test]
 fn a_dropped_waiter_passes_its_wake_up_to_the_next_one() {
     block_on(async {
-        let socket = Arc::new(UdpSocket::bind(LOCAL).unwrap());
+        let socket = Arc::new(UdpSocket::bind(LOCAL).await.unwrap());
         let address = socket.local_addr().unwrap();
         let (mut a, mut b) = ([0; 4], [0; 4]);
         // The first in the queue will be woken but never polls again.
@@ -142,7 +142,7 @@ fn a_dropped_waiter_passes_its_wake_up_to_the_next_one() {
         let second = socket.clone();
         let second = spawn(async move { second.recv_from(&mut b).await.unwrap().0 });
         time::sleep(Duration::from_millis(2)).await;
-        let sender = UdpSocket::bind(LOCAL).unwrap();
+        let sender = UdpSocket::bind(LOCAL).await.unwrap();
         sender.send_to(b"abc", address).await.unwrap();
         time::sleep(Duration::from_millis(2)).await;
         drop(first);
@@ -153,8 +153,8 @@ fn a_dropped_waiter_passes_its_wake_up_to_the_next_one() {
 #[test]
 fn a_started_receive_that_is_dropped_gives_its_datagram_back() {
     block_on(async {
-        let socket = UdpSocket::bind(LOCAL).unwrap();
-        let sender = UdpSocket::bind(LOCAL).unwrap();
+        let socket = UdpSocket::bind(LOCAL).await.unwrap();
+        let sender = UdpSocket::bind(LOCAL).await.unwrap();
         sender.connect(socket.local_addr().unwrap()).await.unwrap();
         for datagram in [b"one", b"two"] {
             sender.send(datagram).await.unwrap();
@@ -270,7 +270,7 @@ fn datagrams_that_are_given_back_in_any_order_are_received_in_the_order_in_which
 #[test]
 fn connections_that_are_given_back_in_any_order_are_accepted_in_the_order_in_which_they_came() {
     block_on(async {
-        let listener = TcpListener::bind(LOCAL).unwrap();
+        let listener = TcpListener::bind(LOCAL).await.unwrap();
         let address = listener.local_addr().unwrap();
         for order in ORDERS {
             let mut clients = Vec::new();

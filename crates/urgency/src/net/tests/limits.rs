@@ -26,7 +26,7 @@ fn at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later() {
         return in_a_process_of_its_own(me);
     }
     block_on(async {
-        let listener = TcpListener::bind(LOCAL).unwrap();
+        let listener = TcpListener::bind(LOCAL).await.unwrap();
         let address = listener.local_addr().unwrap();
         let waiting = TcpStream::connect(address).await.unwrap();
         let _registered = poll_once(pin!(waiting.read(&mut [0])));

@@ -24,7 +24,7 @@ mod unix_datagrams;
 const LOCAL: &str = "127.0.0.1:0";
 
 async fn pair() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind(LOCAL).unwrap();
+    let listener = TcpListener::bind(LOCAL).await.unwrap();
     let connecting = TcpStream::connect(listener.local_addr().unwrap());
     let (server, _) = listener.accept().await.unwrap();
     (connecting.await.unwrap(), server)
@@ -60,7 +60,7 @@ async fn echo(stream: TcpStream) -> io::Result<()> {
 #[test]
 fn an_echo_server_serves_many_connections() {
     const CLIENTS: usize = 200;
-    let listener = TcpListener::bind(LOCAL).unwrap();
+    let listener = crate::block_on(TcpListener::bind(LOCAL)).unwrap();
     let address = listener.local_addr().unwrap();
     let server = spawn(async move {
         let mut incoming = listener.incoming();
@@ -99,11 +99,11 @@ fn much_data_in_both_directions_at_once_arrives_in_order() {
     fn pattern(n: usize) -> u8 {
         (n % 251) as u8
     }
-    async fn send(half: WriteHalf<TcpStream>) {
+    async fn send(half: tcp::OwnedWriteHalf) {
         let data: Vec<u8> = (0..BYTES).map(pattern).collect();
         half.write_all(&data).await.unwrap();
     }
-    async fn receive(half: ReadHalf<TcpStream>) {
+    async fn receive(half: tcp::OwnedReadHalf) {
         let mut buffer = vec![0; 10_000];
         let mut received = 0;
         loop {
@@ -135,7 +135,7 @@ fn much_data_in_both_directions_at_once_arrives_in_order() {
 fn every_connection_is_accepted_by_one_of_the_tasks_that_share_a_listener() {
     const TASKS: usize = 4;
     const EACH: usize = 25;
-    let listener = Arc::new(TcpListener::bind(LOCAL).unwrap());
+    let listener = Arc::new(crate::block_on(TcpListener::bind(LOCAL)).unwrap());
     let address = listener.local_addr().unwrap();
     let acceptors: Vec<_> = (0..TASKS)
         .map(|_| {
@@ -166,7 +166,9 @@ fn the_end_of_a_stream_is_seen_after_the_last_byte_however_short_the_reads() {
             client.write_all(b"first").await.unwrap();
             yield_now().await;
             client.write_all(b"last").await.unwrap();
-            client.shutdown(std::net::Shutdown::Write).unwrap();
+            client
+                .shutdown_direction(std::net::Shutdown::Write)
+                .unwrap();
         });
         assert_eq!(reader.get().unwrap(), b"firstlast");
     }
@@ -191,7 +193,7 @@ fn vectored_operations_keep_the_order() {
 
 #[test]
 fn closures_use_the_traits_of_the_standard_library() {
-    let listener = TcpListener::bind(LOCAL).unwrap();
+    let listener = crate::block_on(TcpListener::bind(LOCAL)).unwrap();
     let address = listener.local_addr().unwrap();
     let server = spawn_fn(move || {
         let (stream, _) = listener.blocking().accept().unwrap();
@@ -202,7 +204,9 @@ fn closures_use_the_traits_of_the_standard_library() {
     let client = block_on(TcpStream::connect(address)).unwrap();
     let who = "a closure";
     write!(client.blocking(), "from {who}").unwrap();
-    client.shutdown(std::net::Shutdown::Write).unwrap();
+    client
+        .shutdown_direction(std::net::Shutdown::Write)
+        .unwrap();
     assert_eq!(server.get().unwrap(), "from a closure");
 }
 
@@ -230,7 +234,7 @@ fn halves_of_different_streams_are_not_reunited() {
         let ((ar, aw), (br, bw)) = (a.into_split(), b.into_split());
         let error = ar.reunite(bw).unwrap_err();
         assert!(error.to_string().contains("different streams"));
-        let ReuniteError(ar, bw) = error;
+        let tcp::ReuniteError(ar, bw) = error;
         let a = ar.reunite(aw).unwrap();
         let b = br.reunite(bw).unwrap();
         a.write_all(b"x").await.unwrap();
@@ -240,7 +244,7 @@ fn halves_of_different_streams_are_not_reunited() {
 
 #[test]
 fn connecting_tries_one_address_after_the_other() {
-    let listener = TcpListener::bind(LOCAL).unwrap();
+    let listener = crate::block_on(TcpListener::bind(LOCAL)).unwrap();
     let good = listener.local_addr().unwrap();
     // Bound and deaf: refuses, and nobody else gets its port.
     let deaf = rustix::net::socket(
@@ -268,7 +272,7 @@ fn connecting_tries_one_address_after_the_other() {
 #[test]
 fn two_readers_of_one_udp_socket_share_the_datagrams() {
     const DATAGRAMS: usize = 400;
-    let socket = Arc::new(UdpSocket::bind(LOCAL).unwrap());
+    let socket = Arc::new(crate::block_on(UdpSocket::bind(LOCAL)).unwrap());
     let address = socket.local_addr().unwrap();
     let seen = Arc::new(Mutex::new(vec![0u32; DATAGRAMS]));
     let total = Arc::new(AtomicUsize::new(0));
@@ -289,7 +293,7 @@ fn two_readers_of_one_udp_socket_share_the_datagrams() {
             })
         })
         .collect();
-    let sender = UdpSocket::bind(LOCAL).unwrap();
+    let sender = crate::block_on(UdpSocket::bind(LOCAL)).unwrap();
     block_on(async {
         for n in 0..DATAGRAMS {
             let datagram = (n as u32).to_ne_bytes();
@@ -423,7 +427,9 @@ fn urgent_data_does_not_make_a_short_read_hide_the_rest() {
             send(&client, b"!", SendFlags::OOB).unwrap();
             client.write_all(b"hind").await.unwrap();
         });
-        client.shutdown(std::net::Shutdown::Write).unwrap();
+        client
+            .shutdown_direction(std::net::Shutdown::Write)
+            .unwrap();
         assert_eq!(reader.get().unwrap(), b"behind");
     }
 }

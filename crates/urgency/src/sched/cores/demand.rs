@@ -19,7 +19,6 @@ pub(crate) struct Share {
     pub(crate) serving: usize,
     pub(crate) entitled: Option<usize>,
     pub(crate) came: u64,
-    pub(crate) went: u64,
     pub(crate) policy: Report,
 }
 
@@ -76,21 +75,25 @@ impl Job {
         if is_raised {
             self.may_have_more();
         }
-        if self.core.is_shared() || self.crew.is_over() {
+        if self.core.is_shared() || self.has_too_many() {
             self.arm_relief();
         }
         Ok(())
     }
 
+    /// Whether more workers serve the job than may.
+    pub(super) fn has_too_many(&self) -> bool {
+        let limit = self.crew.limit();
+        limit < self.core.workers.len() && self.workers().count() > limit
+    }
+
     /// What the job has of the workers.
     pub(crate) fn share_of_workers(&self) -> Share {
-        let (came, went) = self.crew.came_and_went();
         let entitled = self.entitled.load(Ordering::Relaxed);
         Share {
-            serving: self.crew.serving(),
+            serving: self.workers().count(),
             entitled: (entitled != usize::MAX).then_some(entitled),
-            came,
-            went,
+            came: self.came.load(Ordering::Relaxed),
             policy: self.core.sharing.report(),
         }
     }

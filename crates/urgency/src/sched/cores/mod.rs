@@ -1,32 +1,33 @@
 //! Which job a worker serves, where several share the workers of a core set.
 //!
-//! A plain runtime is a core set with one job, and comes here only to see that it is ([`Core::is_shared`]).
+//! A plain runtime is a core set with one job, and comes here only to see that it has one job ([`Core::is_shared`]).
 //!
 //! # How a worker gets from job to job
 //!
-//! 1. **It finds nothing.** After its release, which is a full barrier, it looks at the other jobs as it looks at its
-//!    own: at what is ready, and for forked jobs that stacks keep to themselves. If there is anything it is claimed
-//!    back, for that job. So the rule for an insertion (claim an idle worker, or somebody will look) holds between
-//!    jobs as within one. A thread with nothing on its stack serves on for the other job itself.
+//! 1. **It finds nothing.** After the worker's release, which is a full barrier, its thread looks at the other jobs as
+//!    it looks at its own job: at what is ready, and for forks that stacks keep to themselves. If another job has any,
+//!    the worker is claimed back, for that job. So the rule for an insertion (claim an idle worker, or a worker will
+//!    look) holds between jobs as within one. A thread with nothing on its stack goes on to serve the other job itself.
 //! 2. **An insertion claims it** while it is idle, for its own job.
 //! 3. **It is asked to leave.** The worker has a mark, and its holder a request for attention (PREEMPT). The holder
-//!    looks at the mark between two pieces of work, where its thread goes along, and at a scheduling point, where its
-//!    stack goes into the mugging queue of its own job and another thread serves the other one. It leaves for the idle
-//!    set if its job has more workers than it may have.
+//!    looks at the mark between two pieces of work and at each scheduling point. Between two pieces of work its thread
+//!    goes along with the worker. At a scheduling point its stack goes into the mugging queue of its own job, and
+//!    another thread serves the other job. A worker whose job has more workers than it may have leaves for the idle set
+//!    in the same way.
 //! 4. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
 //!
-//! # Who decides
+//! # What decides
 //!
-//! The core set's [`CorePolicy`] does, at expiries of the relief timer, which is armed whenever work of any job waits
-//! and no worker is idle, and while several jobs have work (`division.rs`). It sees numbers only. Its decisions are
-//! hints: the mark that a worker has is looked at by its holder, and says nothing any more when the worker has gone to
+//! The core set's [`CorePolicy`] decides, at expiries of the relief timer, which is armed whenever work of any job waits
+//! and no worker is idle, and while several jobs have work (`division.rs`). The policy sees numbers only. Its decisions
+//! are hints: the worker's holder looks at the mark, and the mark says nothing any more when the worker has gone to
 //! another job in another way.
 //!
 //! # How many a job may have
 //!
-//! At most its `max_cores`; under a policy that is not work-conserving also at most what the policy gave it. That is no
-//! hint: whoever takes a worker for the job is counted first (`crew.rs`), and goes without one if there are as many. A
-//! forked job for one certain worker (`pinned.rs`) brings that worker to its job, whatever the numbers.
+//! A job may have at most its `max_cores`; under a policy that is not work-conserving also at most what the policy gave
+//! it. That is no hint: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). A
+//! fork for one certain worker (`pinned.rs`) brings that worker to the fork's job, whatever the numbers.
 
 mod demand;
 mod division;
@@ -38,7 +39,7 @@ use super::{
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     revoke::Cause,
-    stack::Stack,
+    stack::{Delivery, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{protocol::attention::PREEMPT, sys::clock};
@@ -153,7 +154,7 @@ impl State {
 impl Core {
     /// Whether anybody has to decide which workers a job has.
     pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
-        self.is_shared() || jobs.iter().any(|job| job.crew.is_over())
+        self.is_shared() || jobs.iter().any(|job| job.has_too_many())
     }
 
     /// The relief timer expired: ways 3 and 4 of the module's text.
@@ -174,11 +175,8 @@ impl Core {
                 stack.attention.request(PREEMPT);
             } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Length) {
                 match exit {
-                    Exit::To(to) => {
-                        revoked.serve(&to);
-                        to.start(revoked);
-                    }
-                    Exit::Idle => {
+                    Exit::To(to) if to.take_over(revoked) => to.start(revoked),
+                    Exit::To(_) | Exit::Idle => {
                         from.release(revoked);
                         let wanting = jobs.iter().filter(|job| job.levels_queued() != 0);
                         wanting.for_each(|job| job.start_idle());
@@ -194,7 +192,7 @@ impl Core {
     /// The workers that are to go, from which job, and where.
     fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<(&'a Worker, Arc<Job>, Exit)> {
         let mut state = self.sharing.lock();
-        // Those that have gone, or were asked for by what is over.
+        // Drops the marks of workers that have gone, and of workers that were to go to a job that is gone.
         state.leaving.retain(|(id, to)| {
             let worker = &self.workers[*id];
             let goes_elsewhere = match to {
@@ -278,7 +276,7 @@ impl Core {
             limit(job, job.demand().max_cores);
         }
         if busy.len() > 1 || is_strict && !busy.is_empty() {
-            // Forked jobs that a stack keeps to itself arm nothing, and the turns go round.
+            // Forks that a stack keeps to itself arm nothing, and the turns go round.
             self.arm_late();
         }
         raised
@@ -311,8 +309,8 @@ impl Core {
 impl Job {
     /// How many more workers the job could use at once, at least, that it does not get by itself.
     fn wants(&self) -> usize {
-        let room = self.crew.limit().saturating_sub(self.crew.serving());
-        let gets = self.core.idle.is_any_hungry() && !self.seats.waits() && room > 0;
+        let has_room = || self.workers().count() < self.crew.limit();
+        let gets = self.core.idle.is_any_hungry() && !self.seats.waits() && has_room();
         if gets { 0 } else { self.could_use() }
     }
 
@@ -343,23 +341,36 @@ impl Job {
         }
     }
 
+    /// The worker of another job serves this one from now on, unless that would be too many.
+    fn take_over(&self, worker: &Worker) -> bool {
+        let serve = || {
+            worker.serve(self);
+            self.came.fetch_add(1, Ordering::Relaxed);
+            Some(())
+        };
+        let taken = if self.has_pinned_for(worker) {
+            serve()
+        } else {
+            self.crew.admit(|| self.workers().count(), serve)
+        };
+        taken.is_some()
+    }
+
     /// The caller holds `worker`, between two pieces of work, and is to leave the job with it. `Some(true)`: the worker
     /// serves another job now. `Some(false)`: it is idle.
     #[cold]
     pub(super) fn leave_for_other(&self, me: &Stack, worker: &Worker) -> Option<bool> {
         let exit = self.core.exit_of(worker, self)?;
         self.flush_ring(me);
-        match &exit {
-            Exit::To(other) => worker.serve(other),
-            Exit::Idle => {
-                self.release(worker);
-                self.look_for_pinned(worker);
-                self.start_other(me, worker);
-            }
+        let goes_along = matches!(&exit, Exit::To(other) if other.take_over(worker));
+        if !goes_along {
+            self.release(worker);
+            self.look_for_pinned(worker);
+            self.start_other(me, worker);
         }
         // What is ready here was left to this worker.
         self.watch_queued();
-        Some(matches!(exit, Exit::To(_)))
+        Some(goes_along)
     }
 
     /// The calling stack, at a scheduling point, gives its worker away if that is asked for.
@@ -390,11 +401,14 @@ impl Job {
             return;
         }
         self.at(worker, me.level()).abandonments.add(1);
-        self.give_up_worker(me, || {
-            worker.serve(&other);
-            match spare {
-                Some(spare) => other.hand_over(me, worker, &spare),
-                None => other.start(worker),
+        self.give_up_worker(me, || match (other.take_over(worker), spare) {
+            (true, Some(spare)) => other.hand_over(me, worker, &spare),
+            (true, None) => other.start(worker),
+            (false, spare) => {
+                self.release_and_look(me, worker);
+                if let Some(spare) = spare {
+                    spare.deliver(Delivery::Look);
+                }
             }
         });
     }

@@ -135,17 +135,19 @@ impl<T> Receiver<T> {
     /// Step 2. With a waker, which is to be woken if there is no message. A waker that is not needed comes
     /// back, to be dropped without the lock.
     fn take(&mut self, waker: Option<Waker>) -> (Result<T, TryRecvError>, Option<Waker>) {
-        let mut wakers = Wakers::default();
         let mut state = self.channel.lock();
         if let Some(message) = state.messages.pop_front() {
-            if self.channel.is_bounded() {
-                self.channel.vacate(&mut state, 1, &mut wakers);
-            } else {
+            if !self.channel.is_bounded() {
                 std::mem::swap(&mut self.batch, &mut state.messages);
                 state.taken = 0;
+            } else if state.waiting.is_empty() {
+                state.taken -= 1;
+            } else {
+                let mut wakers = Wakers::default();
+                self.channel.vacate(&mut state, 1, &mut wakers);
+                drop(state);
+                wakers.wake();
             }
-            drop(state);
-            wakers.wake();
             return (Ok(message), waker);
         }
         if state.is_over() {

@@ -1,5 +1,5 @@
-//! Models of the task's protocols, run by loom over all interleavings (two preemptions). Those of raised tasks are in
-//! `raise.rs`.
+//! Models of the task's protocols, run by loom over all interleavings (two preemptions). The models of raised tasks are
+//! in `raise.rs`.
 //!
 //! Each model ends by emptying the queues, and then asserts: the future was dropped exactly once,
 //! `released` was called exactly once, and the count of the scheduler says that the cell was freed
@@ -132,7 +132,7 @@ fn wait(outside: &Arc<Outside>) -> impl Future<Output = Dropped> + Send + use<> 
 }
 
 /// A task that has been polled once and waits for the flag.
-fn suspended(queue: &Arc<Queue>, outside: &Arc<Outside>) -> (Handle<Dropped>, Waker) {
+fn suspended(queue: &Arc<Queue>, outside: &Arc<Outside>) -> (JoinHandle<Dropped>, Waker) {
     let (task, handle) = new(wait(outside), Arc::clone(queue), 1);
     assert!(queue.live.insert(&task, 0));
     assert_eq!(task.run(), Ran::Suspended);
@@ -266,7 +266,7 @@ fn a_cancellation_races_a_wake_up_and_the_run() {
             }
         });
         let canceller = thread::spawn(move || {
-            handle.cancel();
+            handle.abort();
             handle
         });
         let mut runs = queue.drain();
@@ -307,7 +307,7 @@ fn a_waiting_handle_is_woken_or_finds_the_result() {
         waker.wake();
         let waiter = thread::spawn(move || block_on(handle).map(drop));
         assert_eq!(queue.drain(), [Ran::Finished]);
-        assert_eq!(waiter.join().unwrap(), Ok(()));
+        waiter.join().unwrap().unwrap();
         assert_eq!(outside.drops(), 1);
         assert_all_gone(&queue);
     });
@@ -403,7 +403,7 @@ fn a_shutdown_races_a_wake_up_and_the_run() {
         let ended = runs.iter().filter(|ran| **ran == Ran::Cancelled).count();
         assert_eq!(seized + ended, 1);
         let error = handle.try_get().unwrap().map(drop).unwrap_err();
-        assert_eq!(error.kind(), WaitErrorKind::ShutDown);
+        assert_eq!(error.kind(), JoinErrorKind::ShutDown);
         drop(handle);
         assert_eq!(outside.drops(), 1);
         assert_all_gone(&queue);

@@ -12,7 +12,7 @@ fn a_raised_ready_task_gets_a_second_entry_and_runs_once() {
     assert_eq!((low.task().level(), low.task().base_level()), (1, 3));
     assert_eq!(toy.entries(), 3);
     assert_eq!(toy.step(), Some(Ran::Finished));
-    assert_eq!(low.try_get(), Some(Ok("low")));
+    assert_eq!(low.try_get().map(Result::unwrap), Some("low"));
     assert_eq!(toy.run(), [Ran::Finished, Ran::Stale]);
     assert_eq!(toy.released(), 2);
 }
@@ -51,7 +51,7 @@ fn a_stale_entry_may_serve_a_later_scheduling_but_never_runs_twice() {
 #[test]
 fn raising_a_running_task_tells_the_scheduler() {
     let toy = Ground::new();
-    let own: Arc<Mutex<Option<Handle<()>>>> = Arc::default();
+    let own: Arc<Mutex<Option<JoinHandle<()>>>> = Arc::default();
     let mine = Arc::clone(&own);
     let handle = toy.spawn(async move {
         mine.lock().unwrap().as_ref().unwrap().task().boost(0);
@@ -65,7 +65,7 @@ fn raising_a_running_task_tells_the_scheduler() {
 fn a_boost_raises_what_the_task_waits_for_in_turn_and_ends_in_a_cycle() {
     let toy = Ground::new();
     let handles: Vec<_> = (0..5).map(|_| toy.spawn_at(3, pending::<()>())).collect();
-    let tasks: Vec<_> = handles.iter().map(Handle::task).collect();
+    let tasks: Vec<_> = handles.iter().map(JoinHandle::task).collect();
     tasks[0].begin_wait(tasks[1], 0);
     tasks[1].begin_wait(tasks[2], 0);
     // Three waits for one task, of which one is begun twice; two end.

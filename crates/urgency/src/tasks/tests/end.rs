@@ -13,13 +13,13 @@ fn cancelling_a_suspended_task_drops_its_future_on_a_worker() {
         passing.await;
     });
     toy.run();
-    handle.cancel();
-    handle.cancel();
+    handle.abort();
+    handle.abort();
     assert_eq!((toy.entries(), drops.load(SeqCst)), (1, 0));
     assert_eq!(toy.run(), [Ran::Cancelled]);
     assert_eq!(drops.load(SeqCst), 1);
     let error = handle.try_get().unwrap().unwrap_err();
-    assert_eq!(error.kind(), WaitErrorKind::Cancelled);
+    assert_eq!(error.kind(), JoinErrorKind::Cancelled);
     assert!(
         error
             .to_string()
@@ -33,7 +33,7 @@ fn cancelling_a_suspended_task_drops_its_future_on_a_worker() {
 fn cancelling_a_ready_task_makes_no_second_entry_and_it_never_runs() {
     let toy = Ground::new();
     let mut handle = toy.spawn(async { panic!("never polled") });
-    handle.cancel();
+    handle.abort();
     assert_eq!(toy.run(), [Ran::Cancelled]);
     let result: Result<(), _> = handle.try_get().unwrap();
     assert!(result.is_err());
@@ -42,10 +42,10 @@ fn cancelling_a_ready_task_makes_no_second_entry_and_it_never_runs() {
 #[test]
 fn cancelling_while_running_takes_effect_at_the_next_suspension() {
     let toy = Ground::new();
-    let own: Arc<Mutex<Option<Handle<()>>>> = Arc::default();
+    let own: Arc<Mutex<Option<JoinHandle<()>>>> = Arc::default();
     let mine = Arc::clone(&own);
     let handle = toy.spawn(async move {
-        mine.lock().unwrap().as_ref().unwrap().cancel();
+        mine.lock().unwrap().as_ref().unwrap().abort();
         pending().await
     });
     *own.lock().unwrap() = Some(handle);
@@ -57,17 +57,17 @@ fn cancelling_while_running_takes_effect_at_the_next_suspension() {
 #[test]
 fn a_task_that_finishes_before_its_cancellation_keeps_its_result() {
     let toy = Ground::new();
-    let own: Arc<Mutex<Option<Handle<u8>>>> = Arc::default();
+    let own: Arc<Mutex<Option<JoinHandle<u8>>>> = Arc::default();
     let mine = Arc::clone(&own);
     let handle = toy.spawn(async move {
-        mine.lock().unwrap().as_ref().unwrap().cancel();
+        mine.lock().unwrap().as_ref().unwrap().abort();
         9
     });
     *own.lock().unwrap() = Some(handle);
     assert_eq!(toy.run(), [Ran::Finished]);
     let mut handle = own.lock().unwrap().take().unwrap();
-    handle.cancel();
-    assert_eq!(handle.try_get(), Some(Ok(9)));
+    handle.abort();
+    assert_eq!(handle.try_get().map(Result::unwrap), Some(9));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn shut_down_drops_the_future_on_the_spot_and_tells_the_waiter() {
     assert!(!reference.shut_down(), "only once");
     for handle in [&mut ready, &mut suspended] {
         let error = handle.try_get().unwrap().unwrap_err();
-        assert_eq!(error.kind(), WaitErrorKind::ShutDown);
+        assert_eq!(error.kind(), JoinErrorKind::ShutDown);
         assert!(error.to_string().contains("shut down"));
     }
     assert_eq!(*rung.lock().unwrap(), [0]);
@@ -140,6 +140,6 @@ fn a_task_woken_after_the_shutdown_ends_there() {
     gate.open();
     assert_eq!(
         handle.try_get().unwrap().unwrap_err().kind(),
-        WaitErrorKind::ShutDown
+        JoinErrorKind::ShutDown
     );
 }

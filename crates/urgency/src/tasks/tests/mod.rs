@@ -57,7 +57,7 @@ impl Schedule for Toy {
 }
 
 impl Toy {
-    fn spawn<F>(self: &Arc<Self>, future: F) -> Handle<F::Output>
+    fn spawn<F>(self: &Arc<Self>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
@@ -65,7 +65,7 @@ impl Toy {
         self.spawn_at(1, future)
     }
 
-    fn spawn_at<F>(self: &Arc<Self>, level: u8, future: F) -> Handle<F::Output>
+    fn spawn_at<F>(self: &Arc<Self>, level: u8, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send,
@@ -171,7 +171,7 @@ impl Drop for Witness {
     }
 }
 
-/// A waker that notes who was woken.
+/// A waker that notes its name when it is woken.
 struct Bell {
     name: usize,
     rung: Arc<Mutex<Vec<usize>>>,

@@ -1,7 +1,7 @@
 //! TCP: listeners and streams.
 
 use super::{
-    ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, ToAddresses, WriteHalf,
+    Started, StartedAccept, StartedRead, StartedWrite, TcpSocket, ToSocketAddrs,
     accept::{AcceptOperation, Accepted, Acceptor},
     addr,
     connect::Connect,
@@ -9,24 +9,22 @@ use super::{
     split,
     stream::{ReadOperation, Stream, WriteOperation},
 };
-use crate::{
-    io::{Async, Blocking},
-    reactor::poller,
-};
+use crate::io::{Async, Blocking};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    net::{AddressFamily, SocketAddrAny, SocketType, sockopt},
+    net::{SocketAddrAny, sockopt},
 };
 use std::{
     io::{self, IoSlice, IoSliceMut},
     net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
+    time::Duration,
 };
 
 /// How many connections may wait to be accepted; the kernel lowers it to its own limit.
-const BACKLOG: i32 = 4096;
+const BACKLOG: u32 = 4096;
 
 /// A TCP connection.
 ///
@@ -37,7 +35,7 @@ const BACKLOG: i32 = 4096;
 ///
 /// # fn main() -> std::io::Result<()> {
 /// urgency::block_on(async {
-///     let listener = TcpListener::bind("127.0.0.1:0")?;
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
 ///     let connecting = TcpStream::connect(listener.local_addr()?);
 ///     let (server, peer) = listener.accept().await?;
 ///     let client = connecting.await?;
@@ -64,8 +62,25 @@ impl TcpStream {
     ///
     /// # Errors
     /// The future gives the error of the last address; or `InvalidInput` if there is no address.
-    pub fn connect(to: impl ToAddresses) -> Connect {
+    pub fn connect(to: impl ToSocketAddrs) -> Connect {
         Connect::new(to.resolve())
+    }
+
+    /// Of a stream of the standard library, which is made non-blocking.
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn from_std(stream: std::net::TcpStream) -> io::Result<Self> {
+        stream.try_into()
+    }
+
+    /// The stream of the standard library, still non-blocking. Bytes that a dropped started read put back are lost:
+    /// read them first.
+    ///
+    /// # Errors
+    /// None yet.
+    pub fn into_std(self) -> io::Result<std::net::TcpStream> {
+        Ok(self.into())
     }
 
     pub(crate) fn from_async(socket: Async<OwnedFd>) -> Self {
@@ -110,6 +125,23 @@ impl TcpStream {
     pub fn set_nodelay(&self, nodelay: bool) -> io::Result<()> {
         Ok(sockopt::set_tcp_nodelay(self.fd(), nodelay)?)
     }
+
+    /// How long closing waits for what is not sent yet; `None`: it does not wait, and the kernel goes on sending.
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        Ok(sockopt::socket_linger(self.fd())?)
+    }
+
+    /// Makes closing drop what is not sent yet and reset the connection. (A longer
+    /// [`linger`](TcpStream::linger) would block the thread that closes.)
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        Ok(sockopt::set_socket_linger(self.fd(), Some(Duration::ZERO))?)
+    }
 }
 
 impl TryFrom<std::net::TcpStream> for TcpStream {
@@ -153,25 +185,36 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Binds to the first of the addresses that can be bound, and listens. Port 0 takes any free port. A
-    /// *name* is looked up here and now, and blocks the caller so long.
+    /// Binds to the first of the addresses that can be bound, and listens. Port 0 takes any free port. It waits for
+    /// nothing but the lookup of a name.
     ///
     /// # Errors
     /// The error of the last address; or `InvalidInput` if there is no address.
-    pub fn bind(to: impl ToAddresses) -> io::Result<Self> {
-        addr::first_that_works(to.resolve().wait()?, |address| {
-            let family = match address {
-                SocketAddr::V4(_) => AddressFamily::INET,
-                SocketAddr::V6(_) => AddressFamily::INET6,
-            };
-            let socket = poller::socket(family, SocketType::STREAM)?;
-            sockopt::set_socket_reuseaddr(&socket, true)?;
-            rustix::net::bind(&socket, &address)?;
-            rustix::net::listen(&socket, BACKLOG)?;
-            Ok(TcpListener {
-                acceptor: Acceptor::new(socket),
+    pub fn bind<A: ToSocketAddrs>(to: A) -> impl Future<Output = io::Result<Self>> + Send + use<A> {
+        let addresses = to.resolve();
+        async {
+            addr::first_that_works(addresses.get().await?, |address| {
+                let socket = TcpSocket::of(address)?;
+                socket.set_reuseaddr(true)?;
+                socket.bind(address)?;
+                socket.listen(BACKLOG)
             })
-        })
+        }
+    }
+
+    /// Of a socket that listens.
+    pub(super) fn from_nonblocking(socket: OwnedFd) -> Self {
+        TcpListener {
+            acceptor: Acceptor::new(socket),
+        }
+    }
+
+    /// Of a listener of the standard library, which is made non-blocking.
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
+        listener.try_into()
     }
 
     /// The next connection and the address of its peer.
@@ -239,9 +282,7 @@ impl TryFrom<std::net::TcpListener> for TcpListener {
     /// Makes the listener non-blocking.
     fn try_from(listener: std::net::TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(TcpListener {
-            acceptor: Acceptor::new(listener.into()),
-        })
+        Ok(TcpListener::from_nonblocking(listener.into()))
     }
 }
 
@@ -288,6 +329,6 @@ impl futures_core::Stream for Incoming<'_> {
     }
 }
 
-fn address(any: SocketAddrAny) -> io::Result<SocketAddr> {
+pub(super) fn address(any: SocketAddrAny) -> io::Result<SocketAddr> {
     Ok(SocketAddr::try_from(any)?)
 }

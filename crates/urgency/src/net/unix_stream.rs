@@ -1,7 +1,7 @@
 //! Unix sockets: listeners and streams.
 
 use super::{
-    ConnectUnix, Incoming, ReadHalf, Started, StartedAccept, StartedRead, StartedWrite, WriteHalf,
+    ConnectUnix, Incoming, Started, StartedAccept, StartedRead, StartedWrite,
     accept::{AcceptOperation, Accepted, Acceptor},
     impl_stream::impl_stream,
     split,

@@ -1,0 +1,216 @@
+//! Schedules as values: the trait of the centre, and any implementation behind [`Schedule`](super::Schedule).
+//!
+//! A worker's side is its [`Seat`], a word that the runtime reads at each scheduling point. So a schedule of your own
+//! decides about seats: which level a worker serves first, for how long, and what it does while that has no work.
+//!
+//! ```
+//! use urgency_policy::level::{LevelSchedule, Otherwise, Period, Schedule, Seat};
+//!
+//! /// Half of the workers serve level 0 first, the others level 1; they change places every 10 ms.
+//! #[derive(Clone, Debug, Default)]
+//! struct ChangePlaces {
+//!     rounds: usize,
+//! }
+//!
+//! impl LevelSchedule for ChangePlaces {
+//!     fn period(&self) -> Period {
+//!         Period::EachWorker(10_000_000)
+//!     }
+//!
+//!     fn seat(&mut self, worker: usize, workers: usize, _with_work: u64) -> Seat {
+//!         self.rounds += 1;
+//!         let level = (worker + self.rounds / workers) % 2;
+//!         Seat::at(level as u8, Otherwise::Donate)
+//!     }
+//! }
+//!
+//! let mut schedule = Schedule::own(ChangePlaces::default());
+//! assert_eq!(schedule.seat(0, 2, 0b11).primary(), Some(0));
+//! assert!(schedule.is_work_conserving());
+//! ```
+
+use super::{
+    Adaptive, FixedShares, Period, Prompt, Rounds, ScheduleError, Seat, Use, WinnerTakeAll,
+};
+use alloc::boxed::Box;
+use core::fmt;
+
+/// How a runtime shares its workers between levels. The text at the top of the file says more, with an example;
+/// [`Schedule`](super::Schedule) says when each function is called.
+pub trait LevelSchedule: fmt::Debug + Send + Sync + CloneSchedule {
+    /// Whether it can share so many workers between so many levels.
+    ///
+    /// # Errors
+    ///
+    /// If it is for another number of levels or workers, or if a level would never be served.
+    fn check(&self, levels: usize, workers: usize) -> Result<(), ScheduleError> {
+        let _ = (levels, workers);
+        Ok(())
+    }
+
+    /// When it is to be asked again.
+    fn period(&self) -> Period;
+
+    /// A seat for `worker` of `workers`, which starts, or whose round is over, while these levels have work.
+    fn seat(&mut self, worker: usize, workers: usize, with_work: u64) -> Seat;
+
+    /// The round of a worker in this seat is over, and lasted so many nanoseconds.
+    fn charge(&mut self, seat: Seat, nanos: u64) {
+        let _ = (seat, nanos);
+    }
+
+    /// Each level ran so many nanoseconds since the last call, by rank. Returns the levels that are ahead, as a
+    /// bitfield.
+    fn settle(&mut self, ran: &[u64]) -> u64 {
+        let _ = ran;
+        0
+    }
+
+    /// The level of rank `ran` ran for so many nanoseconds in a round of the level of rank `primary`, which had work.
+    fn move_time(&mut self, ran: u8, primary: u8, nanos: u64) {
+        let _ = (ran, primary, nanos);
+    }
+
+    /// A quantum is over ([`Period::AllWorkers`]); `used` says by rank what each level did in it.
+    fn reallocate(&mut self, used: &[Use], seats: &mut [Seat]) {
+        let _ = (used, seats);
+    }
+
+    /// Whether a worker is busy while any level has work: not if a seat may wait.
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
+}
+
+/// Copies a schedule of unknown type. Every schedule that is [`Clone`] has it.
+pub trait CloneSchedule {
+    /// A copy.
+    fn boxed(&self) -> Box<dyn LevelSchedule>;
+}
+
+impl<S: LevelSchedule + Clone + 'static> CloneSchedule for S {
+    fn boxed(&self) -> Box<dyn LevelSchedule> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn LevelSchedule> {
+    fn clone(&self) -> Self {
+        (**self).boxed()
+    }
+}
+
+/// That a schedule is for as many levels as there are.
+fn fits(schedule: usize, levels: usize) -> Result<(), ScheduleError> {
+    match schedule == levels {
+        true => Ok(()),
+        false => Err(ScheduleError::LevelCount { schedule, levels }),
+    }
+}
+
+impl LevelSchedule for Prompt {
+    fn period(&self) -> Period {
+        Period::Never
+    }
+
+    fn seat(&mut self, _worker: usize, _workers: usize, _with_work: u64) -> Seat {
+        Seat::PROMPT
+    }
+}
+
+impl LevelSchedule for Rounds {
+    fn check(&self, levels: usize, _workers: usize) -> Result<(), ScheduleError> {
+        fits(self.criterion().parts().len(), levels)
+    }
+
+    fn period(&self) -> Period {
+        Period::EachWorker(self.length())
+    }
+
+    fn seat(&mut self, _worker: usize, _workers: usize, _with_work: u64) -> Seat {
+        Rounds::seat(self)
+    }
+
+    fn charge(&mut self, seat: Seat, nanos: u64) {
+        if let Some(primary) = seat.primary() {
+            Rounds::charge(self, primary, nanos);
+        }
+    }
+
+    fn settle(&mut self, ran: &[u64]) -> u64 {
+        Rounds::settle(self, ran)
+    }
+
+    fn move_time(&mut self, ran: u8, primary: u8, nanos: u64) {
+        Rounds::move_time(self, ran, primary, nanos);
+    }
+}
+
+impl LevelSchedule for WinnerTakeAll {
+    fn check(&self, levels: usize, _workers: usize) -> Result<(), ScheduleError> {
+        fits(2, levels)
+    }
+
+    fn period(&self) -> Period {
+        Period::EachWorker(self.length())
+    }
+
+    fn seat(&mut self, _worker: usize, _workers: usize, with_work: u64) -> Seat {
+        WinnerTakeAll::seat(self, with_work)
+    }
+}
+
+impl LevelSchedule for Adaptive {
+    fn check(&self, levels: usize, _workers: usize) -> Result<(), ScheduleError> {
+        fits(self.levels(), levels)
+    }
+
+    fn period(&self) -> Period {
+        Period::AllWorkers(self.quantum())
+    }
+
+    /// Until the first quantum is over nothing is known about any level.
+    fn seat(&mut self, _worker: usize, _workers: usize, _with_work: u64) -> Seat {
+        Seat::PROMPT
+    }
+
+    fn reallocate(&mut self, used: &[Use], seats: &mut [Seat]) {
+        Adaptive::reallocate(self, used, seats);
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        false
+    }
+}
+
+impl LevelSchedule for FixedShares {
+    fn check(&self, levels: usize, workers: usize) -> Result<(), ScheduleError> {
+        fits(self.levels(), levels)?;
+        match self.workers() {
+            Some(named) if named != workers => {
+                return Err(ScheduleError::WorkerCount {
+                    schedule: named,
+                    workers,
+                });
+            }
+            _ => {}
+        }
+        let counts = self.counts(workers);
+        match counts.iter().position(|&count| count == 0) {
+            Some(rank) if !self.donates() => Err(ScheduleError::Unserved { rank }),
+            _ => Ok(()),
+        }
+    }
+
+    fn period(&self) -> Period {
+        Period::Never
+    }
+
+    fn seat(&mut self, worker: usize, workers: usize, _with_work: u64) -> Seat {
+        FixedShares::seat(self, worker, workers)
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        self.donates()
+    }
+}

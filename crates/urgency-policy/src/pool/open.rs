@@ -1,0 +1,202 @@
+//! Pool policies as values: what a mechanism needs to know of one, and any implementation behind one type.
+//!
+//! A [`PoolPolicy`] is one worker's view. A [`PoolOrder`] is the choice that a user makes: it says which structures the
+//! policy talks about ([`Layout`]), and makes a policy for each worker. [`Kind`] is the built-in one. [`AnyOrder`]
+//! holds any of them.
+//!
+//! ```
+//! use urgency_policy::{
+//!     dice::Dice,
+//!     pool::{Aging, AnyOrder, Arrival, Layout, Left, Place, PoolOrder, PoolPolicy, Queue, Sight, Source},
+//! };
+//!
+//! /// The two central queues in turn: what was abandoned does not keep everything else waiting.
+//! #[derive(Debug)]
+//! struct InTurn;
+//!
+//! struct Turns(bool);
+//!
+//! impl PoolOrder for InTurn {
+//!     fn layout(&self) -> Layout {
+//!         Layout::Central
+//!     }
+//!     fn policy(&self, _: usize, _: usize, _: &Dice) -> Box<dyn PoolPolicy + Send> {
+//!         Box::new(Turns(false))
+//!     }
+//! }
+//!
+//! impl PoolPolicy for Turns {
+//!     fn place(&mut self, arrival: Arrival, own: usize) -> Place {
+//!         Aging.place(arrival, own)
+//!     }
+//!     fn take_from(&mut self, sight: Sight) -> Source {
+//!         self.0 = !self.0;
+//!         let regular = sight.regular && (self.0 || !sight.mugging);
+//!         Aging.take_from(Sight { mugging: sight.mugging && !regular, regular, ..sight })
+//!     }
+//!     fn after_steal(&mut self, left: Left) -> Place {
+//!         Aging.after_steal(left)
+//!     }
+//! }
+//!
+//! let order = AnyOrder::from(InTurn);
+//! let mut policy = order.policy(0, 4, &Dice::new(1));
+//! let both = Sight { mugging: true, regular: true, ..Sight::default() };
+//! assert_eq!(policy.take_from(both), Source::Head(Queue::Regular));
+//! assert_eq!(policy.take_from(both), Source::Head(Queue::Mugging));
+//! ```
+
+use super::{Kind, KindError, Order, Overflow, PlanError, PoolPolicy, Sharing};
+use crate::dice::Dice;
+use alloc::{boxed::Box, sync::Arc};
+use core::{fmt, ops::Deref, str::FromStr};
+
+/// The structures that a policy talks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// A mugging queue and a regular queue for each level. [`Place::Tail`](super::Place::Tail) and
+    /// [`Source::Head`](super::Source::Head) with these two are the places and sources.
+    Central,
+    /// A set of deques for each worker, at each level, and one shared queue for what yields far.
+    /// [`Source::OwnDeque`](super::Source::OwnDeque) and [`Source::Steal`](super::Source::Steal) are the sources.
+    Deques,
+    /// A queue for each worker, at each level, with a slot, and shared queues.
+    Queues(QueueLayout),
+}
+
+/// What the queues of [`Layout::Queues`] are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLayout {
+    /// How many shared queues there are, 1 to 64.
+    pub shared: usize,
+    /// How many entries a worker's queue holds.
+    pub capacity: usize,
+    /// A worker's queue is sorted by depth in the DAG, the least first; else by arrival.
+    pub by_depth: bool,
+    /// Nobody steals: work comes to a worker by [`Shed::Deal`](super::Shed::Deal) only.
+    pub is_dealt: bool,
+    /// The shared queues have no lock.
+    pub is_lock_free: bool,
+    /// Where the policy answers [`Place::Full`](super::Place::Full), the spawner gives its turn to what is queued.
+    pub spawners_wait: bool,
+}
+
+impl Default for QueueLayout {
+    /// Unbounded queues in the order of arrival, and one shared queue with a lock.
+    fn default() -> Self {
+        QueueLayout {
+            shared: 1,
+            capacity: usize::MAX,
+            by_depth: false,
+            is_dealt: false,
+            is_lock_free: false,
+            spawners_wait: false,
+        }
+    }
+}
+
+/// A choice of an order within a level. The text at the top of the file says more, with an example.
+pub trait PoolOrder: fmt::Debug + Send + Sync {
+    /// The structures that its policies talk about. They never change.
+    fn layout(&self) -> Layout;
+
+    /// The policy of one worker of so many. Lots come from `dice`, which is the same for all workers:
+    /// [`Dice::split`] makes a worker's own.
+    fn policy(&self, me: usize, workers: usize, dice: &Dice) -> Box<dyn PoolPolicy + Send>;
+
+    /// Whether its numbers are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// If one is not.
+    fn check(&self) -> Result<(), PlanError> {
+        Ok(())
+    }
+}
+
+impl PoolOrder for Kind {
+    fn layout(&self) -> Layout {
+        match self {
+            Kind::Aging => Layout::Central,
+            Kind::Proactive { .. } => Layout::Deques,
+            Kind::Queues(plan) => Layout::Queues(QueueLayout {
+                shared: plan.shared_queues(),
+                capacity: plan.capacity,
+                by_depth: plan.order == Order::Deepest,
+                is_dealt: plan.sharing == Sharing::Deal,
+                is_lock_free: matches!(plan.overflow, Overflow::LockFree(_)),
+                spawners_wait: plan.overflow == Overflow::Wait,
+            }),
+        }
+    }
+
+    fn policy(&self, me: usize, workers: usize, dice: &Dice) -> Box<dyn PoolPolicy + Send> {
+        Box::new(Kind::policy(*self, me, workers, dice))
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        Kind::check(*self)
+    }
+}
+
+/// Any order within a level. Clones share it.
+#[derive(Clone, Debug)]
+pub struct AnyOrder(Arc<dyn PoolOrder>);
+
+impl<O: PoolOrder + 'static> From<O> for AnyOrder {
+    fn from(order: O) -> Self {
+        AnyOrder(Arc::new(order))
+    }
+}
+
+impl Default for AnyOrder {
+    /// [`Kind::Aging`].
+    fn default() -> Self {
+        Kind::Aging.into()
+    }
+}
+
+impl Deref for AnyOrder {
+    type Target = dyn PoolOrder;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl FromStr for AnyOrder {
+    type Err = KindError;
+
+    /// One of [`Kind::NAMED`].
+    fn from_str(name: &str) -> Result<Self, KindError> {
+        name.parse::<Kind>().map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sight;
+    use super::*;
+
+    #[test]
+    fn a_kind_behind_the_open_trait_decides_as_it_does_itself() {
+        for (name, kind, _) in Kind::NAMED {
+            let order: AnyOrder = name.parse().unwrap();
+            let dice = Dice::new(4);
+            let (mut open, mut own) = (order.policy(1, 8, &dice), kind.policy(1, 8, &dice));
+            for step in 0..200 {
+                let sight = Sight {
+                    mugging: step % 7 == 0,
+                    regular: step % 3 == 0,
+                    shared: u64::from(step % 5 == 0),
+                    own: step % 4,
+                    failed: (step % 9) as u32,
+                    ..Sight::default()
+                };
+                assert_eq!(open.take_from(sight), own.take_from(sight), "{name}");
+                assert_eq!(open.shed(step % 20), own.shed(step % 20), "{name}");
+            }
+            assert_eq!(order.check(), Ok(()));
+        }
+    }
+}

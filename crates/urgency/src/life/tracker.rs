@@ -1,0 +1,210 @@
+//! `TaskTracker`: the end of a number of tasks whose results nobody needs.
+//!
+//! One word counts the tokens, in twos, and has the bit `CLOSED`. A wait ends when the word is exactly `CLOSED`: the
+//! tracker is closed and nothing is tracked. The step that makes the word so notifies all that wait, and a waiter
+//! registers before it looks at the word, so no end is missed.
+
+use crate::{
+    JoinHandle,
+    sync::{Notified, Notify},
+};
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+const CLOSED: usize = 1;
+const ONE: usize = 2;
+
+#[derive(Default)]
+struct Inner {
+    state: AtomicUsize,
+    over: Notify,
+}
+
+impl Inner {
+    /// The word was `before`, and is `now`.
+    fn changed(&self, now: usize) {
+        if now == CLOSED {
+            self.over.notify_waiters();
+        }
+    }
+}
+
+/// Counts tasks, and lets others wait until all have ended: for a shutdown that lets the tasks finish, together with a
+/// [`CancellationToken`](crate::life::CancellationToken). Clones are the same tracker.
+///
+/// Unlike a [`JoinSet`](crate::task::JoinSet) it keeps no results: a task that has ended takes no memory. Dropping a
+/// tracker ends nothing. [`task_scope`](crate::life::task_scope) is the form that also cancels.
+///
+/// ```
+/// use urgency::{life::CancellationToken, task::TaskTracker};
+///
+/// let (tracker, token) = (TaskTracker::new(), CancellationToken::new());
+/// for _ in 0..10 {
+///     tracker.spawn(token.clone().cancelled_owned());
+/// }
+/// token.cancel();
+/// tracker.close();
+/// urgency::block_on(tracker.wait());
+/// assert!(tracker.is_empty());
+/// ```
+#[derive(Clone, Default)]
+pub struct TaskTracker {
+    inner: Arc<Inner>,
+}
+
+impl TaskTracker {
+    /// Open, without tasks.
+    pub fn new() -> Self {
+        TaskTracker::default()
+    }
+
+    /// As [`spawn`](crate::spawn), and tracked until the task's future is gone.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        crate::spawn(self.track_future(future))
+    }
+
+    /// As [`spawn_blocking`](crate::task::spawn_blocking), and tracked until the closure is gone.
+    pub fn spawn_blocking<F, T>(&self, closure: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let token = self.token();
+        crate::spawn::spawn_blocking(move || {
+            let _token = token;
+            closure()
+        })
+    }
+
+    /// `future`, tracked until it is dropped, wherever it is spawned or awaited.
+    pub fn track_future<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        let token = self.token();
+        async move {
+            let _token = token;
+            future.await
+        }
+    }
+
+    /// Tracks something until the token is dropped.
+    pub fn token(&self) -> TaskTrackerToken {
+        self.inner.state.fetch_add(ONE, Ordering::Relaxed);
+        TaskTrackerToken {
+            tracker: self.clone(),
+        }
+    }
+
+    /// Lets [`wait`](Self::wait) end once nothing is tracked. What is spawned after that is tracked too. Whether it was
+    /// open before.
+    pub fn close(&self) -> bool {
+        let before = self.inner.state.fetch_or(CLOSED, Ordering::AcqRel);
+        self.inner.changed(before | CLOSED);
+        before & CLOSED == 0
+    }
+
+    /// Keeps [`wait`](Self::wait) from ending until it is closed again. Whether it was closed before.
+    pub fn reopen(&self) -> bool {
+        self.inner.state.fetch_and(!CLOSED, Ordering::AcqRel) & CLOSED != 0
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.inner.state.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// How many tasks and tokens are tracked.
+    pub fn len(&self) -> usize {
+        self.inner.state.load(Ordering::Acquire) / ONE
+    }
+
+    /// Whether nothing is tracked.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Waits until the tracker is closed and nothing is tracked, both at one moment.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future costs nothing.
+    pub fn wait(&self) -> TaskTrackerWait<'_> {
+        TaskTrackerWait {
+            over: self.inner.over.notified(),
+            inner: &self.inner,
+        }
+    }
+}
+
+impl fmt::Debug for TaskTracker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskTracker")
+            .field("len", &self.len())
+            .field("is_closed", &self.is_closed())
+            .finish()
+    }
+}
+
+/// Tracks something until it is dropped; made by [`TaskTracker::token`].
+#[derive(Debug)]
+#[must_use = "it tracks until it is dropped"]
+pub struct TaskTrackerToken {
+    tracker: TaskTracker,
+}
+
+impl TaskTrackerToken {
+    /// The tracker.
+    pub fn task_tracker(&self) -> &TaskTracker {
+        &self.tracker
+    }
+}
+
+impl Clone for TaskTrackerToken {
+    /// One more that is tracked.
+    fn clone(&self) -> Self {
+        self.tracker.token()
+    }
+}
+
+impl Drop for TaskTrackerToken {
+    fn drop(&mut self) {
+        let inner = &self.tracker.inner;
+        let before = inner.state.fetch_sub(ONE, Ordering::AcqRel);
+        inner.changed(before - ONE);
+    }
+}
+
+/// The future of [`TaskTracker::wait`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct TaskTrackerWait<'a> {
+    /// Made before the word is looked at.
+    over: Notified<'a>,
+    inner: &'a Inner,
+}
+
+impl Future for TaskTrackerWait<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.inner.state.load(Ordering::Acquire) == CLOSED {
+            return Poll::Ready(());
+        }
+        Pin::new(&mut self.over).poll(cx)
+    }
+}
+
+impl fmt::Debug for TaskTrackerWait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskTrackerWait").finish_non_exhaustive()
+    }
+}

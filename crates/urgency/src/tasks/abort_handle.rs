@@ -1,0 +1,41 @@
+//! `AbortHandle`: the right to cancel a task, without its result.
+
+use super::{Id, TaskRef};
+use std::fmt;
+
+/// The right to cancel a task, without its result; made by
+/// [`JoinHandle::abort_handle`](super::JoinHandle::abort_handle).
+#[derive(Clone)]
+pub struct AbortHandle {
+    task: TaskRef,
+}
+
+impl AbortHandle {
+    pub(crate) fn new(task: TaskRef) -> Self {
+        AbortHandle { task }
+    }
+
+    /// Asks the task to end, as [`JoinHandle::abort`](super::JoinHandle::abort) does.
+    pub fn abort(&self) {
+        self.task.cancel();
+    }
+
+    /// Whether the task has ended.
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Names the task, among all that run now.
+    pub fn id(&self) -> Id {
+        self.task.id()
+    }
+}
+
+impl fmt::Debug for AbortHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AbortHandle")
+            .field("id", &self.id())
+            .field("finished", &self.is_finished())
+            .finish()
+    }
+}

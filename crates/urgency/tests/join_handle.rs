@@ -1,0 +1,193 @@
+//! The handle of a task: a panic is a value, a refused wait gives the handle back, an abort is for others too.
+
+mod common;
+
+use common::{Count, ends, in_child, is_child, quiet, runtime, with_levels};
+use std::{future::pending, time::Duration};
+use urgency::{
+    JoinErrorKind, JoinHandle, Runtime, Shutdown, block_on, sync::oneshot, task, time::timeout,
+};
+
+urgency::levels! { App: High > Low }
+
+#[test]
+fn a_supervisor_outlives_the_panic_of_what_it_awaits_and_starts_it_anew() {
+    quiet();
+    ends(|| {
+        let runtime = runtime(1);
+        let supervisor = runtime.spawn(async {
+            let mut panics = Vec::new();
+            for round in 0..5 {
+                let worker = urgency::spawn(async move {
+                    assert_eq!(round, 4, "on purpose");
+                    round
+                });
+                match worker.await {
+                    Ok(round) => return (round, panics),
+                    Err(error) => panics.push(error.into_panic()),
+                }
+            }
+            unreachable!("the last round does not panic")
+        });
+        let (round, panics) = supervisor.get().unwrap();
+        assert_eq!((round, panics.len()), (4, 4));
+        let said = panics[0].downcast_ref::<String>().unwrap();
+        assert!(said.contains("on purpose"), "{said}");
+        assert_eq!(runtime.stats().panicked, 4);
+    });
+}
+
+#[test]
+fn the_error_says_which_task_panicked_and_with_what() {
+    quiet();
+    ends(|| {
+        let runtime = runtime(1);
+        let number = std::hint::black_box(3);
+        let handle = runtime.spawn(async move { panic!("on purpose {number}") });
+        let id = handle.id();
+        let error = handle.get().unwrap_err();
+        assert_eq!((error.id(), error.kind()), (id, JoinErrorKind::Panicked));
+        assert!(error.to_string().ends_with("on purpose 3"), "{error}");
+        assert!(format!("{error:?}").contains("on purpose 3"), "{error:?}");
+        let error = error.into_handle::<()>().unwrap_err();
+        assert!(error.try_into_panic().unwrap().is::<String>());
+    });
+}
+
+#[test]
+fn a_wait_that_is_refused_gives_the_handle_back_as_it_was() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        for by_get in [false, true] {
+            let (open, gate) = oneshot::channel::<u32>();
+            let low = runtime.spawn_at(Low, gate);
+            let high = runtime.spawn_at(High, async move {
+                let id = low.id();
+                let refused = match by_get {
+                    true => low.get().unwrap_err(),
+                    false => low.await.unwrap_err(),
+                };
+                assert!(matches!(refused.kind(), JoinErrorKind::Inversion { .. }));
+                assert!(!refused.is_cancelled() && !refused.is_panic());
+                // Another type is not taken for it, and loses nothing.
+                let refused = refused.into_handle::<u8>().unwrap_err();
+                let low = refused.into_handle::<Result<u32, oneshot::error::RecvError>>();
+                let low = low.unwrap();
+                assert_eq!((low.id(), low.is_finished()), (id, false));
+                low.boost();
+                open.send(7).unwrap();
+                low.await.unwrap().unwrap()
+            });
+            assert_eq!(high.get().unwrap(), 7);
+        }
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_itself_gets_its_handle_back_and_may_give_it_away() {
+    ends(|| {
+        let runtime = runtime(1);
+        let (give, take) = oneshot::channel::<JoinHandle<u32>>();
+        let (pass, other) = oneshot::channel();
+        let handle = runtime.spawn(async move {
+            let me = take.await.unwrap();
+            let refused = me.await.unwrap_err();
+            assert_eq!(refused.kind(), JoinErrorKind::WaitsForItself);
+            let me = refused.into_handle::<u32>().unwrap();
+            pass.send(me).unwrap();
+            9
+        });
+        give.send(handle).unwrap();
+        let result = runtime.block_on(async { other.await.unwrap().await });
+        assert_eq!(result.unwrap(), 9);
+    });
+}
+
+#[test]
+fn an_error_with_a_handle_that_is_dropped_detaches_the_task() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let (open, gate) = oneshot::channel::<()>();
+        let ran = Count::default();
+        let theirs = ran.clone();
+        let mut low = runtime.spawn_at(Low, async move {
+            gate.await.unwrap();
+            theirs.on_drop()
+        });
+        // A waker is in the slot when the wait is refused.
+        let waited = runtime.block_on(timeout(Duration::ZERO, &mut low));
+        assert!(waited.is_err());
+        let high = runtime.spawn_at(High, async move {
+            let refused = (&mut low).await.map(drop).unwrap_err();
+            drop(low); // empty
+            drop(refused);
+        });
+        high.get().unwrap();
+        assert_eq!(ran.get(), 0);
+        open.send(()).unwrap();
+        let report = runtime.shutdown(Shutdown::Drain);
+        assert_eq!((report.finished, report.cancelled), (2, 0));
+        assert_eq!(ran.get(), 1, "the result that nobody wants is dropped");
+    });
+}
+
+#[test]
+fn an_abort_handle_ends_the_task_from_elsewhere_and_names_it() {
+    ends(|| {
+        let runtime = runtime(1);
+        let endless = runtime.spawn(pending::<()>());
+        let (abort, id) = (endless.abort_handle(), endless.id());
+        assert_eq!((abort.id(), abort.is_finished()), (id, false));
+        std::thread::spawn(move || abort.abort()).join().unwrap();
+        let error = endless.get().unwrap_err();
+        assert!(error.is_cancelled());
+        assert_eq!(error.id(), id);
+    });
+}
+
+#[test]
+fn a_task_knows_its_own_id_and_other_code_has_none() {
+    ends(|| {
+        let runtime = runtime(2);
+        let (one, two) = (
+            runtime.spawn(async { task::id() }),
+            runtime.spawn_fn(task::try_id),
+        );
+        let (first, second) = (one.id(), two.id());
+        assert_ne!(first, second);
+        assert_eq!(one.get().unwrap(), first);
+        assert_eq!(two.get().unwrap(), Some(second));
+        assert_eq!(task::try_id(), None);
+        assert_eq!(block_on(async { task::try_id() }), None);
+    });
+}
+
+#[test]
+fn a_panic_in_a_detached_task_is_heard_with_its_level_and_name() {
+    const NAME: &str = "a_panic_in_a_detached_task_is_heard_with_its_level_and_name";
+    async fn unlucky() {
+        panic!("on purpose");
+    }
+    if is_child() {
+        let builder = Runtime::builder().workers(1).levels::<App>();
+        let runtime = builder.build().unwrap();
+        let gate = runtime.spawn_at(High, async {
+            // The worker is taken, so the task is detached before it runs.
+            urgency::spawn_at(Low, unlucky()).detach();
+            urgency::spawn(async { panic!("awaited") }).await.is_err()
+        });
+        assert!(gate.get().unwrap());
+        assert_eq!(runtime.shutdown(Shutdown::Drain).panicked, 2);
+        assert_eq!(runtime.stats().panicked, 2);
+        // The assertion of the other process.
+        panic!("over");
+    }
+    let ended = std::panic::catch_unwind(|| in_child(NAME));
+    let text = *ended.unwrap_err().downcast::<String>().unwrap();
+    assert!(text.contains("on purpose"), "by the hook: {text}");
+    let heard = text.lines().filter(|line| line.starts_with("urgency: "));
+    let heard: Vec<_> = heard.collect();
+    assert_eq!(heard.len(), 1, "not the one that is awaited: {text}");
+    let (named, leveled) = (heard[0].contains("unlucky"), heard[0].contains("`Low`"));
+    assert!(named && leveled, "{}", heard[0]);
+}

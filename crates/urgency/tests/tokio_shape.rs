@@ -1,0 +1,186 @@
+//! Sockets, files and streams in Tokio's shape: what a program that was written for Tokio's `net`, `io` and `fs` does.
+#![cfg(feature = "tokio-io")]
+
+mod common;
+
+use common::ends;
+use std::io::{ErrorKind, SeekFrom};
+use urgency::{
+    block_on, fs,
+    io::{self, AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter},
+    net::{TcpListener, TcpSocket, TcpStream, UnixStream, lookup_host, tcp},
+    spawn,
+};
+
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap());
+    let (server, _) = listener.accept().await.unwrap();
+    (client.await.unwrap(), server)
+}
+
+#[test]
+fn lines_go_through_buffers_and_a_borrowed_split_and_come_back() {
+    ends(|| {
+        block_on(async {
+            let (client, mut server) = pair().await;
+            let echo = spawn(async move {
+                let (mut from, mut to) = server.split();
+                io::copy(&mut from, &mut to).await
+            });
+            let (from, to) = client.into_split();
+            let mut to = BufWriter::new(to);
+            for n in 0..1000 {
+                to.write_all(format!("line {n}\n").as_bytes())
+                    .await
+                    .unwrap();
+            }
+            to.shutdown().await.unwrap();
+            let mut lines = BufReader::new(from).lines();
+            let mut count = 0;
+            while let Some(line) = lines.next_line().await.unwrap() {
+                assert_eq!(line, format!("line {count}"));
+                count += 1;
+            }
+            assert_eq!(count, 1000);
+            assert_eq!(echo.await.unwrap().unwrap(), 8890);
+        });
+    });
+}
+
+#[test]
+fn a_pipe_in_memory_and_a_generic_split_serve_two_tasks() {
+    ends(|| {
+        block_on(async {
+            let (mut near, far) = io::duplex(16);
+            let (mut from, mut to) = io::split(far);
+            let upper = spawn(async move {
+                let mut text = String::new();
+                from.read_to_string(&mut text).await?;
+                to.write_all(text.to_uppercase().as_bytes()).await?;
+                io::Result::Ok(text.len())
+            });
+            near.write_all(b"longer than the pipe is").await.unwrap();
+            near.shutdown().await.unwrap();
+            let mut text = String::new();
+            near.read_to_string(&mut text).await.unwrap();
+            assert_eq!(text, "LONGER THAN THE PIPE IS");
+            assert_eq!(upper.await.unwrap().unwrap(), 23);
+        });
+    });
+}
+
+#[test]
+fn a_file_is_written_sought_and_read_by_the_traits() {
+    ends(|| {
+        let path = std::env::temp_dir().join(format!("urgency-shape-{}", std::process::id()));
+        let path = path.as_path();
+        block_on(async {
+            let mut file = fs::File::create(path).await?;
+            file.write_all(b"0123456789").await?;
+            file.flush().await?;
+            let mut options = fs::OpenOptions::new();
+            let mut file = options.read(true).write(true).open(path).await?;
+            assert_eq!(file.seek(SeekFrom::End(-4)).await?, 6);
+            let mut rest = Vec::new();
+            assert_eq!(file.read_to_end(&mut rest).await?, 4);
+            assert_eq!(rest, b"6789");
+            file.rewind().await?;
+            file.write_all(b"ab").await?;
+            assert_eq!(file.stream_position().await?, 2);
+            file.rewind().await?;
+            let mut text = String::new();
+            BufReader::new(file).read_line(&mut text).await?;
+            assert_eq!(text, "ab23456789");
+            fs::remove_file(path).await
+        })
+        .unwrap();
+    });
+}
+
+#[test]
+fn what_is_there_is_read_and_written_without_waiting_or_would_block() {
+    ends(|| {
+        block_on(async {
+            let (client, server) = pair().await;
+            let mut buffer = [0; 8];
+            let nothing = server.try_read(&mut buffer).unwrap_err();
+            assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+            client.writable().await.unwrap();
+            assert_eq!(client.try_write(b"ping").unwrap(), 4);
+            server.readable().await.unwrap();
+            assert_eq!(server.peek(&mut buffer).await.unwrap(), 4);
+            assert_eq!(server.try_read(&mut buffer).unwrap(), 4);
+            assert_eq!(&buffer[..4], b"ping");
+            // Until there is no room.
+            let full = loop {
+                if let Err(error) = client.try_write(&[0; 1 << 16]) {
+                    break error;
+                }
+            };
+            assert_eq!(full.kind(), ErrorKind::WouldBlock);
+            drop(server);
+        });
+    });
+}
+
+#[test]
+fn a_half_that_is_dropped_ends_its_direction_and_one_that_is_forgotten_does_not() {
+    ends(|| {
+        block_on(async {
+            let (a, b) = pair().await;
+            let (read, write): (tcp::OwnedReadHalf, tcp::OwnedWriteHalf) = a.into_split();
+            write.forget();
+            let nothing = b.try_read(&mut [0]).unwrap_err();
+            assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+            drop(read);
+            assert_eq!(b.read(&mut [0]).await.unwrap(), 0);
+            let (a, mut b) = UnixStream::pair().unwrap();
+            let (mut read, write) = a.into_split();
+            drop(write);
+            assert_eq!(b.read(&mut [0]).await.unwrap(), 0);
+            let (_, mut to) = b.split();
+            to.write_all(b"x").await.unwrap();
+            assert_eq!(read.read(&mut [0]).await.unwrap(), 1);
+        });
+    });
+}
+
+#[test]
+fn a_socket_with_options_listens_and_connects_and_names_are_looked_up() {
+    ends(|| {
+        block_on(async {
+            let mut found = lookup_host("localhost:80").await.unwrap();
+            assert!(found.all(|address| address.ip().is_loopback()));
+            let literal: Vec<_> = lookup_host(("::1", 7)).await.unwrap().collect();
+            assert_eq!(literal, ["[::1]:7".parse().unwrap()]);
+
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.set_reuseport(true).unwrap();
+            socket.set_recv_buffer_size(1 << 16).unwrap();
+            assert!(socket.reuseport().unwrap());
+            assert!(socket.recv_buffer_size().unwrap() >= 1 << 16);
+            socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            let address = socket.local_addr().unwrap();
+            let listener = socket.listen(16).unwrap();
+            // The same address again, because both allow it.
+            let other = TcpSocket::new_v4().unwrap();
+            other.set_reuseport(true).unwrap();
+            other.bind(address).unwrap();
+            drop(other);
+            let client = TcpSocket::new_v4().unwrap();
+            client.set_nodelay(true).unwrap();
+            let client = client.connect(address);
+            let (server, peer) = listener.accept().await.unwrap();
+            let client = client.await.unwrap();
+            assert!(client.nodelay().unwrap());
+            assert_eq!(client.local_addr().unwrap(), peer);
+            // Of the standard library, and back.
+            let client = TcpStream::from_std(client.into_std().unwrap()).unwrap();
+            client.write_all(b"x").await.unwrap();
+            assert_eq!(server.read_exact(&mut [0]).await.unwrap(), 1);
+            let refused = TcpSocket::new_v6().unwrap().connect(address).await;
+            assert!(refused.is_err(), "another family");
+        });
+    });
+}

@@ -1,0 +1,33 @@
+//! Policies of a user's own: one within a level, one between levels, one between jobs.
+//!
+//! They implement the same traits as the built-in ones, and run in the simulator with all options of `urgency sim`:
+//!
+//! ```sh
+//! cargo run --release -- --dag memcached --pool shortest-queue --compare
+//! cargo run --release -- --dag three-levels --schedule night-shift
+//! cargo run --release -- jobs --policies newest-few,drep,shares --jobs 5000
+//! ```
+
+mod between_jobs;
+mod between_levels;
+mod within_level;
+
+use clap::Parser;
+use std::process::ExitCode;
+use urgency_policy::level::Schedule;
+use urgency_sim::command::{Options, Own, run_with};
+
+/// The simulator with three more policies.
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    options: Options,
+}
+
+fn main() -> ExitCode {
+    let own = Own::default()
+        .with_pool("shortest-queue", within_level::ShortestQueue)
+        .with_schedule("night-shift", Schedule::own(between_levels::NightShift))
+        .with_core_policy("newest-few", |_| Box::new(between_jobs::NewestFew::new(4)));
+    run_with(&Line::parse().options, &own)
+}
