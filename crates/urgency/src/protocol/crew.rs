@@ -74,7 +74,10 @@ impl Crew {
         serving: impl FnOnce() -> usize,
         take: impl FnOnce() -> Option<W>,
     ) -> Option<W> {
-        let _entered = self.entrance.lock().expect("nothing panics under this lock");
+        let _entered = self
+            .entrance
+            .lock()
+            .expect("nothing panics under this lock");
         chaos::delay();
         (serving() < self.limit()).then(take).flatten()
     }
@@ -87,7 +90,11 @@ impl Crew {
 
     /// So many may from now on. Whether these are more than before: then the caller looks at what waits.
     pub(crate) fn set_limit(&self, limit: usize) -> bool {
-        let limit = if limit < self.workers { limit } else { UNLIMITED };
+        let limit = if limit < self.workers {
+            limit
+        } else {
+            UNLIMITED
+        };
         self.limit.swap(limit, SeqCst) < limit
     }
 }

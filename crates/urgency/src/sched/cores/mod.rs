@@ -240,6 +240,7 @@ impl Core {
                 Seen {
                     job: Arc::as_ptr(job).addr(),
                     demand: job.demand(),
+                    serving: job.workers().count(),
                     workers: state.staying(job) + come,
                     wants: job.wants().saturating_sub(come),
                     ran: job.run_time(now),
