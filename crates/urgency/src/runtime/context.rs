@@ -2,13 +2,12 @@
 
 use super::Runtime;
 use crate::{
-    rank::{LevelId, WrongOrder},
+    rank::LevelId,
     reactor::driver::Driver,
     sched::{block::blocking, job::Job, poll_context, run, stack::Stack},
     tasks::{self, TaskRef},
 };
 use std::{
-    any::TypeId,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
@@ -25,7 +24,7 @@ fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
     Stack::with_current(
         |me| match me.map(Stack::runtime).or_else(Stack::runtime_aside) {
             Some(shared) => f(shared),
-            None => f(&Runtime::global().shared),
+            None => f(Runtime::global().shared()),
         },
     )
 }
@@ -77,7 +76,7 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
 
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
 /// already, on that one.
-pub(super) fn as_external_of<R>(
+pub(crate) fn as_external_of<R>(
     shared: &Arc<Job>,
     level: Option<u8>,
     f: impl FnOnce(&Stack) -> R,
@@ -182,9 +181,4 @@ pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
         let live = &me?.runtime().tasks.live;
         live.find(name as u32, |header| name_of(header) == name >> 32)
     })
-}
-
-/// Was the calling thread's runtime built with this order?
-pub(crate) fn check_order(order: TypeId, name: &'static str) -> Result<(), WrongOrder> {
-    with_current(|shared| shared.levels.check(order, name))
 }
