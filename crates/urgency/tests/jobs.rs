@@ -1,8 +1,8 @@
 //! Runtimes on one set of workers have as many of them as the core policy says.
 //!
-//! What is counted is what the policy gave ([`WorkerShare::entitled`]), who serves ([`WorkerShare::serving`]), and
-//! running time in proportion to that of the other runtime. The machine may have any number of processors: workers
-//! beyond them are in reserve, and what a test says of the division holds for those that are not.
+//! What is counted is what the policy gave ([`WorkerShare::entitled`]), how many workers serve
+//! ([`WorkerShare::serving`]), and running time in proportion to the other runtime's. The machine may have any number of
+//! processors: workers beyond them are in reserve, and what a test says of the division holds for the other workers.
 
 mod common;
 
@@ -104,7 +104,7 @@ fn running(runtime: &Runtime) -> f64 {
     runtime.stats().total().running.as_secs_f64()
 }
 
-/// How much longer the code of `a` runs than that of `b`, from now until both together have run for `seconds`.
+/// How much longer the code of `a` runs than the code of `b`, from now until both together have run for `seconds`.
 fn ratio(a: &Runtime, b: &Runtime, seconds: f64) -> f64 {
     let before = (running(a), running(b));
     loop {

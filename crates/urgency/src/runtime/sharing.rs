@@ -1,4 +1,4 @@
-//! Building several runtimes on one set of workers: who shares with whom, what each asks for, and who decides.
+//! Building several runtimes on one set of workers: which runtimes share, what each asks for, and what decides.
 
 use super::{BuildError, Builder, Runtime};
 use crate::sched::{core::Core, job::Job};
@@ -34,18 +34,18 @@ impl MakePolicy {
 
 impl Builder {
     /// The runtime has the workers, threads and I/O of another one, and all else of its own: levels, schedule, limits,
-    /// what happens after a panic, [`Stats`](crate::Stats), and an end. Both are alike afterwards; the workers are there
-    /// until the last one has ended.
+    /// what happens after a panic, [`Stats`](crate::Stats), and an end. The two are alike afterwards; the workers are
+    /// there until the last of the runtimes has ended.
     ///
-    /// A worker serves one of them at a time. One that finds nothing to do goes to another that has work. While there
-    /// is work for more than one, a *core policy* decides how many workers each has, and is asked again every few
-    /// milliseconds: the one of [`Builder::core_policy`]; by default
-    /// [`Shares`](crate::policy::cores::Shares), by what each asks for with [`Builder::demand`]. A worker that is
-    /// to go to another runtime goes at its next scheduling point; if it comes to none, within a millisecond or two.
+    /// A worker serves one runtime at a time. A worker that finds nothing to do goes to a runtime that has work. While
+    /// several runtimes have work, a *core policy* decides how many workers each has, and is asked again every few
+    /// milliseconds. It is the policy of [`Builder::core_policy`]; by default
+    /// [`Shares`](crate::policy::cores::Shares), by what each runtime asks for with [`Builder::demand`]. A worker that
+    /// is to go to another runtime goes at its next scheduling point; if it comes to none, within a millisecond or two.
     ///
-    /// Compared with a runtime of its own this costs no thread, and the number of threads that compute is that of the
-    /// workers. A level of one runtime is not compared with a level of another: code may wait for a task of the other
-    /// whatever its level, and an urgent task waits for a worker of its runtime's part.
+    /// Compared with a runtime that has workers of its own, this costs no thread, and as many threads compute as there
+    /// are workers. A level of one runtime is not compared with a level of another: code may wait for a task of the
+    /// other runtime, whatever the task's level, and an urgent task waits for a worker of its runtime's part.
     ///
     /// # Errors
     ///
@@ -102,8 +102,8 @@ impl Builder {
     }
 
     /// Which policy decides how the runtimes [on these workers](Builder::share_workers_with) share them, for the
-    /// first of them. The default is [`Shares`](crate::policy::cores::Shares). All built-in ones and those of your
-    /// own do, but a policy with another [`boundary`](CorePolicy::boundary) than [`Boundary::Point`], or
+    /// first of them. The default is [`Shares`](crate::policy::cores::Shares). Any built-in policy will do, and any
+    /// policy of your own, but not a policy with another [`boundary`](CorePolicy::boundary) than [`Boundary::Point`], or
     /// [without partition](CorePolicy::is_partitioned).
     ///
     /// - A runtime is a job of the policy's table while it has work, with a new

@@ -1,7 +1,7 @@
 //! What the core set's policy wants, and which workers have to go for it.
 //!
 //! Decisions over what was seen of the jobs; the mechanism around them is in the module above. At each look this
-//! compares the jobs that have work with those of the look before, asks the [`CorePolicy`], and keeps its table.
+//! compares the jobs that have work with the jobs of the look before, asks the [`CorePolicy`], and keeps its table.
 //!
 //! | seen | event |
 //! |---|---|
@@ -73,7 +73,7 @@ struct Known {
     job: usize,
     id: JobId,
     wanted: bool,
-    /// How many workers it could use so far of those that the policy gave it.
+    /// How many of the workers that the policy gave it had come, if it waits for more.
     usable: usize,
     /// Since when it is measured.
     since: u64,
@@ -265,7 +265,7 @@ impl Division {
                 .is_ok()
     }
 
-    /// The workers with the lowest numbers stand for those that are not in reserve.
+    /// The workers with the lowest numbers stand for all that are not in reserve.
     fn set_available(&mut self, available: usize) {
         if self.cores.available().count() == available {
             return;

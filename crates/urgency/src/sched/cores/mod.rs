@@ -135,7 +135,7 @@ impl State {
         self.leaving.push((worker.id, to));
     }
 
-    /// Sends the worker of this job that serves its least urgent level, of those that stay.
+    /// Sends the worker of this job that serves its least urgent level, if any stays.
     fn send_one_of(&mut self, job: &Job, to: Destination) {
         let stays = |worker: &&Worker| worker.level() != NO_LEVEL && !self.is_leaving(worker);
         let worker = job.workers().filter(stays).max_by_key(|w| w.level());
@@ -335,7 +335,7 @@ impl Job {
         clock::to_duration(each.sum()).as_nanos() as u64
     }
 
-    /// More workers may serve the job than before: whoever was refused one has waited for this.
+    /// More workers may serve the job than before: a thread that was refused one has left its work to this call.
     fn may_have_more(&self) {
         if self.levels_queued() != 0 {
             self.start_idle();
