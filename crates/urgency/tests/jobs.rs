@@ -1,8 +1,8 @@
 //! Runtimes on one set of workers have as many of them as the core policy says.
 //!
 //! What is counted is what the policy gave ([`WorkerShare::entitled`]), how many workers serve
-//! ([`WorkerShare::serving`]), and running time in proportion to the other runtime's. The machine may have any number of
-//! processors: workers beyond them are in reserve, and what a test says of the division holds for the other workers.
+//! ([`WorkerShare::serving`]), and running time in proportion to the other runtime's. The machine may have any number
+//! of processors: workers beyond them are in reserve, and what a test says of the division holds for the other workers.
 
 mod common;
 

@@ -103,8 +103,8 @@ impl Builder {
 
     /// Which policy decides how the runtimes [on these workers](Builder::share_workers_with) share them, for the
     /// first of them. The default is [`Shares`](crate::policy::cores::Shares). Any built-in policy will do, and any
-    /// policy of your own, but not a policy with another [`boundary`](CorePolicy::boundary) than [`Boundary::Point`], or
-    /// [without partition](CorePolicy::is_partitioned).
+    /// policy of your own, but not a policy with another [`boundary`](CorePolicy::boundary) than [`Boundary::Point`],
+    /// or [without partition](CorePolicy::is_partitioned).
     ///
     /// - A runtime is a job of the policy's table while it has work, with a new
     ///   [`JobId`](crate::policy::cores::JobId) each time. With one runtime the policy is never asked.

@@ -23,7 +23,7 @@ pub(crate) struct Share {
 }
 
 impl Core {
-    /// Calls `then` if this demand can be kept beside the demands of all jobs but `except`. No demand changes meanwhile.
+    /// Calls `then` if this demand can be kept beside all others but `except`'s. No demand changes meanwhile.
     pub(crate) fn admit<R>(
         &self,
         demand: Demand,

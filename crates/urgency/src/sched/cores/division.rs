@@ -13,15 +13,15 @@
 //!
 //! *Waste* is the time of workers that the policy gave a job and the job did not use. While a job wants more workers
 //! than serve it, the workers that it has yet to get are no waste of the job: a move takes a millisecond or two of an
-//! interval of four. (When they were, a job that the turns had just come to seemed to need fewer workers, and a weight of
-//! three had an equal part.)
+//! interval of four. (When they were, a job that the turns had just come to seemed to need fewer workers, and a weight
+//! of nine had an equal part.)
 //!
 //! To the policy a worker is a core. Workers are alike, so of its answer only the *number* of each job counts: a job
 //! that could use more workers, and has fewer than the policy gave it, gets one of a job that has more than that. What
 //! a job does not use others keep until it wants it. A start has a new [`JobId`]; a job that comes back is owed nothing
 //! for the time before.
 //!
-//! An answer that breaks a rule changes nothing, and a policy that panics is replaced by [`Shares`]: [`Report`] says so.
+//! An answer that breaks a rule changes nothing, and [`Shares`] replaces a policy that panics: [`Report`] says so.
 
 use std::{
     fmt,

@@ -18,10 +18,10 @@
 //!
 //! # What decides
 //!
-//! The core set's [`CorePolicy`] decides, at expiries of the relief timer, which is armed whenever work of any job waits
-//! and no worker is idle, and while several jobs have work (`division.rs`). The policy sees numbers only. Its decisions
-//! are hints: the worker's holder looks at the mark, and the mark says nothing any more when the worker has gone to
-//! another job in another way.
+//! The core set's [`CorePolicy`] decides, at expiries of the relief timer. The timer is armed whenever work of any job
+//! waits and no worker is idle, and while several jobs have work (`division.rs`). The policy sees numbers only. Its
+//! decisions are hints: the worker's holder looks at the mark, and the mark says nothing any more when the worker has
+//! gone to another job in another way.
 //!
 //! # How many a job may have
 //!
