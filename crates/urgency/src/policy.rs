@@ -41,7 +41,7 @@
 //! # Stages and silos
 //!
 //! A *stage* is a level with workers and an order of its own: fixed shares between levels, a pool policy at
-//! each, and `spawn_at` moves work from stage to stage. A *silo* is a runtime of its own: any number live
+//! each, and `at(stage).spawn` moves work from stage to stage. A *silo* is a runtime of its own: any number live
 //! side by side, and handles are awaited across them. `examples/stages.rs` has both.
 
 pub use urgency_policy::level::{

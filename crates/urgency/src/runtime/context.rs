@@ -2,7 +2,7 @@
 
 use super::Runtime;
 use crate::{
-    rank::{LevelId, WrongOrder},
+    rank::LevelId,
     reactor::driver::Driver,
     sched::{
         block::blocking,
@@ -13,7 +13,6 @@ use crate::{
     tasks::{self, TaskRef},
 };
 use std::{
-    any::TypeId,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::NonNull,
@@ -29,7 +28,7 @@ pub(crate) fn current() -> Arc<Job> {
 fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
     Stack::with_own(|me| match me {
         Some(me) => f(me.runtime()),
-        None => f(&Runtime::global().shared),
+        None => f(Runtime::global().shared()),
     })
 }
 
@@ -83,7 +82,7 @@ fn as_external<R>(f: impl FnOnce(Me<'_>) -> R) -> R {
 
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
 /// already, on that one.
-pub(super) fn as_external_of<R>(
+pub(crate) fn as_external_of<R>(
     shared: &Arc<Job>,
     level: Option<u8>,
     f: impl FnOnce(Me<'_>) -> R,
@@ -178,9 +177,4 @@ pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
         let live = &me?.runtime().tasks.live;
         live.find(name as u32, |header| name_of(header) == name >> 32)
     })
-}
-
-/// Was the calling thread's runtime built with this order?
-pub(crate) fn check_order(order: TypeId, name: &'static str) -> Result<(), WrongOrder> {
-    with_current(|shared| shared.levels.check(order, name))
 }
