@@ -5,7 +5,12 @@
 //! worker searches (`search.rs`).
 
 use super::{
-    StolenFork, Work, job::Job, pool::Entry, queues::Queues, stack::Stack, worker::Worker,
+    StolenFork, Work,
+    job::Job,
+    pool::Entry,
+    queues::Queues,
+    stack::{Me, Stack},
+    worker::Worker,
 };
 use crate::protocol::attention::SHARE;
 use crate::{
@@ -45,7 +50,7 @@ enum Cleared {
 impl Job {
     /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
-    pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker, among: u64) -> Option<Work> {
+    pub(crate) fn next_ready(&self, me: Me<'_>, worker: &Worker, among: u64) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
             let level = self
@@ -107,7 +112,7 @@ impl Job {
 
     /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
     #[inline]
-    pub(crate) fn next_in_own_ring(&self, me: &Stack, worker: &Worker) -> Option<TaskRef> {
+    pub(crate) fn next_in_own_ring(&self, me: Me<'_>, worker: &Worker) -> Option<TaskRef> {
         let level = self.seat(worker).serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
@@ -116,16 +121,16 @@ impl Job {
         {
             return None;
         }
-        let task = pop_ring(me)?;
+        let task = pop_ring(&me)?;
         worker.next_turn();
-        self.wake_next(me);
+        self.wake_next(&me);
         Some(task)
     }
 
     /// The next work of one level: the pool's mugging queue, then the older one of pool and own ring, then
     /// the rings of others.
     #[inline]
-    fn next_at(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
+    fn next_at(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
         let pool = &self.pools[usize::from(level)];
         if self.has_queues(level)
             && let Some(queues) = pool.queues()
@@ -141,7 +146,7 @@ impl Job {
         let has_ring = me.level() == level;
         if has_ring
             && pool.is_younger_than(me.ring.oldest())
-            && let Some(task) = pop_ring(me)
+            && let Some(task) = pop_ring(&me)
         {
             return Some(Work::Task(task));
         }
@@ -150,7 +155,7 @@ impl Job {
                 return Some(work);
             }
         }
-        if has_ring && let Some(task) = pop_ring(me) {
+        if has_ring && let Some(task) = pop_ring(&me) {
             return Some(Work::Task(task));
         }
         let task = self.oldest_in_rings(me, worker, level, 0)?;
@@ -172,10 +177,10 @@ impl Job {
     /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
     /// it is older than the pool, and on offer. Another stack's head must be older by `gap` ticks than the own one.
     #[cold]
-    fn oldest_in_rings(&self, me: &Stack, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
+    fn oldest_in_rings(&self, me: Me<'_>, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
         let age = |stack: &&Stack| {
             let since = stack.ring.oldest();
-            if ptr::eq(*stack, me) {
+            if ptr::eq(*stack, me.shared()) {
                 since
             } else {
                 since.saturating_add(gap)
@@ -185,7 +190,8 @@ impl Job {
         let mut oldest: Option<&Stack> = None;
         for group in self.ringing.at(level, worker.next_look()) {
             let stacks = self.stacks_in(group, level);
-            let offering = stacks.filter(|stack| ptr::eq(*stack, me) || stack.offers_task());
+            let offering =
+                stacks.filter(|stack| ptr::eq(*stack, me.shared()) || stack.offers_task());
             let Some(here) = offering.min_by_key(age) else {
                 continue;
             };
@@ -213,7 +219,7 @@ impl Job {
     }
 
     /// Work for which the worker leaves `level`, if there is any.
-    pub(crate) fn next_above(&self, me: &Stack, level: u8) -> Option<Work> {
+    pub(crate) fn next_above(&self, me: Me<'_>, level: u8) -> Option<Work> {
         let worker = me.worker();
         if !self.is_drawn(worker, level) {
             return None;
@@ -295,12 +301,12 @@ impl Job {
 
     /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
     /// released.
-    pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
+    pub(crate) fn find(&self, me: Me<'_>, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
         if let Some(forked) = self.pinned_fork(worker, inbox) {
             return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
-            self.wake_next(me);
+            self.wake_next(&me);
             return Some(work);
         }
         self.find_cold(me, worker, inbox)
@@ -334,7 +340,7 @@ impl Job {
     }
 
     /// Whether work as urgent as what `me` runs, or more urgent, waits for a worker.
-    pub(crate) fn is_wanted_elsewhere(&self, me: &Stack) -> bool {
+    pub(crate) fn is_wanted_elsewhere(&self, me: Me<'_>) -> bool {
         let queued = self.most_urgent_queued();
         queued.is_some_and(|queued| queued <= me.level())
     }
@@ -375,8 +381,8 @@ impl Job {
     }
 
     /// The scheduling point's answer to hunger. `published`: forks were made public already.
-    pub(crate) fn share(&self, me: &Stack, published: bool) {
-        let published = published || me.deque.publish(false);
+    pub(crate) fn share(&self, me: Me<'_>, published: bool) {
+        let published = published || me.deque().publish(false);
         if !self.is_anybody_hungry(me.level()) {
             // It was a joiner that wants to leap, or a searcher that found something else. An entry in the pool
             // would be stale when the joiner has leapt, and make it believe that others want its worker. A searcher to
@@ -385,20 +391,20 @@ impl Job {
         }
         if published {
             self.no_longer_missed(me);
-            self.insert_deque(me);
+            self.insert_deque(&me);
         } else {
             me.attention.request(SHARE);
         }
     }
 
     /// The stack gives its worker away: all its forks become stealable.
-    pub(crate) fn share_all(&self, me: &Stack) {
-        self.flush_ring(me);
+    pub(crate) fn share_all(&self, me: Me<'_>) {
+        self.flush_ring(&me);
         if me.deque.bottom() == 0 {
             return;
         }
-        if me.deque.publish(true) {
-            self.insert_deque_as(me, Arrival::Suspended);
+        if me.deque().publish(true) {
+            self.insert_deque_as(&me, Arrival::Suspended);
         }
         if self.core.relief_timer.is_late() {
             // This stack will not come to them soon.

@@ -12,7 +12,7 @@ use super::{
     core::Core,
     pool::Pool,
     seats::Seating,
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
@@ -329,7 +329,7 @@ impl Job {
     }
 
     /// As [`Job::release`], and looks once more: no worker is idle while anything is ready.
-    pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
+    pub(crate) fn release_and_look(&self, me: Me<'_>, worker: &Worker) {
         self.release(worker);
         self.look_for_pinned(worker);
         if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.seats.waits())
@@ -340,14 +340,14 @@ impl Job {
     }
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
-    pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
+    pub(crate) fn ask_for_forks(&self, me: Me<'_>, worker: &Worker) {
         let seat = self.seat(worker);
         for other in self.workers() {
             let serves = other.level();
             if serves != NO_LEVEL
                 && seat.serves_any(1 << serves)
                 && let Some(stack) = self.core.holder(other)
-                && !ptr::eq(stack, me)
+                && !ptr::eq(stack, me.shared())
             {
                 stack.attention.request(SHARE);
             }

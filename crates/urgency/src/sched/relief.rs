@@ -48,7 +48,7 @@ use super::{
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     revoke::{Cause, Seen},
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::{CHECK_IN, PREEMPT};
@@ -430,7 +430,7 @@ impl Job {
     }
 
     /// A stack comes to a scheduling point and finds its worker revoked; it is in the middle of `what`, or at its end.
-    pub(crate) fn note_overrun(&self, me: &Stack, what: Name) {
+    pub(crate) fn note_overrun(&self, me: Me<'_>, what: Name) {
         let since = me.relieved_at.swap(0, Ordering::Relaxed);
         if since != 0 {
             let ticks = clock::now().saturating_sub(since);
