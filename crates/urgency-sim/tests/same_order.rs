@@ -139,11 +139,9 @@ fn spawn(run: &Arc<Run>, thread: usize) {
     let level = LevelId::new(run.program[thread].level).unwrap();
     let run = run.clone();
     if run.program[thread].is_closure {
-        drop(urgency::spawn_fn_at(level, move || {
-            as_closure(&run, thread)
-        }));
+        drop(urgency::at(level).spawn_fn(move || as_closure(&run, thread)));
     } else {
-        drop(urgency::spawn_at(level, as_task(run, thread)));
+        drop(urgency::at(level).spawn(as_task(run, thread)));
     }
 }
 
@@ -194,7 +192,7 @@ fn in_runtime(program: &Program) -> Vec<(usize, usize)> {
             waits: waits(program).map(|(_, awaited)| awaited).collect(),
         });
         let ours = run.clone();
-        let roots = runtime.spawn_fn_at(LevelId::new(0).unwrap(), move || {
+        let roots = runtime.at(LevelId::new(0).unwrap()).spawn_fn(move || {
             for (number, thread) in ours.program.iter().enumerate() {
                 if thread.is_root {
                     spawn(&ours, number);

@@ -145,8 +145,8 @@ fn the_runtime_settles_rounds_as_the_policy_says() {
     };
     let tasks: Vec<_> = (0..8)
         .map(|number| match number % 2 {
-            0 => runtime.spawn_at(Upper, spin(ends.clone())),
-            _ => runtime.spawn_at(Lower, spin(ends.clone())),
+            0 => runtime.at(Upper).spawn(spin(ends.clone())),
+            _ => runtime.at(Lower).spawn(spin(ends.clone())),
         })
         .collect();
     while listening.calls.lock().unwrap().len() < CALLS {

@@ -97,7 +97,7 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         let ended = Arc::new(AtomicBool::new(false));
         let theirs = ended.clone();
         let urgent = (ticks != Ticks::None).then(|| {
-            runtime.spawn_at(Urgent, async move {
+            runtime.at(Urgent).spawn(async move {
                 let mut ran = 0u32;
                 while !theirs.load(Relaxed) {
                     time::sleep(Duration::from_micros(1_500)).await;
@@ -123,7 +123,9 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         let counted = leaves.clone();
         // About 300 ms of work.
         let count = (300_000 / length.as_micros() as usize).clamp(4 * workers, 1000);
-        let work = runtime.spawn_fn_at(Batch, move || batch(&counted, count, length));
+        let work = runtime
+            .at(Batch)
+            .spawn_fn(move || batch(&counted, count, length));
         work.get().unwrap();
         ended.store(true, Relaxed);
         if let Some(urgent) = urgent {
@@ -132,12 +134,7 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         assert_eq!(leaves.ran.load(SeqCst), count);
         let (most, stats) = (leaves.most.load(SeqCst), runtime.stats());
         let what = format!("{workers} workers, leaves of {length:?}, ticks: {ticks:?}: {stats:?}");
-        // One more was seen in one run of eight beside urgent forks, and why is not known.
-        let slack = usize::from(ticks == Ticks::Forking);
-        assert!(
-            most <= 2 * workers + slack,
-            "{most} leaves in progress; {what}"
-        );
+        assert!(most <= 2 * workers, "{most} leaves in progress; {what}");
         // A leaf goes on beside the leaves of all workers only if its worker was revoked: without ticks, because its
         // thread slept in the kernel, in a page fault for instance.
         let total = stats.total();
@@ -148,64 +145,45 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         );
         let forked = if ticks == Ticks::Forking { FORKED } else { 1 };
         let waiting = waiting(workers, count) + joiners(workers, forked);
-        // A worker of the reserve is started and stops often. The threads that stopped may not have run again since, so
-        // others are made: 28 were seen with 8 workers on 2 processors, and no worker was revoked.
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        let reserve = if workers > processors { workers } else { 0 };
+        // Threads that have stopped are taken again only after they ran, so a machine with much else to do needs more of
+        // them: 35 were seen with 8 workers, and no worker was revoked. Leaves do not add to them.
         assert!(
-            stats.threads_peak <= 2 * workers + 8 + waiting + reserve,
+            stats.threads_peak <= 4 * workers + 16 + waiting,
             "threads; {what}"
         );
     });
 }
 
-fn all_bounded(batch: Shape, kinds: &[Ticks]) {
+fn all_bounded(batch: Shape) {
     for micros in [100, 1_000, 10_000, 40_000, 90_000] {
         for workers in [1, 2, 8] {
-            for &ticks in kinds {
+            for ticks in [Ticks::None, Ticks::Brief, Ticks::Forking] {
                 bounded(workers, Duration::from_micros(micros), ticks, batch);
             }
         }
     }
 }
 
-/// The ticks that the bounds are promised beside.
-const USUAL: [Ticks; 2] = [Ticks::None, Ticks::Brief];
-
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn few_leaves_of_joins_are_in_progress_however_long_they_are() {
-    all_bounded((joins, joiners), &USUAL);
+    all_bounded((joins, joiners));
 }
 
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn few_children_of_a_scope_are_in_progress_however_long_they_are() {
-    all_bounded((scopes, none), &USUAL);
+    all_bounded((scopes, none));
 }
 
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn few_items_of_a_parallel_loop_are_in_progress_however_long_they_are() {
-    all_bounded((loops, none), &USUAL);
-}
-
-/// Not kept: 6 leaves with 2 workers and 21 with 8 were seen, where 5 and 17 are allowed (docs/limits.md).
-#[test]
-#[ignore = "the bound is not kept beside urgent work that forks"]
-fn few_leaves_are_in_progress_beside_urgent_work_that_forks() {
-    for shape in [
-        (joins as _, joiners as _),
-        (scopes as _, none as _),
-        (loops as _, none as _),
-    ] {
-        all_bounded(shape, &[Ticks::Forking]);
-    }
+    all_bounded((loops, none));
 }
 
 /// The worker of an overtaken stack goes back to that stack, so a series of urgent tasks begins no new leaf.
 #[test]
-#[ignore = "3 to 7 leaves begin in most runs of this test by itself, and why is not known"]
 fn an_urgent_task_leaves_no_begun_leaf_behind() {
     ends(|| {
         let runtime = with_levels::<App>(1);
@@ -214,7 +192,7 @@ fn an_urgent_task_leaves_no_begun_leaf_behind() {
         let leaves: Vec<_> = (0..20)
             .map(|_| {
                 let (begun, stop) = (begun.clone(), stop.clone());
-                runtime.spawn_fn_at(Batch, move || {
+                runtime.at(Batch).spawn_fn(move || {
                     begun.fetch_add(1, SeqCst);
                     while !stop.load(Relaxed) {
                         hint::spin_loop();
@@ -226,9 +204,9 @@ fn an_urgent_task_leaves_no_begun_leaf_behind() {
             thread::yield_now();
         }
         for i in 0..20 {
-            let urgent = runtime.spawn_fn_at(Urgent, move || i);
+            let urgent = runtime.at(Urgent).spawn_fn(move || i);
             assert_eq!(urgent.get().unwrap(), i);
-            let usual = runtime.spawn_at(Usual, async move { i });
+            let usual = runtime.at(Usual).spawn(async move { i });
             assert_eq!(usual.get().unwrap(), i);
         }
         // One more after an endless loop's time would be right, and this took less as a rule.
@@ -253,7 +231,7 @@ fn blocked_urgent_threads_keep_no_worker_from_less_urgent_work() {
                 .into_iter()
                 .map(|told| {
                     let begun = begun.clone();
-                    runtime.spawn_fn_at(Urgent, move || {
+                    runtime.at(Urgent).spawn_fn(move || {
                         begun.fetch_add(1, SeqCst);
                         told.recv().unwrap()
                     })
@@ -262,7 +240,7 @@ fn blocked_urgent_threads_keep_no_worker_from_less_urgent_work() {
             while begun.load(SeqCst) < workers {
                 thread::yield_now();
             }
-            let sender = runtime.spawn_fn_at(Batch, move || {
+            let sender = runtime.at(Batch).spawn_fn(move || {
                 tell.into_iter().for_each(|tell| tell.send(7).unwrap());
             });
             for handle in blocked {
@@ -301,7 +279,7 @@ fn a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_releas
                 let lock = Arc::new(Mutex::new(0));
                 let (locked, seen) = (Arc::new(AtomicBool::new(false)), lock.clone());
                 let theirs = locked.clone();
-                let low = runtime.spawn_fn_at(Batch, move || {
+                let low = runtime.at(Batch).spawn_fn(move || {
                     let mut guard = seen.lock().unwrap();
                     theirs.store(true, SeqCst);
                     let since = Instant::now();
@@ -314,7 +292,7 @@ fn a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_releas
                 let high: Vec<_> = (0..workers)
                     .map(|_| {
                         let lock = lock.clone();
-                        runtime.spawn_fn_at(Urgent, move || *lock.lock().unwrap())
+                        runtime.at(Urgent).spawn_fn(move || *lock.lock().unwrap())
                     })
                     .collect();
                 high.into_iter()
@@ -337,7 +315,7 @@ fn a_hundred_waiters_of_a_foreign_condvar_at_all_levels_hear_of_it() {
                 .map(|i| {
                     let (pair, waiting) = (pair.clone(), waiting.clone());
                     let level: urgency::LevelId = levels[i % 3];
-                    runtime.spawn_fn_at(level, move || {
+                    runtime.at(level).spawn_fn(move || {
                         let mut set = pair.0.lock().unwrap();
                         waiting.fetch_add(1, SeqCst);
                         while !*set {
@@ -347,7 +325,7 @@ fn a_hundred_waiters_of_a_foreign_condvar_at_all_levels_hear_of_it() {
                 })
                 .collect();
             let theirs = pair.clone();
-            let notifier = runtime.spawn_fn_at(Batch, move || {
+            let notifier = runtime.at(Batch).spawn_fn(move || {
                 while waiting.load(SeqCst) < 100 {
                     thread::sleep(Duration::from_micros(100));
                 }
@@ -372,7 +350,9 @@ fn several_blocked_threads_lose_their_workers_at_one_expiry() {
         let blocked: Vec<_> = (0..WORKERS)
             .map(|_| {
                 let told = told.clone();
-                runtime.spawn_fn_at(Usual, move || told.lock().unwrap().recv().unwrap())
+                runtime
+                    .at(Usual)
+                    .spawn_fn(move || told.lock().unwrap().recv().unwrap())
             })
             .collect();
         // They need all workers at once.
@@ -380,7 +360,7 @@ fn several_blocked_threads_lose_their_workers_at_one_expiry() {
         let all: Vec<_> = (0..WORKERS)
             .map(|_| {
                 let met = met.clone();
-                runtime.spawn_fn_at(Batch, move || {
+                runtime.at(Batch).spawn_fn(move || {
                     met.fetch_add(1, SeqCst);
                     while met.load(SeqCst) < WORKERS {
                         thread::yield_now();
@@ -400,9 +380,9 @@ fn threads_that_were_needed_once_end_within_seconds() {
         let runtime = with_levels::<App>(2);
         let sleepers: Vec<_> = (0..60)
             .map(|_| {
-                runtime.spawn_fn_at(Usual, || {
-                    urgency::blocking(|| thread::sleep(Duration::from_millis(30)))
-                })
+                runtime
+                    .at(Usual)
+                    .spawn_fn(|| urgency::blocking(|| thread::sleep(Duration::from_millis(30))))
             })
             .collect();
         sleepers.into_iter().for_each(|s| s.get().unwrap());

@@ -13,7 +13,7 @@ use super::{
     find::pop_ring,
     job::Job,
     pool::{Entry, Pool},
-    stack::Stack,
+    stack::{Me, Stack},
     worker::Worker,
 };
 use crate::{sys::clock, tasks::TaskRef};
@@ -35,9 +35,9 @@ const GROUPS_PER_LOOK: u32 = 2;
 const LOOK_AROUND: u32 = 64;
 
 /// One level as this worker looks at it.
-pub(super) struct AtLevel<'a> {
+pub(super) struct LevelView<'a> {
     job: &'a Job,
-    me: &'a Stack,
+    me: Me<'a>,
     worker: &'a Worker,
     level: u8,
     pool: &'a Pool,
@@ -45,10 +45,10 @@ pub(super) struct AtLevel<'a> {
     has_ring: bool,
 }
 
-impl<'a> AtLevel<'a> {
+impl<'a> LevelView<'a> {
     #[inline(always)]
-    pub(super) fn new(job: &'a Job, me: &'a Stack, worker: &'a Worker, level: u8) -> Self {
-        AtLevel {
+    pub(super) fn new(job: &'a Job, me: Me<'a>, worker: &'a Worker, level: u8) -> Self {
+        LevelView {
             job,
             me,
             worker,
@@ -59,7 +59,7 @@ impl<'a> AtLevel<'a> {
     }
 }
 
-impl Aged for AtLevel<'_> {
+impl Aged for LevelView<'_> {
     type Entry = Entry;
     type Work = Work;
 
@@ -85,7 +85,7 @@ impl Aged for AtLevel<'_> {
         if !self.has_ring {
             return None;
         }
-        pop_ring(self.me).map(Work::Task)
+        pop_ring(&self.me).map(Work::Task)
     }
 
     #[inline(always)]
@@ -114,7 +114,7 @@ impl Aged for AtLevel<'_> {
 impl Job {
     /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
     #[inline]
-    pub(crate) fn next_in_own_ring(&self, me: &Stack, worker: &Worker) -> Option<TaskRef> {
+    pub(crate) fn next_in_own_ring(&self, me: Me<'_>, worker: &Worker) -> Option<TaskRef> {
         let level = self.seat(worker).serve(self.ready.levels())?;
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
@@ -123,19 +123,19 @@ impl Job {
         {
             return None;
         }
-        let task = pop_ring(me)?;
+        let task = pop_ring(&me)?;
         worker.next_turn();
-        self.wake_next(me);
+        self.wake_next(&me);
         Some(task)
     }
 
     /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
     /// it is older than the pool, and on offer. Another stack's head must be older by `gap` ticks than the own one.
     #[cold]
-    fn oldest_in_rings(&self, me: &Stack, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
+    fn oldest_in_rings(&self, me: Me<'_>, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
         let age = |stack: &&Stack| {
             let since = stack.ring.oldest();
-            if ptr::eq(*stack, me) {
+            if ptr::eq(*stack, me.shared()) {
                 since
             } else {
                 since.saturating_add(gap)
@@ -145,7 +145,8 @@ impl Job {
         let mut oldest: Option<&Stack> = None;
         for group in self.ringing.at(level, worker.next_look()) {
             let stacks = self.stacks_in(group, level);
-            let offering = stacks.filter(|stack| ptr::eq(*stack, me) || stack.offers_task());
+            let offering =
+                stacks.filter(|stack| ptr::eq(*stack, me.shared()) || stack.offers_task());
             let Some(here) = offering.min_by_key(age) else {
                 continue;
             };

@@ -5,7 +5,12 @@
 //! worker searches (`search.rs`).
 
 use super::{
-    StolenFork, Work, aged::AtLevel, job::Job, pool::Entry, queues::Queues, stack::Stack,
+    StolenFork, Work,
+    aged::LevelView,
+    job::Job,
+    pool::Entry,
+    queues::Queues,
+    stack::{Me, Stack},
     worker::Worker,
 };
 use crate::protocol::attention::SHARE;
@@ -30,7 +35,7 @@ enum Cleared {
 impl Job {
     /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
-    pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker, among: u64) -> Option<Work> {
+    pub(crate) fn next_ready(&self, me: Me<'_>, worker: &Worker, among: u64) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
             let level = self
@@ -92,13 +97,13 @@ impl Job {
 
     /// The next work of one level.
     #[inline]
-    fn next_at(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
+    fn next_at(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
         if self.has_queues(level)
             && let Some(queues) = self.pools[usize::from(level)].queues()
         {
             return self.next_in_queues(worker, level, queues);
         }
-        AtLevel::new(self, me, worker, level).next()
+        LevelView::new(self, me, worker, level).next()
     }
 
     /// As [`Job::next_at`], under another policy than aging.
@@ -114,7 +119,7 @@ impl Job {
     }
 
     /// Work for which the worker leaves `level`, if there is any.
-    pub(crate) fn next_above(&self, me: &Stack, level: u8) -> Option<Work> {
+    pub(crate) fn next_above(&self, me: Me<'_>, level: u8) -> Option<Work> {
         let worker = me.worker();
         if !self.is_drawn(worker, level) {
             return None;
@@ -202,12 +207,12 @@ impl Job {
 
     /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
     /// released.
-    pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
+    pub(crate) fn find(&self, me: Me<'_>, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
         if let Some(forked) = self.pinned_fork(worker, inbox) {
             return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
-            self.wake_next(me);
+            self.wake_next(&me);
             return Some(work);
         }
         self.find_cold(me, worker, inbox)
@@ -241,7 +246,7 @@ impl Job {
     }
 
     /// Whether work as urgent as what `me` runs, or more urgent, waits for a worker.
-    pub(crate) fn is_wanted_elsewhere(&self, me: &Stack) -> bool {
+    pub(crate) fn is_wanted_elsewhere(&self, me: Me<'_>) -> bool {
         let queued = self.most_urgent_queued();
         queued.is_some_and(|queued| queued <= me.level())
     }
@@ -282,8 +287,8 @@ impl Job {
     }
 
     /// The scheduling point's answer to hunger. `published`: forks were made public already.
-    pub(crate) fn share(&self, me: &Stack, published: bool) {
-        let published = published || me.deque.publish(false);
+    pub(crate) fn share(&self, me: Me<'_>, published: bool) {
+        let published = published || me.deque().publish(false);
         if !self.is_anybody_hungry(me.level()) {
             // It was a joiner that wants to leap, or a searcher that found something else. An entry in the pool
             // would be stale when the joiner has leapt, and make it believe that others want its worker. A searcher to
@@ -292,20 +297,20 @@ impl Job {
         }
         if published {
             self.no_longer_missed(me);
-            self.insert_deque(me);
+            self.insert_deque(&me);
         } else {
             me.attention.request(SHARE);
         }
     }
 
     /// The stack gives its worker away: all its forks become stealable.
-    pub(crate) fn share_all(&self, me: &Stack) {
-        self.flush_ring(me);
+    pub(crate) fn share_all(&self, me: Me<'_>) {
+        self.flush_ring(&me);
         if me.deque.bottom() == 0 {
             return;
         }
-        if me.deque.publish(true) {
-            self.insert_deque_as(me, Arrival::Suspended);
+        if me.deque().publish(true) {
+            self.insert_deque_as(&me, Arrival::Suspended);
         }
         if self.core.relief_timer.is_late() {
             // This stack will not come to them soon.

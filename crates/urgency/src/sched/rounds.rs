@@ -28,7 +28,7 @@ use super::{
     core::RELIEF_PERIOD,
     job::Job,
     seats::State,
-    stack::Stack,
+    stack::Me,
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::{PREEMPT, SHARE};
@@ -170,7 +170,7 @@ impl Job {
 
     /// The stack has put its deque into the pool.
     #[inline]
-    pub(crate) fn no_longer_missed(&self, me: &Stack) {
+    pub(crate) fn no_longer_missed(&self, me: Me<'_>) {
         if self.is_missed(me.level()) {
             let others = !(1 << me.level());
             self.seats.missed.fetch_and(others, Ordering::SeqCst);
