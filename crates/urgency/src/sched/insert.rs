@@ -69,7 +69,8 @@ impl Job {
             });
             return;
         };
-        self.pools[usize::from(level)].push(Entry::Task(task));
+        // Aging places what becomes ready for a task's sake alike; other orders tell more arrivals apart (`arrival.rs`).
+        self.pools[usize::from(level)].push(Arrival::Task, Entry::Task(task));
         self.inserted(level);
     }
 
@@ -77,12 +78,9 @@ impl Job {
     #[inline]
     pub(crate) fn put(&self, level: u8, arrival: Arrival, entry: Entry) {
         let pool = &self.pools[usize::from(level)];
-        match (pool.queues(), entry) {
-            (None, Entry::Stack(stack)) if arrival == Arrival::Abandoned => {
-                pool.push_mugging(stack);
-            }
-            (None, entry) => pool.push(entry),
-            (Some(queues), entry) => self.put_into_queues(queues, level, arrival, entry),
+        match pool.queues() {
+            None => pool.push(arrival, entry),
+            Some(queues) => self.put_into_queues(queues, level, arrival, entry),
         }
         self.inserted(level);
     }
