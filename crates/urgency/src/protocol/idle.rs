@@ -190,12 +190,6 @@ impl Idle {
         self.beyond != 0
     }
 
-    /// Whether some idle worker may be in reserve.
-    #[inline]
-    pub(crate) fn has_reserve(&self) -> bool {
-        self.may_hold_back() && self.any()
-    }
-
     /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
     /// with a full barrier.
     pub(crate) fn set_held(&self, held: usize) {

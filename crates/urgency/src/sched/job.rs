@@ -171,7 +171,7 @@ impl Job {
     /// more urgent work has wanted it, in ticks.
     #[inline]
     pub(crate) fn no_longer_wanted(&self, worker: &Worker, serves: u8, now: u64) -> u64 {
-        worker.no_longer_wanted(self.seat(worker), serves, now)
+        worker.no_longer_wanted(|| self.seat(worker), serves, now)
     }
 
     /// Whether a level has another policy than aging.
@@ -331,10 +331,16 @@ impl Job {
     }
 
     /// The level for which a worker would leave `level` now.
+    #[inline]
     pub(crate) fn drawn_by(&self, worker: &Worker, level: u8) -> Option<u8> {
         if self.pools.len() == 1 {
             return None;
         }
+        self.drawn_by_any(worker, level)
+    }
+
+    /// [`Job::drawn_by`] where there are several levels: most runtimes have one, and each dispatch asks.
+    fn drawn_by_any(&self, worker: &Worker, level: u8) -> Option<u8> {
         let levels = self.ready.levels_in_order();
         self.seat(worker).abandon_for(levels, level)
     }

@@ -75,7 +75,7 @@ struct Here {
 }
 
 thread_local! {
-    // One variable, used by `with`: `LocalKey::set` is a call.
+    // One variable, used by `here`: `LocalKey::set` is a call.
     static HERE: Here = const {
         Here {
             polling: Cell::new(Polling::No),
@@ -88,14 +88,22 @@ thread_local! {
     };
 }
 
+/// `LocalKey::with` is not marked for inlining: each insertion made two calls here, or none, by how the compiler cut
+/// the crate into units. `try_with` is marked.
+#[inline(always)]
+fn here<R>(f: impl FnOnce(&Here) -> R) -> R {
+    HERE.try_with(f)
+        .expect("a variable without a destructor is never gone")
+}
+
 #[inline]
 fn polling() -> Polling {
-    HERE.with(|here| here.polling.get())
+    here(|here| here.polling.get())
 }
 
 #[inline]
 fn set_polling(polling: Polling) {
-    HERE.with(|here| here.polling.set(polling));
+    here(|here| here.polling.set(polling));
 }
 
 /// One poll of a task may do so many operations on the primitives of `sync` that need not wait. A task whose channel is
@@ -105,7 +113,7 @@ pub(crate) const BUDGET: u32 = 128;
 /// Whether the task polled on this thread may do one more such operation. Where no task is polled: always.
 #[inline]
 pub(crate) fn may_go_on() -> bool {
-    HERE.with(|here| {
+    here(|here| {
         if here.polling.get() == Polling::No {
             return true;
         }
@@ -118,7 +126,7 @@ pub(crate) fn may_go_on() -> bool {
 /// The code on this thread has waited, in the middle of a poll if one runs: the budget begins anew. Whether that
 /// poll had used it up, so that others are to go first.
 pub(crate) fn refill() -> bool {
-    HERE.with(|here| {
+    here(|here| {
         let polls = matches!(here.polling.get(), Polling::MayDefer | Polling::Deferred);
         here.budget_left.replace(BUDGET) == 0 && polls
     })
@@ -142,14 +150,14 @@ pub(crate) fn defer_wake_up(shared: &Job) -> bool {
 pub(crate) fn ready_stamp() -> u64 {
     match polling() {
         Polling::No => clock::now(),
-        _ => HERE.with(|here| here.began.get()),
+        _ => here(|here| here.began.get()),
     }
 }
 
 /// A poll of a task begins at `now`.
 #[inline]
 pub(crate) fn begin_poll(now: u64) {
-    HERE.with(|here| {
+    here(|here| {
         here.polling.set(Polling::MayDefer);
         here.began.set(now);
         here.budget_left.set(BUDGET);
@@ -159,13 +167,12 @@ pub(crate) fn begin_poll(now: u64) {
 /// Whatever was run has ended. Whether it was a poll that deferred a wake-up.
 #[inline]
 pub(crate) fn end_poll() -> bool {
-    HERE.with(|here| here.polling.replace(Polling::No)) == Polling::Deferred
+    here(|here| here.polling.replace(Polling::No)) == Polling::Deferred
 }
 
 /// Whether the code on this thread is a poll of a task: if it is pending, the thread goes back to the scheduler.
 pub(crate) fn polls_task() -> bool {
-    matches!(polling(), Polling::MayDefer | Polling::Deferred)
-        && !HERE.with(|here| here.blocks.get())
+    matches!(polling(), Polling::MayDefer | Polling::Deferred) && !here(|here| here.blocks.get())
 }
 
 /// Runs `f`, polls of a future for which this thread waits (`blocks`), or which it makes for the scheduler.
@@ -173,10 +180,10 @@ pub(crate) fn polling_while<R>(blocks: bool, f: impl FnOnce() -> R) -> R {
     struct Outer(bool);
     impl Drop for Outer {
         fn drop(&mut self) {
-            HERE.with(|here| here.blocks.set(self.0));
+            here(|here| here.blocks.set(self.0));
         }
     }
-    let _outer = Outer(HERE.with(|here| here.blocks.replace(blocks)));
+    let _outer = Outer(here(|here| here.blocks.replace(blocks)));
     f()
 }
 
@@ -201,7 +208,7 @@ pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
             set_polling(self.0);
         }
     }
-    let _outer = Outer(HERE.with(|here| here.polling.replace(Polling::No)));
+    let _outer = Outer(here(|here| here.polling.replace(Polling::No)));
     f()
 }
 
@@ -219,13 +226,13 @@ pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
 
 /// Makes something ready with `f` for which this thread is going to wait at once.
 pub(crate) fn departing(departure: Departure, f: impl FnOnce()) {
-    HERE.with(|here| here.departure.set(departure));
+    here(|here| here.departure.set(departure));
     f();
-    HERE.with(|here| here.departure.set(Departure::None));
+    here(|here| here.departure.set(Departure::None));
 }
 
 pub(crate) fn departure() -> Departure {
-    HERE.with(|here| here.departure.get())
+    here(|here| here.departure.get())
 }
 
 /// Puts a task that a poll on this thread made ready into the ring of the polling stack. Gives it back if
@@ -263,11 +270,11 @@ pub(crate) fn is_batch_of(job: &Job) -> bool {
     let Polling::Batch(entries) = polling() else {
         return false;
     };
-    let of = HERE.with(|here| here.batch.get());
+    let of = here(|here| here.batch.get());
     let is_open = || of.is_null() && Stack::with_own(|me| me.is_some_and(|me| me.is_in(&job.core)));
     let counts = ptr::eq(of, job) || is_open();
     if counts {
-        HERE.with(|here| here.batch.set(job));
+        here(|here| here.batch.set(job));
         set_polling(Polling::Batch(entries + 1));
     }
     counts
@@ -276,14 +283,14 @@ pub(crate) fn is_batch_of(job: &Job) -> bool {
 /// Runs `f`, a batch of wake-ups, for `job` if that is not null, and returns how many entries it made. A waker may be
 /// the program's code.
 pub(crate) fn in_batch(job: *const Job, f: impl FnOnce()) -> Woken {
-    let before = HERE.with(|here| {
+    let before = here(|here| {
         here.batch.set(job);
         here.began.set(clock::now());
         here.polling.replace(Polling::Batch(0))
     });
     Stack::outside_scheduler(f);
-    let job = HERE.with(|here| here.batch.get());
-    match HERE.with(|here| here.polling.replace(before)) {
+    let job = here(|here| here.batch.get());
+    match here(|here| here.polling.replace(before)) {
         Polling::Batch(entries) => Woken { entries, job },
         _ => Woken::default(),
     }

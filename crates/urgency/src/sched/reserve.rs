@@ -7,8 +7,7 @@
 //! that other stack from running.
 //!
 //! 1. An insertion while the idle workers are in reserve arms the relief timer, as if there were no idle worker. A
-//!    stack that goes to user code while there is a reserve arms the timer as well, for some periods
-//!    (`relief_timer.rs`).
+//!    stack that goes to user code arms the timer as well, for some periods (`relief_timer.rs`).
 //! 2. An expiry counts the stacks that have not answered since the expiry before. By that number, fewer workers are in
 //!    reserve from then on. All stacks that run are asked to check in.
 //! 3. As many workers are started as are no longer in reserve, at most one for each piece of work that waits. For forks
@@ -16,6 +15,13 @@
 //!    more. So a worker of the reserve comes first. Only where there is none does a stack lose its worker
 //!    (`relief.rs`).
 //! 4. While a stack has forks, the timer is armed again. So an expiry's count is never older than some periods.
+//!
+//! *Named race, "go under expiry"*: a stack sees that the timer is set, and the timer expires before the expiry can see
+//! that the stack runs. So the stack's worker shows its level, *then* the stack looks at the timer. An expiry switches
+//! the timer off, *then* looks at the levels.
+//!
+//! Rules 1 and 4 hold whether a worker is idle or not: a worker that searches, or is on its way to a thread, is not idle
+//! for a moment. (An expiry in that moment did nothing, and a stack in a long leaf kept its forks for good.)
 //!
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
@@ -26,14 +32,19 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::CHECK_IN;
+use std::sync::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
 impl Job {
     /// A stack goes to user code: rule 1.
     #[inline]
     pub(crate) fn watch_reserve(&self) {
-        if self.core.idle.has_reserve() && !self.core.relief_timer.is_set() {
-            self.watch_reserve_cold();
+        if self.core.idle.may_hold_back() {
+            // The expiry that is not seen here sees the level that this worker has shown.
+            fence(Ordering::SeqCst);
+            if !self.core.relief_timer.is_set() {
+                self.watch_reserve_cold();
+            }
         }
     }
 
@@ -76,9 +87,10 @@ impl Job {
 impl Core {
     /// The relief timer expired: rules 2 and 4, and 3 for forked closures.
     pub(super) fn recount_reserve(&self, jobs: &JobList) {
-        if !self.idle.has_reserve() || jobs.iter().any(|job| job.seats.is_on()) {
+        if !self.idle.may_hold_back() || jobs.iter().any(|job| job.seats.is_on()) {
             return;
         }
+        fence(Ordering::SeqCst);
         let mut held = 0;
         for worker in &self.workers {
             if worker.level() == NO_LEVEL {

@@ -385,12 +385,22 @@ impl Worker {
     /// worker has been wanted while it served `serves`, in ticks, on this seat. (The thread that asked may have seen
     /// what the worker served before.)
     #[inline]
-    pub(crate) fn no_longer_wanted(&self, seat: Seat, serves: u8, now: u64) -> u64 {
-        let wanted = &self.shown.wanted;
-        if wanted.load(Ordering::Relaxed) == 0 {
+    pub(crate) fn no_longer_wanted(
+        &self,
+        seat: impl FnOnce() -> Seat,
+        serves: u8,
+        now: u64,
+    ) -> u64 {
+        if self.shown.wanted.load(Ordering::Relaxed) == 0 {
             return 0;
         }
-        let old = wanted.swap(0, Ordering::Relaxed);
+        self.end_wanted(seat(), serves, now)
+    }
+
+    /// [`Worker::no_longer_wanted`] of a worker that is wanted. Each dispatch asks, and seldom comes here.
+    #[cold]
+    fn end_wanted(&self, seat: Seat, serves: u8, now: u64) -> u64 {
+        let old = self.shown.wanted.swap(0, Ordering::Relaxed);
         let level = (old & WANTED_BY) as u8;
         if seat.is_drawn_by(level, serves) {
             now.saturating_sub(old & !WANTED_BY)
