@@ -1,6 +1,9 @@
 //! The way from any thread to its runtime, and what the rooms above ask about the calling code.
 
-use super::Runtime;
+use super::{
+    Runtime,
+    enter::{entered, entered_again},
+};
 use crate::{
     rank::LevelId,
     reactor::driver::Driver,
@@ -24,12 +27,22 @@ pub(crate) fn current() -> Arc<Job> {
     with_current(Job::arc)
 }
 
-/// Runs `f` with the runtime of the calling thread, else the global one.
+/// The runtime of the calling code, if it has one.
+pub(super) fn current_if_any() -> Option<Arc<Job>> {
+    with_own(|shared| shared.map(Job::arc))
+}
+
+/// Runs `f` with the runtime of the calling code, else the global one.
 fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
-    Stack::with_own(|me| match me {
-        Some(me) => f(me.runtime()),
-        None => f(Runtime::global().shared()),
-    })
+    with_own(|shared| f(shared.unwrap_or_else(|| Runtime::global().shared())))
+}
+
+/// Runs `f` with the runtime of the calling code, if it has one: entered, or of its stack.
+fn with_own<R>(f: impl FnOnce(Option<&Job>) -> R) -> R {
+    match entered() {
+        Some(shared) => f(Some(&shared)),
+        None => Stack::with_own(|me| f(me.map(Me::runtime))),
+    }
 }
 
 /// The level of the calling code on `shared`: its stack's level, or else the least urgent one.
@@ -89,7 +102,10 @@ pub(crate) fn as_external_of<R>(
 ) -> R {
     let is_there = |me: Me<'_>| me.is_of(shared) && level.is_none_or(|level| level == me.level());
     Stack::with_current(|outer| match outer {
-        Some(me) if is_there(me) => f(me),
+        Some(me) if is_there(me) => {
+            let _inside = entered_again(shared);
+            f(me)
+        }
         // At another level, or in another runtime on the same workers: the outer stack waits for the inner one, and
         // must not keep a worker from it.
         Some(outer) if outer.is_in(&shared.core) => blocking(|| as_external_of(shared, level, f)),

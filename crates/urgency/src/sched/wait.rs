@@ -230,7 +230,7 @@ impl Job {
     /// alive until [`Job::leave_external`].
     pub(crate) fn enter_external(&self, level: Option<u8>) -> Binding {
         self.core.process.must_be_this();
-        // SAFETY: the stack was taken off the list of those that have no thread, or is new.
+        // SAFETY: the stack was taken off the list of stacks without a thread, or is new.
         let mut binding = unsafe { Binding::new(self.core.borrow_external()) };
         binding.take_up(self.arc());
         let me = binding.me();
