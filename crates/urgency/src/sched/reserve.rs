@@ -29,10 +29,9 @@ use super::{
     claim::Want,
     core::{Core, JobList},
     job::Job,
-    relief::{Waiting, note_run_time},
+    relief::Waiting,
     worker::{NO_LEVEL, Worker},
 };
-use crate::protocol::attention::CHECK_IN;
 use std::sync::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
@@ -100,12 +99,7 @@ impl Core {
             let Some(stack) = self.holder(worker) else {
                 continue;
             };
-            if !stack.attention.is_pending(CHECK_IN) {
-                note_run_time(stack);
-                stack.attention.request(CHECK_IN);
-            } else {
-                held += 1;
-            }
+            held += usize::from(stack.is_silent());
         }
         self.idle.set_held(held);
         jobs.iter().for_each(|job| job.start_for_forks());
