@@ -12,6 +12,7 @@ pub mod coop;
 mod enter;
 mod handle;
 mod shape;
+mod sharing;
 pub(crate) mod stats;
 pub(crate) mod yield_now;
 
@@ -37,7 +38,10 @@ use std::{
     sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
-use urgency_policy::level::{Criterion, Schedule};
+use urgency_policy::{
+    cores::Demand,
+    level::{Criterion, Schedule},
+};
 
 /// A task runtime: workers, levels, an I/O driver.
 ///
@@ -193,6 +197,32 @@ impl Runtime {
         )?;
         self.handle.shared.set_schedule(schedule);
         Ok(())
+    }
+
+    /// What the runtime asks for of the workers that it shares.
+    pub fn demand(&self) -> Demand {
+        self.shared.demand()
+    }
+
+    /// From now on the runtime asks for this of the workers that it shares; see [`Builder::demand`]. It takes effect
+    /// within some milliseconds.
+    ///
+    /// ```
+    /// use urgency::{BuildError, Runtime, policy::cores::Demand};
+    ///
+    /// let runtime = Runtime::builder().workers(4).build()?;
+    /// runtime.set_demand(Demand { max_cores: 2, ..runtime.demand() })?;
+    /// let greedy = Demand { min_cores: 3, ..runtime.demand() };
+    /// assert!(matches!(runtime.set_demand(greedy), Err(BuildError::Demand(_))));
+    /// assert_eq!(runtime.demand().max_cores, 2);
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Demand`], as for [`Builder::demand`]. Then the old demand holds.
+    pub fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
+        Ok(self.shared.set_demand(demand)?)
     }
 
     /// What was recorded so far, if the runtime records; see [`Builder::record`].
