@@ -132,12 +132,7 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         assert_eq!(leaves.ran.load(SeqCst), count);
         let (most, stats) = (leaves.most.load(SeqCst), runtime.stats());
         let what = format!("{workers} workers, leaves of {length:?}, ticks: {ticks:?}: {stats:?}");
-        // One more was seen in one run of eight beside urgent forks, and why is not known.
-        let slack = usize::from(ticks == Ticks::Forking);
-        assert!(
-            most <= 2 * workers + slack,
-            "{most} leaves in progress; {what}"
-        );
+        assert!(most <= 2 * workers, "{most} leaves in progress; {what}");
         // A leaf goes on beside the leaves of all workers only if its worker was revoked: without ticks, because its
         // thread slept in the kernel, in a page fault for instance.
         let total = stats.total();
@@ -148,64 +143,45 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         );
         let forked = if ticks == Ticks::Forking { FORKED } else { 1 };
         let waiting = waiting(workers, count) + joiners(workers, forked);
-        // A worker of the reserve is started and stops often. The threads that stopped may not have run again since, so
-        // others are made: 28 were seen with 8 workers on 2 processors, and no worker was revoked.
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        let reserve = if workers > processors { workers } else { 0 };
+        // Threads that have stopped are taken again only after they ran, so a machine with much else to do needs more of
+        // them: 35 were seen with 8 workers, and no worker was revoked. Leaves do not add to them.
         assert!(
-            stats.threads_peak <= 2 * workers + 8 + waiting + reserve,
+            stats.threads_peak <= 4 * workers + 16 + waiting,
             "threads; {what}"
         );
     });
 }
 
-fn all_bounded(batch: Shape, kinds: &[Ticks]) {
+fn all_bounded(batch: Shape) {
     for micros in [100, 1_000, 10_000, 40_000, 90_000] {
         for workers in [1, 2, 8] {
-            for &ticks in kinds {
+            for ticks in [Ticks::None, Ticks::Brief, Ticks::Forking] {
                 bounded(workers, Duration::from_micros(micros), ticks, batch);
             }
         }
     }
 }
 
-/// The ticks that the bounds are promised beside.
-const USUAL: [Ticks; 2] = [Ticks::None, Ticks::Brief];
-
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn few_leaves_of_joins_are_in_progress_however_long_they_are() {
-    all_bounded((joins, joiners), &USUAL);
+    all_bounded((joins, joiners));
 }
 
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn few_children_of_a_scope_are_in_progress_however_long_they_are() {
-    all_bounded((scopes, none), &USUAL);
+    all_bounded((scopes, none));
 }
 
 #[test]
 #[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
 fn few_items_of_a_parallel_loop_are_in_progress_however_long_they_are() {
-    all_bounded((loops, none), &USUAL);
-}
-
-/// Not kept: 6 leaves with 2 workers and 21 with 8 were seen, where 5 and 17 are allowed (docs/limits.md).
-#[test]
-#[ignore = "the bound is not kept beside urgent work that forks"]
-fn few_leaves_are_in_progress_beside_urgent_work_that_forks() {
-    for shape in [
-        (joins as _, joiners as _),
-        (scopes as _, none as _),
-        (loops as _, none as _),
-    ] {
-        all_bounded(shape, &[Ticks::Forking]);
-    }
+    all_bounded((loops, none));
 }
 
 /// The worker of an overtaken stack goes back to that stack, so a series of urgent tasks begins no new leaf.
 #[test]
-#[ignore = "3 to 7 leaves begin in most runs of this test by itself, and why is not known"]
 fn an_urgent_task_leaves_no_begun_leaf_behind() {
     ends(|| {
         let runtime = with_levels::<App>(1);

@@ -185,8 +185,7 @@ impl Worker {
         self.shown.bound.store(NO_LEVEL, Ordering::Relaxed);
         self.shown.wanted.store(0, Ordering::Relaxed);
         self.stays();
-        // They come back by themselves, at their next scheduling points.
-        self.revoked_from.set(None);
+        self.forget_others(job);
         let new = job.arc();
         self.shown
             .job
@@ -341,6 +340,19 @@ impl Worker {
         let last = self.revoked_from.take()?;
         self.revoked_from.set(last.before);
         Some(last.stack)
+    }
+
+    /// The worker goes to `job`, from another job or from the idle set. Stacks of other jobs are not restored: they come
+    /// back by themselves, at their next scheduling points. Stacks of `job` are: an idle worker that forgot them would
+    /// begin something new beside each.
+    fn forget_others(&self, job: &Job) {
+        let mut stacks = Vec::new();
+        while let Some(stack) = self.pop_revoked_from() {
+            stacks.push(stack);
+        }
+        for stack in stacks.into_iter().rev().filter(|stack| stack.is_of(job)) {
+            self.push_revoked_from(stack);
+        }
     }
 
     /// The number of this look for work.
