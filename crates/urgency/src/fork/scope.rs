@@ -207,7 +207,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// It does nothing in a child, in what a child forks, and on other threads: it would wait for its own caller. It
     /// may do nothing, too, where something that began inside the scope is not over: in a closure of a `join`, in
-    /// an inner scope, or in [`Runtime::run`](crate::Runtime::run).
+    /// an inner scope, or in [`Runtime::run`](crate::runtime::Handle::run).
     ///
     /// # Panics
     ///

@@ -1,14 +1,16 @@
 //! The way from any thread to its runtime, and what the rooms above ask about the calling code.
 
-use super::Runtime;
+use super::{
+    Runtime,
+    enter::{entered, entered_again},
+};
 use crate::{
-    rank::{LevelId, WrongOrder},
+    rank::LevelId,
     reactor::driver::Driver,
     sched::{block::blocking, job::Job, poll_context, run, stack::Stack},
     tasks::{self, TaskRef},
 };
 use std::{
-    any::TypeId,
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
@@ -20,14 +22,22 @@ pub(crate) fn current() -> Arc<Job> {
     with_current(Job::arc)
 }
 
-/// Runs `f` with the runtime of the calling thread, else the global one.
+/// The runtime of the calling code, if it has one.
+pub(super) fn current_if_any() -> Option<Arc<Job>> {
+    with_own(|shared| shared.map(Job::arc))
+}
+
+/// Runs `f` with the runtime of the calling code, else the global one.
 fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
-    Stack::with_current(
-        |me| match me.map(Stack::runtime).or_else(Stack::runtime_aside) {
-            Some(shared) => f(shared),
-            None => f(&Runtime::global().shared),
-        },
-    )
+    with_own(|shared| f(shared.unwrap_or_else(|| Runtime::global().shared())))
+}
+
+/// Runs `f` with the runtime of the calling code, if it has one: entered, or of its stack.
+fn with_own<R>(f: impl FnOnce(Option<&Job>) -> R) -> R {
+    match entered() {
+        Some(shared) => f(Some(&shared)),
+        None => Stack::with_current(|me| f(me.map(Stack::runtime).or_else(Stack::runtime_aside))),
+    }
 }
 
 /// The level of the calling code on `shared`: its stack's level, or else the least urgent one.
@@ -77,7 +87,7 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
 
 /// Runs `f` on a stack of `shared`, at `level` if one is named. If the calling thread is such a stack
 /// already, on that one.
-pub(super) fn as_external_of<R>(
+pub(crate) fn as_external_of<R>(
     shared: &Arc<Job>,
     level: Option<u8>,
     f: impl FnOnce(&Stack) -> R,
@@ -88,6 +98,7 @@ pub(super) fn as_external_of<R>(
         && outer.is_of(shared)
     {
         if level.is_none_or(|level| level == outer.level()) {
+            let _inside = entered_again(shared);
             return f(outer);
         }
         // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
@@ -182,9 +193,4 @@ pub(crate) fn task_named(name: u64) -> Option<TaskRef> {
         let live = &me?.runtime().tasks.live;
         live.find(name as u32, |header| name_of(header) == name >> 32)
     })
-}
-
-/// Was the calling thread's runtime built with this order?
-pub(crate) fn check_order(order: TypeId, name: &'static str) -> Result<(), WrongOrder> {
-    with_current(|shared| shared.levels.check(order, name))
 }

@@ -88,7 +88,7 @@ impl Job {
         self.pinned.push(number, forked);
         if self.core.threads.are_provided() {
             self.nudge(number);
-        } else if let Some(worker) = self.claim_exactly(number) {
+        } else if let Some(worker) = self.claim_for_own_work(number) {
             self.start(worker);
         } else if self.core.is_shared() {
             // It may serve another job.
@@ -170,7 +170,7 @@ impl Job {
     pub(crate) fn look_for_pinned(&self, worker: &Worker) {
         if !self.core.threads.are_provided()
             && self.pinned.has(worker.id)
-            && let Some(worker) = self.claim_exactly(worker.id)
+            && let Some(worker) = self.claim_for_own_work(worker.id)
         {
             self.start(worker);
         }
@@ -195,7 +195,7 @@ impl Job {
         let mut workers = 0..self.core.workers.len();
         workers.find_map(|id| {
             let waits = self.pinned.has(id);
-            waits.then(|| self.claim_exactly(id)).flatten()
+            waits.then(|| self.claim_for_own_work(id)).flatten()
         })
     }
 }

@@ -391,7 +391,7 @@ impl Job {
     }
 
     /// Whether some stack has lost its worker and not checked in since.
-    fn is_any_overrunning(&self) -> bool {
+    pub(super) fn is_any_overrunning(&self) -> bool {
         let stacks = locked(&self.overrunning.stacks);
         stacks.iter().any(|(stack, _)| stack.attention.is_taken())
     }
@@ -476,7 +476,7 @@ impl Core {
         let light = || jobs.iter().filter(|job| job.rings_are_light);
         let is_light = light().next().is_some();
         if !(is_light
-            && !self.is_shared()
+            && !self.is_to_divide(jobs)
             && self.relief_timer.is_soon()
             && self.rearm_for_short_polls(jobs))
         {

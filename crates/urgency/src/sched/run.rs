@@ -109,8 +109,10 @@ impl Job {
             let worker = me.worker();
             self.look_if_due(worker);
             if handed.is_none() {
-                if worker.is_to_leave() && self.leave_for_other(me, worker) {
-                    return Some(&self.core.workers[worker.id]);
+                if worker.is_to_leave()
+                    && let Some(serves) = self.leave_for_other(me, worker)
+                {
+                    return serves.then(|| &*self.core.workers[worker.id]);
                 }
                 match self.restore(me, worker) {
                     Restored::Done => return None,

@@ -63,23 +63,24 @@ impl Job {
                 return None;
             }
             raise = true;
-            let claimed = if self.seats.waits() {
-                // Another one may have another seat.
-                self.core.idle.claim_exactly(worker.id).then_some(worker.id)
-            } else {
-                self.core.idle.claim(worker.id)
+            let idle = &self.core.idle;
+            let claim = || {
+                if self.seats.waits() {
+                    // Another one may have another seat.
+                    idle.claim_exactly(worker.id).then_some(worker.id)
+                } else {
+                    idle.claim(worker.id)
+                }
             };
-            let Some(id) = claimed else {
+            let Some(claimed) = self.claim_with(claim) else {
                 // The thread that took it may have done so for something else than what insertions left to this
                 // searcher.
                 self.arm_relief();
                 return None;
             };
-            if id != worker.id {
+            if claimed.id != worker.id {
                 // Another thread started our worker already; the one that we got instead is as good.
-                let other = &self.core.workers[id];
-                other.serve(self);
-                self.start(other);
+                self.start(claimed);
                 return None;
             }
             // Another thread may have had the worker meanwhile. A stack that runs and is not its worker's holder is
