@@ -29,6 +29,7 @@ export MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-disable-isolation -Zmiri-num-cpus=4
 export RUST_BACKTRACE=0
 miri() { cargo +nightly miri test -p urgency --locked "$@"; }
 
-miri --lib -- tasks:: account:: sync::
+miri --lib -- tasks:: account:: sync:: protocol:: --skip the_same_work_is_one_entry
 miri --test fork_join -- --skip a_plain_thread_can_join --skip every_number_of_workers --skip many_plain_threads
-miri --test sync --test sync_data --test par -- --skip let_equals_run --skip lets_its_equals_run
+# An urgent task beside a loop needs a stack that runs for long.
+miri --test sync --test sync_data --test par -- --skip let_equals_run --skip lets_its_equals_run --skip urgent_work
