@@ -32,7 +32,7 @@ thread_local! {
 }
 
 fn place() -> *const Stack {
-    Stack::with_own(|me| me.map_or(ptr::null(), ptr::from_ref))
+    Stack::with_own(|me| me.map_or(ptr::null(), |me| ptr::from_ref(me.shared())))
 }
 
 /// The runtime that the calling code has entered, if it has.

@@ -241,6 +241,13 @@ impl Core {
         self.driver.get()
     }
 
+    /// The worker that a stack of this core set holds, or held last; `None` if it has never held one.
+    pub(crate) fn worker_of(&self, stack: &Stack) -> Option<&Worker> {
+        let worker = stack.is_in(self).then(|| stack.worker_ptr())?;
+        // SAFETY: a stack of this core set holds workers of this core set, which keeps them.
+        unsafe { worker.as_ref() }
+    }
+
     /// The stack that holds a worker, or held it last.
     pub(crate) fn holder(&self, worker: &Worker) -> Option<&Stack> {
         // SAFETY: the thread table keeps every stack until the core set is gone.
