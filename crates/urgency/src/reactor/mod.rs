@@ -2,7 +2,8 @@
 //!
 //! From the bottom up:
 //!
-//! - `poller`: the kernel's interface, Linux's.
+//! - `poller`: what the driver needs of a system, as a trait; `epoll` is Linux's, and the only one. `sockets`: system
+//!   calls that differ between systems.
 //! - `slab`: keys that are never valid twice.
 //! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
 //!   `watchers`: a part of it.
@@ -17,10 +18,14 @@ pub(crate) mod directions;
 #[cfg(not(urgency_loom))]
 pub(crate) mod driver;
 #[cfg(not(urgency_loom))]
+mod epoll;
+#[cfg(not(urgency_loom))]
 pub(crate) mod poller;
 pub(crate) mod readiness;
 #[cfg(not(urgency_loom))]
 pub(crate) mod slab;
+#[cfg(not(urgency_loom))]
+pub(crate) mod sockets;
 #[cfg(not(urgency_loom))]
 pub(crate) mod timers;
 pub(crate) mod watchers;
