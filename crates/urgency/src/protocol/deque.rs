@@ -310,7 +310,7 @@ impl<T> Own<'_, Deque<T>> {
     /// The fork in the slot of an index that the owner just popped as its own.
     ///
     /// # Safety
-    /// The index is that of a successful pop, and nothing was pushed since.
+    /// The index comes from a successful pop, and nothing was pushed since.
     #[inline]
     pub(crate) unsafe fn popped(self, index: usize) -> *const T {
         let slots = self.slots.load(Ordering::Relaxed);

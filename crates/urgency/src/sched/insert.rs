@@ -25,6 +25,7 @@
 //! not for the one that it is going to run itself.
 
 use super::{
+    claim::Want,
     hunger::each_level,
     job::Job,
     poll_context,
@@ -111,7 +112,7 @@ impl Job {
         stack.note_ready();
         let level = stack.level();
         let overtakes = || self.is_next_at(level).then(|| self.revoke_overrun(level))?;
-        if let Some(worker) = self.claim_for(1 << level).or_else(overtakes) {
+        if let Some(worker) = self.claim(Want::Serving(1 << level)).or_else(overtakes) {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {
