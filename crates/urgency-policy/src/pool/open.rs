@@ -10,7 +10,7 @@
 //! own queue; under [`Layout::Central`] it is the tail of the regular queue. In a source that does not exist there is
 //! nothing. A worker that finds nothing takes the oldest entry of any queue before it sleeps. A policy is asked under a
 //! lock of its worker, so it must not call into the runtime, and it should not take long. The runtime does not ask a
-//! policy again that has panicked: its worker goes on without, as if each answer did not fit.
+//! policy again that has panicked: its worker goes on without, as if no answer fitted.
 //!
 //! ```
 //! use urgency_policy::{
@@ -184,7 +184,7 @@ impl AnyOrder {
         self.kind
     }
 
-    /// Whether its numbers, and those of its layout, are in their ranges.
+    /// Whether its numbers and its layout's are in their ranges.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! The driver: what one runtime waits for in the kernel, descriptors, timers and relief alike.
 //!
-//! It is over any [`Poller`], and [`Driver`] is the one over the system's. It owns the poller, the table of registered sources and the timers. It has no thread: workers and the thread in
-//! the poller call [`Driver::wait`], any number of them at once. It wakes tasks by itself in [`Driver::shutdown`] only.
-//! `wait` hands the wakers out in the order in which the kernel reported the events, and for expired timers in the
-//! order of their deadlines. Together with FIFO queues that order is the aging heuristic (fairness paper, section 3).
+//! It is over any [`Poller`], and [`Driver`] is the one over the system's. It owns the poller, the table of registered
+//! sources and the timers. It has no thread: workers and the thread in the poller call [`Driver::wait`], any number of
+//! them at once. It wakes tasks by itself in [`Driver::shutdown`] only. `wait` hands the wakers out in the order in
+//! which the kernel reported the events, and for expired timers in the order of their deadlines. Together with FIFO
+//! queues that order is the aging heuristic (fairness paper, section 3).
 //!
 //! # Locks
 //!
@@ -33,6 +34,8 @@
 //!
 //! `shut` is set under each of the two locks before the registered wakers are collected, so that a
 //! registration is either collected or refused.
+
+#![cfg(not(urgency_loom))]
 
 #[cfg(test)]
 mod completions;

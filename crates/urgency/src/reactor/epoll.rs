@@ -25,6 +25,8 @@
 //! `epoll_wait` (only the thread that computed it would honour it, and it rounds to milliseconds), and a
 //! pipe for the notification (must be drained).
 
+#![cfg(not(urgency_loom))]
+
 use super::poller::{Edge, Event, Interest, Poller};
 use crate::sys::primitives::atomic::{AtomicU32, Ordering};
 use rustix::{

@@ -11,21 +11,13 @@
 //! - `clock`: the clock of the timers, which tests may pause. `timers`: the heap of pending timers.
 //! - `driver`: all sources and timers of a runtime; what the scheduler calls.
 
-#[cfg(not(urgency_loom))]
 pub(crate) mod clock;
-#[cfg(not(urgency_loom))]
 pub(crate) mod directions;
-#[cfg(not(urgency_loom))]
 pub(crate) mod driver;
-#[cfg(not(urgency_loom))]
 mod epoll;
-#[cfg(not(urgency_loom))]
 pub(crate) mod poller;
 pub(crate) mod readiness;
-#[cfg(not(urgency_loom))]
 pub(crate) mod slab;
-#[cfg(not(urgency_loom))]
 pub(crate) mod sockets;
-#[cfg(not(urgency_loom))]
 pub(crate) mod timers;
 pub(crate) mod watchers;

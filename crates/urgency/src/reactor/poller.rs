@@ -1,38 +1,42 @@
 //! What the driver needs of an operating system: a [`Poller`], one type for each of its interfaces.
 //!
-//! Everything above it (sources, readiness, timers, the paused clock, relief) is [`DriverOver`](super::driver::DriverOver)
-//! any poller, and is the same code for each. The runtime's is [`Epoll`](super::epoll::Epoll), by the alias
-//! [`Driver`](super::driver::Driver): the choice is made when the crate is compiled, by `cfg`, so a call of a poller is a
-//! plain call. A trait object would make every wait an indirect call, and no program wants two pollers.
+//! Everything above it (sources, readiness, timers, the paused clock, relief) is
+//! [`DriverOver`](super::driver::DriverOver) any poller, and is the same code for each. The runtime's is
+//! [`Epoll`](super::epoll::Epoll), by the alias [`Driver`](super::driver::Driver): the choice is made when the crate is
+//! compiled, by `cfg`, so a call of a poller is a plain call. A trait object would make every wait an indirect call,
+//! and no program wants two pollers.
 //!
 //! # What a poller promises
 //!
 //! 1. *Edges.* A descriptor that was [added](Poller::add) is reported when it becomes ready in a direction that is
 //!    watched, and if it was ready when it was added or [modified](Poller::modify). An edge more costs an attempt in
 //!    vain; an edge less is a task that waits for ever.
-//! 2. *One thread each.* Any number of threads may wait at once. An event is given to one of them. No lock is held while
-//!    a thread waits.
+//! 2. *One thread each.* Any number of threads may wait at once. An event is given to one of them. No lock is held
+//!    while a thread waits.
 //! 3. *Stale events.* After [`Poller::remove`] events of the descriptor may still come under its key. Keys are never
 //!    valid twice, so the driver drops them.
 //! 4. *Notifications* are counted: `n` of them end `n` blocking waits, now or later.
-//! 5. *The timer* is one, with absolute times. Programming it replaces the time before. A time in the past fires at once.
+//! 5. *The timer* is one, with absolute times. Programming it replaces the time before. A time in the past fires at
+//!    once.
 //!
 //! # Interfaces that complete operations
 //!
 //! An interface like io_uring has operations that are submitted and completions that are harvested. It fits as follows;
 //! `driver/completions.rs` is such a poller, over a kernel that is a table in memory, and runs the driver's tests.
 //!
-//! - `add` submits an operation that waits for the descriptor (`IORING_OP_POLL_ADD`), with the key as its user data. Its
-//!   completion is the edge. The operation is then over, or says that it goes on; the poller submits it anew before it
-//!   gives the edge out, since nobody above does (promise 1).
+//! - `add` submits an operation that waits for the descriptor (`IORING_OP_POLL_ADD`), with the key as its user data.
+//!   Its completion is the edge. The operation is then over, or says that it goes on; the poller submits it anew before
+//!   it gives the edge out, since nobody above does (promise 1).
 //! - `modify` and `remove` cancel it by its key, and a completion that was on its way is a stale event (promise 3).
-//! - The timer is an operation as well (`IORING_OP_TIMEOUT`), and so is a notification (a read of an eventfd, or a message
-//!   to the ring).
+//! - The timer is an operation as well (`IORING_OP_TIMEOUT`), and so is a notification (a read of an eventfd, or a
+//!   message to the ring).
 //! - `wait` submits what is queued and harvests completions, in one system call.
 //!
 //! What does not go through here is the transfer itself: `io/source.rs` makes the system call when an edge says so. An
-//! interface that also transfers would give out a third kind of event, with a result; sources with a buffer of their own
-//! would be its users.
+//! interface that also transfers would give out a third kind of event, with a result; sources with a buffer of their
+//! own would be its users.
+
+#![cfg(not(urgency_loom))]
 
 use rustix::fd::BorrowedFd;
 use std::{

@@ -1,5 +1,7 @@
 //! System calls for sockets and descriptors that differ between systems: Linux's.
 
+#![cfg(not(urgency_loom))]
+
 use super::poller::Interest;
 use rustix::{
     event::{PollFd, PollFlags, poll},

@@ -5,10 +5,10 @@
 //! - The *regular queue* holds everything else in the order in which it became ready: tasks, stacks whose wait is over,
 //!   and deques with public forks.
 //!
-//! That order is the aging heuristic of Prompt I-Cilk, and the reason why this is one central queue
-//! and not a set of stealing queues. It is policy code (`urgency_policy::pool::Aging`): the queues here do what it says,
-//! and `aged.rs` looks at them in its order. The queue itself is `crossbeam`'s segmented queue: fetch-and-add
-//! style positions in a list of blocks, as in the paper, without an epoch scheme.
+//! That order is the aging heuristic of Prompt I-Cilk, and the reason why this is one central queue and not a set of
+//! stealing queues. It is policy code (`urgency_policy::pool::Aging`): the queues here do what it says, and `aged.rs`
+//! looks at them in its order. The queue itself is `crossbeam`'s segmented queue: fetch-and-add style positions in a
+//! list of blocks, as in the paper, without an epoch scheme.
 //!
 //! That is the default. Under another order the level has the queues of `queues.rs` instead, and
 //! neither these two nor rings; the default pays one branch for the choice.

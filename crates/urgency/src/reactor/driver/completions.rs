@@ -3,8 +3,9 @@
 //!
 //! What is modelled is what such an interface does otherwise than epoll (`poller.rs` says how each fits):
 //!
-//! - To watch a descriptor is an operation, which is submitted and completes. It goes on after a completion, but for each
-//!   third, after which it is over: the poller submits it anew, and readiness that exists then completes it at once.
+//! - To watch a descriptor is an operation, which is submitted and completes. It goes on after a completion, but for
+//!   each third, after which it is over: the poller submits it anew, and readiness that exists then completes it at
+//!   once.
 //! - The timer is an operation, which a new one replaces, and so is a notification.
 //! - A wait submits what is queued, and harvests completions in their order.
 
