@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use urgency::{
     Criterion, LevelId, Runtime,
-    policy::{Adaptive, Parameters, Schedule},
+    policy::{Adaptive, Kind, Parameters, Schedule},
 };
 
 urgency::levels! {
@@ -202,7 +202,7 @@ pub fn scheduled(
                 .workers(workers)
                 .levels::<Paper>()
                 .schedule(Schedule::Adaptive(adaptive))
-                .pool(pool.parse().expect("a pool policy's name"))
+                .pool(pool.parse::<Kind>().expect("a pool policy's name"))
                 .build()
                 .expect("threads can be started")
         }
