@@ -8,7 +8,7 @@ pub mod pair;
 pub mod rayon;
 pub mod tokio;
 
-use crate::harness::{Experiment, Scale};
+use urgency_measure::{Experiment, Scale};
 
 /// Numbers of workers that fork-join experiments are run with. The bars are about a machine of two processors.
 pub const WORKERS: [usize; 2] = [1, 2];

@@ -3,8 +3,8 @@
 //! Samples of ours carry the runtime's own accounting as metrics `stats_<counter>` (see [`with_stats`]). They
 //! are in the raw samples, not in the tables: they say why a number is what it is, and no peer has them.
 
-use crate::harness::Sample;
 use urgency::Runtime;
+use urgency_measure::Sample;
 
 urgency::levels! {
     /// The levels of the experiments that need two.

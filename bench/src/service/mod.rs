@@ -18,16 +18,17 @@ mod index;
 mod ours;
 mod tokio_rayon;
 
-use crate::client::lanes::{Client, Lane, Lanes, Protocol, unanswered};
 use crate::engines::pair::{ARRANGEMENTS, Arrangement, NAMES};
-use crate::harness::events::Events;
-use crate::harness::loaded::{self, Lengths, Loaded};
-use crate::harness::slices::Slices;
-use crate::harness::{Bar, Experiment, Sample, Scale};
 use corpus::Corpus;
 use index::Index;
 use std::net::SocketAddr;
 use std::time::Duration;
+use urgency_measure::client::Arrivals;
+use urgency_measure::client::lanes::{Lane, Lanes, Pace, Protocol, Served};
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// Two pools, each with a thread bound to each processor.
 const BOUND: &str = "tokio-bound-pools";
@@ -54,30 +55,6 @@ impl Config {
     }
 }
 
-/// A server and its client.
-struct Served {
-    client: Client,
-    index: &'static Index,
-}
-
-impl Loaded for Served {
-    fn open(&mut self, start: u64, end: u64) {
-        self.client.open(start, end);
-    }
-
-    fn is_drained(&mut self) -> bool {
-        self.client.is_drained()
-    }
-
-    fn units(&self) -> u64 {
-        self.index.written()
-    }
-
-    fn events(self) -> Events {
-        self.client.end()
-    }
-}
-
 /// Loads the server at `server`, which runs in this process; `start` starts the reindex.
 fn measure(
     config: Config,
@@ -93,16 +70,15 @@ fn measure(
             path: format!("/{name}"),
             expects,
         },
-        per_s,
+        pace: Pace::Open(per_s, Arrivals::Poisson),
         connections,
     };
     let lanes = vec![
         lane("health", HEALTH_PER_S, 64, "ok".to_owned()),
         lane("search", config.per_s, 64, corpus.answer()),
     ];
-    let client = Client::start(&Lanes { server, lanes });
+    let served = Served::start(&Lanes::new(server, lanes), || index.written());
     start();
-    let served = Served { client, index };
     loaded::measure(served, config.lengths, summarize)
         .with("scan_cpu_ns", scan)
         .with("load_share", config.per_s * scan / 2e9)
@@ -110,12 +86,18 @@ fn measure(
 
 /// What is said about a service's events.
 fn summarize(events: &Events) -> Sample {
-    let lanes = ["health", "search"];
-    let silent = lanes.map(|lane| events.of(&unanswered(lane)).len() as f64);
-    let sample = Sample::new().with("unanswered", silent.iter().sum());
+    let lanes = ["health", "search"].map(|lane| events.sample(lane));
+    let silent = |metric: &str| {
+        lanes
+            .iter()
+            .filter_map(|lane| lane.get(metric))
+            .sum::<f64>()
+    };
+    let silent = silent("health_unanswered") + silent("search_unanswered");
+    let sample = Sample::new().with("unanswered", silent);
     lanes
         .iter()
-        .fold(sample, |all, lane| all.with_all("", &events.sample(lane)))
+        .fold(sample, |all, lane| all.with_all("", lane))
 }
 
 const COLUMNS: [&str; 12] = [

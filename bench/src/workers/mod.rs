@@ -10,7 +10,7 @@ mod ours;
 mod rayon;
 mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// The numbers of workers.
 const WORKERS: [usize; 7] = [1, 2, 8, 32, 64, 128, 256];

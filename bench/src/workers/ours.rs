@@ -2,7 +2,7 @@
 
 use super::{Config, SPAWNERS, YIELDERS};
 use crate::engines;
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample of tasks that spawn others.
 pub fn spawn(config: Config) -> Sample {

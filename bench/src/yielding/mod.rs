@@ -4,7 +4,7 @@
 mod ours;
 mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// How many tasks, and how often each yields.
 #[derive(Clone, Copy)]

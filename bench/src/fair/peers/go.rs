@@ -1,12 +1,12 @@
 //! Go: a program of its own (`go/main.go`), built by the toolchain on the machine.
 
 use super::Config;
-use crate::harness::Sample;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use urgency_measure::Sample;
 
 const SOURCE: &str = include_str!("../go/main.go");
 

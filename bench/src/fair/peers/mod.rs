@@ -16,14 +16,13 @@ mod ours;
 mod rayon;
 mod tokio;
 
-use super::echo_load;
-use crate::client::UnderWay;
+use super::EchoLoad;
 use crate::engines::by_workers;
 use crate::fib;
-use crate::harness::timing::serial_fib;
-use crate::harness::{Bar, Experiment, Sample, Scale};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use urgency_measure::timing::serial_fib;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// fib of this and less is serial.
 const BASE: u32 = 20;
@@ -44,13 +43,13 @@ impl Config {
         self.end(echo, start.elapsed(), value)
     }
 
-    fn start(&self, server: SocketAddr) -> UnderWay {
-        let echo = echo_load(server).start();
+    fn start(&self, server: SocketAddr) -> EchoLoad {
+        let echo = EchoLoad::start(server);
         std::thread::sleep(Duration::from_millis(50));
         echo
     }
 
-    fn end(&self, echo: UnderWay, time: Duration, value: u64) -> Sample {
+    fn end(&self, echo: EchoLoad, time: Duration, value: u64) -> Sample {
         assert_eq!(value, fib::value(self.n), "wrong result");
         echo.end().with("time_ns", time.as_nanos() as f64)
     }
