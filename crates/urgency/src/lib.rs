@@ -332,7 +332,7 @@ pub use {
     runtime::{
         BuildError, Builder, MAX_WORKERS, Runtime,
         context::current_level,
-        stats::{LevelStats, Stats, WorkerLevelStats, WorkerStats},
+        stats::{LevelStats, Stats, WorkerLevelStats, WorkerShare, WorkerStats},
         yield_now::{YieldNow, scheduling_point, yield_far, yield_now},
     },
     sched::{

@@ -1,16 +1,18 @@
 //! The runtime as programs see it, and the way from any thread to *its* runtime.
 //!
 //! The free functions (`spawn`, `join`, `block_on`, ...) need no handle: they use the runtime of the
-//! calling thread if it is one of a runtime's stacks, else the global runtime, which starts when it is
-//! first used.
+//! calling thread, if it is one of a runtime's stacks or has entered one (`enter.rs`), else the global runtime,
+//! which starts when it is first used.
 
 mod build_error;
 pub(crate) mod builder;
 pub(crate) mod context;
 #[doc(hidden)]
 pub mod coop;
+mod enter;
 mod handle;
 mod shape;
+mod sharing;
 pub(crate) mod stats;
 pub(crate) mod yield_now;
 
@@ -20,6 +22,7 @@ pub(crate) use context::{
     as_stack, current, driver, is_leveled, level_on, others_run, own_name, own_task, rank_on,
     task_named, waiting_level,
 };
+pub use enter::{EnterGuard, TryCurrentError};
 pub use handle::Handle;
 
 use self::stats::Stats;
@@ -35,7 +38,10 @@ use std::{
     sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
-use urgency_policy::level::{Criterion, Schedule};
+use urgency_policy::{
+    cores::Demand,
+    level::{Criterion, Schedule},
+};
 
 /// A task runtime: workers, levels, an I/O driver.
 ///
@@ -191,6 +197,32 @@ impl Runtime {
         )?;
         self.handle.shared.set_schedule(schedule);
         Ok(())
+    }
+
+    /// What the runtime asks for of the workers that it shares.
+    pub fn demand(&self) -> Demand {
+        self.shared.demand()
+    }
+
+    /// From now on the runtime asks for this of the workers that it shares; see [`Builder::demand`]. It takes effect
+    /// within some milliseconds.
+    ///
+    /// ```
+    /// use urgency::{BuildError, Runtime, policy::cores::Demand};
+    ///
+    /// let runtime = Runtime::builder().workers(4).build()?;
+    /// runtime.set_demand(Demand { max_cores: 2, ..runtime.demand() })?;
+    /// let greedy = Demand { min_cores: 3, ..runtime.demand() };
+    /// assert!(matches!(runtime.set_demand(greedy), Err(BuildError::Demand(_))));
+    /// assert_eq!(runtime.demand().max_cores, 2);
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Demand`], as for [`Builder::demand`]. Then the old demand holds.
+    pub fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
+        Ok(self.shared.set_demand(demand)?)
     }
 
     /// What was recorded so far, if the runtime records; see [`Builder::record`].

@@ -12,13 +12,13 @@ use super::{
     core::Core,
     pool::Pool,
     seats::Seating,
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
     account::counters::LevelCounters,
     protocol::{
-        attention::SHARE, fence as asymmetric, groups::Groups, idle::Searchers,
+        attention::SHARE, crew::Crew, fence as asymmetric, groups::Groups, idle::Searchers,
         poll_mode::look_period, ready::Ready, served::Served,
     },
     rank::LevelTable,
@@ -30,11 +30,11 @@ use std::{
     any::Any,
     ptr,
     sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence},
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
-use urgency_policy::{level::LevelPolicy, pool::Kind};
+use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Kind};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -42,6 +42,13 @@ pub(crate) struct Job {
     pub(crate) core: Arc<Core>,
     pub(crate) ready: Ready,
     pub(crate) searchers: Searchers,
+    pub(crate) crew: CachePadded<Crew>,
+    /// How often a worker came from another job.
+    pub(super) came: AtomicU64,
+    /// What it asks for, of the workers; see `cores`.
+    pub(super) demand: Mutex<Demand>,
+    /// How many workers the core set's policy last gave it; `usize::MAX` before, and while it has no work.
+    pub(super) entitled: AtomicUsize,
     pub(crate) pools: Box<[Pool]>,
     pub(crate) levels: LevelTable,
     pub(crate) tasks: super::shutdown::Tasks,
@@ -85,6 +92,7 @@ impl Job {
         core: Arc<Core>,
         levels: LevelTable,
         (capacities, on_panic): (Capacities, PanicPolicy),
+        demand: Demand,
         pools: &[Kind],
     ) -> Arc<Self> {
         let (count, workers) = (levels.len(), core.workers.len());
@@ -92,6 +100,10 @@ impl Job {
             core,
             ready: Ready::new(),
             searchers: Searchers::new(),
+            crew: CachePadded::new(Crew::new(demand.max_cores, workers)),
+            came: AtomicU64::new(0),
+            demand: Mutex::new(demand),
+            entitled: AtomicUsize::new(usize::MAX),
             pools: (0..count)
                 .map(|level| Pool::new(pools[level], level, workers))
                 .collect(),
@@ -239,85 +251,15 @@ impl Job {
         self.ready.announce_in_order(level);
     }
 
-    /// Starts an idle worker for what is ready, if there is an idle worker that is not in reserve. Otherwise sees to it
-    /// that the busy workers check in.
-    pub(crate) fn start_idle(&self) {
-        let claimed = if self.seats.waits() {
-            self.claim_for(self.ready.levels())
-        } else if self.core.idle.is_any_hungry() {
-            self.claim_idle()
-        } else {
-            None
-        };
-        let served = || {
-            let is_due = self.overrunning.any();
-            self.revoke_overrun(is_due.then(|| self.most_urgent_queued()).flatten()?)
-        };
-        match claimed.or_else(served) {
-            Some(worker) => self.start(worker),
-            None => self.arm_for_queued(),
-        }
-    }
-
-    /// As [`Job::start_idle`], for something at these levels that is in no pool.
-    pub(crate) fn start_idle_for(&self, levels: u64) {
-        match self.claim_for(levels) {
-            Some(worker) => self.start(worker),
-            None => self.arm_relief(),
-        }
-    }
-
-    /// Takes a worker out of the idle set, for the caller.
-    pub(crate) fn claim_idle(&self) -> Option<&Worker> {
-        self.core.idle.claim(0).map(|id| self.claimed(id))
-    }
-
-    /// Takes this worker out of the idle set, for the caller, if it is there.
-    pub(crate) fn claim_exactly(&self, id: usize) -> Option<&Worker> {
-        self.core.idle.claim_exactly(id).then(|| self.claimed(id))
-    }
-
-    fn claimed(&self, id: usize) -> &Worker {
-        let worker = &*self.core.workers[id];
-        let slept = worker.lap();
-        worker.counters.asleep.add(slept);
-        self.core.threads.idle_spin.learn(slept);
-        worker.serve(self);
-        worker
-    }
-
-    /// Puts a worker that no stack uses into the idle set.
-    pub(crate) fn release(&self, worker: &Worker) {
-        worker.set_level(NO_LEVEL);
-        worker.note_cpu();
-        worker.lap();
-        worker.serve_none();
-        self.core.idle.release(worker.id);
-        if self.core.threads.are_provided() {
-            self.nudge_for_pinned();
-        }
-    }
-
-    /// As [`Job::release`], and looks once more: no worker is idle while anything is ready.
-    pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
-        self.release(worker);
-        self.look_for_pinned(worker);
-        if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.seats.waits())
-        {
-            self.start_idle();
-        }
-        self.start_other(me, worker);
-    }
-
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
-    pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
+    pub(crate) fn ask_for_forks(&self, me: Me<'_>, worker: &Worker) {
         let seat = self.seat(worker);
         for other in self.workers() {
             let serves = other.level();
             if serves != NO_LEVEL
                 && seat.serves_any(1 << serves)
                 && let Some(stack) = self.core.holder(other)
-                && !ptr::eq(stack, me)
+                && !ptr::eq(stack, me.shared())
             {
                 stack.attention.request(SHARE);
             }
