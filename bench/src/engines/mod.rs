@@ -2,6 +2,7 @@
 //! with the same number of workers.
 
 pub mod chili;
+pub mod go;
 #[cfg(feature = "ours")]
 pub mod ours;
 pub mod pair;

@@ -10,14 +10,17 @@
 //! with rayon as in `engines/pair.rs`: searches are the urgent compute, the reindex is the batch work. `scan_ns` is
 //! what a contender's scan takes before the load, on both processors. `tokio-bound-pools` is there because the kernel
 //! often puts both threads of the search pool onto one processor: the other one runs a thread of the reindex, so it
-//! is not idle, and a search is over before the kernel balances. A scan is then serial.
+//! is not idle, and a search is over before the kernel balances. A scan is then serial. `go` is the same
+//! service in Go (`main.go`), where its toolchain is installed; no bar refers to it.
 
 mod corpus;
+mod go;
 mod index;
 #[cfg(feature = "ours")]
 mod ours;
 mod tokio_rayon;
 
+use crate::engines::go::is_installed;
 use crate::engines::pair::{ARRANGEMENTS, Arrangement, NAMES};
 use corpus::Corpus;
 use index::Index;
@@ -55,6 +58,24 @@ impl Config {
     }
 }
 
+/// The load on the server at `server`.
+fn lanes(config: Config, corpus: &Corpus, server: SocketAddr) -> Lanes {
+    let lane = |name: &str, per_s, expects| Lane {
+        name: name.to_owned(),
+        protocol: Protocol::Get {
+            path: format!("/{name}"),
+            expects,
+        },
+        pace: Pace::Open(per_s, Arrivals::Poisson),
+        connections: 64,
+    };
+    let lanes = vec![
+        lane("health", HEALTH_PER_S, "ok".to_owned()),
+        lane("search", config.per_s, corpus.answer()),
+    ];
+    Lanes::new(server, lanes)
+}
+
 /// Loads the server at `server`, which runs in this process; `start` starts the reindex.
 fn measure(
     config: Config,
@@ -64,20 +85,7 @@ fn measure(
     start: impl FnOnce(),
 ) -> Sample {
     let scan = corpus.scan_cpu_ns();
-    let lane = |name: &str, per_s, connections, expects| Lane {
-        name: name.to_owned(),
-        protocol: Protocol::Get {
-            path: format!("/{name}"),
-            expects,
-        },
-        pace: Pace::Open(per_s, Arrivals::Poisson),
-        connections,
-    };
-    let lanes = vec![
-        lane("health", HEALTH_PER_S, 64, "ok".to_owned()),
-        lane("search", config.per_s, 64, corpus.answer()),
-    ];
-    let served = Served::start(&Lanes::new(server, lanes), || index.written());
+    let served = Served::start(&lanes(config, corpus, server), || index.written());
     start();
     loaded::measure(served, config.lengths, summarize)
         .with("scan_cpu_ns", scan)
@@ -159,6 +167,10 @@ fn experiment(name: &str, config: Config) -> Experiment {
         .fold(experiment, |all, (name, arrangement)| {
             all.contender(name, move || tokio_rayon::run(config, arrangement))
         });
+    let experiment = match is_installed() {
+        true => experiment.contender("go", move || go::run(config)),
+        false => experiment,
+    };
     #[cfg(feature = "ours")]
     let experiment = experiment
         .contender("ours", move || ours::run(config, false))

@@ -58,7 +58,7 @@ async fn hello(listener: TcpListener) {
                     HELLO.as_bytes(),
                 ))))
             });
-            // wrk ends its connections when it ends.
+            // The client ends its connections when it ends.
             let _ = http1::Builder::new()
                 .serve_connection(Io::new(stream), service)
                 .await;

@@ -44,7 +44,7 @@ async fn hello(listener: TcpListener) {
                     HELLO.as_bytes(),
                 ))))
             });
-            // wrk ends its connections when it ends.
+            // The client ends its connections when it ends.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

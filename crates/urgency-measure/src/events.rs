@@ -69,8 +69,8 @@ impl Events {
             .with(format!("{prefix}unanswered"), silent as f64)
     }
 
-    /// How many events of a closed loop are done per second in which one is under way. What was left out of the events is
-    /// left out of the time as well.
+    /// How many events of a closed loop are done per second in which one is under way. What was left out of the events
+    /// is left out of the time as well.
     pub fn per_s(&self, series: &str) -> f64 {
         let mut events = self.of(series).to_vec();
         events.sort_unstable_by_key(|event| event.due);

@@ -59,8 +59,8 @@ impl Latencies {
         self.shortest_unanswered_ns = shortest(self.shortest_unanswered_ns, Some(waited));
     }
 
-    /// Mean and percentiles as metrics `<prefix>mean_ns`, `p50`, `p90`, `p95`, `p99`, `p999`, `max`, and their count. p99.9
-    /// is left out where it would be the largest one.
+    /// Mean and percentiles as metrics `<prefix>mean_ns`, `p50`, `p90`, `p95`, `p99`, `p999`, `max`, and their count.
+    /// p99.9 is left out where it would be the largest one.
     pub fn sample(&self, prefix: &str) -> Sample {
         let at = |quantile| self.histogram.value_at_quantile(quantile) as f64;
         let sample = Sample::new()

@@ -17,7 +17,7 @@ mod rayon;
 mod tokio;
 
 use super::EchoLoad;
-use crate::engines::by_workers;
+use crate::engines::{by_workers, go::is_installed};
 use crate::fib;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
         n: scale.pick(43, 28),
         workers,
     };
-    let peers: &[&str] = match go::is_installed() {
+    let peers: &[&str] = match is_installed() {
         true => &["rayon", "threads-rayon", "tokio", "tokio-rayon", "go"],
         false => &["rayon", "threads-rayon", "tokio", "tokio-rayon"],
     };
@@ -83,7 +83,7 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
     .contender("tokio-rayon", move || tokio::beside_rayon(config))
     .bar(Bar::at_most("ours", "mean_ns", 1e6))
     .bar(Bar::times_at_most("ours", "mean_ns", 1.0, peers));
-    let experiment = match go::is_installed() {
+    let experiment = match is_installed() {
         true => experiment.contender("go", move || go::run(config)),
         false => experiment,
     };

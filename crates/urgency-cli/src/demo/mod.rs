@@ -11,8 +11,8 @@
 //! that nothing of one contender disturbs another, and a client process of its own.
 //!
 //! Reading order: `plan.rs` (which turns, how long), `turn.rs` (what happens in one), `server/` (the
-//! contenders: the code that a user would write), then what is made of the numbers:
-//! `outcome.rs`, `table.rs`, `words.rs`, `raw.rs`. The client, the distributions and the drawer are `urgency-measure`'s.
+//! contenders: the code that a user would write), then what is made of the numbers: `outcome.rs`, `table.rs`,
+//! `words.rs`, `raw.rs`. The client, the distributions and the drawer are in `urgency-measure`.
 //!
 //! A contender that fails loses its further turns; the others go on, their results are shown and written as
 //! ever, and the exit code is 1. What can be known to fail is tried before the first turn: files that cannot

@@ -222,7 +222,7 @@ impl Server {
     }
 }
 
-/// The distribution of the requests, with those that had no answer.
+/// The distribution of the requests, answered or not.
 fn latencies(events: &Events) -> Latencies {
     let silent = events.of(&lanes::unanswered(REQUEST)).iter();
     let silent: HashSet<u64> = silent.map(|event| event.due).collect();

@@ -165,7 +165,7 @@ impl<R: Copy> Connection<R> {
     ///
     /// # Errors
     ///
-    /// [`Trouble::Unasked`], and those of the traffic.
+    /// [`Trouble::Unasked`], and the traffic's.
     pub fn take_replies<T: Traffic<Request = R>>(
         &mut self,
         server: &Server,

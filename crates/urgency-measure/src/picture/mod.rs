@@ -1,7 +1,7 @@
 //! The one drawer of pictures (SVG): charts in a grid, each with two axes and some series.
 //!
-//! What is drawn is data: a [`Chart`] names its [`Axis`]es and [`Series`], and `draw` does the rest. The axes' scales are
-//! in `axis.rs`.
+//! What is drawn is data: a [`Chart`] names its [`Axis`]es and [`Series`], and `draw` does the rest. The axes' scales
+//! are in `axis.rs`.
 
 mod axis;
 

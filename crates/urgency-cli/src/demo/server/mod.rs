@@ -1,8 +1,8 @@
 //! A server process: one contender.
 //!
 //! It listens on 127.0.0.1, says where, and then does what it is told, line by line, until its input ends.
-//! The work of a request and the units of the compute are the same for all contenders (`urgency_measure`'s `chain.rs`, `compute.rs`); what
-//! differs is what schedules them, and that is all that the files beside this one contain.
+//! The work of a request (`chain.rs` of `urgency_measure`) and the units of the compute (`compute.rs`) are the same for
+//! all contenders; what differs is what schedules them, and that is all that the files beside this one contain.
 //!
 //! The thread that reads the commands belongs to none of the runtimes. It may be late under load; that does
 //! not falsify the metering, because units and time are read together.

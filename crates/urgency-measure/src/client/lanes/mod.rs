@@ -6,8 +6,8 @@
 //! every latency as JSON. [`Client`] (`driver.rs`) is the other side.
 //!
 //! Latency counts from the *intended* time. A request goes on a connection of its lane that has none under way; if
-//! all have, it waits in the client, and that counts. ([`Lanes::pipeline`] changes that.) A request without a reply [`GRACE`] after the stretch is
-//! logged as unanswered, with the time it has waited, and its connection is replaced.
+//! all have, it waits in the client, and that counts. ([`Lanes::pipeline`] changes that.) A request without a reply
+//! [`GRACE`] after the stretch is logged as unanswered, with the time it has waited, and its connection is replaced.
 //!
 //! In the closed loop each connection of the lane always has one request under way.
 
@@ -86,7 +86,8 @@ pub struct Lanes {
     pub server: SocketAddr,
     /// The kinds of requests.
     pub lanes: Vec<Lane>,
-    /// Requests that may be under way on one connection. If more than one, an open lane's connections have them in turn.
+    /// Requests that may be under way on one connection. If more than one, an open lane's connections have them in
+    /// turn.
     pub pipeline: usize,
     /// Chooses among random arrivals.
     pub seed: u64,
