@@ -7,6 +7,7 @@ pub mod go;
 pub mod ours;
 pub mod pair;
 pub mod rayon;
+pub mod tasks;
 pub mod tokio;
 
 use urgency_measure::{Experiment, Scale};
