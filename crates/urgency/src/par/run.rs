@@ -91,11 +91,11 @@ fn blocks<I: Items, S: Sink<I::Item>>(
             return halves(items, sink, len / 2, pace);
         }
         if len <= grain {
-            sink.feed(items.iter());
+            feed(&mut sink, items);
             return sink.finish();
         }
         let rest = items.split_off(grain);
-        sink.feed(items.iter());
+        feed(&mut sink, items);
         items = rest;
         let now = clock::now();
         let took = now.saturating_sub(began);
@@ -115,6 +115,13 @@ fn blocks<I: Items, S: Sink<I::Item>>(
             pace.store(grain, Relaxed);
         }
     }
+}
+
+/// The items' own loop, on its own: inlined among the above, it has fewer registers (a lexer of 8 KiB of text took 8 %
+/// longer).
+#[inline(never)]
+fn feed<I: Items, S: Sink<I::Item>>(sink: &mut S, block: I) {
+    sink.feed(block.iter());
 }
 
 fn halves<I: Items, S: Sink<I::Item>>(
