@@ -94,6 +94,15 @@ impl LatencyHistogram {
     }
 
     /// The times that were recorded after `earlier`, a snapshot of the same histogram.
+    ///
+    /// ```
+    /// let runtime = urgency::Runtime::builder().workers(1).build()?;
+    /// runtime.spawn(async {}).get().unwrap();
+    /// let before = runtime.stats().levels[0].latency.clone();
+    /// runtime.spawn(async {}).get().unwrap();
+    /// assert_eq!(runtime.stats().levels[0].latency.since(&before).len(), 1);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     pub fn since(&self, earlier: &Self) -> Self {
         let earlier_counts = earlier.counts.iter().chain(std::iter::repeat(&0));
         let counts = self.counts.iter().zip(earlier_counts);

@@ -158,6 +158,21 @@ impl File {
     ///
     /// # Errors
     /// The errors of the writes before, and of [`std::fs::File::set_len`].
+    ///
+    /// ```
+    /// use urgency::fs::File;
+    ///
+    /// let path = std::env::temp_dir().join(format!("urgency-set-len-{}", std::process::id()));
+    /// urgency::block_on(async {
+    ///     let mut file = File::create(&path).await?;
+    ///     file.set_len(3).await?;
+    ///     file.flush().await?; // what was written is with the system
+    ///     file.sync_all().await?; // and on the disk
+    ///     assert_eq!(file.metadata().await?.len(), 3);
+    ///     std::fs::remove_file(&path)
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub async fn set_len(&mut self, length: u64) -> io::Result<()> {
         self.flush().await?;
         let file = self.file.clone();

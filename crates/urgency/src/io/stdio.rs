@@ -192,6 +192,17 @@ pub fn stdout() -> Stdout {
 
 /// The standard error output of this process, unbuffered. If it is closed, or the process out of descriptors, each
 /// write is an error.
+///
+/// ```
+/// use urgency::io::stderr;
+///
+/// urgency::block_on(async {
+///     let count = stderr().write(b"a line\n").await?;
+///     assert!(count > 0);
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn stderr() -> Stderr {
     Stdout(Standard::new(io::stderr()))
 }

@@ -153,6 +153,16 @@ impl<T: 'static, L: Level> TypedHandle<T, L> {
 
     /// Asks for the work to end early: async work is dropped when it next suspends or would next run, a closure that
     /// has not started never starts. A waiter gets an error, unless the work ended first.
+    ///
+    /// ```
+    /// use urgency::level::{Level, Normal};
+    ///
+    /// let endless = Normal.spawn(async |_| std::future::pending::<()>().await);
+    /// assert!(!endless.is_finished());
+    /// endless.abort();
+    /// assert!(endless.erase().get().unwrap_err().is_cancelled());
+    /// Normal.spawn(async |_| ()).detach();
+    /// ```
     pub fn abort(&self) {
         self.untyped.abort();
     }

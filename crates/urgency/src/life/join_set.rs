@@ -203,6 +203,23 @@ impl<T: Send + 'static> JoinSet<T> {
     }
 
     /// Cancels all tasks, and waits until they have ended.
+    ///
+    /// ```
+    /// use urgency::task::JoinSet;
+    ///
+    /// urgency::block_on(async {
+    ///     let mut tasks = JoinSet::new();
+    ///     tasks.spawn(std::future::pending::<()>());
+    ///     tasks.abort_all();
+    ///     assert!(tasks.join_next().await.unwrap().unwrap_err().is_cancelled());
+    ///     tasks.spawn(std::future::pending());
+    ///     tasks.shutdown().await;
+    ///     assert!(tasks.is_empty());
+    ///     tasks.spawn(async {});
+    ///     tasks.detach_all(); // it goes on
+    ///     assert!(tasks.is_empty());
+    /// });
+    /// ```
     pub async fn shutdown(&mut self) {
         self.abort_all();
         while self.join_next().await.is_some() {}

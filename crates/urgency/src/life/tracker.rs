@@ -89,6 +89,15 @@ impl TaskTracker {
     }
 
     /// `future`, tracked until it is dropped, wherever it is spawned or awaited.
+    ///
+    /// ```
+    /// let tracker = urgency::task::TaskTracker::new();
+    /// let tracked = urgency::spawn(tracker.track_future(async { 1 }));
+    /// tracker.close();
+    /// urgency::block_on(tracker.wait());
+    /// assert_eq!(tracked.get().unwrap(), 1);
+    /// assert!(tracker.reopen());
+    /// ```
     pub fn track_future<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         let token = self.token();
         async move {

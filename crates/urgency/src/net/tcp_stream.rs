@@ -139,6 +139,21 @@ impl TcpStream {
     ///
     /// # Errors
     /// The errors of the kernel.
+    ///
+    /// ```
+    /// use urgency::net::{TcpListener, TcpStream};
+    ///
+    /// urgency::block_on(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+    ///     let client = TcpStream::connect(listener.local_addr()?).await?;
+    ///     let (server, _) = listener.accept().await?;
+    ///     server.set_zero_linger()?;
+    ///     drop(server);
+    ///     assert!(client.read(&mut [0]).await.is_err()); // reset
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn set_zero_linger(&self) -> io::Result<()> {
         Ok(sockopt::set_socket_linger(self.fd(), Some(Duration::ZERO))?)
     }
@@ -230,6 +245,23 @@ impl TcpListener {
     }
 
     /// Starts to accept now; await the connection later.
+    ///
+    /// ```
+    /// use urgency::net::{TcpListener, TcpStream};
+    ///
+    /// urgency::block_on(async {
+    ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+    ///     let accepting = listener.start_accept();
+    ///     let client = TcpStream::connect(listener.local_addr()?).await?;
+    ///     let (mut server, peer) = accepting.await?;
+    ///     assert_eq!(peer, client.local_addr()?);
+    ///     let (from_client, to_client) = server.split();
+    ///     drop((from_client, to_client));
+    ///     assert!(listener.start_accept().cancel().is_none()); // nobody connected
+    ///     Ok::<(), std::io::Error>(())
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn start_accept(&self) -> StartedAccept<'_, (TcpStream, SocketAddr)> {
         Started::new(AcceptOperation {
             acceptor: &self.acceptor,

@@ -315,6 +315,16 @@ impl Builder {
 
     /// How many tasks of a level can be [admitted](crate::life::admit) at once. The default is any number. The limit
     /// binds code that asks for admission; the plain `spawn` forms do not ask.
+    ///
+    /// ```
+    /// use urgency::{Runtime, levels, life::Capacity};
+    ///
+    /// levels! { App: Control > Requests }
+    ///
+    /// let runtime = Runtime::builder().levels::<App>().capacity(Requests, 2).build()?;
+    /// assert_eq!(runtime.run(|| Capacity::of(Requests)).unwrap().limit, 2);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     pub fn capacity(mut self, level: impl Into<LevelId>, tasks: u32) -> Self {
         self.capacities.push((level.into(), tasks));
         self

@@ -138,6 +138,17 @@ fn on_external_of<R>(shared: &Arc<Job>, level: Option<u8>, f: impl FnOnce(Me<'_>
 
 /// The level of the calling code. Outside any runtime: the least urgent level of the global one, which
 /// is where [`spawn`](crate::spawn()) would put new work.
+///
+/// ```
+/// use urgency::{Runtime, current_level, levels};
+///
+/// levels! { App: Interactive > Batch }
+///
+/// let runtime = Runtime::builder().levels::<App>().build()?;
+/// let level = runtime.at(Batch).spawn(async { current_level() });
+/// assert_eq!(level.get().unwrap(), Batch.into());
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
 pub fn current_level() -> LevelId {
     with_current(|shared| shared.levels.named(level_on(shared)))
 }

@@ -134,6 +134,11 @@ impl Runtime {
     }
 
     /// The global runtime, which starts here if nothing used it yet.
+    ///
+    /// ```
+    /// let answer = urgency::Runtime::global().spawn(async { 6 * 7 });
+    /// assert_eq!(answer.get().unwrap(), 42);
+    /// ```
     pub fn global() -> &'static Runtime {
         GLOBAL.get_or_init(|| {
             Runtime::builder()

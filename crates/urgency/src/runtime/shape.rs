@@ -24,6 +24,15 @@ impl Builder {
     }
 
     /// Changes nothing: a runtime always has I/O and timers, and pays for them when they are used.
+    ///
+    /// ```
+    /// use urgency::runtime::Builder;
+    ///
+    /// // As it is written for Tokio.
+    /// let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    /// assert_eq!(runtime.stats().workers.len(), 2);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     pub fn enable_all(self) -> Builder {
         self
     }
@@ -43,6 +52,14 @@ impl Builder {
     /// # Panics
     ///
     /// [`Builder::build`] does then, if the process is out of descriptors.
+    ///
+    /// ```
+    /// use urgency::{runtime::Builder, time::{Duration, sleep}};
+    ///
+    /// let runtime = Builder::new_current_thread().start_paused(true).build()?;
+    /// runtime.block_on(sleep(Duration::from_secs(3600))); // at once
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     pub fn start_paused(mut self, start_paused: bool) -> Builder {
         self.of_workers = start_paused.then_some("start_paused").or(self.of_workers);
         self.start_paused = start_paused;

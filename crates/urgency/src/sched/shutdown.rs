@@ -115,7 +115,8 @@ pub enum Shutdown {
     Cancel,
 }
 
-/// The account of a shutdown: what became of every task that was ever spawned.
+/// The account of a shutdown, which [`Runtime::shutdown`](crate::Runtime::shutdown) gives: what became of every task
+/// that was ever spawned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {

@@ -107,6 +107,23 @@ impl Condvar {
     }
 
     /// Wakes all waiters.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use urgency::sync::{Condvar, Mutex};
+    ///
+    /// let pair = Arc::new((Mutex::new(false), Condvar::new()));
+    /// let theirs = pair.clone();
+    /// let waits = urgency::spawn(async move {
+    ///     let mut open = theirs.0.lock().await;
+    ///     while !*open {
+    ///         open = theirs.1.wait(open).await;
+    ///     }
+    /// });
+    /// *pair.0.blocking_lock() = true;
+    /// pair.1.notify_all();
+    /// waits.get().unwrap();
+    /// ```
     pub fn notify_all(&self) {
         self.event.notify_waiters();
     }

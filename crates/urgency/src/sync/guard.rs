@@ -70,6 +70,15 @@ impl<H, T: ?Sized> Read<H, T> {
     /// # Errors
     ///
     /// With the guard, if there is not.
+    ///
+    /// ```
+    /// use urgency::sync::{RwLock, RwLockReadGuard};
+    ///
+    /// let lock = RwLock::new(vec![1, 2]);
+    /// let guard = lock.blocking_read();
+    /// let first = RwLockReadGuard::try_map(guard, |list| list.first()).ok().unwrap();
+    /// assert_eq!(*first, 1);
+    /// ```
     pub fn try_map<U: ?Sized>(
         guard: Self,
         part: impl FnOnce(&T) -> Option<&U>,

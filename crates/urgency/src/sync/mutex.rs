@@ -251,6 +251,14 @@ unsafe impl<T: ?Sized + Send + Sync> Sync for MutexGuard<'_, T> {}
 
 impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// The mutex whose data it is.
+    ///
+    /// ```
+    /// use urgency::sync::{Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new(1);
+    /// let guard = mutex.try_lock().unwrap();
+    /// assert!(std::ptr::eq(MutexGuard::mutex(&guard), &mutex));
+    /// ```
     pub fn mutex(guard: &Self) -> &'a Mutex<T> {
         guard.mutex
     }
@@ -276,6 +284,17 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
     /// # Errors
     ///
     /// With the guard, if there is not.
+    ///
+    /// ```
+    /// use urgency::sync::{Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new(vec![1, 2]);
+    /// let guard = mutex.try_lock().unwrap();
+    /// let mut last = MutexGuard::try_map(guard, |list| list.last_mut()).ok().unwrap();
+    /// *last = 3;
+    /// drop(last);
+    /// assert_eq!(mutex.into_inner(), [1, 3]);
+    /// ```
     pub fn try_map<U: ?Sized>(
         guard: Self,
         part: impl FnOnce(&mut T) -> Option<&mut U>,

@@ -87,6 +87,15 @@ impl<T> OnceCell<T> {
     }
 
     /// Takes the data out of the cell, which is empty then.
+    ///
+    /// ```
+    /// use urgency::sync::OnceCell;
+    ///
+    /// let mut cell = OnceCell::new();
+    /// cell.set(1).unwrap();
+    /// assert_eq!(cell.take(), Some(1));
+    /// assert!(cell.get().is_none());
+    /// ```
     pub fn take(&mut self) -> Option<T> {
         std::mem::take(self).into_inner()
     }

@@ -120,6 +120,21 @@ impl<S: Deref<Target = Semaphore>> Permit<S> {
     }
 
     /// Splits so many off, to be given back earlier or later than the rest. `None`: there are not so many.
+    ///
+    /// ```
+    /// use urgency::sync::Semaphore;
+    ///
+    /// let semaphore = Semaphore::new(3);
+    /// let mut three = semaphore.try_acquire_many(3).unwrap();
+    /// let one = three.split(1).unwrap();
+    /// assert!(three.split(5).is_none());
+    /// three.merge(one);
+    /// drop(three);
+    /// semaphore.add_permits(1);
+    /// assert_eq!(semaphore.available_permits(), 4);
+    /// semaphore.close();
+    /// assert!(semaphore.try_acquire().is_err());
+    /// ```
     pub fn split(&mut self, permits: usize) -> Option<Permit<S>>
     where
         S: Clone,

@@ -67,6 +67,14 @@ impl<T> RwLock<T> {
         /// # Panics
         ///
         /// If there are none, or more than `u32::MAX >> 3`.
+        ///
+        /// ```
+        /// use urgency::sync::RwLock;
+        ///
+        /// let lock = RwLock::with_max_readers(1, 2);
+        /// let (_first, _second) = (lock.try_read().unwrap(), lock.try_read().unwrap());
+        /// assert!(lock.try_read().is_err());
+        /// ```
         #[track_caller]
         pub fn with_max_readers(data: T, readers: u32) -> Self {
             assert!(
@@ -353,6 +361,15 @@ pub type OwnedRwLockMappedWriteGuard<T, U = T> = Write<Writes<Kept<T>>, U>;
 
 impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
     /// The lock whose data it is.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use urgency::sync::{OwnedRwLockReadGuard, RwLock};
+    ///
+    /// let lock = Arc::new(RwLock::new(1));
+    /// let guard = lock.clone().try_read_owned().unwrap();
+    /// assert!(Arc::ptr_eq(OwnedRwLockReadGuard::rwlock(&guard), &lock));
+    /// ```
     pub fn rwlock(guard: &Self) -> &Arc<RwLock<T>> {
         &guard.held().0.0
     }
@@ -382,6 +399,15 @@ impl<L: Deref<Target = Semaphore> + Clone, T: ?Sized> Write<Writes<L>, T> {
     }
 
     /// Goes on as a reader of a part of the data; other readers may come when `part` has returned.
+    ///
+    /// ```
+    /// use urgency::sync::{RwLock, RwLockWriteGuard};
+    ///
+    /// let lock = RwLock::new((1, 2));
+    /// let guard = lock.try_write().unwrap();
+    /// let first = RwLockWriteGuard::downgrade_map(guard, |pair| &pair.0);
+    /// assert_eq!((*first, lock.try_read().unwrap().1), (1, 2));
+    /// ```
     pub fn downgrade_map<U: ?Sized>(guard: Self, part: impl FnOnce(&T) -> &U) -> Read<Reads<L>, U> {
         let part = NonNull::from(part(&guard));
         let (writes, _) = guard.into_parts();
@@ -407,6 +433,14 @@ impl<L: Deref<Target = Semaphore> + Clone, T: ?Sized> Write<Writes<L>, T> {
     }
 
     /// The guard itself: one type serves for the data and for a part of it.
+    ///
+    /// ```
+    /// use urgency::sync::{RwLock, RwLockWriteGuard};
+    ///
+    /// let lock = RwLock::new(1);
+    /// *RwLockWriteGuard::into_mapped(lock.try_write().unwrap()) = 2;
+    /// assert_eq!(lock.into_inner(), 2);
+    /// ```
     pub fn into_mapped(guard: Self) -> Self {
         guard
     }

@@ -205,6 +205,14 @@ impl<T> Sender<T> {
 
     /// Writes a value, even if there is no receiver, and returns the value before. For that the call waits until no
     /// [`Ref`] of the value before is left; meanwhile the calling stack is suspended.
+    ///
+    /// ```
+    /// use urgency::sync::watch;
+    ///
+    /// let (sender, _) = watch::channel(1);
+    /// assert_eq!(sender.send_replace(2), 1);
+    /// assert_eq!(*sender.borrow(), 2);
+    /// ```
     pub fn send_replace(&self, value: T) -> T {
         let old = self.place.replace(Arc::new(value));
         self.place.unwrap(old)
@@ -351,6 +359,17 @@ impl<T> Receiver<T> {
     }
 
     /// From now on the current value counts as not seen.
+    ///
+    /// ```
+    /// use urgency::sync::watch;
+    ///
+    /// let (_sender, mut receiver) = watch::channel(1);
+    /// assert!(!receiver.has_changed().unwrap());
+    /// receiver.mark_changed();
+    /// assert!(receiver.has_changed().unwrap());
+    /// receiver.mark_unchanged();
+    /// assert!(!receiver.has_changed().unwrap());
+    /// ```
     pub fn mark_changed(&mut self) {
         self.seen = self.seen.wrapping_sub(NEXT);
     }

@@ -57,6 +57,20 @@ pub fn resume() {
 /// # Panics
 ///
 /// If the clock is not paused.
+///
+/// ```
+/// use urgency::time::{self, Duration, Instant};
+///
+/// let runtime = urgency::Runtime::builder().workers(1).build()?;
+/// runtime.block_on(async {
+///     time::pause();
+///     let start = Instant::now();
+///     time::advance(Duration::from_secs(60)).await;
+///     assert_eq!(start.elapsed(), Duration::from_secs(60));
+///     time::resume();
+/// });
+/// # Ok::<(), urgency::BuildError>(())
+/// ```
 pub async fn advance(duration: Duration) {
     assert!(
         driver("moved on").advance_clock(duration),

@@ -175,6 +175,26 @@ impl Interval {
     }
 
     /// Lets the next tick be due so much from now, and the others follow it.
+    ///
+    /// ```
+    /// use urgency::time::{self, Duration, Instant, MissedTickBehavior, interval};
+    ///
+    /// let runtime = urgency::runtime::Builder::new_current_thread().start_paused(true).build()?;
+    /// runtime.block_on(async {
+    ///     let start = Instant::now();
+    ///     let second = Duration::from_secs(1);
+    ///     let mut ticks = interval(second);
+    ///     assert_eq!(ticks.missed_tick_behavior(), MissedTickBehavior::Burst);
+    ///     ticks.tick().await; // the first one is due at once
+    ///     ticks.reset_after(5 * second);
+    ///     assert_eq!(ticks.tick().await, start + 5 * second);
+    ///     ticks.reset_at(start + 7 * second);
+    ///     assert_eq!(ticks.tick().await, start + 7 * second);
+    ///     ticks.reset_immediately();
+    ///     assert_eq!(ticks.tick().await, start + 7 * second);
+    /// });
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     pub fn reset_after(&mut self, after: Duration) {
         self.next.reset(super::after(after));
     }

@@ -271,6 +271,15 @@ impl<T> OwnedPermit<T> {
     }
 
     /// Gives the place up.
+    ///
+    /// ```
+    /// use urgency::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u32>(1);
+    /// let permit = sender.try_reserve_owned().unwrap();
+    /// let sender = permit.release();
+    /// assert_eq!(sender.capacity(), 1);
+    /// ```
     pub fn release(mut self) -> Sender<T> {
         let sender = self.take();
         sender.channel.release(1);

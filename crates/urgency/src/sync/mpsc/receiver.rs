@@ -17,7 +17,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// The receiving side of a channel.
+/// The receiving side of a [`channel`](super::channel).
 pub struct Receiver<T> {
     channel: Arc<Channel<T>>,
     /// Messages of an unbounded channel that were taken out, but not yet received.
@@ -91,6 +91,18 @@ impl<T> Receiver<T> {
     /// # Cancellation
     ///
     /// Dropping the future loses no message, and none was added then.
+    ///
+    /// ```
+    /// use urgency::sync::mpsc;
+    ///
+    /// let (sender, mut receiver) = mpsc::channel(8);
+    /// (0..3).for_each(|n| sender.try_send(n).unwrap());
+    /// let mut all = Vec::new();
+    /// urgency::block_on(receiver.recv_many(&mut all, 10));
+    /// assert_eq!(all, [0, 1, 2]);
+    /// receiver.close();
+    /// assert!(sender.try_send(3).is_err());
+    /// ```
     pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
         poll_fn(|cx| self.poll_recv_many(cx, buffer, limit)).await
     }
