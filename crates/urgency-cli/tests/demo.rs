@@ -173,7 +173,7 @@ fn a_client_without_a_server_fails_and_says_where_it_looked() {
     let server = closed.local_addr().expect("it listens").to_string();
     drop(closed);
     let spec = format!(
-        r#"{{"server":"{server}","rate":1.0,"arrivals":"poisson","seed":0,"warm_up_ms":0,"run_ms":1,"grace_ms":1}}"#
+        r#"{{"server":"{server}","lanes":[{{"name":"request","protocol":"Chain","pace":"Closed","connections":1}}],"pipeline":1,"seed":0,"reports":false}}"#
     );
     let output = Command::new(env!("CARGO_BIN_EXE_urgency"))
         .args(["demo-client", &spec])
