@@ -10,7 +10,7 @@ use program::{LEVELS, run_random};
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
     thread,
     time::Duration,
@@ -23,6 +23,7 @@ use urgency::{
     },
     time, yield_now,
 };
+use urgency_policy::level::{LevelSchedule, Period, Seat};
 
 urgency::levels! { Two: Upper > Lower }
 urgency::levels! { Four: L0 > L1 > L2 > L3 }
@@ -370,4 +371,51 @@ fn under_every_schedule_random_programs_give_their_serial_results() {
             }
         }
     }
+}
+
+/// Gives level 1 two rounds, and panics then.
+#[derive(Clone, Debug, Default)]
+struct Panics(usize);
+
+impl LevelSchedule for Panics {
+    fn period(&self) -> Period {
+        Period::EachWorker(1_000_000)
+    }
+
+    fn seat(&mut self, _: usize, _: usize, _: u64) -> Seat {
+        self.0 += 1;
+        assert!(self.0 < 3, "this schedule panics");
+        Seat::at(1, Otherwise::Donate)
+    }
+}
+
+#[test]
+fn after_a_panic_of_an_own_schedule_the_workers_are_prompt() {
+    quiet();
+    ends(|| {
+        let builder = Runtime::builder().workers(1).levels::<Two>();
+        let runtime = builder.schedule(Schedule::own(Panics::default()));
+        let runtime = runtime.build().unwrap();
+        let ended = Arc::new(AtomicUsize::new(0));
+        let spin = |turns: usize| {
+            let ended = ended.clone();
+            async move {
+                for _ in 0..turns {
+                    urgency::yield_now().await;
+                }
+                ended.fetch_add(1, Relaxed)
+            }
+        };
+        // Long enough for the third round.
+        let lower: Vec<_> = (0..2)
+            .map(|_| runtime.at(Lower).spawn(spin(200_000)))
+            .collect();
+        let upper: Vec<_> = (0..2)
+            .map(|_| runtime.at(Upper).spawn(spin(100_000)))
+            .collect();
+        let upper: Vec<usize> = upper.into_iter().map(|task| task.get().unwrap()).collect();
+        assert!(upper.iter().all(|before| *before < 2), "{upper:?}");
+        let lower = lower.into_iter().map(|task| task.get().unwrap());
+        assert_eq!(lower.max(), Some(3));
+    });
 }

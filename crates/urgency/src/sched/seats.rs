@@ -40,8 +40,9 @@ use super::{
 use crate::protocol::attention::PREEMPT;
 use crate::sys::clock;
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
-        Mutex, MutexGuard,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
@@ -144,7 +145,8 @@ impl Seating {
 
 impl SeatAssigner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics under this lock")
+        // Under this lock only a schedule of the program's own panics, and then all of the state is replaced.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether seats are not all prompt.
@@ -291,11 +293,17 @@ impl Job {
         if !self.seats.is_on() {
             return;
         }
-        let mut state = self.seats.lock();
-        match state.schedule.period() {
-            Period::Never => {}
-            Period::EachWorker(length) => self.end_rounds(&mut state, length),
-            Period::AllWorkers(length) => self.end_quantum(&mut state, length),
+        let end = || {
+            let mut state = self.seats.lock();
+            match state.schedule.period() {
+                Period::Never => {}
+                Period::EachWorker(length) => self.end_rounds(&mut state, length),
+                Period::AllWorkers(length) => self.end_quantum(&mut state, length),
+            }
+        };
+        if catch_unwind(AssertUnwindSafe(end)).is_err() {
+            // A schedule of the program's own has panicked, which has been printed. It is not asked again.
+            self.set_schedule(Schedule::Prompt);
         }
     }
 
