@@ -84,11 +84,11 @@ fn a_decision_about_cores_ways_and_bandwidth_is_in_force() {
 
 #[test]
 fn every_built_in_policy_moves_cores_without_a_group() {
-    for name in urgency_policy::cores::NAMED {
+    for (name, _) in urgency_policy::cores::NAMED {
         let kernel = Kernel::new(intel());
         let mut partition = partition(&kernel, &[0, 1, 2, 3]);
         let mut cores = cores(&partition, 4);
-        let mut policy = named(name, 7).unwrap();
+        let mut policy = named(name, 7, 2).unwrap();
         for job in [JobId(1), JobId(2)] {
             if cores.start(&mut policy, job, Demand::default()).is_ok() {
                 let decision = cores.decide(&mut policy, Event::Start(job)).unwrap();
