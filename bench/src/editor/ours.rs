@@ -6,7 +6,7 @@ use crate::engines::ours::{runtime_with, with_stats};
 use crate::harness::Sample;
 use std::sync::Arc;
 use urgency::net::UnixStream;
-use urgency::{par, spawn_fn_at};
+use urgency::par;
 
 urgency::levels! {
     /// What an editor does.
@@ -24,10 +24,11 @@ pub fn run(config: Config) -> Sample {
     let runtime = runtime_with::<Levels>(2);
     let editor = Editor::new(config);
     let indexed = editor.clone();
-    runtime.spawn_fn_at(Index, move || index(&indexed)).detach();
+    runtime.at(Index).spawn_fn(move || index(&indexed)).detach();
     let (press, pressed) = socket();
     runtime
-        .spawn_at(Key, edit(editor.clone(), pressed))
+        .at(Key)
+        .spawn(edit(editor.clone(), pressed))
         .detach();
     let sample = with_stats(editor.measure(press), &runtime);
     // Indexing never ends; the runtime ends with the process.
@@ -48,7 +49,7 @@ async fn edit(editor: Arc<Editor>, pressed: std::os::unix::net::UnixStream) {
             let best = par::reduce(&editor.names[..], |part| part.best(typed), Ord::max);
             editor.completed(keystroke, best.unwrap_or_default());
         };
-        spawn_fn_at(Complete, complete).detach();
+        urgency::at(Complete).spawn_fn(complete).detach();
     }
 }
 

@@ -45,7 +45,7 @@ fn runtime(workers: usize, shares: Option<[f64; 3]>) -> Runtime {
 fn serve_echo(runtime: &Runtime) -> SocketAddr {
     let listener = echo::ours::listen();
     let address = listener.local_addr().expect("a listener has an address");
-    runtime.spawn_at(High, echo::ours::serve(listener)).detach();
+    runtime.at(High).spawn(echo::ours::serve(listener)).detach();
     address
 }
 
@@ -61,7 +61,7 @@ fn sink(depth: u32) {
 }
 
 fn endless(runtime: &Runtime, level: impl Into<LevelId>) {
-    runtime.spawn_fn_at(level, || sink(SINK_DEPTH)).detach();
+    runtime.at(level).spawn_fn(|| sink(SINK_DEPTH)).detach();
 }
 
 /// The kernel's time, and that in probes of the machine's pace meanwhile.
@@ -84,7 +84,7 @@ impl Timed {
 fn time_of(runtime: &Runtime, mut kernel: Box<dyn Kernel>) -> (Box<dyn Kernel>, Timed) {
     let pace = Pace::start();
     let start = Instant::now();
-    let run = runtime.spawn_fn_at(Low, move || {
+    let run = runtime.at(Low).spawn_fn(move || {
         kernel.run();
         (kernel, start.elapsed())
     });

@@ -47,11 +47,11 @@ pub fn run(lengths: Lengths, variant: Variant) -> Sample {
         .expect("threads can be started");
     let scene = Scene::new();
     let start = || {
-        runtime.spawn_at(Audio, audio(scene)).detach();
-        runtime.spawn_at(Frame, frames(scene)).detach();
+        runtime.at(Audio).spawn(audio(scene)).detach();
+        runtime.at(Frame).spawn(frames(scene)).detach();
         for decoder in 0..DECODERS {
             let first = move || decode(decoder, 0, variant == Variant::Checking);
-            runtime.spawn_fn_at(Decode, first).detach();
+            runtime.at(Decode).spawn_fn(first).detach();
         }
     };
     let sample = with_stats(measure(scene, lengths, start), &runtime);

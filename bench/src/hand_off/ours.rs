@@ -9,7 +9,7 @@ use std::time::Instant;
 /// One sample on all processors: the woken stack may land on the idle one.
 pub fn run(config: Config) -> Sample {
     let runtime = runtime_with_levels(1);
-    let lower = runtime.spawn_fn_at(Batch, move || config.measure(hand_off));
+    let lower = runtime.at(Batch).spawn_fn(move || config.measure(hand_off));
     let sample = lower.get().expect("nothing is cancelled");
     with_stats(sample, &runtime)
 }
@@ -23,10 +23,11 @@ pub fn run_bound(config: Config) -> Sample {
 fn hand_off() -> Option<Instant> {
     let started = Arc::new(Mutex::new(None));
     let theirs = started.clone();
-    urgency::spawn_fn_at(Urgent, move || {
-        *theirs.lock().expect("nobody panics while holding it") = Some(Instant::now());
-    })
-    .detach();
+    urgency::at(Urgent)
+        .spawn_fn(move || {
+            *theirs.lock().expect("nobody panics while holding it") = Some(Instant::now());
+        })
+        .detach();
     // The spawn is a scheduling point already; so is this, for runtimes that check only before they run something.
     urgency::join(|| (), || ());
     started

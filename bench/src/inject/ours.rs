@@ -10,20 +10,21 @@ use urgency::Runtime;
 /// One sample with jobs that are closures.
 pub fn closures(config: Config) -> Sample {
     let runtime = runtime_with_levels(2);
-    let hand_in = |job| runtime.spawn_fn_at(Urgent, job).detach();
+    let hand_in = |job| runtime.at(Urgent).spawn_fn(job).detach();
     with_stats(config.measure(|n| compute(&runtime, n), hand_in), &runtime)
 }
 
 /// One sample with jobs that are async tasks.
 pub fn tasks(config: Config) -> Sample {
     let runtime = runtime_with_levels(2);
-    let hand_in = |job: super::Job| runtime.spawn_at(Urgent, async { job() }).detach();
+    let hand_in = |job: super::Job| runtime.at(Urgent).spawn(async { job() }).detach();
     with_stats(config.measure(|n| compute(&runtime, n), hand_in), &runtime)
 }
 
 fn compute(runtime: &Runtime, n: u32) -> u64 {
     runtime
-        .spawn_fn_at(Batch, move || fib(n))
+        .at(Batch)
+        .spawn_fn(move || fib(n))
         .get()
         .expect("the computation is not cancelled")
 }

@@ -12,14 +12,15 @@ pub fn run(config: Config, compute: Option<Compute>) -> Sample {
     let listener = echo::ours::listen();
     let address = listener.local_addr().expect("a listener has an address");
     runtime
-        .spawn_at(Urgent, echo::ours::serve(listener))
+        .at(Urgent)
+        .spawn(echo::ours::serve(listener))
         .detach();
     let spawner = &runtime;
     let start = compute.map(|compute| {
         move || match compute {
-            Compute::Forks => spawner.spawn_fn_at(Batch, endless_forks).detach(),
+            Compute::Forks => spawner.at(Batch).spawn_fn(endless_forks).detach(),
             Compute::Loops => {
-                (0..2).for_each(|_| spawner.spawn_fn_at(Batch, endless_loop).detach())
+                (0..2).for_each(|_| spawner.at(Batch).spawn_fn(endless_loop).detach())
             }
         }
     });

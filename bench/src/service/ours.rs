@@ -51,17 +51,17 @@ pub fn run(config: Config, shares: bool) -> Sample {
         let served = urgency_web::serve(listener, router).await;
         unreachable!("nobody ended the server: {served:?}");
     };
-    runtime.spawn_at(Health, server).detach();
+    runtime.at(Health).spawn(server).detach();
     let start = || {
         let reindex = move || {
             loop {
                 write(index, 0..DOCUMENTS, config.leaf());
             }
         };
-        runtime.spawn_fn_at(Reindex, reindex).detach();
+        runtime.at(Reindex).spawn_fn(reindex).detach();
     };
     let alone = || {
-        let handle = runtime.spawn_fn_at(Search, || scan(corpus.text()));
+        let handle = runtime.at(Search).spawn_fn(|| scan(corpus.text()));
         handle.get().expect("a scan ends")
     };
     let alone = corpus.parallel_scan_ns(alone);

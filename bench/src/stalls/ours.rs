@@ -5,7 +5,7 @@ use crate::engines::{self, ours::Batch, ours::Urgent};
 use crate::harness::Sample;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use urgency::{spawn_at, time::sleep, yield_now};
+use urgency::{time::sleep, yield_now};
 
 /// One sample of the builders.
 pub fn sst_build(config: Config) -> Sample {
@@ -13,9 +13,11 @@ pub fn sst_build(config: Config) -> Sample {
     let over = Arc::new(AtomicBool::new(false));
     let builders = [0, 1].map(|_| {
         let over = over.clone();
-        runtime.spawn_at(Batch, async move { build(&over, yield_now).await })
+        runtime
+            .at(Batch)
+            .spawn(async move { build(&over, yield_now).await })
     });
-    let late = runtime.spawn_at(Urgent, sentinel(config, sleep)).get();
+    let late = runtime.at(Urgent).spawn(sentinel(config, sleep)).get();
     over.store(true, Ordering::Relaxed);
     for builder in builders {
         builder.get().expect("nothing is cancelled");
@@ -31,10 +33,12 @@ pub fn io(config: Config) -> Sample {
     let streams = (0..STREAMS).map(|_| {
         let all = all.clone();
         let fetched = || {
-            let fetch = spawn_at(Urgent, fetch(sleep));
+            let fetch = urgency::at(Urgent).spawn(fetch(sleep));
             async { fetch.await.expect("nothing is cancelled") }
         };
-        runtime.spawn_at(Batch, async move { all.stream(config, fetched).await })
+        runtime
+            .at(Batch)
+            .spawn(async move { all.stream(config, fetched).await })
     });
     for stream in streams.collect::<Vec<_>>() {
         stream.get().expect("nothing is cancelled");

@@ -6,7 +6,7 @@ use crate::engines::ours::{runtime_with, with_stats};
 use crate::harness::Sample;
 use std::sync::Arc;
 use urgency::net::UnixStream;
-use urgency::{par, spawn_at, spawn_fn_at};
+use urgency::par;
 
 urgency::levels! {
     /// What a store does.
@@ -27,11 +27,13 @@ pub fn run(config: Config) -> Sample {
     let scene = Scene::new(config);
     let compacted = scene.clone();
     runtime
-        .spawn_fn_at(Compact, move || compact(&compacted))
+        .at(Compact)
+        .spawn_fn(move || compact(&compacted))
         .detach();
     let (ask, asked) = socket();
     runtime
-        .spawn_at(Read, accept(scene.clone(), asked))
+        .at(Read)
+        .spawn(accept(scene.clone(), asked))
         .detach();
     let sample = with_stats(scene.measure(ask), &runtime);
     // Compaction never ends; the runtime ends with the process.
@@ -45,8 +47,12 @@ async fn accept(scene: Arc<Scene>, asked: std::os::unix::net::UnixStream) {
     while asked.read_exact(&mut bytes).await.is_ok() {
         let (scene, number) = (scene.clone(), arrival(bytes));
         match scene.is_write(number) {
-            false => spawn_at(Read, async move { scene.read(number) }).detach(),
-            true => spawn_at(Write, async move { write(scene, number) }).detach(),
+            false => urgency::at(Read)
+                .spawn(async move { scene.read(number) })
+                .detach(),
+            true => urgency::at(Write)
+                .spawn(async move { write(scene, number) })
+                .detach(),
         }
     }
 }
@@ -58,7 +64,7 @@ fn write(scene: Arc<Scene>, number: usize) {
                 par::sort_by_key(entries, |entry| entry.key)
             });
         };
-        spawn_fn_at(Flush, flush).detach();
+        urgency::at(Flush).spawn_fn(flush).detach();
     }
 }
 

@@ -6,7 +6,7 @@ use crate::engines::ours::{runtime_with, with_stats};
 use crate::harness::Sample;
 use std::sync::Arc;
 use urgency::net::UnixStream;
-use urgency::{par, spawn_fn_at};
+use urgency::par;
 
 urgency::levels! {
     /// What a pipeline does.
@@ -27,11 +27,13 @@ pub fn run(config: Config) -> Sample {
     let pipeline = Pipeline::new(config);
     let archive = pipeline.clone();
     runtime
-        .spawn_fn_at(Backfill, move || backfill(&archive))
+        .at(Backfill)
+        .spawn_fn(move || backfill(&archive))
         .detach();
     let (send, received) = socket();
     runtime
-        .spawn_at(Receive, receive(pipeline.clone(), received))
+        .at(Receive)
+        .spawn(receive(pipeline.clone(), received))
         .detach();
     let sample = with_stats(pipeline.measure(send), &runtime);
     // The backfill never ends; the runtime ends with the process.
@@ -44,7 +46,9 @@ async fn receive(pipeline: Arc<Pipeline>, received: std::os::unix::net::UnixStre
     let mut bytes = [0; ARRIVAL];
     while received.read_exact(&mut bytes).await.is_ok() {
         let (pipeline, packet) = (pipeline.clone(), arrival(bytes));
-        spawn_fn_at(Decode, move || decode(&pipeline, packet)).detach();
+        urgency::at(Decode)
+            .spawn_fn(move || decode(&pipeline, packet))
+            .detach();
     }
 }
 
@@ -55,7 +59,7 @@ fn decode(pipeline: &Arc<Pipeline>, packet: usize) {
             let all = par::reduce(&window.packets[..], aggregate, Aggregate::and);
             pipeline.emit(&window, all.unwrap_or_default());
         };
-        spawn_fn_at(Emit, emit).detach();
+        urgency::at(Emit).spawn_fn(emit).detach();
     }
 }
 

@@ -29,13 +29,14 @@ pub fn run(config: Config) -> Sample {
         }
     };
     if config.beside {
-        runtime.spawn_at(Urgent, server).detach();
+        runtime.at(Urgent).spawn(server).detach();
     } else {
         runtime.spawn(server).detach();
     }
     let compute = || {
         runtime
-            .spawn_fn_at(Batch, mixed::ours::endless_forks)
+            .at(Batch)
+            .spawn_fn(mixed::ours::endless_forks)
             .detach()
     };
     let sample = with_stats(config.measure(address, compute), &runtime);

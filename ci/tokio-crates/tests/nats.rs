@@ -11,7 +11,7 @@ fn requests_of_an_urgent_task_are_answered_by_a_less_urgent_one() {
     let (driver, runtime) = (TokioDriver::start().unwrap(), runtime());
     let address = format!("nats://127.0.0.1:{}", server.port);
     let connecting = driver.run(async move { async_nats::connect(address).await });
-    let client = runtime.spawn_at(Interactive, connecting).get();
+    let client = runtime.at(Interactive).spawn(connecting).get();
     let client = client.unwrap().unwrap();
 
     let theirs = client.clone();
@@ -21,7 +21,7 @@ fn requests_of_an_urgent_task_are_answered_by_a_less_urgent_one() {
         theirs.flush().await.unwrap();
         requests
     });
-    let mut requests = runtime.spawn_at(Batch, subscribing).get().unwrap();
+    let mut requests = runtime.at(Batch).spawn(subscribing).get().unwrap();
     let theirs = client.clone();
     let answering = driver.run(async move {
         for _ in 0..100 {
@@ -33,7 +33,7 @@ fn requests_of_an_urgent_task_are_answered_by_a_less_urgent_one() {
             theirs.publish(to, answer.into()).await.unwrap();
         }
     });
-    let answers = runtime.spawn_at(Batch, answering);
+    let answers = runtime.at(Batch).spawn(answering);
     let asking = driver.run(async move {
         for n in 0..100 {
             let answer = client.request("double", n.to_string().into()).await;
@@ -41,6 +41,6 @@ fn requests_of_an_urgent_task_are_answered_by_a_less_urgent_one() {
             assert_eq!(urgency::current_level(), Interactive.into());
         }
     });
-    runtime.spawn_at(Interactive, asking).get().unwrap();
+    runtime.at(Interactive).spawn(asking).get().unwrap();
     answers.get().unwrap();
 }

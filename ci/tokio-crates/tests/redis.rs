@@ -11,7 +11,7 @@ fn commands_of_two_levels_share_a_multiplexed_connection() {
     let (driver, runtime) = (TokioDriver::start().unwrap(), runtime());
     let client = redis::Client::open(format!("redis://127.0.0.1:{}/", server.port)).unwrap();
     let connecting = driver.run(async move { client.get_multiplexed_async_connection().await });
-    let connection = runtime.spawn_at(Interactive, connecting).get();
+    let connection = runtime.at(Interactive).spawn(connecting).get();
     let connection = connection.unwrap().unwrap();
     let tasks: Vec<_> = (0..100)
         .map(|n: usize| {
@@ -22,7 +22,7 @@ fn commands_of_two_levels_share_a_multiplexed_connection() {
                 assert_eq!(urgency::current_level(), level);
                 connection.get::<_, usize>(&key).await
             });
-            runtime.spawn_at(level, setting)
+            runtime.at(level).spawn(setting)
         })
         .collect();
     for (n, task) in tasks.into_iter().enumerate() {

@@ -25,7 +25,7 @@ fn server(runtime: &Runtime) -> SocketAddr {
         .route("/echo", post(echo))
         .route("/never", get(|| async { pending::<()>().await }));
     let serving = serve(listener, router).into_future();
-    runtime.spawn_at(Interactive, serving).detach();
+    runtime.at(Interactive).spawn(serving).detach();
     address
 }
 
@@ -49,7 +49,7 @@ fn reqwest_fetches_posts_and_times_out_in_tasks_of_urgency() {
         assert_eq!(urgency::current_level(), Batch.into());
         Ok::<_, reqwest::Error>(())
     });
-    runtime.spawn_at(Batch, fetching).get().unwrap().unwrap();
+    runtime.at(Batch).spawn(fetching).get().unwrap().unwrap();
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn many_requests_at_once_come_back() {
                 let answer = client.get(format!("http://{address}/")).send().await?;
                 answer.text().await
             });
-            runtime.spawn_at(either_level(n), fetching)
+            runtime.at(either_level(n)).spawn(fetching)
         })
         .collect();
     for request in requests {

@@ -17,7 +17,7 @@ fn a_pool_of_connections_is_shared_by_tasks_of_two_levels() {
         creating.execute(&pool).await?;
         Ok::<_, sqlx::Error>(pool)
     });
-    let pool = runtime.spawn_at(Interactive, opening).get();
+    let pool = runtime.at(Interactive).spawn(opening).get();
     let pool = pool.unwrap().unwrap();
     let tasks: Vec<_> = (0..60)
         .map(|n: usize| {
@@ -30,7 +30,7 @@ fn a_pool_of_connections_is_shared_by_tasks_of_two_levels() {
                 assert_eq!(urgency::current_level(), level);
                 Ok::<_, sqlx::Error>(())
             });
-            runtime.spawn_at(level, inserting)
+            runtime.at(level).spawn(inserting)
         })
         .collect();
     for task in tasks {
@@ -42,7 +42,7 @@ fn a_pool_of_connections_is_shared_by_tasks_of_two_levels() {
         pool.close().await;
         Ok::<(i64, i64), sqlx::Error>((row.get(0), row.get(1)))
     });
-    let found = runtime.spawn_at(Interactive, closing).get();
+    let found = runtime.at(Interactive).spawn(closing).get();
     assert_eq!(found.unwrap().unwrap(), (60, (0..60).sum()));
     let _ = std::fs::remove_file(file);
 }

@@ -60,7 +60,7 @@ pub fn pool_at(runtime: &Runtime, level: impl Into<LevelId>) -> ThreadPool {
 /// // Somewhere in a crate that knows nothing of it:
 /// let pool = ThreadPoolBuilder::new().num_threads(2).build()?;
 /// assert_eq!(pool.install(urgency::current_level), Batch.into());
-/// let inside = runtime.run_at(Interactive, || pool.install(urgency::current_level));
+/// let inside = runtime.at(Interactive).run(|| pool.install(urgency::current_level));
 /// assert_eq!(inside, Interactive.into());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

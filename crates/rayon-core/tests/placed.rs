@@ -30,7 +30,7 @@ fn in_blocking_code_a_placed_pool_is_the_level_of_the_code_around_it() {
     let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     for level in [LevelId::from(Interactive), LevelId::from(Batch)] {
         let install = || blocking(|| pool.install(current_level));
-        assert_eq!(runtime.run_at(level, install), level);
+        assert_eq!(runtime.at(level).run(install), level);
     }
 }
 
@@ -62,7 +62,7 @@ fn a_placed_pool_is_the_callers_level_of_the_runtime_and_small_pools_stay_their_
     for level in [urgent, batch] {
         let seen = Mutex::new(Vec::new());
         let note = || seen.lock().unwrap().push(current_level());
-        let spawned = runtime.run_at(level, || {
+        let spawned = runtime.at(level).run(|| {
             pool.install(note);
             pool.scope(|s| (0..10).for_each(|_| s.spawn(|_| note())));
             pool.in_place_scope(|s| (0..10).for_each(|_| s.spawn(|_| note())));

@@ -42,7 +42,7 @@ fn calls_inside_a_task_run_on_its_runtime_and_at_its_level() {
         .build()
         .unwrap();
     for level in [LevelId::from(Interactive), LevelId::from(Batch)] {
-        let task = runtime.spawn_at(level, async move {
+        let task = runtime.at(level).spawn(async move {
             let seen = Mutex::new(HashSet::new());
             scope(|s| {
                 for _ in 0..100 {
@@ -74,7 +74,7 @@ fn a_pool_at_a_level_runs_its_work_at_that_level_wherever_it_comes_from() {
     let expected = (LevelId::from(Batch), LevelId::from(Batch));
     assert_eq!(level(), expected, "from a plain thread");
     assert_eq!(
-        runtime.run_at(Batch, level),
+        runtime.at(Batch).run(level),
         expected,
         "from the level itself"
     );
@@ -107,7 +107,7 @@ fn urgent_work_goes_first_beside_a_pool_at_a_lower_level() {
         });
         has_begun.recv().unwrap();
         for _ in 0..50 {
-            let urgent = runtime.spawn_at(Interactive, async { 1 });
+            let urgent = runtime.at(Interactive).spawn(async { 1 });
             assert_eq!(urgent.get().unwrap(), 1);
         }
         answered.store(true, SeqCst);
@@ -204,7 +204,7 @@ fn what_a_scope_spawns_follows_a_level_that_is_inherited() {
     let raise = |opened: bool| {
         let (lock, waits) = (lock.clone(), lock.clone());
         let (held, is_held) = channel();
-        let seen = runtime.spawn_fn_at(Batch, move || {
+        let seen = runtime.at(Batch).spawn_fn(move || {
             let mut guard = Some(lock.blocking_lock());
             held.send(()).unwrap();
             let raised = || {
@@ -227,7 +227,8 @@ fn what_a_scope_spawns_follows_a_level_that_is_inherited() {
         });
         is_held.recv().unwrap();
         runtime
-            .spawn_fn_at(urgent, move || drop(waits.blocking_lock()))
+            .at(urgent)
+            .spawn_fn(move || drop(waits.blocking_lock()))
             .detach();
         seen.get().unwrap()
     };

@@ -21,9 +21,9 @@ fn runtime(workers: usize, steps: usize) -> Runtime {
 #[test]
 fn a_recorded_program_has_its_threads_levels_edges_and_latencies() {
     let runtime = runtime(1, 10_000);
-    let program = runtime.spawn_at(Batch, async {
+    let program = runtime.at(Batch).spawn(async {
         spin(1_000_000);
-        let child = urgency::spawn_at(Interactive, async {
+        let child = urgency::at(Interactive).spawn(async {
             spin(1_000_000);
             time::sleep(Duration::from_millis(500)).await;
             spin(1_000_000);
@@ -58,9 +58,9 @@ fn a_recording_is_scheduled_by_the_simulator_and_its_own_run_is_checked() {
     let runtime = runtime(2, 100_000);
     let requests: Vec<_> = (0..40)
         .map(|n| {
-            runtime.spawn_at(Batch, async move {
+            runtime.at(Batch).spawn(async move {
                 let parts: Vec<_> = (0..5)
-                    .map(|_| urgency::spawn_at(Interactive, async move { spin(20_000 + n) }))
+                    .map(|_| urgency::at(Interactive).spawn(async move { spin(20_000 + n) }))
                     .collect();
                 for part in parts {
                     urgency::yield_now().await;

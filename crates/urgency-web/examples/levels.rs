@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .route("/batch/primes/{below}", get(count))
         .layer(levels);
     let server = serve(listener, router).level(Interactive);
-    let served = runtime.spawn_at(Interactive, server.into_future());
+    let served = runtime.at(Interactive).spawn(server.into_future());
     println!("listening on http://{address}");
     if port.is_some() {
         served.get()??;

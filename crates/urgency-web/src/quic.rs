@@ -64,7 +64,7 @@ impl Runtime for QuicRuntime {
 
     fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
         match self.level {
-            Some(level) => urgency::spawn_at(level, future),
+            Some(level) => urgency::at(level).spawn(future),
             None => urgency::spawn(future),
         }
         .detach();

@@ -55,7 +55,7 @@ fn a_handler_runs_at_the_level_that_it_names_or_answers_500_and_names_both() {
         .route("/batch/wrong", get(double::<Interactive>))
         .layer(LevelLayer::new().path("/batch", Batch));
     let serve = serve(listener, router).level(Interactive);
-    runtime.spawn_at(Interactive, serve.into_future()).detach();
+    runtime.at(Interactive).spawn(serve.into_future()).detach();
     assert!(ask(address, "/").ends_with("42 at Interactive"));
     assert!(ask(address, "/batch").ends_with("42 at Batch"));
     let wrong = ask(address, "/batch/wrong");

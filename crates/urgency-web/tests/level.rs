@@ -47,7 +47,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let counts = layer.in_flight();
         let serve = serve(listener, router.layer(layer)).level(Interactive);
-        runtime.spawn_at(Interactive, serve.into_future()).detach();
+        runtime.at(Interactive).spawn(serve.into_future()).detach();
         Server {
             runtime,
             address,

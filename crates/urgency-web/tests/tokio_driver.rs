@@ -36,33 +36,27 @@ fn tokios_sockets_and_timers_work_in_tasks_that_stay_at_their_level() {
     let driver = TokioDriver::start().unwrap();
     let runtime = urgency::Runtime::builder().levels::<App>().build().unwrap();
     let (say, address) = mpsc::channel();
-    let server = runtime.spawn_at(
-        Lazy,
-        driver.run(async move {
-            let listener = TcpListener::bind("127.0.0.1:0").await?;
-            say.send(listener.local_addr()?).unwrap();
-            let (mut stream, _) = listener.accept().await?;
-            let word = read(&mut stream).await?;
-            sleep(Duration::from_millis(2)).await;
-            write(&mut stream, &word).await?;
-            io::Result::Ok((
-                urgency::current_level(),
-                thread::current().name().map(str::to_owned),
-            ))
-        }),
-    );
+    let server = runtime.at(Lazy).spawn(driver.run(async move {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        say.send(listener.local_addr()?).unwrap();
+        let (mut stream, _) = listener.accept().await?;
+        let word = read(&mut stream).await?;
+        sleep(Duration::from_millis(2)).await;
+        write(&mut stream, &word).await?;
+        io::Result::Ok((
+            urgency::current_level(),
+            thread::current().name().map(str::to_owned),
+        ))
+    }));
     let address = address.recv().unwrap();
-    let client = runtime.spawn_at(
-        Urgent,
-        driver.run(async move {
-            let mut stream = TcpStream::connect(address).await?;
-            let start = Instant::now();
-            write(&mut stream, b"through").await?;
-            let word = read(&mut stream).await?;
-            assert!(start.elapsed() >= Duration::from_millis(1));
-            io::Result::Ok(word)
-        }),
-    );
+    let client = runtime.at(Urgent).spawn(driver.run(async move {
+        let mut stream = TcpStream::connect(address).await?;
+        let start = Instant::now();
+        write(&mut stream, b"through").await?;
+        let word = read(&mut stream).await?;
+        assert!(start.elapsed() >= Duration::from_millis(1));
+        io::Result::Ok(word)
+    }));
     assert_eq!(client.get().unwrap().unwrap(), b"through");
     let (level, thread) = server.get().unwrap().unwrap();
     assert_eq!(level, Lazy.into());

@@ -60,8 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = urgency::Runtime::builder().levels::<Server>().build()?;
     let listener = urgency::block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
-    runtime.spawn_at(Interactive, serve(listener)).detach();
-    let compute = runtime.spawn_fn_at(Batch, || {
+    runtime.at(Interactive).spawn(serve(listener)).detach();
+    let compute = runtime.at(Batch).spawn_fn(|| {
         while !STOP.load(Relaxed) {
             batch(8)
         }

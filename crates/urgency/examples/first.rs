@@ -18,10 +18,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runtime = Runtime::builder().levels::<App>().build()?;
 
     // A batch job takes every core.
-    let batch = Batch.spawn_fn_on(&runtime, |_| primes(0..6_000_000));
+    let batch = Batch.on(&runtime).spawn_fn(|_| primes(0..6_000_000));
 
     // Beside it a request each 10 ms: async code that forks.
-    let (median, slowest) = Interactive.run_on(&runtime, |cx| {
+    let (median, slowest) = Interactive.on(&runtime).run(|cx| {
         let requests = Interactive.spawn(async |_| {
             let mut times = Vec::new();
             let mut ticks = interval(Duration::from_millis(10));

@@ -159,10 +159,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Runtime::builder().workers(2).levels::<App>().build()?;
     let before = runtime.stats();
     let batches: Vec<_> = (0..4)
-        .map(|_| Batch.spawn_fn_on(&runtime, |_| crunch(Duration::from_millis(50))))
+        .map(|_| {
+            Batch
+                .on(&runtime)
+                .spawn_fn(|_| crunch(Duration::from_millis(50)))
+        })
         .collect();
     for _ in 0..50 {
-        Interactive.spawn_on(&runtime, async |_| ()).erase().get()?;
+        Interactive.on(&runtime).spawn(async |_| ()).erase().get()?;
     }
     for batch in batches {
         batch.erase().get()?;

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .levels::<App>()
         .record(1_000_000)
         .build()?;
-    let report = runtime.spawn_at(Report, async {
+    let report = runtime.at(Report).spawn(async {
         let parts: Vec<_> = (0..200)
             .map(|part| urgency::spawn(async move { compute(100_000 + part) }))
             .collect();
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let requests: Vec<_> = (0..100u64)
         .map(|number| {
             std::thread::sleep(Duration::from_micros(300));
-            runtime.spawn_at(Request, async move {
+            runtime.at(Request).spawn(async move {
                 let key = compute(5_000 + number);
                 time::sleep(Duration::from_micros(500)).await;
                 urgency::spawn(async move { compute(10_000) ^ key }).await

@@ -1,7 +1,7 @@
 //! Stages and silos: an image pipeline whose stages have workers and orders of their own, beside a runtime for its log.
 //!
 //! A stage is a level: `FixedShares::of_workers` gives it workers that do nothing else, `pool_at` an order,
-//! and `spawn_at` moves a picture on. A silo is a second runtime: nothing in the pipeline can take its
+//! and `at(stage).spawn` moves a picture on. A silo is a second runtime: nothing in the pipeline can take its
 //! worker, and the handle is awaited across.
 //!
 //! ```text
@@ -49,10 +49,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pictures: Vec<_> = (1..=100u64)
         .map(|number| {
             let log = log.clone();
-            pipeline.spawn_at(Decode, async move {
+            pipeline.at(Decode).spawn(async move {
                 let pixels = decode(number);
-                let smooth = urgency::spawn_at(Filter, async move { filter(&pixels) }).await?;
-                let code = urgency::spawn_at(Encode, async move { encode(&smooth) }).await?;
+                let smooth = urgency::at(Filter)
+                    .spawn(async move { filter(&pixels) })
+                    .await?;
+                let code = urgency::at(Encode)
+                    .spawn(async move { encode(&smooth) })
+                    .await?;
                 log.spawn(async move { format!("picture {number}: {code:016x}") })
                     .await
             })

@@ -4,36 +4,45 @@
 //! how urgent each piece of work is; the runtime does the rest. Nothing has to be tuned.
 //!
 //! ```
-//! use urgency::{Runtime, join};
+//! let hello = urgency::spawn(async { "hello, world" });
+//! assert_eq!(hello.get()?, "hello, world");
+//! # Ok::<(), urgency::JoinError>(())
+//! ```
 //!
-//! // Most urgent first. Each name becomes a type.
+//! That is a whole program: the first use of a free function starts a global runtime, with a worker for each CPU. On a
+//! plain thread a handle is waited for by [`get`](JoinHandle::get). In async code it is awaited, and [`block_on`] (or
+//! the attribute [`main`](macro@main)) is the way there. Async code forks directly:
+//!
+//! ```
+//! use urgency::{block_on, join, spawn};
+//!
+//! let product = block_on(async {
+//!     let a = spawn(async { 6 });
+//!     let (b, c) = join(|| 7, || 10); // on two cores, if another is free
+//!     a.await.map(|a| a * b * c)
+//! });
+//! assert_eq!(product?, 420);
+//! # Ok::<(), urgency::JoinError>(())
+//! ```
+//!
+//! Levels come second, for a program some of whose work is urgent. Each is a type:
+//!
+//! ```
+//! // Most urgent first.
 //! urgency::levels! { App: Interactive > Batch }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let runtime = Runtime::builder().levels::<App>().build()?;
-//! let batch = Batch.spawn_fn_on(&runtime, |_| (0..1_000_000u64).sum::<u64>());
-//! let answer = Interactive.run_on(&runtime, |cx| {
-//!     let request = Interactive.spawn(async |_| {
-//!         let (a, b) = join(|| 6, || 7); // async code forks directly
-//!         a * b
-//!     });
-//!     request.get(cx) // closures wait directly
+//! let runtime = urgency::Runtime::builder().levels::<App>().build()?;
+//! let batch = Batch.on(&runtime).spawn_fn(|_| (0..1_000_000u64).sum::<u64>());
+//! let answer = Interactive.on(&runtime).run(|cx| {
+//!     let request = Interactive.spawn(async |_| 6 * 7);
+//!     request.get(cx)
 //!     // `batch.get(cx)` does not compile: interactive code must not wait for batch work.
 //! });
 //! assert_eq!(answer?, 42);
-//! assert_eq!(batch.erase().get()?, 499_999_500_000);
+//! assert_eq!(batch.erase().get()?, 499_999_500_000); // a plain thread may wait for anything
 //! # Ok(())
 //! # }
-//! ```
-//!
-//! A program that declares no level has one, and needs no runtime of its own: the free functions start a
-//! global one.
-//!
-//! ```
-//! let (a, b) = urgency::join(|| 6, || 7);
-//! let product = urgency::spawn(async move { a * b });
-//! assert_eq!(product.get()?, 42);
-//! # Ok::<(), urgency::JoinError>(())
 //! ```
 //!
 //! # Words
@@ -76,21 +85,31 @@
 //! # Levels
 //!
 //! [`levels!`] declares them as types, and [`mod@level`] explains them. A wait for less urgent work does not
-//! compile. Where levels are only known at run time, [`spawn_at`] takes a [`LevelId`], and such a wait is
-//! an error that names both levels. [`JoinHandle::boost`] raises the awaited work instead. New work has the level
-//! of the code that spawns it; on a plain thread it has the least urgent one. A plain thread that enters by
-//! [`Runtime::run`], [`join()`] or [`scope()`] and names no level works at the most urgent one.
+//! compile. Where levels are only known at run time, [`at`] takes a [`LevelId`], and such a wait is an error that names
+//! both levels. [`JoinHandle::boost`] raises the awaited work instead. New work has the level of the code that spawns
+//! it; on a plain thread it has the least urgent one. A plain thread that enters by
+//! [`Runtime::run`](runtime::Handle::run), [`join()`] or [`scope()`] and names no level works at the most urgent one.
 //!
 //! # How to spawn
 //!
-//! Each way answers four questions, and none twice.
+//! Four questions, and each is answered in one place. What is not answered is as in the calling code.
 //!
 //! | question | answers |
 //! | --- | --- |
-//! | what | a future: `spawn`; a closure with a stack: `spawn_fn`; a closure on this thread, now: `run` |
-//! | at which level | the caller's: the plain names; one that types know: `Level.spawn`; one known at run time: `spawn_at` |
-//! | where | the runtime of the calling code; another one: `runtime.spawn`, `Level.spawn_on(&runtime, ..)` |
-//! | owned by what | the holder of the handle; a scope that ends them: [`life::task_scope`] |
+//! | what | a future: `spawn`; a closure, on a stack of its own: `spawn_fn`; a closure on this thread, now: `run` |
+//! | at which level | [`at`]`(level)`; a type that [`levels!`] made; none: the calling code's |
+//! | where | a [`Runtime`] or a [`runtime::Handle`]; none: the runtime of the calling code, else the global one |
+//! | owned by what | a scope, which ends them ([`life::task_scope`]); a [`task::JoinSet`]; none: the holder of the handle |
+//!
+//! | | the calling code's level | a level | a level's type |
+//! | --- | --- | --- | --- |
+//! | here | `spawn(..)` | `at(level).spawn(..)` | `Level.spawn(..)` |
+//! | in a runtime | `runtime.spawn(..)` | `runtime.at(level).spawn(..)` | `Level.on(&runtime).spawn(..)` |
+//! | in a scope or a set | `scope.spawn(..)` | `scope.at(level).spawn(..)` | |
+//!
+//! So it is with `spawn_fn`, and with `run` where a runtime or a level is named. [`At`] is a value that can be kept:
+//! `let batch = runtime.at(Batch);`. The one form besides is Tokio's [`task::spawn_blocking`]: a `spawn_fn` that is a
+//! [blocking call](blocking()) as a whole.
 //!
 //! None of the `spawn` forms needs a worker, so a plain thread never waits in one. `run` does.
 //!
@@ -203,8 +222,8 @@
 //!   task that waits for itself. The panic of a task is one of these errors, with its payload.
 //! - I/O gives [`std::io::Error`].
 //! - A level that the runtime does not have is a panic that names it and the levels that there are.
-//! - A plain thread that calls [`Runtime::run`], [`join()`] or [`scope()`] in a runtime that was shut down: a panic
-//!   that says so. What it spawns there is a handle with an error.
+//! - A plain thread that calls [`Runtime::run`](runtime::Handle::run), [`join()`] or [`scope()`] in a runtime that was
+//!   shut down: a panic that says so. What it spawns there is a handle with an error.
 //! - If no more threads can be had, work goes on with the threads that there are: [`Stats::threads_refused`] counts it.
 //!
 //! # What it needs, and what its limits are
@@ -313,14 +332,14 @@ pub use {
     runtime::{
         BuildError, Builder, MAX_WORKERS, Runtime,
         context::current_level,
-        stats::{LevelStats, Stats, WorkerLevelStats, WorkerStats},
+        stats::{LevelStats, Stats, WorkerLevelStats, WorkerShare, WorkerStats},
         yield_now::{YieldNow, scheduling_point, yield_far, yield_now},
     },
     sched::{
         block::{block_on, blocking},
         shutdown::{Report, Shutdown},
     },
-    spawn::{spawn, spawn_at, spawn_fn, spawn_fn_at},
+    spawn::{At, at, spawn, spawn_fn},
     tasks::{JoinError, JoinErrorKind, JoinHandle, Shared},
     urgency_levels::{levels, main, test},
     urgency_policy::level::{Criterion, CriterionError},

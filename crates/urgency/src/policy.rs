@@ -38,12 +38,18 @@
 //! the order, so a task under a stack-like order may wait for as long as newer ones come, and a task that
 //! spins for another needs [`yield_far`](crate::yield_far).
 //!
+//! # Between runtimes
+//!
+//! Where several runtimes [share their workers](crate::Builder::share_workers_with), a core policy decides how many
+//! each has: see [`cores`], and [`Builder::core_policy`](crate::Builder::core_policy).
+//!
 //! # Stages and silos
 //!
 //! A *stage* is a level with workers and an order of its own: fixed shares between levels, a pool policy at
-//! each, and `spawn_at` moves work from stage to stage. A *silo* is a runtime of its own: any number live
+//! each, and `at(stage).spawn` moves work from stage to stage. A *silo* is a runtime of its own: any number live
 //! side by side, and handles are awaited across them. `examples/stages.rs` has both.
 
+pub use urgency_policy::cores;
 pub use urgency_policy::level::{
     Adaptive, AdaptiveError, Criterion, CriterionError, FixedShares, Otherwise, Parameters, Rounds,
     Schedule, ScheduleError, WinnerTakeAll,

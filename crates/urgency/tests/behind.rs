@@ -13,7 +13,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use urgency::{JoinHandle, Runtime, join, life::try_admit, spawn_at, sync::oneshot};
+use urgency::{JoinHandle, Runtime, join, life::try_admit, sync::oneshot};
 
 urgency::levels! { pub App: Urgent > Batch }
 
@@ -31,7 +31,7 @@ fn below<T: Send + 'static>(
     let handles = (0..workers)
         .map(|_| {
             let (run, go, see) = (run.clone(), go.clone(), see.clone());
-            runtime.spawn_fn_at(Batch, move || {
+            runtime.at(Batch).spawn_fn(move || {
                 run.wait();
                 while !go.load(SeqCst) {
                     hint::spin_loop();
@@ -59,7 +59,9 @@ fn no_worker_passes_a_scheduling_point_while_more_urgent_work_waits() {
                 let urgent: Vec<_> = (0..workers)
                     .map(|_| {
                         let started = started.clone();
-                        runtime.spawn_fn_at(Urgent, move || started.fetch_add(1, SeqCst))
+                        runtime
+                            .at(Urgent)
+                            .spawn_fn(move || started.fetch_add(1, SeqCst))
                     })
                     .collect();
                 go.store(true, SeqCst);
@@ -85,12 +87,12 @@ fn the_time_until_the_next_scheduling_point_counts_as_behind() {
         let runtime = with_levels::<App>(1);
         let (go, below) = below(&runtime, 1, || ());
         let asked = Instant::now();
-        let first = runtime.spawn_fn_at(Urgent, || ());
+        let first = runtime.at(Urgent).spawn_fn(|| ());
         // More of it does not make the worker less late.
         let more: Vec<_> = (0..5)
             .map(|_| {
                 std::thread::sleep(Duration::from_micros(100));
-                runtime.spawn_fn_at(Urgent, || ())
+                runtime.at(Urgent).spawn_fn(|| ())
             })
             .collect();
         go.store(true, SeqCst);
@@ -118,14 +120,14 @@ fn the_time_until_relief_takes_the_worker_counts_as_behind() {
         let (tell, told) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let looping = runtime.spawn_fn_at(Batch, move || {
+        let looping = runtime.at(Batch).spawn_fn(move || {
             tell.send(()).unwrap();
             while !stopped.load(SeqCst) {
                 hint::spin_loop();
             }
         });
         told.recv().unwrap();
-        runtime.spawn_fn_at(Urgent, || ()).get().unwrap();
+        runtime.at(Urgent).spawn_fn(|| ()).get().unwrap();
         let stats = runtime.stats();
         let (total, batch) = (stats.total(), &stats.levels[1].total);
         // The thread that comes from the relief timer takes it for what is ready, or for not having checked in.
@@ -145,7 +147,8 @@ fn who_runs_the_most_urgent_work_is_never_behind() {
         let runtime = with_levels::<App>(2);
         for _ in 0..200 {
             runtime
-                .spawn_fn_at(Urgent, || join(|| (), || ()))
+                .at(Urgent)
+                .spawn_fn(|| join(|| (), || ()))
                 .get()
                 .unwrap();
         }
@@ -181,9 +184,9 @@ fn every_way_to_spawn_on_a_runtime_is_a_scheduling_point() {
     type Way = fn(&Runtime);
     let ways: [(&str, Way); 6] = [
         ("spawn", |on| on.spawn(async {}).detach()),
-        ("spawn_at", |on| on.spawn_at(Batch, async {}).detach()),
+        ("at.spawn", |on| on.at(Batch).spawn(async {}).detach()),
         ("spawn_fn", |on| on.spawn_fn(|| ()).detach()),
-        ("spawn_fn_at", |on| on.spawn_fn_at(Batch, || ()).detach()),
+        ("at.spawn_fn", |on| on.at(Batch).spawn_fn(|| ()).detach()),
         ("an admission's spawn", |_| {
             try_admit(Batch).unwrap().spawn(async {}).detach()
         }),
@@ -193,12 +196,12 @@ fn every_way_to_spawn_on_a_runtime_is_a_scheduling_point() {
     ];
     ends(move || {
         let runtime = with_levels::<App>(1);
-        runtime.run_at(Batch, || {
+        runtime.at(Batch).run(|| {
             for (name, way) in ways {
                 let (wake, woken) = oneshot::channel();
                 let ran = Arc::new(AtomicBool::new(false));
                 let says = ran.clone();
-                let urgent = spawn_at(Urgent, async move {
+                let urgent = urgency::at(Urgent).spawn(async move {
                     woken.await.unwrap();
                     says.store(true, SeqCst);
                 });

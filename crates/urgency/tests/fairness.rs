@@ -24,7 +24,7 @@ fn runtime(workers: usize, shares: &[f64]) -> Runtime {
 /// Work at a level until the flag is set, with scheduling points.
 fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     let stop = stop.clone();
-    runtime.spawn_fn_at(level, move || {
+    runtime.at(level).spawn_fn(move || {
         while !stop.load(Relaxed) {
             fib(12);
         }
@@ -41,7 +41,7 @@ fn counted(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>)
             its.fetch_add(1, Relaxed);
         }
     };
-    runtime.spawn_fn_at(level, work).detach();
+    runtime.at(level).spawn_fn(work).detach();
     turns
 }
 
@@ -52,7 +52,9 @@ fn stubborn(
     stop: &Arc<AtomicBool>,
 ) -> JoinHandle<()> {
     let stop = stop.clone();
-    runtime.spawn_fn_at(level, move || while !stop.load(Relaxed) {})
+    runtime
+        .at(level)
+        .spawn_fn(move || while !stop.load(Relaxed) {})
 }
 
 fn run_times(runtime: &Runtime) -> Vec<Duration> {
@@ -191,7 +193,7 @@ fn all_workers_serve_the_level_of_their_round_though_its_jobs_are_private_and_ot
                         fib(27);
                     }
                 };
-                runtime.spawn_fn_at(level, forks).detach();
+                runtime.at(level).spawn_fn(forks).detach();
             }
             assert_shares(&runtime, &expected);
             stop.store(true, Relaxed);
@@ -219,7 +221,7 @@ fn a_level_that_uses_little_of_its_share_does_not_wait_for_the_rounds_of_others(
                 let its = turns.clone();
                 // One worker: nobody has a turn while the request looks.
                 let request = async move { its.load(Relaxed) };
-                let answered = runtime.spawn_at(Interactive, request).get().unwrap();
+                let answered = runtime.at(Interactive).spawn(request).get().unwrap();
                 waited.push(answered - asked);
                 between.push(asked - served);
                 served = turns.load(Relaxed);

@@ -36,14 +36,14 @@ fn urgent_work_waits_for_a_write_that_less_urgent_work_began() {
         const ALL: usize = 65537;
         writer.write_all(b"x").unwrap();
         let mut file = file(writer);
-        let begun = rt.spawn_at(Bottom, async move {
+        let begun = rt.at(Bottom).spawn(async move {
             let bytes = [7; ALL - 1];
             let count = poll_fn(|cx| Pin::new(&mut file).poll_write(cx, &bytes)).await;
             assert_eq!(count.unwrap(), bytes.len());
             file
         });
         let mut file = begun.get().unwrap();
-        let flushed = rt.spawn_at(Top, async move { file.flush().await });
+        let flushed = rt.at(Top).spawn(async move { file.flush().await });
         reader.read_exact(&mut [0; ALL]).unwrap();
         flushed.get().unwrap().unwrap();
     });
@@ -57,7 +57,7 @@ fn an_operation_for_which_urgent_work_waits_is_as_urgent() {
         let busy = Arc::new(AtomicBool::new(false));
         let stop = Arc::new(AtomicBool::new(false));
         let goes_on = busy.clone();
-        let lower = rt.spawn_fn_at(Bottom, move || {
+        let lower = rt.at(Bottom).spawn_fn(move || {
             began.send(metadata("/")).unwrap();
             // The only worker is here until the next level has work.
             while !goes_on.load(Relaxed) {
@@ -66,14 +66,14 @@ fn an_operation_for_which_urgent_work_waits_is_as_urgent() {
         });
         let started = begun.recv().unwrap();
         let stopped = stop.clone();
-        let endless = rt.spawn_fn_at(Middle, move || {
+        let endless = rt.at(Middle).spawn_fn(move || {
             while !stopped.load(Relaxed) {
                 scheduling_point();
             }
         });
         busy.store(true, Relaxed);
         // It would never run at its own level.
-        let urgent = rt.spawn_at(Top, started);
+        let urgent = rt.at(Top).spawn(started);
         assert!(urgent.get().unwrap().unwrap().is_dir());
         stop.store(true, Relaxed);
         endless.get().unwrap();
@@ -90,7 +90,7 @@ fn to_start_a_file_operation_is_no_scheduling_point() {
             let (running, ran) = mpsc::channel();
             let waits = Arc::new(AtomicBool::new(false));
             let urgent_waits = waits.clone();
-            let lower = rt.spawn_fn_at(Bottom, move || {
+            let lower = rt.at(Bottom).spawn_fn(move || {
                 running.send(()).unwrap();
                 while !urgent_waits.load(Relaxed) {
                     std::hint::spin_loop();
@@ -98,7 +98,7 @@ fn to_start_a_file_operation_is_no_scheduling_point() {
                 metadata("/")
             });
             ran.recv().unwrap();
-            let urgent = rt.spawn_fn_at(Top, || ());
+            let urgent = rt.at(Top).spawn_fn(|| ());
             waits.store(true, Relaxed);
             let started = lower.get().unwrap();
             urgent.get().unwrap();

@@ -92,7 +92,7 @@ fn a_shutdown_in_the_middle_of_everything_tells_every_waiter() {
                     scraped
                 })
             };
-            let reindex = runtime.spawn_fn_at(Low, || {
+            let reindex = runtime.at(Low).spawn_fn(|| {
                 while !matches!(spawn(async {}).get(), Err(error) if error.kind() == JoinErrorKind::ShutDown) {
                     fib(8);
                 }
@@ -102,7 +102,8 @@ fn a_shutdown_in_the_middle_of_everything_tells_every_waiter() {
                     let runtime = runtime.clone();
                     thread::spawn(move || {
                         while runtime
-                            .spawn_at(Middle, async { yield_now().await })
+                            .at(Middle)
+                            .spawn(async { yield_now().await })
                             .get()
                             .is_ok()
                         {}
@@ -110,7 +111,7 @@ fn a_shutdown_in_the_middle_of_everything_tells_every_waiter() {
                 })
                 .collect();
             let (tell, told) = mpsc::channel();
-            let signal = runtime.spawn_at(High, async move {
+            let signal = runtime.at(High).spawn(async move {
                 time::sleep(Duration::from_millis(2)).await;
                 let how = if round < 10 {
                     Shutdown::Cancel
@@ -305,7 +306,7 @@ fn endless(runtime: &Runtime, workers: usize, levels: &[urgency::LevelId]) -> Ar
                     scheduling_point();
                 }
             };
-            runtime.spawn_fn_at(level, closure).detach();
+            runtime.at(level).spawn_fn(closure).detach();
         }
         for _ in 0..workers {
             told.recv().unwrap();
@@ -351,7 +352,7 @@ fn a_plain_thread_enters_a_level_beside_equals_that_never_end() {
             let runtime = with_levels::<App>(workers);
             let stop = endless(&runtime, workers, &[Low.into()]);
             for _ in 0..20 {
-                assert_eq!(Low.run_on(&runtime, |_| fib(8)), 21);
+                assert_eq!(Low.on(&runtime).run(|_| fib(8)), 21);
             }
             stop.store(true, Relaxed);
         });
@@ -366,12 +367,13 @@ fn a_plain_thread_spawns_typed_work_without_a_worker() {
             let runtime = with_levels::<App>(workers);
             let stop = endless(&runtime, workers, &all);
             let before = runtime.stats();
-            let waits = Low.spawn_on(&runtime, async |cx| {
+            let waits = Low.on(&runtime).spawn(async |cx| {
                 let inner = High.spawn_fn(|_| 20);
                 inner.wait(cx).await.unwrap() + 1
             });
-            let closure =
-                Middle.spawn_fn_on(&runtime, |cx| High.spawn(async |_| 2).get(cx).unwrap());
+            let closure = Middle
+                .on(&runtime)
+                .spawn_fn(|cx| High.spawn(async |_| 2).get(cx).unwrap());
             assert_eq!((waits.level(), closure.level()), (Low, Middle));
             assert!(!waits.is_finished());
             let after = runtime.stats();
@@ -393,7 +395,7 @@ fn typed_work_of_another_order_is_refused_where_it_is_spawned() {
     quiet();
     let one_level = runtime(1);
     let refused = catch_unwind(AssertUnwindSafe(|| {
-        High.spawn_on(&one_level, async |_| ()).detach()
+        High.on(&one_level).spawn(async |_| ()).detach()
     }));
     let text = refused.unwrap_err().downcast::<String>().unwrap();
     assert!(

@@ -148,8 +148,8 @@ fn an_idle_runtime_with_an_adaptive_schedule_wakes_no_thread() {
             let builder = Runtime::builder().workers(4).levels::<Two>();
             let runtime = builder.schedule(adaptive).build().unwrap();
             for _ in 0..20 {
-                runtime.spawn_fn_at(Upper, || fib(16)).get().unwrap();
-                runtime.spawn_fn_at(Lower, || fib(16)).get().unwrap();
+                runtime.at(Upper).spawn_fn(|| fib(16)).get().unwrap();
+                runtime.at(Lower).spawn_fn(|| fib(16)).get().unwrap();
             }
             assert_idle();
         },

@@ -39,14 +39,14 @@ impl Crowd {
         let task = |n| {
             let crowd = self.clone();
             if n % 2 == 0 {
-                runtime.spawn_at(Middle, async move {
+                runtime.at(Middle).spawn(async move {
                     while !crowd.over.load(SeqCst) {
                         crowd.steps.fetch_add(1, SeqCst);
                         yield_now().await;
                     }
                 })
             } else {
-                runtime.spawn_fn_at(Middle, move || {
+                runtime.at(Middle).spawn_fn(move || {
                     while !crowd.over.load(SeqCst) {
                         crowd.steps.fetch_add(1, SeqCst);
                         scheduling_point();
@@ -92,7 +92,7 @@ fn urgent<T: Send + 'static>(
     crowd: &Crowd,
 ) -> JoinHandle<usize> {
     let (mutex, crowd) = (mutex.clone(), crowd.clone());
-    runtime.spawn_at(High, async move {
+    runtime.at(High).spawn(async move {
         let before = crowd.steps.load(SeqCst);
         crowd.awaited.store(true, SeqCst);
         let guard = mutex.lock().await;
@@ -108,7 +108,7 @@ fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end() 
         let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());
         let (mutex, holds) = (Arc::new(Mutex::new(())), Arc::new(AtomicBool::new(false)));
         let (theirs, told, awaited) = (mutex.clone(), holds.clone(), crowd.awaited.clone());
-        let low = runtime.spawn_at(Low, async move {
+        let low = runtime.at(Low).spawn(async move {
             let guard = theirs.lock().await;
             told.store(true, SeqCst);
             // The crowd is always ready, so this does not end unless the task is raised.
@@ -141,7 +141,7 @@ fn wait_for_a_low_closure(wait: fn(&Runtime, &Arc<Mutex<usize>>, &Crowd) -> usiz
         let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());
         let (mutex, holds) = (Arc::new(Mutex::new(0)), Arc::new(AtomicBool::new(false)));
         let (theirs, told, awaited) = (mutex.clone(), holds.clone(), crowd.awaited.clone());
-        let low = runtime.spawn_fn_at(Low, move || {
+        let low = runtime.at(Low).spawn_fn(move || {
             let mut guard = theirs.blocking_lock();
             told.store(true, SeqCst);
             while !awaited.load(SeqCst) || *guard < 100_000 {
@@ -170,7 +170,7 @@ fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_closure_and_its_end
 #[test]
 fn a_low_holder_inherits_the_level_of_a_call_from_outside_that_waits() {
     wait_for_a_low_closure(|runtime, mutex, crowd| {
-        runtime.run_at(High, || {
+        runtime.at(High).run(|| {
             let before = crowd.steps.load(SeqCst);
             crowd.awaited.store(true, SeqCst);
             let guard = mutex.blocking_lock();
@@ -189,7 +189,7 @@ fn a_chain_of_locks_is_boosted_through_and_the_raised_waiter_goes_first() {
         let (holds, waits) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         // B holds `two`; M waits for it, and after M waits A, which holds `one`.
         let (of_b, told, go) = (two.clone(), holds.clone(), waits.clone());
-        let b = runtime.spawn_at(Low, async move {
+        let b = runtime.at(Low).spawn(async move {
             let guard = of_b.lock().await;
             told.fetch_add(1, SeqCst);
             go.notified().await;
@@ -202,7 +202,7 @@ fn a_chain_of_locks_is_boosted_through_and_the_raised_waiter_goes_first() {
         let waiter = |level: LevelId, name: &'static str, first: Option<&Arc<Mutex<()>>>| {
             let (first, two, told) = (first.cloned(), two.clone(), holds.clone());
             let before = holds.load(SeqCst);
-            let task = runtime.spawn_at(level, async move {
+            let task = runtime.at(level).spawn(async move {
                 let _first = match &first {
                     Some(first) => Some(first.lock().await),
                     None => None,
@@ -224,7 +224,7 @@ fn a_chain_of_locks_is_boosted_through_and_the_raised_waiter_goes_first() {
         let tasks = crowd.start(&runtime);
         crowd.wait_for_steps();
         let (theirs, steps) = (one.clone(), crowd.steps.clone());
-        let urgent = runtime.spawn_at(High, async move {
+        let urgent = runtime.at(High).spawn(async move {
             let mut lock = pin!(theirs.lock());
             let before = steps.load(SeqCst);
             let guard = std::future::poll_fn(|cx| {
@@ -253,7 +253,7 @@ fn a_boost_that_comes_while_a_level_is_inherited_outlasts_it() {
         let mutex = Arc::new(Mutex::new(()));
         let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (theirs, told, awaits) = (mutex.clone(), holds.clone(), go.clone());
-        let low = runtime.spawn_at(Low, async move {
+        let low = runtime.at(Low).spawn(async move {
             let guard = theirs.lock().await;
             told.store(true, SeqCst);
             awaits.notified().await;
@@ -264,7 +264,7 @@ fn a_boost_that_comes_while_a_level_is_inherited_outlasts_it() {
         let crowd = Crowd::default();
         let high = urgent(&runtime, &mutex, &crowd);
         until(|| low.level() == LevelId::from(High));
-        runtime.run_at(Middle, || low.boost());
+        runtime.at(Middle).run(|| low.boost());
         go.notify_one();
         high.get().unwrap();
         assert_eq!(low.get().unwrap(), Middle.into());
@@ -278,7 +278,7 @@ fn an_urgent_waiter_that_is_dropped_raises_nobody_for_good() {
         let mutex = Arc::new(Mutex::new(()));
         let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (theirs, told, awaits) = (mutex.clone(), holds.clone(), go.clone());
-        let low = runtime.spawn_at(Low, async move {
+        let low = runtime.at(Low).spawn(async move {
             let guard = theirs.lock().await;
             told.store(true, SeqCst);
             awaits.notified().await;
@@ -304,7 +304,7 @@ fn random_lock_nests_over_levels_end_and_leave_every_task_at_its_own_level() {
             .map(|seed| {
                 let locks = locks.clone();
                 let level = [LevelId::from(High), Middle.into(), Low.into()][seed % 3];
-                runtime.spawn_at(level, async move {
+                runtime.at(level).spawn(async move {
                     let mut random = common::Random::new(seed as u64 + 1);
                     for _ in 0..60 {
                         // Always in ascending order, so that no deadlock is possible.
@@ -345,7 +345,7 @@ fn a_level_inherited_by_one_lock_does_not_hide_what_another_is_waited_for() {
         let [one, two] = locks.clone();
         let (holds, go) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let (told, awaits) = (holds.clone(), go.clone());
-        let low = runtime.spawn_at(Low, async move {
+        let low = runtime.at(Low).spawn(async move {
             let (first, second) = (one.lock().await, two.lock().await);
             told.store(true, SeqCst);
             awaits.notified().await;
@@ -358,7 +358,7 @@ fn a_level_inherited_by_one_lock_does_not_hide_what_another_is_waited_for() {
         let queued = Arc::new(AtomicBool::new(false));
         let waiters = locks.map(|lock| {
             let told = queued.clone();
-            let waiter = runtime.spawn_at(High, async move {
+            let waiter = runtime.at(High).spawn(async move {
                 let mut lock = Box::pin(lock.lock());
                 select! {
                     biased;
@@ -520,7 +520,7 @@ fn a_closure_that_gives_a_raised_lock_back_inside_a_blocking_call_is_what_it_was
         let mutex = Arc::new(Mutex::new(()));
         let (theirs, holds) = (mutex.clone(), Arc::new(AtomicBool::new(false)));
         let told = holds.clone();
-        let low = runtime.spawn_fn_at(Low, move || {
+        let low = runtime.at(Low).spawn_fn(move || {
             let guard = theirs.blocking_lock();
             told.store(true, SeqCst);
             while current_level() != High.into() {
@@ -546,7 +546,7 @@ fn waits_for(
     let (first, mutex) = (first.cloned(), mutex.clone());
     let waits = Arc::new(AtomicBool::new(false));
     let told = waits.clone();
-    let task = runtime.spawn_at(level, async move {
+    let task = runtime.at(level).spawn(async move {
         let _first = match &first {
             Some(first) => Some(first.lock().await),
             None => None,
@@ -572,7 +572,7 @@ fn a_waiter_that_was_raised_for_a_while_takes_what_it_is_offered_after_that() {
         let held = locks[1].try_lock().unwrap();
         let steps: [Arc<AtomicBool>; 2] = Default::default();
         let [holds, lowered] = steps.clone();
-        let low = runtime.spawn_at(Low, async move {
+        let low = runtime.at(Low).spawn(async move {
             let guard = one.lock().await;
             holds.store(true, SeqCst);
             while current_level() != High.into() {
@@ -630,7 +630,7 @@ fn a_task_that_dropped_a_lock_that_it_was_handed_waits_for_it_no_longer() {
         let [queued, again, came, released, left] = steps.clone();
         let (theirs, over) = (mutex.clone(), Arc::new(Notify::new()));
         let awaits = over.clone();
-        let task = runtime.spawn_at(Low, async move {
+        let task = runtime.at(Low).spawn(async move {
             let mut first = Box::pin(theirs.lock());
             for (reached, go_on) in [(&queued, &again), (&came, &released)] {
                 select! {
@@ -657,7 +657,7 @@ fn a_task_that_dropped_a_lock_that_it_was_handed_waits_for_it_no_longer() {
         let (theirs, awaits) = (mutex.clone(), over.clone());
         let holds = Arc::new(AtomicBool::new(false));
         let told = holds.clone();
-        let holder = runtime.spawn_at(Low, async move {
+        let holder = runtime.at(Low).spawn(async move {
             let _guard = theirs.lock().await;
             told.store(true, SeqCst);
             awaits.notified().await;
@@ -665,7 +665,7 @@ fn a_task_that_dropped_a_lock_that_it_was_handed_waits_for_it_no_longer() {
         until(|| holds.load(SeqCst));
         let waiter = waits_for(&runtime, Middle, None, &mutex);
         until(|| holder.level() == LevelId::from(Middle));
-        runtime.run_at(High, || task.boost());
+        runtime.at(High).run(|| task.boost());
         assert_eq!(holder.level(), Middle.into(), "nothing urgent waits for it");
         over.notify_waiters();
         for task in [holder, waiter, task] {
@@ -681,7 +681,7 @@ fn a_plain_thread_that_waits_raises_nobody_however_often_it_is_polled() {
         let (mutex, over) = (Arc::new(Mutex::new(())), Arc::new(Notify::new()));
         let (holds, awaits) = (Arc::new(AtomicBool::new(false)), over.clone());
         let (theirs, told) = (mutex.clone(), holds.clone());
-        let low = runtime.spawn_at(Low, async move {
+        let low = runtime.at(Low).spawn(async move {
             let _guard = theirs.lock().await;
             told.store(true, SeqCst);
             awaits.notified().await;
@@ -707,7 +707,7 @@ fn a_waiter_that_leaves_gives_back_what_it_inherited_when_it_was_offered_the_loc
         let held = two.try_lock().unwrap();
         let (theirs, steps) = (two.clone(), <[Arc<AtomicBool>; 2]>::default());
         let [queued, go] = steps.clone();
-        let low = runtime.spawn_at(Low, async move {
+        let low = runtime.at(Low).spawn(async move {
             let mut lock = Box::pin(theirs.lock());
             select! {
                 biased;

@@ -60,8 +60,8 @@ fn a_wait_that_is_refused_gives_the_handle_back_as_it_was() {
         let runtime = with_levels::<App>(1);
         for by_get in [false, true] {
             let (open, gate) = oneshot::channel::<u32>();
-            let low = runtime.spawn_at(Low, gate);
-            let high = runtime.spawn_at(High, async move {
+            let low = runtime.at(Low).spawn(gate);
+            let high = runtime.at(High).spawn(async move {
                 let id = low.id();
                 let refused = match by_get {
                     true => low.get().unwrap_err(),
@@ -110,14 +110,14 @@ fn an_error_with_a_handle_that_is_dropped_detaches_the_task() {
         let (open, gate) = oneshot::channel::<()>();
         let ran = Count::default();
         let theirs = ran.clone();
-        let mut low = runtime.spawn_at(Low, async move {
+        let mut low = runtime.at(Low).spawn(async move {
             gate.await.unwrap();
             theirs.on_drop()
         });
         // A waker is in the slot when the wait is refused.
         let waited = runtime.block_on(timeout(Duration::ZERO, &mut low));
         assert!(waited.is_err());
-        let high = runtime.spawn_at(High, async move {
+        let high = runtime.at(High).spawn(async move {
             let refused = (&mut low).await.map(drop).unwrap_err();
             drop(low); // empty
             drop(refused);
@@ -171,9 +171,9 @@ fn a_panic_in_a_detached_task_is_heard_with_its_level_and_name() {
     if is_child() {
         let builder = Runtime::builder().workers(1).levels::<App>();
         let runtime = builder.build().unwrap();
-        let gate = runtime.spawn_at(High, async {
+        let gate = runtime.at(High).spawn(async {
             // The worker is taken, so the task is detached before it runs.
-            urgency::spawn_at(Low, unlucky()).detach();
+            urgency::at(Low).spawn(unlucky()).detach();
             urgency::spawn(async { panic!("awaited") }).await.is_err()
         });
         assert!(gate.get().unwrap());

@@ -9,7 +9,7 @@ use std::{
 use urgency::{
     JoinError, JoinErrorKind, LevelId, Runtime, current_level,
     level::{AtLeast, Cx, Level, Levels, Normal, OneLevel, TypedHandle, TypedShared},
-    spawn_fn_at, yield_now,
+    yield_now,
 };
 
 urgency::levels! {
@@ -82,10 +82,13 @@ fn allowed_waits_give_results_at_every_pair_of_levels() {
     }
     let rt = runtime(2);
     let sums = [
-        Top.run_on(&rt, |cx| up(cx, Top, 0)),
-        Left.run_on(&rt, |cx| Ok(up(cx, Top, 10)? + up(cx, Left, 20)?)),
-        Right.run_on(&rt, |cx| Ok(up(cx, Top, 10)? + up(cx, Right, 20)?)),
-        Bottom.run_on(&rt, |cx| {
+        Top.on(&rt).run(|cx| up(cx, Top, 0)),
+        Left.on(&rt)
+            .run(|cx| Ok(up(cx, Top, 10)? + up(cx, Left, 20)?)),
+        Right
+            .on(&rt)
+            .run(|cx| Ok(up(cx, Top, 10)? + up(cx, Right, 20)?)),
+        Bottom.on(&rt).run(|cx| {
             Ok(up(cx, Top, 1)? + up(cx, Left, 2)? + up(cx, Right, 3)? + up(cx, Bottom, 4)?)
         }),
     ];
@@ -101,9 +104,9 @@ fn an_erased_handle_gives_an_error_that_names_both_levels() {
         }
         other => panic!("{other:?}"),
     };
-    let found = Top.run_on(&rt, |_| {
-        Bottom.spawn(async |_| pending::<u32>().await).erase().get()
-    });
+    let found = Top
+        .on(&rt)
+        .run(|_| Bottom.spawn(async |_| pending::<u32>().await).erase().get());
     let error = found.unwrap_err();
     let text = error.to_string();
     assert_eq!(both(error), ("Top", "Bottom"));
@@ -111,7 +114,7 @@ fn an_erased_handle_gives_an_error_that_names_both_levels() {
         text.contains("level `Top`") && text.contains("level `Bottom`"),
         "{text}"
     );
-    let found = Left.run_on(&rt, |cx| {
+    let found = Left.on(&rt).run(|cx| {
         let inside = cx
             .level()
             .spawn(async |_| Right.spawn(async |_| pending::<u32>().await).erase().await);
@@ -134,7 +137,7 @@ fn both_sides_of_a_join_and_async_code_after_a_wait_keep_the_proof() {
         sum + a + b
     }
     let rt = runtime(2);
-    let total = Left.run_on(&rt, |cx| {
+    let total = Left.on(&rt).run(|cx| {
         let numbers = (0..100).map(|n| cx.level().spawn_fn(move |_| n)).collect();
         cx.level()
             .spawn(async move |cx| sum(cx, numbers).await)
@@ -153,7 +156,7 @@ fn levels_of_another_order_are_refused_by_name_before_any_work_exists() {
     for text in [
         message(&|| rt.run(|| drop(other::Two.spawn(async |_| ())))),
         message(&|| rt.run(|| drop(other::Two.spawn_fn(|_| ())))),
-        message(&|| other::Two.run_on(&rt, |_| ())),
+        message(&|| other::Two.on(&rt).run(|_| ())),
     ] {
         assert!(text.contains("`Other`") && text.contains("`App`"), "{text}");
     }
@@ -180,16 +183,16 @@ fn a_program_without_levels_has_one_and_runs_polymorphic_code() {
         42
     );
     let rt = Runtime::builder().levels::<OneLevel>().build().unwrap();
-    assert_eq!(Normal.run_on(&rt, |cx| double(cx, 4)).unwrap(), 8);
+    assert_eq!(Normal.on(&rt).run(|cx| double(cx, 4)).unwrap(), 8);
 }
 
 #[test]
 fn a_level_is_accepted_where_a_number_is() {
     let rt = runtime(1);
-    let found = rt.run(|| spawn_fn_at(Left, current_level)).get();
+    let found = rt.run(|| urgency::at(Left).spawn_fn(current_level)).get();
     assert_eq!(found.unwrap(), Left.id());
     let chosen: Vec<LevelId> = vec![Bottom.into(), Top.into()];
-    assert_eq!(rt.run_at(chosen[0], current_level), Bottom.id());
+    assert_eq!(rt.at(chosen[0]).run(current_level), Bottom.id());
 }
 
 #[test]
@@ -210,7 +213,7 @@ fn detached_and_cancelled_typed_work_behaves_as_untyped_work() {
 #[test]
 fn a_panic_of_typed_work_is_the_waiters_error() {
     let rt = runtime(1);
-    let error = Left.run_on(&rt, |cx| {
+    let error = Left.on(&rt).run(|cx| {
         let broken = Top.spawn_fn(|_| -> u32 { panic!("broken") });
         broken.get(cx).unwrap_err()
     });

@@ -149,18 +149,19 @@ fn the_policy_hears_of_panics_for_which_nobody_waits() {
         });
         let builder = Runtime::builder().workers(1).levels::<App>();
         let runtime = builder.on_panic(policy).build().unwrap();
-        let awaited = runtime.spawn_at(Low, async { panic!("on purpose") });
+        let awaited = runtime.at(Low).spawn(async { panic!("on purpose") });
         assert!(awaited.get().unwrap_err().is_panic());
         // Detached before it runs: the one worker is taken.
         let gate = Arc::new(AtomicBool::new(false));
         let theirs = gate.clone();
-        let busy = runtime.spawn_fn_at(High, move || {
+        let busy = runtime.at(High).spawn_fn(move || {
             while !theirs.load(SeqCst) {
                 scheduling_point()
             }
         });
         runtime
-            .spawn_at(Low, async { panic!("on purpose") })
+            .at(Low)
+            .spawn(async { panic!("on purpose") })
             .detach();
         gate.store(true, SeqCst);
         busy.get().unwrap();
@@ -193,12 +194,12 @@ fn a_shutdown_down_to_a_level_finishes_what_is_as_urgent_and_cancels_the_rest() 
         let urgent: Vec<_> = [LevelId::from(High), Middle.into()]
             .map(|level| {
                 let (go, spawned, low) = (go.clone(), spawned.clone(), low.clone());
-                runtime.spawn_at(level, async move {
+                runtime.at(level).spawn(async move {
                     let _permit = go.acquire().await;
                     // Accepted: as urgent as needed. Refused: less urgent.
                     let child = urgency::spawn(async move { spawned.fetch_add(1, SeqCst) });
                     let kept = low.on_drop();
-                    let refused = urgency::spawn_at(Low, async move {
+                    let refused = urgency::at(Low).spawn(async move {
                         let _kept = kept;
                         pending::<()>().await
                     });
@@ -210,7 +211,7 @@ fn a_shutdown_down_to_a_level_finishes_what_is_as_urgent_and_cancels_the_rest() 
         let background: Vec<_> = (0..50)
             .map(|_| {
                 let kept = low.on_drop();
-                runtime.spawn_at(Low, async move {
+                runtime.at(Low).spawn(async move {
                     let _kept = kept;
                     pending::<()>().await
                 })
@@ -246,7 +247,7 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
         let theirs = gate.clone();
         // The one worker is busy, and requests pile up: half of them wait in the queue, half of them (in
         // groups) for a signal.
-        let busy = runtime.spawn_fn_at(High, move || {
+        let busy = runtime.at(High).spawn_fn(move || {
             while !theirs.load(SeqCst) {
                 scheduling_point()
             }
@@ -257,7 +258,7 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
             .map(|n| {
                 let (kept, worked, group) =
                     (over.on_drop(), worked.clone(), groups[n % 100].clone());
-                runtime.spawn_at(Low, async move {
+                runtime.at(Low).spawn(async move {
                     let _kept = kept;
                     let work = async {
                         drop(worked.on_drop());
@@ -277,7 +278,7 @@ fn a_wave_of_cancellations_under_overload_makes_room_at_once() {
         requests.iter().step_by(2).for_each(JoinHandle::abort);
         // What comes now is more urgent than the remains of the wave, and does not wait for them.
         let seen = over.clone();
-        let urgent = runtime.spawn_at(Middle, async move { seen.get() });
+        let urgent = runtime.at(Middle).spawn(async move { seen.get() });
         gate.store(true, SeqCst);
         busy.get().unwrap();
         assert_eq!(urgent.get().unwrap(), 0, "the wave went first");

@@ -33,21 +33,21 @@ fn chain(runtime: &Runtime, go: &Arc<Notify>) -> Vec<JoinHandle<()>> {
         }
     };
     let (theirs, held, go) = (locks.clone(), holding.clone(), go.clone());
-    wait_until_it_holds(runtime.spawn_at(Lo, async move {
+    wait_until_it_holds(runtime.at(Lo).spawn(async move {
         let _last = theirs[LINKS].lock().await;
         held.fetch_add(1, SeqCst);
         go.notified().await;
     }));
     for link in (0..LINKS).rev() {
         let (theirs, held) = (locks.clone(), holding.clone());
-        wait_until_it_holds(runtime.spawn_at(Lo, async move {
+        wait_until_it_holds(runtime.at(Lo).spawn(async move {
             let _mine = theirs[link].lock().await;
             held.fetch_add(1, SeqCst);
             let _next = theirs[link + 1].lock().await;
         }));
     }
     let asked = holding.clone();
-    wait_until_it_holds(runtime.spawn_at(Hi, async move {
+    wait_until_it_holds(runtime.at(Hi).spawn(async move {
         let first = locks[0].lock();
         asked.fetch_add(1, SeqCst);
         drop(first.await);
@@ -93,7 +93,7 @@ fn a_poll_that_goes_on_after_a_release_gives_way_to_the_urgent_waiter() {
             );
             let (theirs, held, seen, gone) =
                 (lock.clone(), holds.clone(), done.clone(), go.clone());
-            let low = runtime.spawn_at(Lo, async move {
+            let low = runtime.at(Lo).spawn(async move {
                 let guard = theirs.lock().await;
                 held.store(true, SeqCst);
                 gone.notified().await;
@@ -110,7 +110,7 @@ fn a_poll_that_goes_on_after_a_release_gives_way_to_the_urgent_waiter() {
             }
             let asks = Arc::new(AtomicBool::new(false));
             let asked = asks.clone();
-            let high = runtime.spawn_at(Hi, async move {
+            let high = runtime.at(Hi).spawn(async move {
                 let wait = lock.lock();
                 asked.store(true, SeqCst);
                 drop(wait.await);

@@ -29,7 +29,7 @@ fn looping(
     stop: &Arc<AtomicBool>,
 ) -> (JoinHandle<()>, PathBuf) {
     let (stop, (tell, told)) = (stop.clone(), mpsc::channel());
-    let handle = runtime.spawn_fn_at(level, move || {
+    let handle = runtime.at(level).spawn_fn(move || {
         tell.send(my_folder()).unwrap();
         while !stop.load(Relaxed) {
             hint::spin_loop();
@@ -86,7 +86,7 @@ fn a_thread_that_lost_its_worker_to_urgent_work_is_lowered_and_rests_later() {
             let (idle, thread) = looping(&runtime, Idle, &stop);
             assert_eq!(class_of(&thread), USUAL);
             let seen = thread.clone();
-            let urgent = runtime.spawn_fn_at(Urgent, move || {
+            let urgent = runtime.at(Urgent).spawn_fn(move || {
                 while class_of(&seen) != IDLE {
                     hint::spin_loop();
                 }
@@ -117,7 +117,7 @@ fn a_level_between_has_a_niceness_between() {
         let stop = Arc::new(AtomicBool::new(false));
         let (usual, thread) = looping(&runtime, Usual, &stop);
         let before = niceness(&thread);
-        let urgent = runtime.spawn_fn_at(Urgent, move || {
+        let urgent = runtime.at(Urgent).spawn_fn(move || {
             while niceness(&thread) == before {
                 hint::spin_loop();
             }
@@ -153,7 +153,7 @@ fn nobody_is_lowered_if_the_program_says_so() {
         let stop = Arc::new(AtomicBool::new(false));
         let (idle, _) = looping(&runtime, Idle, &stop);
         for _ in 0..20 {
-            runtime.spawn_fn_at(Urgent, || ()).get().unwrap();
+            runtime.at(Urgent).spawn_fn(|| ()).get().unwrap();
         }
         assert_eq!(runtime.stats().lowerings, 0);
         stop.store(true, Relaxed);
@@ -177,7 +177,7 @@ fn urgent_work_runs_in_the_usual_class_after_its_threads_were_lowered() {
                         .map(|_| looping(&runtime, Idle, &stop))
                         .collect();
                     let seen: Vec<_> = loops.iter().map(|(_, thread)| thread.clone()).collect();
-                    let urgent = runtime.spawn_fn_at(Urgent, move || {
+                    let urgent = runtime.at(Urgent).spawn_fn(move || {
                         let own = class_of(&my_folder());
                         let is_usual = |thread: &PathBuf| class_of(thread) == USUAL;
                         while round == 0 && seen.iter().all(is_usual) {
@@ -209,7 +209,7 @@ fn nothing_is_lost_where_threads_cannot_come_back() {
         let closures: Vec<_> = (0..300)
             .map(|i| {
                 let ran = ran.clone();
-                runtime.spawn_fn_at(levels[i % 3], move || {
+                runtime.at(levels[i % 3]).spawn_fn(move || {
                     let since = std::time::Instant::now();
                     while since.elapsed() < Duration::from_millis(1) {
                         if i % 2 == 0 {
@@ -223,7 +223,7 @@ fn nothing_is_lost_where_threads_cannot_come_back() {
                 })
             })
             .collect();
-        let ticks = runtime.spawn_at(Urgent, async {
+        let ticks = runtime.at(Urgent).spawn(async {
             for _ in 0..100 {
                 time::sleep(Duration::from_millis(1)).await;
             }
@@ -250,7 +250,7 @@ fn threads_that_a_real_time_thread_has_made_are_in_the_usual_class() {
             assert_eq!(entered, 0);
             let classes: Vec<_> = (0..8)
                 .map(|_| {
-                    runtime.spawn_fn_at(Urgent, || {
+                    runtime.at(Urgent).spawn_fn(|| {
                         urgency::blocking(|| thread::sleep(Duration::from_millis(5)));
                         class_of(&my_folder())
                     })

@@ -87,7 +87,7 @@ fn a_second_global_runtime_is_an_error() {
 fn a_level_that_the_runtime_does_not_have_is_a_panic_that_names_it() {
     let runtime = runtime(1);
     let level = urgency::LevelId::new(7).unwrap();
-    let text = panics(|| runtime.spawn_at(level, async {}));
+    let text = panics(|| runtime.at(level).spawn(async {}));
     assert!(text.contains("no level 7"), "{text}");
     still_works(&runtime);
 }
@@ -291,8 +291,11 @@ fn a_runtime_that_runs_in_itself_at_another_level_does_not_deadlock() {
             .levels::<Two>()
             .build()
             .unwrap();
-        let sum = runtime.run_at(Low, || {
-            runtime.run_at(High, || runtime.run_at(Low, || fib(10)) + fib(10)) + fib(10)
+        let sum = runtime.at(Low).run(|| {
+            runtime
+                .at(High)
+                .run(|| runtime.at(Low).run(|| fib(10)) + fib(10))
+                + fib(10)
         });
         assert_eq!(sum, 165);
     });

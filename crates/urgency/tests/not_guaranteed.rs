@@ -100,9 +100,9 @@ fn start(
     wait: Wait,
 ) -> urgency::JoinHandle<()> {
     if blocks {
-        runtime.spawn_fn_at(level, move || block_on(wait))
+        runtime.at(level).spawn_fn(move || block_on(wait))
     } else {
-        runtime.spawn_at(level, wait)
+        runtime.at(level).spawn(wait)
     }
 }
 
@@ -117,9 +117,9 @@ fn urgent_work_that_waits_for_less_urgent_work_unchecked_is_late_and_does_not_ha
                     .into_iter()
                     .map(|wait| start(&runtime, Hi, blocks, wait))
                     .collect();
-                let between: Vec<_> = (0..4).map(|_| runtime.spawn_fn_at(Mid, compute)).collect();
+                let between: Vec<_> = (0..4).map(|_| runtime.at(Mid).spawn_fn(compute)).collect();
                 for tell in tells {
-                    runtime.spawn_fn_at(Lo, tell).detach();
+                    runtime.at(Lo).spawn_fn(tell).detach();
                 }
                 for task in waiting.into_iter().chain(between) {
                     task.get().unwrap();

@@ -269,7 +269,7 @@ fn urgent_work_goes_first_beside_a_loop() {
         .build()
         .unwrap();
     let stop = &*Box::leak(Box::new(AtomicBool::new(false)));
-    let batch = runtime.spawn_fn_at(Batch, || {
+    let batch = runtime.at(Batch).spawn_fn(|| {
         let mut rounds = 0u64;
         while !stop.load(SeqCst) {
             rounds += par::reduce(0..10_000u64, work, u64::wrapping_add).map_or(0, |n| n & 1);
@@ -279,7 +279,8 @@ fn urgent_work_goes_first_beside_a_loop() {
     for n in 0..100 {
         assert_eq!(
             runtime
-                .spawn_at(Interactive, async move { n })
+                .at(Interactive)
+                .spawn(async move { n })
                 .get()
                 .unwrap(),
             n

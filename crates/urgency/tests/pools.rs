@@ -273,7 +273,7 @@ fn levels_have_kinds_of_their_own() {
             let before = runtime.stats().total().reliefs;
             let ran = Arc::new(Mutex::new(Vec::new()));
             let theirs = ran.clone();
-            let spawner = runtime.spawn_fn_at(level, move || {
+            let spawner = runtime.at(level).spawn_fn(move || {
                 let spawn = |i| {
                     let ran = theirs.clone();
                     urgency::spawn(async move { ran.lock().unwrap().push(i) })

@@ -13,9 +13,7 @@ use std::{
     },
     time::Duration,
 };
-use urgency::{
-    JoinErrorKind, JoinHandle, LevelId, Runtime, join, spawn_at, spawn_fn_at, yield_now,
-};
+use urgency::{JoinErrorKind, JoinHandle, LevelId, Runtime, join, yield_now};
 
 urgency::levels! { pub App: Interactive > Query > Batch; Interactive > Audit }
 
@@ -38,7 +36,7 @@ fn fib(n: u64) -> u64 {
 /// Endless fork-join work at `level` until the flag is set.
 fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     let stop = stop.clone();
-    runtime.spawn_fn_at(level, move || {
+    runtime.at(level).spawn_fn(move || {
         while !stop.load(Relaxed) {
             fib(15);
         }
@@ -52,7 +50,7 @@ fn a_worker_below_moves_up_at_its_next_scheduling_point() {
     let compute: Vec<_> = (0..2).map(|_| endless(&runtime, Batch, &stop)).collect();
     for i in 0..500 {
         // If the computation had to end first, this would wait for ever.
-        let urgent = runtime.spawn_fn_at(Interactive, move || i * 2);
+        let urgent = runtime.at(Interactive).spawn_fn(move || i * 2);
         assert_eq!(urgent.get().unwrap(), i * 2);
     }
     stop.store(true, Relaxed);
@@ -69,11 +67,11 @@ fn the_most_urgent_ready_work_runs_first() {
     let runtime = runtime(1);
     let order = Arc::new(Mutex::new(Vec::new()));
     let log = order.clone();
-    let holder = runtime.spawn_fn_at(Interactive, move || {
+    let holder = runtime.at(Interactive).spawn_fn(move || {
         let levels: [LevelId; 4] = [Batch.into(), Query.into(), Interactive.into(), Batch.into()];
         levels.map(|level| {
             let log = log.clone();
-            spawn_at(level, async move { log.lock().unwrap().push(level) })
+            urgency::at(level).spawn(async move { log.lock().unwrap().push(level) })
         })
     });
     for handle in holder.get().unwrap() {
@@ -90,10 +88,10 @@ fn reorderings() -> (usize, u64) {
     let order = Arc::new(Mutex::new(Vec::new()));
     let log = order.clone();
     // The spawning closure is more urgent than the tasks: they start when it has made them all.
-    let handles = runtime.spawn_fn_at(Interactive, move || {
+    let handles = runtime.at(Interactive).spawn_fn(move || {
         let task = |i| {
             let log = log.clone();
-            spawn_at(Batch, async move {
+            urgency::at(Batch).spawn(async move {
                 for _ in 0..3 {
                     log.lock().unwrap().push(i);
                     yield_now().await;
@@ -138,12 +136,12 @@ fn overtaken(workers: usize) -> (Vec<usize>, u64) {
             let (tell_it, told) = one_shot();
             tell.push(Some(tell_it));
             let ended = ended.clone();
-            let task = runtime.spawn_at(Batch, async move {
+            let task = runtime.at(Batch).spawn(async move {
                 told.await;
                 ended.lock().unwrap().push(i);
             });
             let (resumed, waiting) = (resumed.clone(), waiting.clone());
-            runtime.spawn_fn_at(Batch, move || {
+            runtime.at(Batch).spawn_fn(move || {
                 waiting.fetch_add(1, SeqCst);
                 task.get().unwrap();
                 resumed.lock().unwrap().push(i);
@@ -153,7 +151,7 @@ fn overtaken(workers: usize) -> (Vec<usize>, u64) {
     while waiting.load(SeqCst) < CLOSURES {
         std::thread::yield_now();
     }
-    let wakes = runtime.spawn_fn_at(Interactive, move || {
+    let wakes = runtime.at(Interactive).spawn_fn(move || {
         for i in (0..CLOSURES).map(|i| i * 7 % CLOSURES) {
             tell[i].take().unwrap()(());
         }
@@ -212,7 +210,9 @@ fn a_stolen_job_has_the_level_of_the_computation_that_forked_it() {
     let handles: Vec<_> = (0..600)
         .map(|i| {
             let (level, strangers) = (levels[i % 3], strangers.clone());
-            runtime.spawn_fn_at(level, move || nest(7, level, &strangers))
+            runtime
+                .at(level)
+                .spawn_fn(move || nest(7, level, &strangers))
         })
         .collect();
     for handle in handles {
@@ -227,12 +227,12 @@ fn waiting_for_less_urgent_work_is_an_error_that_names_both_levels() {
     let wait_for = |level: LevelId| {
         move || {
             // Without a boost it never ends, so that there is something to wait for.
-            let awaited = spawn_at(level, std::future::pending::<()>());
+            let awaited = urgency::at(level).spawn(std::future::pending::<()>());
             awaited.get().unwrap_err()
         }
     };
     for (awaited, name) in [(LevelId::from(Batch), "Batch"), (Audit.into(), "Audit")] {
-        let error = runtime.spawn_fn_at(Query, wait_for(awaited)).get().unwrap();
+        let error = runtime.at(Query).spawn_fn(wait_for(awaited)).get().unwrap();
         assert!(matches!(error.kind(), JoinErrorKind::Inversion { .. }));
         let text = error.to_string();
         assert!(text.contains("Query") && text.contains(name), "{text}");
@@ -263,9 +263,11 @@ fn boosting_raises_the_awaited_work_and_what_it_waits_for() {
     let stop = Arc::new(AtomicBool::new(false));
     // The single worker is kept busy at Query, so Batch would never run unless it is raised.
     let busy = endless(&runtime, Query, &stop);
-    let inner = runtime.spawn_fn_at(Batch, || 20);
-    let outer = runtime.spawn_fn_at(Batch, move || inner.get().unwrap() + 22);
-    let answer = runtime.spawn_fn_at(Interactive, move || {
+    let inner = runtime.at(Batch).spawn_fn(|| 20);
+    let outer = runtime
+        .at(Batch)
+        .spawn_fn(move || inner.get().unwrap() + 22);
+    let answer = runtime.at(Interactive).spawn_fn(move || {
         outer.boost();
         outer.get()
     });
@@ -291,22 +293,28 @@ fn random_programs_over_all_levels_end_with_every_task_accounted() {
         let size = random(14);
         let ran = ran.clone();
         match random(4) {
-            0 => runtime.spawn_at(level, async move {
+            0 => runtime.at(level).spawn(async move {
                 for _ in 0..size {
                     yield_now().await;
                 }
                 ran.fetch_add(1, Relaxed);
             }),
-            1 => runtime.spawn_fn_at(level, move || {
+            1 => runtime.at(level).spawn_fn(move || {
                 fib(size);
                 ran.fetch_add(1, Relaxed);
             }),
-            2 => runtime.spawn_fn_at(level, move || {
-                spawn_fn_at(level, move || fib(size)).get().unwrap();
+            2 => runtime.at(level).spawn_fn(move || {
+                urgency::at(level)
+                    .spawn_fn(move || fib(size))
+                    .get()
+                    .unwrap();
                 ran.fetch_add(1, Relaxed);
             }),
-            _ => runtime.spawn_at(level, async move {
-                spawn_at(level, async move { fib(size) }).await.unwrap();
+            _ => runtime.at(level).spawn(async move {
+                urgency::at(level)
+                    .spawn(async move { fib(size) })
+                    .await
+                    .unwrap();
                 ran.fetch_add(1, Relaxed);
             }),
         }
@@ -323,8 +331,10 @@ fn a_level_reports_what_waits_and_how_long() {
     let runtime = runtime(1);
     let (release, wait) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
-    let holder = runtime.spawn_fn_at(Interactive, move || {
-        let waiting: Vec<_> = (0..10).map(|_| spawn_at(Batch, async {})).collect();
+    let holder = runtime.at(Interactive).spawn_fn(move || {
+        let waiting: Vec<_> = (0..10)
+            .map(|_| urgency::at(Batch).spawn(async {}))
+            .collect();
         tell.send(()).unwrap();
         wait.recv().unwrap();
         waiting
@@ -397,7 +407,9 @@ fn a_real_time_poller_is_used_where_permitted_and_said() {
         for _ in 0..20 {
             let after_an_event = runtime.spawn(async {
                 urgency::time::sleep(Duration::from_millis(1)).await;
-                spawn_fn_at(LevelId::new(0).unwrap(), || class_of(&my_folder())).await
+                urgency::at(LevelId::new(0).unwrap())
+                    .spawn_fn(|| class_of(&my_folder()))
+                    .await
             });
             assert_eq!(after_an_event.get().unwrap().unwrap(), USUAL);
         }
@@ -442,7 +454,9 @@ fn a_stack_that_gives_way_runs_nothing_less_urgent() {
         Host::of_at(&runtime, Interactive).stay(0);
         let ran = Arc::new(AtomicBool::new(false));
         let runs = ran.clone();
-        let below = runtime.spawn_at(Batch, async move { runs.store(true, Relaxed) });
+        let below = runtime
+            .at(Batch)
+            .spawn(async move { runs.store(true, Relaxed) });
         assert_eq!(embed::give_way(), Some(false));
         assert!(!ran.load(Relaxed));
         below.abort();

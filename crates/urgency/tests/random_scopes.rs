@@ -253,7 +253,7 @@ fn go(block: &Block, run: &Arc<Run>, scopes: Option<&dyn Scopes>, opened: bool) 
             }
             Step::UrgentClosure(inner) => {
                 let (inner, run) = (inner.clone(), run.clone());
-                let closure = urgency::spawn_fn_at(Urgent, move || go(&inner, &run, None, false));
+                let closure = urgency::at(Urgent).spawn_fn(move || go(&inner, &run, None, false));
                 closure.get().unwrap();
             }
             Step::Task(inner) => {
@@ -295,7 +295,9 @@ fn run_program(runtime: &Arc<Runtime>, workers: usize, seed: u64) {
         let run = new_run();
         if is_closure {
             let (program, run) = (program.clone(), run.clone());
-            let closure = runtime.spawn_fn_at(Usual, move || go(&program, &run, None, false));
+            let closure = runtime
+                .at(Usual)
+                .spawn_fn(move || go(&program, &run, None, false));
             closure.get().unwrap();
         } else {
             runtime.run(|| go(&program, &run, None, false));

@@ -287,7 +287,7 @@ fn a_stack_that_runs_others_on_top_of_itself_keeps_a_boost() {
         });
         let (open, gate) = one_shot();
         let [(began, begun), (set, setting), (run, running)] = [(); 3].map(|()| mpsc::channel());
-        let lower = runtime.spawn_fn_at(Batch, move || {
+        let lower = runtime.at(Batch).spawn_fn(move || {
             began.send(()).unwrap();
             block_on(gate);
             current_level()
@@ -296,7 +296,7 @@ fn a_stack_that_runs_others_on_top_of_itself_keeps_a_boost() {
         let lower = Arc::new(Mutex::new(Some(lower)));
         let (theirs, go) = (lower.clone(), Arc::new(AtomicBool::new(false)));
         // Keeps one of the two threads, so that the other one's stack, which waits, runs what comes next.
-        let upper = runtime.spawn_fn_at(Urgent, move || {
+        let upper = runtime.at(Urgent).spawn_fn(move || {
             set.send(()).unwrap();
             running.recv().unwrap();
             let lower = theirs.lock().unwrap().take().unwrap();
@@ -305,7 +305,7 @@ fn a_stack_that_runs_others_on_top_of_itself_keeps_a_boost() {
         });
         setting.recv().unwrap();
         let stay = go.clone();
-        let on_top = runtime.spawn_at(Batch, async move {
+        let on_top = runtime.at(Batch).spawn(async move {
             run.send(()).unwrap();
             while !stay.load(SeqCst) {
                 std::hint::spin_loop();

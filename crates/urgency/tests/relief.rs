@@ -27,7 +27,7 @@ fn levels(workers: usize) -> Runtime {
 fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
     let stop = stop.clone();
     let (tell, told) = mpsc::channel();
-    let handle = runtime.spawn_fn_at(level, move || {
+    let handle = runtime.at(level).spawn_fn(move || {
         tell.send(()).unwrap();
         while !stop.load(Relaxed) {
             hint::spin_loop();
@@ -330,7 +330,7 @@ fn timers_fire_beside_endless_loops_at_a_lower_level() {
             let stop = Arc::new(AtomicBool::new(false));
             let looping = Arc::new(AtomicBool::new(false));
             let all_loop = looping.clone();
-            let ticks = runtime.spawn_at(Urgent, async move {
+            let ticks = runtime.at(Urgent).spawn(async move {
                 let mut ticks = 0;
                 let mut interval = time::interval(Duration::from_millis(2));
                 while ticks < 50 {
@@ -361,7 +361,7 @@ fn a_socket_is_served_beside_endless_loops_at_a_lower_level() {
         let runtime = levels(2);
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = mpsc::channel();
-        let server = runtime.spawn_at(Urgent, async move {
+        let server = runtime.at(Urgent).spawn(async move {
             let listener = urgency::net::TcpListener::bind("127.0.0.1:0")
                 .await
                 .unwrap();
@@ -412,7 +412,7 @@ fn loops_at_all_levels_leave_the_spare_worker_to_the_others() {
         for i in 0..300 {
             let served = served.clone();
             let task = async move { served.fetch_add(1, Relaxed) };
-            runtime.spawn_at(levels[i % 3], task).get().unwrap();
+            runtime.at(levels[i % 3]).spawn(task).get().unwrap();
         }
         assert_eq!(served.load(Relaxed), 300);
         stop.store(true, Relaxed);
@@ -427,7 +427,7 @@ fn loops_at_all_levels_leave_the_spare_worker_to_the_others() {
 fn what_lost_its_worker_to_relief_is_named() {
     fn overrun_in_a_poll(runtime: &Runtime, stop: &Arc<AtomicBool>) -> urgency::JoinHandle<()> {
         let (stop, (tell, told)) = (stop.clone(), mpsc::channel());
-        let handle = runtime.spawn_at(Usual, async move {
+        let handle = runtime.at(Usual).spawn(async move {
             tell.send(()).unwrap();
             while !stop.load(Relaxed) {
                 hint::spin_loop();
@@ -444,7 +444,7 @@ fn what_lost_its_worker_to_relief_is_named() {
             endless(&runtime, Idle, &stop),
             overrun_in_a_poll(&runtime, &stop),
         ];
-        runtime.spawn_at(Urgent, async {}).get().unwrap();
+        runtime.at(Urgent).spawn(async {}).get().unwrap();
         stop.store(true, Relaxed);
         for handle in loops {
             handle.get().unwrap();

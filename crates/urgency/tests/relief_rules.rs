@@ -97,7 +97,7 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         let ended = Arc::new(AtomicBool::new(false));
         let theirs = ended.clone();
         let urgent = (ticks != Ticks::None).then(|| {
-            runtime.spawn_at(Urgent, async move {
+            runtime.at(Urgent).spawn(async move {
                 let mut ran = 0u32;
                 while !theirs.load(Relaxed) {
                     time::sleep(Duration::from_micros(1_500)).await;
@@ -123,7 +123,9 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         let counted = leaves.clone();
         // About 300 ms of work.
         let count = (300_000 / length.as_micros() as usize).clamp(4 * workers, 1000);
-        let work = runtime.spawn_fn_at(Batch, move || batch(&counted, count, length));
+        let work = runtime
+            .at(Batch)
+            .spawn_fn(move || batch(&counted, count, length));
         work.get().unwrap();
         ended.store(true, Relaxed);
         if let Some(urgent) = urgent {
@@ -190,7 +192,7 @@ fn an_urgent_task_leaves_no_begun_leaf_behind() {
         let leaves: Vec<_> = (0..20)
             .map(|_| {
                 let (begun, stop) = (begun.clone(), stop.clone());
-                runtime.spawn_fn_at(Batch, move || {
+                runtime.at(Batch).spawn_fn(move || {
                     begun.fetch_add(1, SeqCst);
                     while !stop.load(Relaxed) {
                         hint::spin_loop();
@@ -202,9 +204,9 @@ fn an_urgent_task_leaves_no_begun_leaf_behind() {
             thread::yield_now();
         }
         for i in 0..20 {
-            let urgent = runtime.spawn_fn_at(Urgent, move || i);
+            let urgent = runtime.at(Urgent).spawn_fn(move || i);
             assert_eq!(urgent.get().unwrap(), i);
-            let usual = runtime.spawn_at(Usual, async move { i });
+            let usual = runtime.at(Usual).spawn(async move { i });
             assert_eq!(usual.get().unwrap(), i);
         }
         // One more after an endless loop's time would be right, and this took less as a rule.
@@ -229,7 +231,7 @@ fn blocked_urgent_threads_keep_no_worker_from_less_urgent_work() {
                 .into_iter()
                 .map(|told| {
                     let begun = begun.clone();
-                    runtime.spawn_fn_at(Urgent, move || {
+                    runtime.at(Urgent).spawn_fn(move || {
                         begun.fetch_add(1, SeqCst);
                         told.recv().unwrap()
                     })
@@ -238,7 +240,7 @@ fn blocked_urgent_threads_keep_no_worker_from_less_urgent_work() {
             while begun.load(SeqCst) < workers {
                 thread::yield_now();
             }
-            let sender = runtime.spawn_fn_at(Batch, move || {
+            let sender = runtime.at(Batch).spawn_fn(move || {
                 tell.into_iter().for_each(|tell| tell.send(7).unwrap());
             });
             for handle in blocked {
@@ -277,7 +279,7 @@ fn a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_releas
                 let lock = Arc::new(Mutex::new(0));
                 let (locked, seen) = (Arc::new(AtomicBool::new(false)), lock.clone());
                 let theirs = locked.clone();
-                let low = runtime.spawn_fn_at(Batch, move || {
+                let low = runtime.at(Batch).spawn_fn(move || {
                     let mut guard = seen.lock().unwrap();
                     theirs.store(true, SeqCst);
                     let since = Instant::now();
@@ -290,7 +292,7 @@ fn a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_releas
                 let high: Vec<_> = (0..workers)
                     .map(|_| {
                         let lock = lock.clone();
-                        runtime.spawn_fn_at(Urgent, move || *lock.lock().unwrap())
+                        runtime.at(Urgent).spawn_fn(move || *lock.lock().unwrap())
                     })
                     .collect();
                 high.into_iter()
@@ -313,7 +315,7 @@ fn a_hundred_waiters_of_a_foreign_condvar_at_all_levels_hear_of_it() {
                 .map(|i| {
                     let (pair, waiting) = (pair.clone(), waiting.clone());
                     let level: urgency::LevelId = levels[i % 3];
-                    runtime.spawn_fn_at(level, move || {
+                    runtime.at(level).spawn_fn(move || {
                         let mut set = pair.0.lock().unwrap();
                         waiting.fetch_add(1, SeqCst);
                         while !*set {
@@ -323,7 +325,7 @@ fn a_hundred_waiters_of_a_foreign_condvar_at_all_levels_hear_of_it() {
                 })
                 .collect();
             let theirs = pair.clone();
-            let notifier = runtime.spawn_fn_at(Batch, move || {
+            let notifier = runtime.at(Batch).spawn_fn(move || {
                 while waiting.load(SeqCst) < 100 {
                     thread::sleep(Duration::from_micros(100));
                 }
@@ -348,7 +350,9 @@ fn several_blocked_threads_lose_their_workers_at_one_expiry() {
         let blocked: Vec<_> = (0..WORKERS)
             .map(|_| {
                 let told = told.clone();
-                runtime.spawn_fn_at(Usual, move || told.lock().unwrap().recv().unwrap())
+                runtime
+                    .at(Usual)
+                    .spawn_fn(move || told.lock().unwrap().recv().unwrap())
             })
             .collect();
         // They need all workers at once.
@@ -356,7 +360,7 @@ fn several_blocked_threads_lose_their_workers_at_one_expiry() {
         let all: Vec<_> = (0..WORKERS)
             .map(|_| {
                 let met = met.clone();
-                runtime.spawn_fn_at(Batch, move || {
+                runtime.at(Batch).spawn_fn(move || {
                     met.fetch_add(1, SeqCst);
                     while met.load(SeqCst) < WORKERS {
                         thread::yield_now();
@@ -376,9 +380,9 @@ fn threads_that_were_needed_once_end_within_seconds() {
         let runtime = with_levels::<App>(2);
         let sleepers: Vec<_> = (0..60)
             .map(|_| {
-                runtime.spawn_fn_at(Usual, || {
-                    urgency::blocking(|| thread::sleep(Duration::from_millis(30)))
-                })
+                runtime
+                    .at(Usual)
+                    .spawn_fn(|| urgency::blocking(|| thread::sleep(Duration::from_millis(30))))
             })
             .collect();
         sleepers.into_iter().for_each(|s| s.get().unwrap());

@@ -58,7 +58,7 @@ fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>)
             its.fetch_add(1, Relaxed);
         }
     };
-    runtime.spawn_fn_at(level, work).detach();
+    runtime.at(level).spawn_fn(work).detach();
     turns
 }
 
@@ -76,14 +76,14 @@ fn a_worker_of_a_stage_runs_nothing_of_another_and_every_stage_goes_on() {
         // Tasks that hop from stage to stage, with forks, timers and waits.
         let hops: Vec<_> = (0..50u64)
             .map(|n| {
-                runtime.spawn_at(Lower, async move {
+                runtime.at(Lower).spawn(async move {
                     yield_now().await;
-                    let up = urgency::spawn_at(Upper, async move {
+                    let up = urgency::at(Upper).spawn(async move {
                         time::sleep(Duration::from_micros(n)).await;
                         fib(12) + n
                     });
                     let fine = up.await.unwrap();
-                    urgency::spawn_fn_at(Lower, move || fine + fib(15)).await
+                    urgency::at(Lower).spawn_fn(move || fine + fib(15)).await
                 })
             })
             .collect();
@@ -121,7 +121,7 @@ fn workers_that_donate_serve_what_is_there() {
     ends(|| {
         let donating = FixedShares::of_workers(&[2, 0], Otherwise::Donate);
         let runtime = two(2, donating);
-        assert_eq!(runtime.spawn_fn_at(Lower, || fib(18)).get().unwrap(), 2584);
+        assert_eq!(runtime.at(Lower).spawn_fn(|| fib(18)).get().unwrap(), 2584);
         let runs = runs(&runtime);
         assert!(runs[0][1] + runs[1][1] > 0);
     });
@@ -133,7 +133,7 @@ fn adaptive_gives_a_level_that_uses_its_workers_all_that_nobody_else_uses() {
         let runtime = two(2, adaptive(2));
         // Both workers once belonged to the upper level.
         for _ in 0..20 {
-            runtime.spawn_fn_at(Upper, || fib(12)).get().unwrap();
+            runtime.at(Upper).spawn_fn(|| fib(12)).get().unwrap();
         }
         let stop = Arc::new(AtomicBool::new(false));
         // The second is queued behind the first until a worker moves.
@@ -155,7 +155,7 @@ fn under_adaptive_a_lone_computation_gets_thieves() {
     ends(|| {
         let runtime = two(2, adaptive(2));
         for _ in 0..20 {
-            runtime.spawn_fn_at(Upper, || fib(12)).get().unwrap();
+            runtime.at(Upper).spawn_fn(|| fib(12)).get().unwrap();
         }
         // Nothing but its forks says that it could use a second worker.
         let stop = Arc::new(AtomicBool::new(false));
@@ -193,7 +193,7 @@ fn a_winner_without_scheduling_points_keeps_its_worker_while_only_the_loser_wait
         let runs = Arc::new(AtomicBool::new(false));
         let (stop, theirs) = (Arc::new(AtomicBool::new(false)), runs.clone());
         let ends = stop.clone();
-        let winner = runtime.spawn_fn_at(Upper, move || {
+        let winner = runtime.at(Upper).spawn_fn(move || {
             theirs.store(true, Relaxed);
             while !ends.load(Relaxed) {
                 std::hint::spin_loop();
@@ -202,7 +202,7 @@ fn a_winner_without_scheduling_points_keeps_its_worker_while_only_the_loser_wait
         while !runs.load(Relaxed) {
             thread::sleep(Duration::from_millis(1));
         }
-        let loser = runtime.spawn_fn_at(Lower, || {});
+        let loser = runtime.at(Lower).spawn_fn(|| {});
         // Many expiries of relief.
         thread::sleep(Duration::from_millis(50));
         let reliefs = runtime.stats().total().reliefs;
@@ -270,7 +270,7 @@ fn a_worker_that_a_new_schedule_frees_gets_the_private_jobs_of_what_runs() {
             Arc::new(AtomicU64::new(0)),
         );
         let (stops, counts) = (stop.clone(), turns.clone());
-        let forks = runtime.spawn_fn_at(Lower, move || {
+        let forks = runtime.at(Lower).spawn_fn(move || {
             // Goes on by a direct delivery: its level shows no work.
             urgency::block_on(urgency::time::sleep(Duration::from_millis(1)));
             while !stops.load(Relaxed) {

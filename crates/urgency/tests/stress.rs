@@ -56,7 +56,7 @@ fn a_million_tasks_wait_at_once_and_all_end() {
         for i in 0..tasks {
             let (gate, ended) = (gate.clone(), ended.clone());
             let level = LevelId::new((i as u64 % LEVELS) as u8).unwrap();
-            let task = runtime.spawn_at(level, async move {
+            let task = runtime.at(level).spawn(async move {
                 gate.wait().await;
                 yield_now().await;
                 ended.fetch_add(1, Relaxed);
@@ -169,7 +169,9 @@ fn a_storm_of_wake_ups_loses_none_and_runs_nobody_twice_at_once() {
                     });
                     match i % 3 {
                         0 => runtime.spawn_fn(move || block_on(task)),
-                        _ => runtime.spawn_at(LevelId::new(i % LEVELS as u8).unwrap(), task),
+                        _ => runtime
+                            .at(LevelId::new(i % LEVELS as u8).unwrap())
+                            .spawn(task),
                     }
                 })
                 .collect();
@@ -213,13 +215,13 @@ fn closures_that_play_ping_pong_through_blocking_channels_lose_no_wake_up() {
                     let (pong, pongs) = mpsc::channel();
                     let rounds = sized(2000);
                     let levels = [pair % LEVELS as u8, (pair + 1) % LEVELS as u8].map(LevelId::new);
-                    let one = runtime.spawn_fn_at(levels[0].unwrap(), move || {
+                    let one = runtime.at(levels[0].unwrap()).spawn_fn(move || {
                         for i in 0..rounds {
                             ping.send(i).unwrap();
                             assert_eq!(blocking(|| pongs.recv()).unwrap(), i);
                         }
                     });
-                    let other = runtime.spawn_fn_at(levels[1].unwrap(), move || {
+                    let other = runtime.at(levels[1].unwrap()).spawn_fn(move || {
                         for i in 0..rounds {
                             assert_eq!(blocking(|| pings.recv()).unwrap(), i);
                             pong.send(i).unwrap();
@@ -298,10 +300,10 @@ fn tasks_and_closures_that_play_ping_pong_lose_no_wake_up() {
                     };
                     let level = LevelId::new(pair % LEVELS as u8).unwrap();
                     let other = match pair % 4 {
-                        3 => runtime.spawn_fn_at(level, move || block_on(other)),
+                        3 => runtime.at(level).spawn_fn(move || block_on(other)),
                         _ => runtime.spawn(other),
                     };
-                    [runtime.spawn_at(level, one), other]
+                    [runtime.at(level).spawn(one), other]
                 })
                 .collect();
             for player in players {
@@ -330,7 +332,9 @@ fn a_ring_of_a_thousand_contexts_passes_its_token_on() {
                 };
                 match i % 50 {
                     0 => runtime.spawn_fn(move || block_on(member)),
-                    _ => runtime.spawn_at(LevelId::new((i as u64 % LEVELS) as u8).unwrap(), member),
+                    _ => runtime
+                        .at(LevelId::new((i as u64 % LEVELS) as u8).unwrap())
+                        .spawn(member),
                 }
             })
             .collect();
@@ -351,7 +355,7 @@ fn handles_used_from_everywhere_at_once_tell_one_end_each() {
         let mut random = Random::new(11);
         for _ in 0..sized(5000) {
             let (n, level) = (random.below(16), random.below(LEVELS) as u8);
-            let task = runtime.spawn_at(LevelId::new(level).unwrap(), async move {
+            let task = runtime.at(LevelId::new(level).unwrap()).spawn(async move {
                 for _ in 0..n % 4 {
                     yield_now().await;
                 }
@@ -371,7 +375,7 @@ fn handles_used_from_everywhere_at_once_tell_one_end_each() {
                 shared.abort();
             }
             if n % 5 == 0 {
-                runtime.run_at(LevelId::new(0).unwrap(), || shared.boost());
+                runtime.at(LevelId::new(0).unwrap()).run(|| shared.boost());
             }
             let ends: Vec<_> = waiters
                 .into_iter()

@@ -46,7 +46,7 @@ fn waiters<F: Future + Send + 'static>(
         let (log, wait) = (log.clone(), wait());
         let waits = Arc::new(AtomicBool::new(false));
         let told = waits.clone();
-        let task = runtime.spawn_at(level, async move {
+        let task = runtime.at(level).spawn(async move {
             let mut wait = pin!(wait);
             let got = poll_fn(|cx| {
                 let got = wait.as_mut().poll(cx);
@@ -485,7 +485,7 @@ fn a_lock_future_that_waited_on_a_thread_takes_what_it_is_offered_in_a_task() {
         let mut first = Box::pin(mutex.clone().lock_owned());
         assert!(poll(first.as_mut()).is_pending());
         drop(held);
-        let task = runtime.spawn_at(Low, async move { drop(first.await) });
+        let task = runtime.at(Low).spawn(async move { drop(first.await) });
         task.get().unwrap();
     });
 }

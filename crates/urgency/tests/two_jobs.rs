@@ -212,15 +212,15 @@ fn code_that_does_not_check_in_does_not_keep_its_worker_from_the_other() {
 fn code_of_one_waits_for_tasks_of_the_other_whatever_their_levels() {
     with_two(|first, second| {
         let other = second.clone();
-        let chain = first.spawn_fn_at(High, move || {
-            let inner = other.spawn_fn_at(Third, || fib(10));
+        let chain = first.at(High).spawn_fn(move || {
+            let inner = other.at(Third).spawn_fn(|| fib(10));
             let closure = inner.get().unwrap();
             let other = other.clone();
             closure + other.run(|| spawn(async { fib(5) }).get().unwrap())
         });
         assert_eq!(chain.get().unwrap(), 60);
         let other = first.clone();
-        let chain = second.spawn(async move { other.spawn_at(Low, async { 7 }).await.unwrap() });
+        let chain = second.spawn(async move { other.at(Low).spawn(async { 7 }).await.unwrap() });
         assert_eq!(chain.get().unwrap(), 7);
     });
 }
@@ -408,14 +408,16 @@ fn every_task_of_both_is_accounted_for() {
             for task in 0..TASKS {
                 let level = [LevelId::from(First), Second.into(), Third.into()][task % 3];
                 other
-                    .spawn_fn_at(level, move || fib(task as u64 % 8))
+                    .at(level)
+                    .spawn_fn(move || fib(task as u64 % 8))
                     .detach();
             }
         });
         for task in 0..TASKS {
             second.spawn(async move { yield_now().await }).detach();
             first
-                .spawn_at([LevelId::from(High), Low.into()][task % 2], async {
+                .at([LevelId::from(High), Low.into()][task % 2])
+                .spawn(async {
                     sleep(Duration::from_micros(50)).await;
                 })
                 .detach();

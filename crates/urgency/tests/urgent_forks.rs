@@ -39,7 +39,7 @@ impl Beside {
         let begun = Arc::new(AtomicUsize::new(0));
         let closure = || {
             let (stop, begun) = (stop.clone(), begun.clone());
-            runtime.spawn_fn_at(Batch, move || {
+            runtime.at(Batch).spawn_fn(move || {
                 begun.fetch_add(1, SeqCst);
                 while !stop.load(Relaxed) {
                     spin(Duration::from_micros(100));
@@ -76,7 +76,7 @@ fn beside(urgent: impl Fn(usize) + Clone + Send + 'static) {
                 let beside = Beside::new(&runtime, workers, checks_in);
                 for _ in 0..3 {
                     let urgent = urgent.clone();
-                    let closure = runtime.spawn_fn_at(Frame, move || urgent(workers));
+                    let closure = runtime.at(Frame).spawn_fn(move || urgent(workers));
                     closure.get().unwrap();
                 }
                 assert!(runtime.stats().levels[1].total.steals >= workers as u64 - 1);
@@ -151,7 +151,7 @@ fn each_of_many_short_urgent_scopes_gets_a_second_worker() {
         ends(move || {
             let runtime = with_levels::<App>(2);
             let beside = Beside::new(&runtime, 2, checks_in);
-            let frames = runtime.spawn_fn_at(Frame, || {
+            let frames = runtime.at(Frame).spawn_fn(|| {
                 for _ in 0..30 {
                     let all = AllCome(AtomicUsize::new(0));
                     scope(|s| {
@@ -180,7 +180,7 @@ fn a_worker_that_goes_below_later_gets_the_jobs_that_a_long_leaf_hides() {
             Arc::new(AtomicBool::new(false)),
         );
         let (theirs, begun) = (forked.clone(), busy.clone());
-        let tick = runtime.spawn_fn_at(Tick, move || {
+        let tick = runtime.at(Tick).spawn_fn(move || {
             begun.store(true, SeqCst);
             while !theirs.load(SeqCst) {
                 hint::spin_loop();
@@ -189,7 +189,7 @@ fn a_worker_that_goes_below_later_gets_the_jobs_that_a_long_leaf_hides() {
         while !busy.load(SeqCst) {
             thread::yield_now();
         }
-        let frame = runtime.spawn_fn_at(Frame, move || {
+        let frame = runtime.at(Frame).spawn_fn(move || {
             scope(|s| {
                 s.spawn(|| all.wait(2));
                 forked.store(true, SeqCst);

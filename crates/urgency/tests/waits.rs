@@ -13,7 +13,7 @@ use std::{
 use urgency::{
     JoinError, JoinHandle, LevelId, Runtime, blocking, current_level, join,
     level::Level,
-    scheduling_point, spawn_fn_at,
+    scheduling_point,
     sync::{Mutex, Notify},
     yield_now,
 };
@@ -30,7 +30,7 @@ fn runtime(workers: usize) -> Runtime {
 #[test]
 fn boosted_work_is_waited_for_from_any_level() {
     let rt = runtime(1);
-    let sum = Top.run_on(&rt, |cx| {
+    let sum = Top.on(&rt).run(|cx| {
         // `chain` waits for work at its own level; the boost reaches that, too.
         let chain = Bottom.spawn_fn(|cx| Bottom.spawn(async |_| 40).get(cx));
         let beside = Right.spawn(async |_| 1).share();
@@ -44,7 +44,7 @@ fn boosted_work_is_waited_for_from_any_level() {
 fn gated(rt: &Runtime, level: impl Into<LevelId>, value: u32) -> (Arc<Notify>, JoinHandle<u32>) {
     let gate = Arc::new(Notify::new());
     let theirs = gate.clone();
-    let task = rt.spawn_at(level, async move {
+    let task = rt.at(level).spawn(async move {
         theirs.notified().await;
         value
     });
@@ -54,14 +54,14 @@ fn gated(rt: &Runtime, level: impl Into<LevelId>, value: u32) -> (Arc<Notify>, J
 /// Returns when the only worker has nothing else to do: it takes what is ready in order. Chaos takes it in any order.
 fn settle(rt: &Runtime) {
     for _ in 0..if cfg!(urgency_chaos) { 100 } else { 1 } {
-        rt.spawn_at(Bottom, async {}).get().unwrap();
+        rt.at(Bottom).spawn(async {}).get().unwrap();
     }
 }
 
 #[test]
 fn boosted_work_is_waited_for_from_a_level_that_is_not_ordered_with_its_own() {
     let rt = runtime(1);
-    let found = Right.run_on(&rt, |cx| {
+    let found = Right.on(&rt).run(|cx| {
         let gate = Arc::new(Notify::new());
         let theirs = gate.clone();
         let left = Left.spawn(async move |_| {
@@ -79,7 +79,7 @@ fn a_boosted_task_waits_for_what_it_spawns_and_for_what_it_could_wait_for_before
     let rt = runtime(1);
     let gate = Arc::new(Notify::new());
     let theirs = gate.clone();
-    let task = rt.spawn_at(Right, async move {
+    let task = rt.at(Right).spawn(async move {
         let before = urgency::spawn(yield_now());
         theirs.notified().await;
         let after = urgency::spawn(yield_now());
@@ -87,7 +87,7 @@ fn a_boosted_task_waits_for_what_it_spawns_and_for_what_it_could_wait_for_before
         (before.await.is_ok(), after.await.is_ok(), levels)
     });
     settle(&rt);
-    rt.run_at(Left, || task.boost());
+    rt.at(Left).run(|| task.boost());
     gate.notify_one();
     let levels = (Right.id(), Left.id());
     assert_eq!(task.get().unwrap(), (true, true, levels));
@@ -99,24 +99,24 @@ fn a_wait_for_work_of_an_allowed_level_is_allowed_while_that_is_boosted_or_inher
     let (gate, task) = gated(&rt, Right, 1);
     let task = task.share();
     settle(&rt);
-    rt.run_at(Left, || task.boost());
-    let waits = rt.spawn_at(Right, task);
+    rt.at(Left).run(|| task.boost());
+    let waits = rt.at(Right).spawn(task);
     settle(&rt);
     gate.notify_one();
     assert_eq!(waits.get().unwrap().unwrap(), 1);
 
     let (gate, lock) = (Arc::new(Notify::new()), Arc::new(Mutex::new(())));
     let (theirs, its) = (gate.clone(), lock.clone());
-    let holder = rt.spawn_at(Right, async move {
+    let holder = rt.at(Right).spawn(async move {
         let _guard = its.lock().await;
         theirs.notified().await;
         2
     });
     settle(&rt);
-    let urgent = rt.spawn_at(Left, async move { drop(lock.lock().await) });
+    let urgent = rt.at(Left).spawn(async move { drop(lock.lock().await) });
     settle(&rt);
     assert_eq!(holder.level(), Left.id(), "inherited");
-    let waits = rt.spawn_at(Right, holder);
+    let waits = rt.at(Right).spawn(holder);
     settle(&rt);
     gate.notify_one();
     assert_eq!(waits.get().unwrap().unwrap(), 2);
@@ -127,16 +127,16 @@ fn a_wait_for_work_of_an_allowed_level_is_allowed_while_that_is_boosted_or_inher
 fn a_stolen_job_waits_for_whatever_the_code_that_forked_it_may_wait_for() {
     ends(|| {
         let rt = runtime(2);
-        let task = rt.spawn_fn_at(Bottom, || {
+        let task = rt.at(Bottom).spawn_fn(|| {
             while current_level() != Top.id() {
                 scheduling_point();
             }
-            let wait = || spawn_fn_at(Bottom, || 1).get().unwrap();
+            let wait = || urgency::at(Bottom).spawn_fn(|| 1).get().unwrap();
             let in_place = wait();
             let inside = || (wait(), blocking(|| join(wait, wait)), stolen(wait));
             (in_place, wait(), stolen(inside))
         });
-        rt.run_at(Top, || task.boost());
+        rt.at(Top).run(|| task.boost());
         let one = 1;
         assert_eq!(task.get().unwrap(), (one, one, (one, (one, one), one)));
     });
@@ -154,8 +154,10 @@ fn jobs_of_a_plain_thread_wait_for_anything_wherever_they_run() {
         let wait = || {
             let gate = Arc::new(Notify::new());
             let theirs = gate.clone();
-            let awaited = rt.spawn_at(apart::Lower, async move { theirs.notified().await });
-            let opener = rt.spawn_at(apart::Aside, async move {
+            let awaited = rt
+                .at(apart::Lower)
+                .spawn(async move { theirs.notified().await });
+            let opener = rt.at(apart::Aside).spawn(async move {
                 for _ in 0..100 {
                     yield_now().await;
                 }
@@ -171,9 +173,9 @@ fn jobs_of_a_plain_thread_wait_for_anything_wherever_they_run() {
 #[test]
 fn a_boost_reaches_work_of_which_one_of_two_waits_was_given_up() {
     let rt = runtime(1);
-    let shared = rt.spawn_at(Bottom, pending::<()>()).share();
+    let shared = rt.at(Bottom).spawn(pending::<()>()).share();
     let (mut one, mut other) = (shared.clone(), shared.clone());
-    let task = rt.spawn_at(Bottom, async move {
+    let task = rt.at(Bottom).spawn(async move {
         poll_fn(|cx| {
             assert!(Pin::new(&mut one).poll(cx).is_pending());
             assert!(Pin::new(&mut other).poll(cx).is_pending());
@@ -184,14 +186,14 @@ fn a_boost_reaches_work_of_which_one_of_two_waits_was_given_up() {
         other.await
     });
     settle(&rt);
-    rt.run_at(Top, || task.boost());
+    rt.at(Top).run(|| task.boost());
     assert_eq!(shared.level(), Top.id());
 }
 
 #[test]
 fn code_inside_of_a_blocking_call_has_the_level_of_the_code_around_it() {
     let rt = runtime(2);
-    Left.run_on(&rt, |cx| {
+    Left.on(&rt).run(|cx| {
         let (inside, sides, spawned) = blocking(|| {
             let spawned = urgency::spawn(pending::<()>()).level();
             (
@@ -202,7 +204,7 @@ fn code_inside_of_a_blocking_call_has_the_level_of_the_code_around_it() {
         });
         let left = Left.id();
         assert_eq!((inside, sides, spawned), (left, (left, left), (left, left)));
-        let low = rt.spawn_at(Bottom, pending::<()>());
+        let low = rt.at(Bottom).spawn(pending::<()>());
         blocking(|| low.boost());
         assert_eq!(low.level(), left);
         let high = blocking(|| {
@@ -212,18 +214,19 @@ fn code_inside_of_a_blocking_call_has_the_level_of_the_code_around_it() {
         assert_eq!(high.get(cx).unwrap().unwrap(), 1);
     });
     // A plain thread may wait for anything, also there.
-    let found = rt.run(|| blocking(|| join(|| spawn_fn_at(Bottom, || 1).get().unwrap(), || 2)));
+    let found =
+        rt.run(|| blocking(|| join(|| urgency::at(Bottom).spawn_fn(|| 1).get().unwrap(), || 2)));
     assert_eq!(found, (1, 2));
 }
 
 #[test]
 fn a_boost_by_code_that_is_not_of_the_same_runtime_changes_nothing() {
     let (rt, other) = (runtime(1), runtime(1));
-    let task = rt.spawn_at(Bottom, pending::<()>());
+    let task = rt.at(Bottom).spawn(pending::<()>());
     task.boost();
-    other.run_at(Top, || task.boost());
+    other.at(Top).run(|| task.boost());
     assert_eq!(task.level(), Bottom.id());
-    rt.run_at(Right, || task.boost());
+    rt.at(Right).run(|| task.boost());
     assert_eq!(task.level(), Right.id());
 }
 

@@ -75,11 +75,11 @@ fn serve(
     let rows = Arc::new(AtomicU64::new(0));
     let computing = level.map(|level| {
         let (stop, rows) = (stop.clone(), rows.clone());
-        runtime.spawn_fn_at(level, move || batch(&stop, &rows))
+        runtime.at(level).spawn_fn(move || batch(&stop, &rows))
     });
     std::thread::sleep(Duration::from_millis(500));
     let (since, before) = (Instant::now(), rows.load(Relaxed));
-    let service = runtime.spawn_at(Service, async {
+    let service = runtime.at(Service).spawn(async {
         let mut latencies = Vec::with_capacity(REQUESTS);
         let mut ticks = interval(Duration::from_millis(5));
         for number in 0..REQUESTS as u64 {

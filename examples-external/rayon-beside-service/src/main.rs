@@ -52,11 +52,11 @@ fn serve(
     );
     let computing = level.map(|level| {
         let (stop, bytes) = (stop.clone(), bytes.clone());
-        runtime.spawn_fn_at(level, move || batch(&stop, &bytes))
+        runtime.at(level).spawn_fn(move || batch(&stop, &bytes))
     });
     std::thread::sleep(Duration::from_millis(300));
     let (since, before) = (Instant::now(), bytes.load(Relaxed));
-    let service = runtime.spawn_at(Service, async {
+    let service = runtime.at(Service).spawn(async {
         let mut latencies = Vec::with_capacity(REQUESTS);
         let mut ticks = interval(Duration::from_millis(5));
         for number in 0..REQUESTS as u64 {

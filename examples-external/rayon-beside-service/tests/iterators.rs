@@ -38,7 +38,7 @@ fn an_urgent_iterator_runs_on_all_workers_beside_less_urgent_closures() {
             let below: Vec<_> = (0..workers)
                 .map(|_| {
                     let (stop, begun) = (stop.clone(), begun.clone());
-                    runtime.spawn_fn_at(Batch, move || {
+                    runtime.at(Batch).spawn_fn(move || {
                         begun.fetch_add(1, SeqCst);
                         while !stop.load(Relaxed) {
                             spin(Duration::from_micros(100));
@@ -52,7 +52,7 @@ fn an_urgent_iterator_runs_on_all_workers_beside_less_urgent_closures() {
             while begun.load(SeqCst) < workers {
                 thread::yield_now();
             }
-            let frame = runtime.spawn_fn_at(Frame, move || {
+            let frame = runtime.at(Frame).spawn_fn(move || {
                 let threads = Mutex::new(HashSet::new());
                 let seen = AtomicUsize::new(0);
                 (0..2_000_000).into_par_iter().for_each(|_| {
@@ -80,14 +80,14 @@ fn few_leaves_of_an_iterator_are_in_progress_beside_urgent_ticks() {
             let runtime = runtime(workers);
             let ended = Arc::new(AtomicBool::new(false));
             let theirs = ended.clone();
-            let ticks = runtime.spawn_at(Frame, async move {
+            let ticks = runtime.at(Frame).spawn(async move {
                 while !theirs.load(Relaxed) {
                     time::sleep(Duration::from_micros(1_500)).await;
                     spin(Duration::from_micros(200));
                 }
             });
             let items = (300_000 / micros as usize).clamp(4 * workers, 1000);
-            let batch = runtime.spawn_fn_at(Batch, move || {
+            let batch = runtime.at(Batch).spawn_fn(move || {
                 let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
                 (0..items).into_par_iter().with_max_len(1).for_each(|_| {
                     most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);

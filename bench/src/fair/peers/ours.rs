@@ -11,10 +11,11 @@ pub fn run(config: Config) -> Sample {
     let listener = echo::ours::listen();
     let address = listener.local_addr().expect("a listener has an address");
     runtime
-        .spawn_at(Urgent, echo::ours::serve(listener))
+        .at(Urgent)
+        .spawn(echo::ours::serve(listener))
         .detach();
     let sample = config.measure(address, |n| {
-        let computed = runtime.spawn_fn_at(Batch, move || fib(n));
+        let computed = runtime.at(Batch).spawn_fn(move || fib(n));
         computed.get().expect("fib does not panic")
     });
     with_stats(sample, &runtime)

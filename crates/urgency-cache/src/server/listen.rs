@@ -135,37 +135,33 @@ pub fn start(
     for listener in sockets.tcp {
         let address = enter(format!("tcp:{}", listener.local_addr()?));
         runtime
-            .spawn_at(levels.serve, accept(Arc::clone(server), listener, address))
+            .at(levels.serve)
+            .spawn(accept(Arc::clone(server), listener, address))
             .detach();
     }
     for (listener, path) in sockets.unix {
         let address = enter(format!("unix:{path}"));
         runtime
-            .spawn_at(levels.serve, accept(Arc::clone(server), listener, address))
+            .at(levels.serve)
+            .spawn(accept(Arc::clone(server), listener, address))
             .detach();
     }
     for (number, socket) in (0..).zip(sockets.udp) {
         enter(format!("udp:{}", socket.local_addr()?));
         let served = datagrams::serve(Arc::new(socket), number, Arc::clone(server));
-        runtime.spawn_at(levels.serve, served).detach();
+        runtime.at(levels.serve).spawn(served).detach();
     }
     runtime
-        .spawn_at(
-            levels.serve,
-            upkeep::free_shares(Arc::clone(server), OnUrgency),
-        )
+        .at(levels.serve)
+        .spawn(upkeep::free_shares(Arc::clone(server), OnUrgency))
         .detach();
     runtime
-        .spawn_at(
-            levels.upkeep,
-            upkeep::keep_lru(Arc::clone(server), OnUrgency),
-        )
+        .at(levels.upkeep)
+        .spawn(upkeep::keep_lru(Arc::clone(server), OnUrgency))
         .detach();
     runtime
-        .spawn_at(
-            levels.background,
-            upkeep::grow_and_crawl(Arc::clone(server), OnUrgency),
-        )
+        .at(levels.background)
+        .spawn(upkeep::grow_and_crawl(Arc::clone(server), OnUrgency))
         .detach();
     Ok(())
 }

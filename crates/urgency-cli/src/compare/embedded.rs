@@ -99,7 +99,9 @@ pub fn main(spec: &Spec) -> Result<(), Box<dyn std::error::Error>> {
         serve(&runtime, port, spec.threads)?;
     }
     if spec.batch {
-        let batch = runtime.spawn_fn_at(Batch, || -> () { compute::fork_join(OnUrgency) });
+        let batch = runtime
+            .at(Batch)
+            .spawn_fn(|| -> () { compute::fork_join(OnUrgency) });
         batch.detach();
     }
     for line in std::io::stdin().lock().lines() {

@@ -158,12 +158,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let period = Duration::from_millis(if port.is_some() { 5_000 } else { 5 });
     let own = app.clone();
     Reindex
-        .spawn_on(&runtime, async move |cx| {
-            reindex_every(cx, period, own).await
-        })
+        .on(&runtime)
+        .spawn(async move |cx| reindex_every(cx, period, own).await)
         .detach();
     let client = port.is_none().then(|| {
-        let client = runtime.spawn_at(Health, be_a_client(address));
+        let client = runtime.at(Health).spawn(be_a_client(address));
         (client, app.clone())
     });
 

@@ -105,7 +105,7 @@ where
                 }
             }
         };
-        let task = urgency::spawn_at(level, async move {
+        let task = urgency::at(level).spawn(async move {
             // A block that is dropped before it ran drops what it captured in this order: the ticket last.
             work.await;
             drop(ticket);

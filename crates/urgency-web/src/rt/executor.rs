@@ -49,7 +49,7 @@ where
 {
     fn execute(&self, future: F) {
         match self.level {
-            Some(level) => urgency::spawn_at(level, future),
+            Some(level) => urgency::at(level).spawn(future),
             None => urgency::spawn(future),
         }
         .detach();

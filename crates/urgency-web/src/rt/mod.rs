@@ -2,7 +2,7 @@
 //!
 //! | hyper asks for | here | on top of |
 //! | --- | --- | --- |
-//! | `Executor`: run this future | [`Executor`] | [`urgency::spawn_at`] |
+//! | `Executor`: run this future | [`Executor`] | [`urgency::At::spawn`] |
 //! | `Timer`, `Sleep` | [`Timer`] | [`urgency::time::Sleep`] |
 //! | `Read`, `Write` | [`Io`] around any stream | the stream's Tokio I/O traits |
 //!

@@ -298,7 +298,7 @@ where
                 peer: peers.then_some(peer),
             };
             let task = connection(protocol.clone(), stream, service, census.join());
-            urgency::spawn_at(level, task).detach();
+            urgency::at(level).spawn(task).detach();
         };
         let accepted =
             accept::accept_loop(&listener, &census, connections, &mut signal, begin).await?;

@@ -181,7 +181,7 @@ mod tests {
         for (what, expected) in [
             ("app::index::reindex::{{closure}}", "app::index::reindex"),
             (
-                "<app::Batch as urgency::level::traits::Level>::spawn_fn_on<app::Rows, app::main::{{closure}}>::{{closure}}",
+                "urgency::level::at::TypedAt<app::Batch>::spawn_fn<app::main::{{closure}}, app::Rows>::{{closure}}",
                 "app::main",
             ),
             (

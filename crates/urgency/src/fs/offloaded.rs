@@ -16,8 +16,7 @@
 use crate::{
     JoinHandle,
     life::without_deadline,
-    runtime::{current, level_on},
-    spawn::spawn_fn_on,
+    spawn::{At, spawn_fn_with},
 };
 use std::{
     fmt, io,
@@ -38,9 +37,9 @@ pub struct Offloaded<T: Send + 'static>(JoinHandle<io::Result<T>>);
 impl<T: Send + 'static> Offloaded<T> {
     /// Starts `operation`.
     pub(crate) fn new(operation: impl FnOnce() -> io::Result<T> + Send + 'static) -> Self {
-        let shared = current();
+        let At { handle, level } = At::here();
         let operation = move || crate::blocking(operation);
-        let spawn = || spawn_fn_on(&shared, level_on(&shared), operation);
+        let spawn = || spawn_fn_with(handle.shared(), level, operation, |_| ());
         Offloaded(without_deadline(spawn))
     }
 }
@@ -56,7 +55,7 @@ impl<T: Send + 'static> Future for Offloaded<T> {
                 Err(error) => error.into(),
             })),
             Poll::Pending => {
-                // A closure of `Runtime::run_at` has a level and is no task.
+                // A closure of `At::run` has a level and is no task.
                 self.0.boost();
                 Poll::Pending
             }

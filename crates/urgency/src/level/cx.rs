@@ -82,7 +82,7 @@ impl<L: Level> fmt::Debug for Cx<'_, L> {
 #[diagnostic::on_unimplemented(
     message = "typed async work is an async closure, `async move |cx| {{ .. }}`, and this is `{Self}`",
     label = "write `async move |_| {{ .. }}`: the parameter is the proof of the level",
-    note = "for a future without a typed level: `urgency::spawn_at(level, future)`"
+    note = "for a future without a typed level: `urgency::at(level).spawn(future)`"
 )]
 pub trait SendBody<'cx, L>: FnOnce(Cx<'cx, L>) -> Self::Future {
     /// The future of the body.

@@ -30,7 +30,7 @@ use std::{
 /// levels! { App: Interactive > Batch }
 ///
 /// let rt = Runtime::builder().levels::<App>().build()?;
-/// let rows = Interactive.run_on(&rt, |cx| {
+/// let rows = Interactive.on(&rt).run(|cx| {
 ///     let rows = Batch.spawn_fn(|_| 10);
 ///     // `rows.get(cx)` does not compile here: it would be a priority inversion.
 ///     rows.boost_get(cx)

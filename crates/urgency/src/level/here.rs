@@ -39,7 +39,7 @@ impl fmt::Display for WrongLevel {
             None => write!(
                 f,
                 "a plain thread asked for the proof that it runs at level `{wanted}`, and it has no level; use \
-                 `{wanted}.run_on(&runtime, ..)` or `{wanted}.spawn_on(&runtime, ..)`"
+                 `{wanted}.on(&runtime).run(..)` or `{wanted}.on(&runtime).spawn(..)`"
             ),
         }
     }

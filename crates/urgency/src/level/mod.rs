@@ -19,9 +19,9 @@
 //!   level of `cx`. Any other wait would be a *priority inversion*: the waiter would in truth be only as urgent as what
 //!   it waits for. To wait all the same, raise the awaited work: [`boost_get`](TypedHandle::boost_get) and
 //!   [`boosted`](TypedHandle::boosted).
-//! - From a plain thread, `Batch.spawn_on(&runtime, async |cx| ..)` creates work, and `Batch.run_on(&runtime, |cx| ..)`
-//!   runs a closure on that thread. From untyped async code, a handler for instance, `Batch.here(async |cx| ..)` goes
-//!   on in typed code if the task is of that level, and is an error otherwise.
+//! - From a plain thread, `Batch.on(&runtime).spawn(async |cx| ..)` creates work, and
+//!   `Batch.on(&runtime).run(|cx| ..)` runs a closure on that thread. From untyped async code, a handler for instance,
+//!   `Batch.here(async |cx| ..)` goes on in typed code if the task is of that level, and is an error otherwise.
 //! - Level-polymorphic code takes the proof as a parameter: `fn parse<L: Level>(cx: Cx<L>, ..)`.
 //!
 //! # How far the guarantee goes
@@ -34,7 +34,7 @@
 //! both sides of a `join`, which all run at the same level. That is all that a type can say; some
 //! things remain for the scheduler, which checks each wait by the levels' run-time numbers as well:
 //! handles whose level was [erased](TypedHandle::erase), levels chosen at run time ([`LevelId`]),
-//! hand-written implementations of [`AtLeast`], a `cx` borrowed into [`Level::run_on`] at another level, and the part
+//! hand-written implementations of [`AtLeast`], a `cx` borrowed into [`TypedAt::run`] at another level, and the part
 //! of a plain closure `|cx| { .. async move { .. } }` before its future: that part runs at the level of the code that
 //! calls [`Level::spawn`], and its panic is the caller's. In these cases a priority inversion is a typed error
 //! ([`JoinErrorKind`](crate::JoinErrorKind)).
@@ -58,6 +58,7 @@
 //! - *Comparing ranks in a `const` assertion.* It fails after type checking, without the caller's
 //!   place, and generic code could not state what it needs in its signature.
 
+mod at;
 mod cx;
 mod default;
 mod handle;
@@ -65,6 +66,7 @@ mod here;
 mod shared;
 mod traits;
 
+pub use at::TypedAt;
 pub use cx::{Cx, SendBody};
 pub use default::Normal;
 pub use handle::{AwaitedWithoutCx, TypedHandle, Wait};

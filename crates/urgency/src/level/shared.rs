@@ -19,8 +19,8 @@ use std::{fmt, marker::PhantomData};
 /// levels! { App: Interactive > Query > Batch }
 ///
 /// let rt = Runtime::builder().levels::<App>().build()?;
-/// let index = Query.spawn_fn_on(&rt, |_| vec![3, 5]).share();
-/// let sum = Batch.run_on(&rt, |cx| {
+/// let index = Query.on(&rt).spawn_fn(|_| vec![3, 5]).share();
+/// let sum = Batch.on(&rt).run(|cx| {
 ///     let theirs = index.clone();
 ///     let first = Query.spawn(async move |cx| theirs.wait(cx).await.map(|index| index[0]));
 ///     let second = index.get(cx)?[1];

@@ -1,13 +1,13 @@
 //! What [`levels!`](crate::levels) implements: a level, an order of levels, "at least as urgent as".
 
-use super::{Cx, LevelId, Levels, SendBody, TypedHandle, WrongLevel};
-use crate::Runtime;
-use std::{any::TypeId, fmt::Debug};
+use super::{Cx, LevelId, Levels, SendBody, TypedAt, TypedHandle, WrongLevel};
+use crate::runtime::Handle;
+use std::fmt::Debug;
 
 /// A priority level, declared by [`levels!`](crate::levels).
 ///
-/// The methods create work at this level, in the runtime of the current thread. They are the typed
-/// forms of [`spawn_at`](crate::spawn_at) and [`spawn_fn_at`](crate::spawn_fn_at).
+/// [`spawn`](Self::spawn) and [`spawn_fn`](Self::spawn_fn) create work at this level in the runtime of the current
+/// thread, and [`on`](Self::on) names another runtime. They are the typed forms of [`at`](crate::at).
 ///
 /// ```
 /// use urgency::{Runtime, levels};
@@ -15,7 +15,7 @@ use std::{any::TypeId, fmt::Debug};
 /// levels! { App: Interactive > Batch }
 ///
 /// let rt = Runtime::builder().levels::<App>().build()?;
-/// let answer = Batch.run_on(&rt, |cx| {
+/// let answer = Batch.on(&rt).run(|cx| {
 ///     // `cx` says that this runs at `Batch`; it may wait for anything more urgent.
 ///     let double = Interactive.spawn(async |_| 21 * 2);
 ///     double.get(cx)
@@ -75,8 +75,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
             + 'static,
         T: Send + 'static,
     {
-        require::<Self::Order>();
-        TypedHandle::new(crate::spawn_at(self, body(Cx::new())))
+        self.on(&Handle::current()).spawn(body)
     }
 
     /// Creates the task of a closure at this level, which gets a stack of its own: it may `join`,
@@ -91,18 +90,16 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
         F: for<'cx> FnOnce(Cx<'cx, Self>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        require::<Self::Order>();
-        TypedHandle::new(crate::spawn_fn_at(self, move || body(Cx::new())))
+        self.on(&Handle::current()).spawn_fn(body)
     }
 
-    /// As [`spawn`](Self::spawn), in `runtime`. The caller needs no worker: this is how a plain thread makes typed
-    /// work, also while all workers are busy.
+    /// This level of `runtime`: the way from `main`, a test or another runtime into typed code.
     ///
     /// ```
     /// # use urgency::{Runtime, levels};
     /// # levels! { App: Interactive > Batch }
     /// let rt = Runtime::builder().levels::<App>().build()?;
-    /// let frame = Interactive.spawn_on(&rt, async |cx| {
+    /// let frame = Interactive.on(&rt).spawn(async |cx| {
     ///     Interactive.spawn_fn(|_| 6 * 7).wait(cx).await
     /// });
     /// assert_eq!(frame.erase().get()??, 42); // a plain thread may wait for anything
@@ -111,43 +108,21 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
     ///
     /// # Panics
     ///
-    /// If `runtime` was not built with the levels of this order.
+    /// If `runtime` was not built with the levels of this order; the message names both
+    /// ([`WrongOrder`](super::WrongOrder)).
     #[track_caller]
-    fn spawn_on<F, T>(self, runtime: &Runtime, body: F) -> TypedHandle<T, Self>
-    where
-        F: for<'cx> SendBody<'cx, Self, Result = T>
-            + for<'cx> AsyncFnOnce(Cx<'cx, Self>) -> T
-            + Send
-            + 'static,
-        T: Send + 'static,
-    {
-        require_of::<Self::Order>(runtime);
-        TypedHandle::new(runtime.spawn_at(self, body(Cx::new())))
-    }
-
-    /// As [`spawn_fn`](Self::spawn_fn), in `runtime`. The caller needs no worker.
-    ///
-    /// # Panics
-    ///
-    /// As [`spawn_on`](Self::spawn_on).
-    #[track_caller]
-    fn spawn_fn_on<F, T>(self, runtime: &Runtime, body: F) -> TypedHandle<T, Self>
-    where
-        F: for<'cx> FnOnce(Cx<'cx, Self>) -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        require_of::<Self::Order>(runtime);
-        TypedHandle::new(runtime.spawn_fn_at(self, move || body(Cx::new())))
+    fn on(self, runtime: &Handle) -> TypedAt<Self> {
+        TypedAt::new(runtime)
     }
 
     /// Goes on in typed code, in the calling task, which must be of this level: the way from untyped async code (a
     /// handler of a web server, a callback) to a `cx`. Nothing is spawned.
     ///
     /// ```
-    /// # use urgency::{Runtime, levels, spawn_at};
+    /// # use urgency::{Runtime, levels};
     /// # levels! { App: Interactive > Batch }
     /// # let rt = Runtime::builder().levels::<App>().build()?;
-    /// let untyped = rt.spawn_at(Batch, async {
+    /// let untyped = rt.at(Batch).spawn(async {
     ///     let rows = Batch.here(async |cx| {
     ///         Interactive.spawn_fn(|_| 10).wait(cx).await
     ///     });
@@ -183,23 +158,6 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
     /// As [`here`](Self::here).
     fn is_here(self) -> Result<(), WrongLevel> {
         super::here::check::<Self>()
-    }
-
-    /// Runs a closure at this level on the calling thread, as a stack of `runtime`: the way from `main`
-    /// or a test into typed code. See [`Runtime::run_at`].
-    ///
-    /// # Panics
-    ///
-    /// If `runtime` was not built with the levels of this order, and if `body` panics.
-    #[track_caller]
-    fn run_on<F, R>(self, runtime: &Runtime, body: F) -> R
-    where
-        F: for<'cx> FnOnce(Cx<'cx, Self>) -> R,
-    {
-        runtime.run_at(self, || {
-            require::<Self::Order>();
-            body(Cx::new())
-        })
     }
 }
 
@@ -248,23 +206,5 @@ impl<L: Level> From<L> for LevelId {
     #[inline]
     fn from(_: L) -> LevelId {
         LevelId::named(L::RANK, L::NAME)
-    }
-}
-
-/// Panics if the runtime of the current thread was not built with the order `O`.
-#[inline]
-#[track_caller]
-fn require<O: Levels>() {
-    if let Err(error) = crate::runtime::check_order(TypeId::of::<O>(), O::NAME) {
-        panic!("{error}");
-    }
-}
-
-/// Panics if `runtime` was not built with the order `O`.
-#[track_caller]
-fn require_of<O: Levels>(runtime: &Runtime) {
-    let levels = &runtime.shared().levels;
-    if let Err(error) = levels.check(TypeId::of::<O>(), O::NAME) {
-        panic!("{error}");
     }
 }

@@ -11,10 +11,7 @@
 use super::held::Held;
 use crate::{
     JoinHandle, LevelId,
-    runtime::{current, rank_on},
-    sched::job::Job,
-    scheduling_point,
-    spawn::{spawn_fn_on, spawn_on},
+    spawn::{At, at},
     sync::{Permit, Semaphore},
 };
 use std::{
@@ -39,10 +36,10 @@ struct Limit {
 }
 
 impl Limits {
-    /// The limit of a level of `shared`, if it has one.
-    fn of(shared: &Job, rank: u8) -> Option<&Limit> {
-        let limits = shared.capacities.made(Limits::new);
-        limits.0[usize::from(rank)].as_ref()
+    /// The limit of a level, if it has one.
+    fn of(at: &At) -> Option<&Limit> {
+        let limits = at.handle.shared().capacities.made(Limits::new);
+        limits.0[usize::from(at.level)].as_ref()
     }
 
     /// For so many levels.
@@ -80,9 +77,8 @@ impl Capacity {
     /// If the current runtime has no such level.
     #[track_caller]
     pub fn of(level: impl Into<LevelId>) -> Option<Capacity> {
-        let shared = current();
-        let rank = rank_on(&shared, level.into());
-        let limit = Limits::of(&shared, rank)?;
+        let at = at(level);
+        let limit = Limits::of(&at)?;
         Some(Capacity {
             limit: limit.tasks,
             free: limit.permits.available_permits() as u32,
@@ -95,8 +91,7 @@ impl Capacity {
 #[derive(Debug)]
 #[must_use = "an admission that is dropped goes to the next"]
 pub struct Admission {
-    shared: Arc<Job>,
-    level: u8,
+    at: At,
     /// `None` if the level has no limit.
     permit: Option<Permit<Arc<Semaphore>>>,
 }
@@ -109,9 +104,7 @@ impl Admission {
         F::Output: Send + 'static,
     {
         let held = Held::new(future, self.permit);
-        let handle = spawn_on(&self.shared, self.level, held.run());
-        scheduling_point();
-        handle
+        self.at.spawn(held.run())
     }
 
     /// As [`spawn`](Self::spawn), for a closure.
@@ -121,9 +114,7 @@ impl Admission {
         T: Send + 'static,
     {
         let held = Held::new(closure, self.permit);
-        let handle = spawn_fn_on(&self.shared, self.level, move || held.call());
-        scheduling_point();
-        handle
+        self.at.spawn_fn(move || held.call())
     }
 }
 
@@ -159,18 +150,14 @@ impl Admission {
 /// If the current runtime has no such level.
 #[track_caller]
 pub fn admit(level: impl Into<LevelId>) -> impl Future<Output = Admission> + Send {
-    let (shared, level) = place(level.into());
+    let at = at(level);
     async move {
-        let permits = Limits::of(&shared, level);
+        let permits = Limits::of(&at);
         let permit = match permits.map(|limit| limit.permits.clone()) {
             Some(permits) => permits.acquire_owned().await.ok(),
             None => None,
         };
-        Admission {
-            shared,
-            level,
-            permit,
-        }
+        Admission { at, permit }
     }
 }
 
@@ -212,32 +199,21 @@ pub fn blocking_admit(level: impl Into<LevelId>) -> Admission {
 /// ```
 #[track_caller]
 pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
-    let (shared, level) = place(level.into());
-    let permit = match Limits::of(&shared, level) {
+    let at = at(level);
+    let permit = match Limits::of(&at) {
         Some(limit) => match limit.permits.clone().try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_) => {
                 limit.refused.fetch_add(1, Relaxed);
                 return Err(AtCapacity {
-                    level: shared.levels.named(level),
+                    level: at.level(),
                     limit: limit.tasks,
                 });
             }
         },
         None => None,
     };
-    Ok(Admission {
-        shared,
-        level,
-        permit,
-    })
-}
-
-#[track_caller]
-fn place(level: LevelId) -> (Arc<Job>, u8) {
-    let shared = current();
-    let rank = rank_on(&shared, level);
-    (shared, rank)
+    Ok(Admission { at, permit })
 }
 
 /// A level has as many admitted tasks as it may have.

@@ -9,6 +9,7 @@
 
 use crate::{
     rank::LevelId,
+    spawn::{At, at},
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
     tasks::{AbortHandle, JoinError, JoinHandle},
 };
@@ -78,35 +79,61 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// As [`spawn`](crate::spawn), as a task of the set.
     pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) -> AbortHandle {
-        let bell = self.bell();
-        self.add(crate::spawn(async move {
-            let _bell = bell;
-            future.await
-        }))
+        self.spawn_in(&At::here(), future)
     }
 
-    /// As [`spawn_at`](crate::spawn_at), as a task of the set.
+    /// As [`spawn_fn`](crate::spawn_fn), as a task of the set.
+    pub fn spawn_fn(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
+        self.spawn_fn_in(&At::here(), closure)
+    }
+
+    /// The set, whose tasks start at a level of the calling code's runtime.
+    ///
+    /// ```
+    /// use urgency::{Runtime, current_level, levels, task::JoinSet};
+    ///
+    /// levels! { App: Interactive > Batch }
+    ///
+    /// let runtime = Runtime::builder().levels::<App>().build()?;
+    /// let level = runtime.block_on(async {
+    ///     let mut tasks = JoinSet::new();
+    ///     tasks.at(Interactive).spawn(async { current_level() });
+    ///     tasks.join_next().await.unwrap().unwrap()
+    /// });
+    /// assert_eq!(level, Interactive.id());
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
     ///
     /// # Panics
     ///
     /// If the current runtime has no such level.
     #[track_caller]
-    pub fn spawn_at(
+    pub fn at(&mut self, level: impl Into<LevelId>) -> JoinSetAt<'_, T> {
+        JoinSetAt {
+            at: at(level),
+            set: self,
+        }
+    }
+
+    fn spawn_in(
         &mut self,
-        level: impl Into<LevelId>,
+        at: &At,
         future: impl Future<Output = T> + Send + 'static,
     ) -> AbortHandle {
         let bell = self.bell();
-        self.add(crate::spawn_at(level, async move {
+        self.add(at.spawn(async move {
             let _bell = bell;
             future.await
         }))
     }
 
-    /// As [`spawn_fn`](crate::spawn_fn), as a task of the set.
-    pub fn spawn_fn(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
+    fn spawn_fn_in(
+        &mut self,
+        at: &At,
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> AbortHandle {
         let bell = self.bell();
-        self.add(crate::spawn_fn(move || {
+        self.add(at.spawn_fn(move || {
             let _bell = bell;
             closure()
         }))
@@ -195,6 +222,25 @@ impl<T: Send + 'static> JoinSet<T> {
         let abort = handle.abort_handle();
         self.tasks.insert(self.next - 1, handle);
         abort
+    }
+}
+
+/// A [`JoinSet`] at a level; see [`JoinSet::at`].
+#[derive(Debug)]
+pub struct JoinSetAt<'a, T: 'static> {
+    set: &'a mut JoinSet<T>,
+    at: At,
+}
+
+impl<T: Send + 'static> JoinSetAt<'_, T> {
+    /// As [`JoinSet::spawn`], at the level.
+    pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) -> AbortHandle {
+        self.set.spawn_in(&self.at, future)
+    }
+
+    /// As [`JoinSet::spawn_fn`], at the level.
+    pub fn spawn_fn(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
+        self.set.spawn_fn_in(&self.at, closure)
     }
 }
 

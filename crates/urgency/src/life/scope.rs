@@ -15,10 +15,8 @@
 use super::held::Held;
 use crate::{
     JoinHandle, LevelId,
-    runtime::{current, level_on, rank_on},
-    sched::{caller::is_shut, job::Job},
-    scheduling_point,
-    spawn::{spawn_fn_noted_on, spawn_noted_on},
+    sched::caller::is_shut,
+    spawn::{At, at},
     sync::Notify,
     tasks::TaskRef,
 };
@@ -158,21 +156,35 @@ impl Drop for Ticket {
 #[derive(Clone)]
 pub struct TaskScope {
     inner: Arc<Inner>,
+    /// Where it spawns; `None`: at the level of the code that calls.
+    at: Option<At>,
 }
 
 impl TaskScope {
-    fn spawn_on<F>(&self, shared: &Arc<Job>, level: u8, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let ticket = self.inner.reserve();
-        let place = ticket.place;
-        let future = Held::new(future, ticket).run();
-        let note = |task: &TaskRef| self.inner.note(place, task);
-        let handle = spawn_noted_on(shared, level, future, note);
-        scheduling_point();
-        handle
+    /// The same scope, whose tasks start at a level of the calling code's runtime.
+    ///
+    /// ```
+    /// use urgency::{Runtime, current_level, levels, life::task_scope};
+    ///
+    /// levels! { App: Interactive > Batch }
+    ///
+    /// let runtime = Runtime::builder().levels::<App>().build()?;
+    /// let ended = runtime.block_on(task_scope(async |scope| {
+    ///     scope.at(Batch).spawn(async { current_level() })
+    /// }));
+    /// assert_eq!(ended.get().unwrap(), Batch.id());
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the current runtime has no such level.
+    #[track_caller]
+    pub fn at(&self, level: impl Into<LevelId>) -> TaskScope {
+        TaskScope {
+            inner: self.inner.clone(),
+            at: Some(at(level)),
+        }
     }
 
     /// As [`spawn`](crate::spawn()), a task of the scope. Its handle may be dropped. If the scope was cancelled, or
@@ -182,23 +194,11 @@ impl TaskScope {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let shared = current();
-        self.spawn_on(&shared, level_on(&shared), future)
-    }
-
-    /// As [`spawn`](Self::spawn), at a level.
-    ///
-    /// # Panics
-    ///
-    /// If the current runtime has no such level.
-    #[track_caller]
-    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let shared = current();
-        self.spawn_on(&shared, rank_on(&shared, level.into()), future)
+        let ticket = self.inner.reserve();
+        let place = ticket.place;
+        let future = Held::new(future, ticket).run();
+        let note = |task: &TaskRef| self.inner.note(place, task);
+        self.place().spawn_noted(future, note)
     }
 
     /// As [`spawn_fn`](crate::spawn_fn()), a task of the scope. Once it has started it runs to its end.
@@ -211,11 +211,11 @@ impl TaskScope {
         let place = ticket.place;
         let held = Held::new(closure, ticket);
         let note = |task: &TaskRef| self.inner.note(place, task);
-        let shared = current();
-        let level = level_on(&shared);
-        let handle = spawn_fn_noted_on(&shared, level, move || held.call(), note);
-        scheduling_point();
-        handle
+        self.place().spawn_fn_noted(move || held.call(), note)
+    }
+
+    fn place(&self) -> At {
+        self.at.clone().unwrap_or_else(At::here)
     }
 
     /// Cancels all tasks of the scope, and the tasks that are spawned in it later.
@@ -277,6 +277,7 @@ impl Drop for Owner {
 pub async fn task_scope<R>(body: impl AsyncFnOnce(TaskScope) -> R) -> R {
     let scope = TaskScope {
         inner: Arc::default(),
+        at: None,
     };
     let mut owner = Owner(Some(scope.clone()));
     let result = {

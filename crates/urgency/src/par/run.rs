@@ -17,7 +17,7 @@ use crate::{
     runtime::as_stack,
     sched::{
         run::{check, is_asked_for_forks},
-        stack::Stack,
+        stack::Me,
     },
     sys::clock,
 };
@@ -55,7 +55,7 @@ pub(super) fn run<I: Items, S: Sink<I::Item>>(items: I, sink: S) -> S::Out {
 }
 
 fn blocks<I: Items, S: Sink<I::Item>>(
-    me: &Stack,
+    me: Me<'_>,
     mut items: I,
     mut sink: S,
     mut grain: usize,

@@ -190,6 +190,11 @@ impl Idle {
         self.beyond != 0
     }
 
+    /// How many free workers are in reserve.
+    pub(crate) fn in_reserve(&self) -> usize {
+        self.withheld.load(Ordering::SeqCst)
+    }
+
     /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
     /// with a full barrier.
     pub(crate) fn set_held(&self, held: usize) {

@@ -5,12 +5,15 @@
 //! little else is (`ci/loom.sh`). The protocols that belong to one type of another room are with it: a task's state
 //! (`tasks/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
-//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`].
+//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`].
 //! - *What there is to do*: [`ready`], [`groups`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`],
 //!   [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
+//!
+//! What one thread alone may do of a protocol is a method of [`Own`](own::Own).
 
 pub(crate) mod attention;
+pub(crate) mod crew;
 pub(crate) mod demotion;
 pub(crate) mod deque;
 pub(crate) mod fence;
@@ -19,6 +22,7 @@ pub(crate) mod groups;
 pub(crate) mod idle;
 pub(crate) mod latch;
 pub(crate) mod mailbox;
+pub(crate) mod own;
 pub(crate) mod poll_mode;
 pub(crate) mod ready;
 pub(crate) mod relief_timer;

@@ -31,7 +31,7 @@ use std::{
 /// assert_eq!(of_a_number.to_string(), "1");
 ///
 /// let runtime = Runtime::builder().levels::<App>().build()?;
-/// let level = runtime.spawn_at(of_a_number, async { urgency::current_level().to_string() });
+/// let level = runtime.at(of_a_number).spawn(async { urgency::current_level().to_string() });
 /// assert_eq!(level.get().unwrap(), "Batch");
 /// # Ok::<(), urgency::BuildError>(())
 /// ```

@@ -5,7 +5,7 @@ use super::Builder;
 use super::MAX_WORKERS;
 use crate::LevelId;
 use std::fmt;
-use urgency_policy::{level::ScheduleError, pool::PlanError};
+use urgency_policy::{cores::Refusal, level::ScheduleError, pool::PlanError};
 
 /// Why a [`Runtime`](crate::Runtime) could not be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,11 @@ pub enum BuildError {
     SharedWorkersEnded,
     /// The runtime whose workers were to be shared has [`Builder::provided_threads`], which serve it alone.
     SharedThreadsProvided,
+    /// The workers cannot be shared as [`Builder::demand`] asks, or the core policy refuses it.
+    Demand(Refusal),
+    /// The core policy gives no worker to a job, or leaves them where they are for longer than until the next
+    /// scheduling point: [`Builder::core_policy`].
+    CorePolicy,
     /// There is a global runtime already.
     GlobalExists,
     /// A number of a pool policy is out of its range.
@@ -85,6 +90,17 @@ impl fmt::Display for BuildError {
                 "the runtime whose workers were to be shared has provided threads, which serve it alone: build it \
                  without `provided_threads`"
             ),
+            BuildError::Demand(refusal) => {
+                write!(
+                    f,
+                    "a runtime's demand on the workers (a worker is a core): {refusal}"
+                )
+            }
+            BuildError::CorePolicy => write!(
+                f,
+                "this core policy has no partition, or moves cores at another boundary than `Boundary::Point`: the \
+                 simulator can do that (`urgency sim jobs`), a runtime cannot; take another one"
+            ),
             BuildError::GlobalExists => write!(
                 f,
                 "the global runtime exists already: call `build_global` before anything uses it, and \
@@ -99,6 +115,12 @@ impl std::error::Error for BuildError {}
 impl From<PlanError> for BuildError {
     fn from(error: PlanError) -> Self {
         BuildError::Pool(error)
+    }
+}
+
+impl From<Refusal> for BuildError {
+    fn from(refusal: Refusal) -> Self {
+        BuildError::Demand(refusal)
     }
 }
 

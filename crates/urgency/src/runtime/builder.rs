@@ -1,6 +1,6 @@
 //! Building a runtime: its numbers, their ranges, and what is wrong with a bad one.
 
-use super::{BuildError, GLOBAL, Runtime};
+use super::{BuildError, GLOBAL, Runtime, sharing::MakePolicy};
 use crate::{
     inherit::record,
     rank::{LevelId, LevelTable, Levels, OneLevel},
@@ -9,6 +9,7 @@ use crate::{
 };
 use std::{sync::Arc, thread};
 use urgency_policy::{
+    cores::Demand,
     level::{Criterion, Schedule},
     pool::Kind,
 };
@@ -35,8 +36,10 @@ pub struct Builder {
     capacities: Vec<(LevelId, u32)>,
     on_panic: PanicPolicy,
     pub(super) start_paused: bool,
+    pub(super) demand: Demand,
+    pub(super) core_policy: MakePolicy,
     /// The runtime whose workers it is to share.
-    shares_with: Option<Arc<Job>>,
+    pub(super) shares_with: Option<Arc<Job>>,
     /// A setting of the workers and threads that was made here.
     pub(super) of_workers: Option<&'static str>,
 }
@@ -56,6 +59,8 @@ impl Builder {
             capacities: Vec::new(),
             on_panic: PanicPolicy::propagate(),
             start_paused: false,
+            demand: Demand::default(),
+            core_policy: MakePolicy::default(),
             shares_with: None,
             of_workers: None,
         }
@@ -135,40 +140,6 @@ impl Builder {
     pub fn on_thread_stop(mut self, call: impl Fn(usize) + Send + Sync + 'static) -> Self {
         self.of_workers = Some("on_thread_stop");
         self.threads.on_stop = Some(Arc::new(call));
-        self
-    }
-
-    /// The runtime has the workers, threads and I/O of another one, and all else of its own: levels, schedule, limits,
-    /// what happens after a panic, [`Stats`](crate::Stats), and an end. The two are alike afterwards; the workers are
-    /// there until the last of the runtimes has ended.
-    ///
-    /// A worker serves one runtime at a time. A worker that finds nothing to do goes to a runtime that has work. While
-    /// all runtimes have work, each gets an equal part of the workers, or of their time if there are fewer workers than
-    /// runtimes: within a millisecond or two, and at scheduling points where there are any.
-    ///
-    /// Compared with a runtime that has workers of its own, this costs no thread, and as many threads compute as there
-    /// are workers. A level of one runtime is not compared with a level of another: code may wait for a task of the
-    /// other runtime, whatever the task's level, and an urgent task waits for a worker of its runtime's part.
-    ///
-    /// # Errors
-    ///
-    /// [`Builder::build`] fails if the other runtime has ended ([`BuildError::SharedWorkersEnded`]) or has
-    /// [provided threads](Builder::provided_threads) ([`BuildError::SharedThreadsProvided`]), or if this builder says
-    /// something of workers or threads itself ([`BuildError::OfSharedWorkers`]): [`workers`](Builder::workers),
-    /// [`lower_threads`](Builder::lower_threads), [`real_time_polling`](Builder::real_time_polling) and all that is
-    /// named after threads.
-    ///
-    /// ```
-    /// use urgency::Runtime;
-    ///
-    /// let requests = Runtime::builder().workers(2).build()?;
-    /// let indexing = Runtime::builder().share_workers_with(&requests).build()?;
-    /// let sum = indexing.spawn_fn(|| (0..1000).sum::<u64>());
-    /// assert_eq!(requests.block_on(async { sum.await })?, 499_500);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn share_workers_with(mut self, other: &Runtime) -> Self {
-        self.shares_with = Some(other.shared().clone());
         self
     }
 
@@ -360,19 +331,6 @@ impl Builder {
         Ok((workers, threads))
     }
 
-    /// The core set of another runtime, in which there is a place for this one.
-    fn core_of(&self, other: &Job) -> Result<Arc<Core>, BuildError> {
-        let core = &other.core;
-        core.process.must_be_this();
-        if core.threads.are_provided() {
-            return Err(BuildError::SharedThreadsProvided);
-        }
-        if !core.admits_job() {
-            return Err(BuildError::SharedWorkersEnded);
-        }
-        Ok(core.clone())
-    }
-
     fn shared(&self) -> Result<Arc<Job>, BuildError> {
         let (workers, threads) = match (&self.shares_with, self.of_workers) {
             (None, _) => self.threads()?,
@@ -390,20 +348,28 @@ impl Builder {
             Capacities::new(levels, &self.capacities),
             self.pool_kinds()?,
         );
-        // The last that can fail: from here on there is a place for a job that is to be filled.
+        let policy = self.core_policy.make()?;
+        // From here on there is a place for a job that is to be filled.
         let core = match &self.shares_with {
             Some(other) => self.core_of(other)?,
             None if !threads.can_have_stacks() => {
                 return Err(BuildError::StackSize(threads.stack_size));
             }
-            None => Core::new(workers, threads, (self.real_time, self.lowers_threads)),
+            None => {
+                let of_threads = (self.real_time, self.lowers_threads);
+                Core::new(workers, threads, of_threads, policy)
+            }
         };
-        let shared = Job::new(
-            core,
-            self.levels,
-            (capacities, self.on_panic.clone()),
-            &pools,
-        );
+        let admitted = core.admit(self.demand, None, || {
+            Job::new(
+                core.clone(),
+                self.levels,
+                (capacities, self.on_panic.clone()),
+                self.demand,
+                &pools,
+            )
+        });
+        let shared = admitted.inspect_err(|_| core.ended())?;
         if let Some(steps) = self.recorded_steps {
             let _ = shared.recorder.set(record::start(steps, || {
                 run::with_current_task(|task| task.is_some())

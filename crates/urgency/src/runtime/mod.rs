@@ -1,48 +1,55 @@
 //! The runtime as programs see it, and the way from any thread to *its* runtime.
 //!
 //! The free functions (`spawn`, `join`, `block_on`, ...) need no handle: they use the runtime of the
-//! calling thread if it is one of a runtime's stacks, else the global runtime, which starts when it is
-//! first used.
+//! calling thread, if it is one of a runtime's stacks or has entered one (`enter.rs`), else the global runtime,
+//! which starts when it is first used.
 
 mod build_error;
 pub(crate) mod builder;
 pub(crate) mod context;
 #[doc(hidden)]
 pub mod coop;
+mod enter;
 mod handle;
 mod shape;
+mod sharing;
 pub(crate) mod stats;
 pub(crate) mod yield_now;
 
 pub use build_error::BuildError;
 pub use builder::{Builder, MAX_WORKERS};
 pub(crate) use context::{
-    as_stack, check_order, current, driver, is_leveled, level_on, others_run, own_name, own_task,
-    rank_on, task_named, waiting_level,
+    as_stack, current, driver, is_leveled, level_on, others_run, own_name, own_task, rank_on,
+    task_named, waiting_level,
 };
+pub use enter::{EnterGuard, TryCurrentError};
 pub use handle::Handle;
 
 use self::stats::Stats;
 use crate::{
     inherit::record::{Machine, Recording},
-    rank::LevelId,
     sched::{
-        block::block_on,
         job::Job,
         shutdown::{Report, Shutdown},
     },
 };
 use std::{
-    future::Future,
+    ops::Deref,
     sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
-use urgency_policy::level::{Criterion, Schedule};
+use urgency_policy::{
+    cores::Demand,
+    level::{Criterion, Schedule},
+};
 
 /// A task runtime: workers, levels, an I/O driver.
 ///
 /// Several can live side by side. Most programs need none of their own: the free functions of this crate
 /// start a global one, with one level and a worker for each CPU that the process may use.
+///
+/// What a program does in a runtime (`run`, `spawn`, `block_on`, `at`, ...) are methods of its [`Handle`], to which a
+/// `Runtime` dereferences.
 ///
 /// # A handle that can be cloned
 ///
@@ -77,7 +84,7 @@ use urgency_policy::level::{Criterion, Schedule};
 ///
 /// - What was spawned and has not ended, and what is spawned later, reports
 ///   [`JoinErrorKind::ShutDown`](crate::JoinErrorKind) or [`Cancelled`](crate::JoinErrorKind) to all that wait.
-/// - A plain thread that is in [`run`](Runtime::run), `join` or `scope` goes on to the end of that call. A later such
+/// - A plain thread that is in [`run`](Handle::run), `join` or `scope` goes on to the end of that call. A later such
 ///   call is a panic that says so.
 /// - [`stats`](Runtime::stats) and [`recording`](Runtime::recording) answer as before. Another shutdown waits for
 ///   what the first waits for, and gives its report.
@@ -92,14 +99,14 @@ use urgency_policy::level::{Criterion, Schedule};
 /// ```
 #[derive(Debug)]
 pub struct Runtime {
-    shared: Arc<Job>,
+    handle: Handle,
 }
 
 static GLOBAL: OnceLock<Runtime> = OnceLock::new();
 
 impl Clone for Runtime {
     fn clone(&self) -> Self {
-        Runtime::of(self.shared.clone())
+        Runtime::of(self.handle.shared.clone())
     }
 }
 
@@ -107,7 +114,9 @@ impl Runtime {
     /// One more handle.
     fn of(shared: Arc<Job>) -> Self {
         shared.handles.fetch_add(1, Ordering::Relaxed);
-        Runtime { shared }
+        Runtime {
+            handle: Handle { shared },
+        }
     }
 
     /// A runtime with the defaults: one level, and a worker for each CPU that the process may use.
@@ -145,44 +154,17 @@ impl Runtime {
         Runtime::of(current())
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Job> {
-        &self.shared
-    }
-
-    /// Runs `closure` on the calling thread as a stack of this runtime, at its most urgent level:
-    /// the thread gets one of the workers first, and what the closure calls (`join`, `spawn`,
-    /// `block_on`, ...) belongs to this runtime. [`Runtime::run_at`] names another level. To create work only, a
-    /// plain thread needs no worker: [`Runtime::spawn`], [`Level::spawn_on`](crate::level::Level::spawn_on).
+    /// A handle that does not keep the runtime alive.
     ///
-    /// The most urgent level, because a thread outside waits for its call and has other work besides: nothing inside
-    /// may keep it out for ever, not even code of that level that goes from one scheduling point to the next without an
-    /// end. Long compute from a plain thread belongs to a level of its own.
-    ///
-    /// Inside another runtime the calling stack keeps its worker there meanwhile, unless the two [share their
-    /// workers](Builder::share_workers_with). Inside this one the
-    /// closure is simply called.
-    ///
-    /// # Panics
-    ///
-    /// If `closure` panics, and if the runtime was shut down.
-    pub fn run<R>(&self, closure: impl FnOnce() -> R) -> R {
-        context::as_external_of(&self.shared, None, |_| closure())
-    }
-
-    /// As [`Runtime::run`], at a level.
-    ///
-    /// # Panics
-    ///
-    /// If the runtime has no such level, if `closure` panics, and if the runtime was shut down.
-    #[track_caller]
-    pub fn run_at<R>(&self, level: impl Into<LevelId>, closure: impl FnOnce() -> R) -> R {
-        let level = rank_on(&self.shared, level.into());
-        context::as_external_of(&self.shared, Some(level), |_| closure())
-    }
-
-    /// Polls `future` on the calling thread, as a stack of this runtime, until it is ready.
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.run(|| block_on(future))
+    /// ```
+    /// let runtime = urgency::Runtime::builder().workers(2).build()?;
+    /// let handle = runtime.handle().clone();
+    /// drop(runtime);
+    /// assert!(handle.spawn(async {}).get().is_err());
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn handle(&self) -> &Handle {
+        &self.handle
     }
 
     /// From the next round of each worker on, the levels have these shares; see [`Builder::fairness`]. A
@@ -193,8 +175,11 @@ impl Runtime {
     /// If the criterion has not one share for each level of the runtime.
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
         let schedule = Schedule::from(criterion.clone());
-        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
-        self.shared.set_criterion(criterion);
+        schedule.check(
+            self.handle.shared.levels.len(),
+            self.handle.shared.core.workers.len(),
+        )?;
+        self.handle.shared.set_criterion(criterion);
         Ok(())
     }
 
@@ -206,22 +191,51 @@ impl Runtime {
     /// If the schedule does not fit the levels and workers of the runtime.
     pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
         let schedule = schedule.into();
-        schedule.check(self.shared.levels.len(), self.shared.core.workers.len())?;
-        self.shared.set_schedule(schedule);
+        schedule.check(
+            self.handle.shared.levels.len(),
+            self.handle.shared.core.workers.len(),
+        )?;
+        self.handle.shared.set_schedule(schedule);
         Ok(())
+    }
+
+    /// What the runtime asks for of the workers that it shares.
+    pub fn demand(&self) -> Demand {
+        self.shared.demand()
+    }
+
+    /// From now on the runtime asks for this of the workers that it shares; see [`Builder::demand`]. It takes effect
+    /// within some milliseconds.
+    ///
+    /// ```
+    /// use urgency::{BuildError, Runtime, policy::cores::Demand};
+    ///
+    /// let runtime = Runtime::builder().workers(4).build()?;
+    /// runtime.set_demand(Demand { max_cores: 2, ..runtime.demand() })?;
+    /// let greedy = Demand { min_cores: 3, ..runtime.demand() };
+    /// assert!(matches!(runtime.set_demand(greedy), Err(BuildError::Demand(_))));
+    /// assert_eq!(runtime.demand().max_cores, 2);
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError::Demand`], as for [`Builder::demand`]. Then the old demand holds.
+    pub fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
+        Ok(self.shared.set_demand(demand)?)
     }
 
     /// What was recorded so far, if the runtime records; see [`Builder::record`].
     pub fn recording(&self) -> Option<Recording> {
-        let recorder = self.shared.recorder.get();
+        let recorder = self.handle.shared.recorder.get();
         recorder.map(|recorder| recorder.recording(self.machine()))
     }
 
     fn machine(&self) -> Machine {
-        let workers = &self.shared.core.workers;
+        let workers = &self.handle.shared.core.workers;
         Machine {
             workers: workers.len(),
-            prompt: !self.shared.seats.is_on(),
+            prompt: !self.handle.shared.seats.is_on(),
             scheduling: workers.iter().map(|w| w.counters.scheduling.get()).sum(),
             searching: workers.iter().map(|w| w.counters.searching.get()).sum(),
         }
@@ -229,7 +243,7 @@ impl Runtime {
 
     /// What the runtime did so far: a snapshot of its accounting.
     pub fn stats(&self) -> Stats {
-        Stats::of(&self.shared)
+        Stats::of(&self.handle.shared)
     }
 
     /// Ends the runtime, for all its handles, and reports what became of every task; see [`Shutdown`]. Waits for as
@@ -251,20 +265,28 @@ impl Runtime {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn shutdown(&self, how: Shutdown) -> Report {
-        self.shared.shut_down(how, None)
+        self.handle.shared.shut_down(how, None)
     }
 
     /// As [`Runtime::shutdown`], and gives up after `within` (and a tenth of a second for what is cancelled
     /// then): what still runs is reported as left.
     pub fn shutdown_within(&self, how: Shutdown, within: Duration) -> Report {
-        self.shared.shut_down(how, Some(within))
+        self.handle.shared.shut_down(how, Some(within))
+    }
+}
+
+impl Deref for Runtime {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        if self.shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.shared.abandon_all();
+        if self.handle.shared.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.handle.shared.abandon_all();
         }
     }
 }

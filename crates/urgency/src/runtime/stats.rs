@@ -6,6 +6,7 @@ use crate::{
     sys::clock,
 };
 use std::{iter::Sum, ops::AddAssign, sync::atomic::Ordering, time::Duration};
+use urgency_policy::cores::DecisionError;
 
 /// What a runtime did so far; see [`Runtime::stats`](crate::Runtime::stats).
 ///
@@ -19,6 +20,8 @@ pub struct Stats {
     pub workers: Vec<WorkerStats>,
     /// By level, most urgent first.
     pub levels: Vec<LevelStats>,
+    /// What the runtime has of the workers.
+    pub share: WorkerShare,
     /// Threads that exist now.
     pub threads: usize,
     /// The most threads that existed at a time.
@@ -41,7 +44,49 @@ pub struct Stats {
     pub can_raise: bool,
 }
 
-/// One worker's share.
+/// What a runtime has of the workers, which it may [share](crate::Builder::share_workers_with) with others.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct WorkerShare {
+    /// How many workers serve it now. Those without work serve nobody.
+    pub serving: usize,
+    /// How many the core policy gave it last; `None` if it has no work, or the policy has nobody to divide between.
+    /// `serving` is less while it cannot use them, and more while others cannot use theirs.
+    pub entitled: Option<usize>,
+    /// How often a worker came that had served another runtime at that moment.
+    pub came: u64,
+    /// How often the core policy was asked, on behalf of all runtimes on these workers.
+    pub decisions: u64,
+    /// The last decision that broke a rule, and so changed nothing.
+    pub rejected: Option<DecisionError>,
+    /// The core policy has panicked, and [`Shares`](crate::policy::cores::Shares) decides.
+    pub policy_panicked: bool,
+}
+
+impl WorkerShare {
+    fn of(shared: &Job) -> Self {
+        let share = shared.share_of_workers();
+        WorkerShare {
+            serving: share.serving,
+            entitled: share.entitled,
+            came: share.came,
+            decisions: share.policy.decisions,
+            rejected: share.policy.rejected,
+            policy_panicked: share.policy.panicked,
+        }
+    }
+
+    /// As [`Stats::since`].
+    pub fn since(&self, earlier: &Self) -> Self {
+        WorkerShare {
+            came: self.came.saturating_sub(earlier.came),
+            decisions: self.decisions.saturating_sub(earlier.decisions),
+            ..*self
+        }
+    }
+}
+
+/// What one worker did.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WorkerStats {
@@ -159,6 +204,7 @@ impl Stats {
         Stats {
             workers,
             levels,
+            share: WorkerShare::of(shared),
             threads: shared.core.threads.alive(),
             threads_peak: shared.core.threads.peak.load(Ordering::Relaxed),
             threads_refused: shared.core.threads.refused.load(Ordering::Relaxed),
@@ -193,6 +239,7 @@ impl Stats {
         Stats {
             workers: workers.map(|(now, then)| now.since(then)).collect(),
             levels: levels.map(|(now, then)| now.since(then)).collect(),
+            share: self.share.since(&earlier.share),
             threads_refused: self.threads_refused.saturating_sub(earlier.threads_refused),
             panicked: self.panicked.saturating_sub(earlier.panicked),
             lowerings: self.lowerings.saturating_sub(earlier.lowerings),

@@ -42,6 +42,7 @@ use std::{
     },
     time::Duration,
 };
+use urgency_policy::cores::BoxedPolicy;
 
 /// A worker that was asked for attention and has not checked in for this long loses its worker.
 /// It is the cost of a few dozen hand-offs, and far below what a person notices.
@@ -104,6 +105,7 @@ impl Core {
         workers: usize,
         threads: ThreadOptions,
         (real_time, lowers_threads): (bool, bool),
+        policy: BoxedPolicy,
     ) -> Arc<Self> {
         clock::calibrate();
         let core = Arc::new_cyclic(|myself| Core {
@@ -125,7 +127,7 @@ impl Core {
                 count: AtomicUsize::new(0),
                 open: AtomicUsize::new(1),
             },
-            sharing: Sharing::default(),
+            sharing: Sharing::new(workers, policy),
             myself: myself.clone(),
         });
         for id in 0..workers {
@@ -237,6 +239,13 @@ impl Core {
     #[inline]
     pub(crate) fn driver_if_made(&self) -> Option<&Arc<Driver>> {
         self.driver.get()
+    }
+
+    /// The worker that a stack of this core set holds, or held last; `None` if it has never held one.
+    pub(crate) fn worker_of(&self, stack: &Stack) -> Option<&Worker> {
+        let worker = stack.is_in(self).then(|| stack.worker_ptr())?;
+        // SAFETY: a stack of this core set holds workers of this core set, which keeps them.
+        unsafe { worker.as_ref() }
     }
 
     /// The stack that holds a worker, or held it last.

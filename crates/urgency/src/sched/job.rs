@@ -12,13 +12,13 @@ use super::{
     core::Core,
     pool::Pool,
     seats::Seating,
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
     account::counters::LevelCounters,
     protocol::{
-        attention::SHARE, fence as asymmetric, groups::Groups, idle::Searchers,
+        attention::SHARE, crew::Crew, fence as asymmetric, groups::Groups, idle::Searchers,
         poll_mode::look_period, ready::Ready, served::Served,
     },
     rank::LevelTable,
@@ -30,11 +30,11 @@ use std::{
     any::Any,
     ptr,
     sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering, fence},
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
-use urgency_policy::{level::LevelPolicy, pool::Kind};
+use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Kind};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -42,6 +42,13 @@ pub(crate) struct Job {
     pub(crate) core: Arc<Core>,
     pub(crate) ready: Ready,
     pub(crate) searchers: Searchers,
+    pub(crate) crew: CachePadded<Crew>,
+    /// How often a worker came from another job.
+    pub(super) came: AtomicU64,
+    /// What it asks for, of the workers; see `cores`.
+    pub(super) demand: Mutex<Demand>,
+    /// How many workers the core set's policy last gave it; `usize::MAX` before, and while it has no work.
+    pub(super) entitled: AtomicUsize,
     pub(crate) pools: Box<[Pool]>,
     pub(crate) levels: LevelTable,
     pub(crate) tasks: super::shutdown::Tasks,
@@ -85,6 +92,7 @@ impl Job {
         core: Arc<Core>,
         levels: LevelTable,
         (capacities, on_panic): (Capacities, PanicPolicy),
+        demand: Demand,
         pools: &[Kind],
     ) -> Arc<Self> {
         let (count, workers) = (levels.len(), core.workers.len());
@@ -92,6 +100,10 @@ impl Job {
             core,
             ready: Ready::new(),
             searchers: Searchers::new(),
+            crew: CachePadded::new(Crew::new(demand.max_cores, workers)),
+            came: AtomicU64::new(0),
+            demand: Mutex::new(demand),
+            entitled: AtomicUsize::new(usize::MAX),
             pools: (0..count)
                 .map(|level| Pool::new(pools[level], level, workers))
                 .collect(),
@@ -267,18 +279,36 @@ impl Job {
         }
     }
 
-    /// Takes a worker out of the idle set, for the caller.
+    /// Takes a worker out of the idle set, for the caller, unless the job has as many as it may.
     pub(crate) fn claim_idle(&self) -> Option<&Worker> {
-        self.core.idle.claim(0).map(|id| self.claimed(id))
+        self.claim_with(|| self.core.idle.claim(0))
     }
 
-    /// Takes this worker out of the idle set, for the caller, if it is there.
+    /// Takes this worker out of the idle set, for the caller, if it is there, unless the job has as many as it may.
     pub(crate) fn claim_exactly(&self, id: usize) -> Option<&Worker> {
+        self.claim_with(|| self.core.idle.claim_exactly(id).then_some(id))
+    }
+
+    /// Takes a worker out of the idle set with `claim`, for the caller, unless the job has as many as it may.
+    pub(super) fn claim_with(&self, claim: impl FnOnce() -> Option<usize>) -> Option<&Worker> {
+        self.crew.admit(
+            || self.workers().count(),
+            || claim().map(|id| self.claimed(id)),
+        )
+    }
+
+    /// As [`Job::claim_exactly`], for what no other worker may run: however many the job has.
+    pub(super) fn claim_for_own_work(&self, id: usize) -> Option<&Worker> {
         self.core.idle.claim_exactly(id).then(|| self.claimed(id))
     }
 
+    /// A worker that was taken out of the idle set.
     fn claimed(&self, id: usize) -> &Worker {
         let worker = &*self.core.workers[id];
+        if self.core.sharing.is_strict() {
+            // The policy may have to say that the job is to have fewer.
+            self.arm_late();
+        }
         let slept = worker.lap();
         worker.counters.asleep.add(slept);
         self.core.threads.idle_spin.learn(slept);
@@ -299,7 +329,7 @@ impl Job {
     }
 
     /// As [`Job::release`], and looks once more: no worker is idle while anything is ready.
-    pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
+    pub(crate) fn release_and_look(&self, me: Me<'_>, worker: &Worker) {
         self.release(worker);
         self.look_for_pinned(worker);
         if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.seats.waits())
@@ -310,14 +340,14 @@ impl Job {
     }
 
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
-    pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
+    pub(crate) fn ask_for_forks(&self, me: Me<'_>, worker: &Worker) {
         let seat = self.seat(worker);
         for other in self.workers() {
             let serves = other.level();
             if serves != NO_LEVEL
                 && seat.serves_any(1 << serves)
                 && let Some(stack) = self.core.holder(other)
-                && !ptr::eq(stack, me)
+                && !ptr::eq(stack, me.shared())
             {
                 stack.attention.request(SHARE);
             }

@@ -48,7 +48,7 @@ use super::{
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     revoke::{Cause, Seen},
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::{CHECK_IN, PREEMPT};
@@ -391,7 +391,7 @@ impl Job {
     }
 
     /// Whether some stack has lost its worker and not checked in since.
-    fn is_any_overrunning(&self) -> bool {
+    pub(super) fn is_any_overrunning(&self) -> bool {
         let stacks = locked(&self.overrunning.stacks);
         stacks.iter().any(|(stack, _)| stack.attention.is_taken())
     }
@@ -430,7 +430,7 @@ impl Job {
     }
 
     /// A stack comes to a scheduling point and finds its worker revoked; it is in the middle of `what`, or at its end.
-    pub(crate) fn note_overrun(&self, me: &Stack, what: Name) {
+    pub(crate) fn note_overrun(&self, me: Me<'_>, what: Name) {
         let since = me.relieved_at.swap(0, Ordering::Relaxed);
         if since != 0 {
             let ticks = clock::now().saturating_sub(since);
@@ -476,7 +476,7 @@ impl Core {
         let light = || jobs.iter().filter(|job| job.rings_are_light);
         let is_light = light().next().is_some();
         if !(is_light
-            && !self.is_shared()
+            && !self.is_to_divide(jobs)
             && self.relief_timer.is_soon()
             && self.rearm_for_short_polls(jobs))
         {

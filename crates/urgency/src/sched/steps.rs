@@ -131,7 +131,7 @@ fn an_urgent_insertion_beside_less_urgent_work_looks_at_few_workers() {
         let ends = Arc::new(AtomicBool::new(false));
         let busy = |_| {
             let ends = ends.clone();
-            runtime.spawn_at(Batch, async move {
+            runtime.at(Batch).spawn(async move {
                 while !ends.load(Relaxed) {
                     yield_now().await;
                 }
@@ -141,7 +141,7 @@ fn an_urgent_insertion_beside_less_urgent_work_looks_at_few_workers() {
         let before = OWN.get();
         let operations = 1000;
         for _ in 0..operations {
-            runtime.spawn_at(Urgent, async {}).get().unwrap();
+            runtime.at(Urgent).spawn(async {}).get().unwrap();
         }
         let looks = (OWN.get() - before) as f64 / f64::from(operations);
         ends.store(true, Relaxed);

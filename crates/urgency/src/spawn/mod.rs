@@ -1,18 +1,20 @@
-//! The door of tasks: all code that creates a task comes by [`spawn_on`] or [`spawn_fn_on`].
+//! The door of tasks: all code that creates a task comes by [`spawn_with`] or [`spawn_fn_with`].
 //!
 //! This file decides what a task inherits from the code that spawns it; the scheduler's side of the door is `admit`.
+//! `at.rs` has the public ways that lead here.
 
+mod at;
 pub(crate) mod carried;
-mod handle;
+
+pub use at::{At, at};
 
 use crate::{
     inherit::{
         Inherited, inherited,
         record::{self, RecordedThread},
     },
-    rank::LevelId,
-    runtime::{Runtime, current, level_on, rank_on, yield_now::scheduling_point},
-    sched::{block::blocking, job::Job, run},
+    runtime::Handle,
+    sched::{job::Job, run},
     tasks::{self, Id, JoinHandle, TaskRef},
 };
 use std::{future::Future, sync::Arc};
@@ -35,27 +37,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let shared = current();
-    let handle = spawn_on(&shared, level_on(&shared), future);
-    scheduling_point();
-    handle
-}
-
-/// As [`spawn`], at a level.
-///
-/// # Panics
-///
-/// If the current runtime has no such level.
-#[track_caller]
-pub fn spawn_at<F>(level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    let shared = current();
-    let handle = spawn_on(&shared, rank_on(&shared, level.into()), future);
-    scheduling_point();
-    handle
+    Handle::current().spawn(future)
 }
 
 /// Creates the future of a closure at the current level and starts it, on a stack of its own.
@@ -78,10 +60,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let shared = current();
-    let handle = spawn_fn_on(&shared, level_on(&shared), closure);
-    scheduling_point();
-    handle
+    Handle::current().spawn_fn(closure)
 }
 
 /// As [`spawn_fn`], and the whole closure is a [blocking call](crate::blocking()): it holds no worker, so any number of
@@ -100,24 +79,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn_fn(move || blocking(closure))
-}
-
-/// As [`spawn_fn`], at a level.
-///
-/// # Panics
-///
-/// If the current runtime has no such level.
-#[track_caller]
-pub fn spawn_fn_at<F, T>(level: impl Into<LevelId>, closure: F) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    let shared = current();
-    let handle = spawn_fn_on(&shared, rank_on(&shared, level.into()), closure);
-    scheduling_point();
-    handle
+    Handle::current().spawn_blocking(closure)
 }
 
 /// The name of the task whose code calls this: what [`JoinHandle::id`] of its handle says.
@@ -144,65 +106,9 @@ pub fn try_id() -> Option<Id> {
     run::with_current_task(|task| task.map(TaskRef::id))
 }
 
-impl Runtime {
-    /// As [`spawn`](crate::spawn), on this runtime; from outside at its least urgent level.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let handle = spawn_on(self.shared(), level_on(self.shared()), future);
-        scheduling_point();
-        handle
-    }
-
-    /// As [`spawn_at`], on this runtime.
-    #[track_caller]
-    pub fn spawn_at<F>(&self, level: impl Into<LevelId>, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let handle = spawn_on(self.shared(), rank_on(self.shared(), level.into()), future);
-        scheduling_point();
-        handle
-    }
-
-    /// As [`spawn_fn`], on this runtime; from outside at its least urgent level.
-    pub fn spawn_fn<F, T>(&self, closure: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let handle = spawn_fn_on(self.shared(), level_on(self.shared()), closure);
-        scheduling_point();
-        handle
-    }
-
-    /// As [`spawn_fn_at`], on this runtime.
-    #[track_caller]
-    pub fn spawn_fn_at<F, T>(&self, level: impl Into<LevelId>, closure: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        let handle = spawn_fn_on(self.shared(), rank_on(self.shared(), level.into()), closure);
-        scheduling_point();
-        handle
-    }
-}
-
-/// Makes a task of a future on `shared`: the door by which each future comes in.
-pub(crate) fn spawn_on<F>(shared: &Arc<Job>, level: u8, future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    spawn_noted_on(shared, level, future, |_| ())
-}
-
-/// As [`spawn_on`], with something to do with the task before any worker can run it.
-pub(crate) fn spawn_noted_on<F>(
+/// Makes a task of a future on `shared`, and lets `note` do something with it before any worker can run it: the door by
+/// which each future comes in.
+pub(crate) fn spawn_with<F>(
     shared: &Arc<Job>,
     level: u8,
     future: F,
@@ -227,17 +133,8 @@ where
     handle
 }
 
-/// As [`spawn_on`], of a closure.
-pub(crate) fn spawn_fn_on<F, T>(shared: &Arc<Job>, level: u8, closure: F) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    spawn_fn_noted_on(shared, level, closure, |_| ())
-}
-
-/// As [`spawn_fn_on`], with something to do with the task before any worker can run it.
-pub(crate) fn spawn_fn_noted_on<F, T>(
+/// As [`spawn_with`], of a closure.
+pub(crate) fn spawn_fn_with<F, T>(
     shared: &Arc<Job>,
     level: u8,
     closure: F,

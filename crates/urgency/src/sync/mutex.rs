@@ -18,7 +18,7 @@ use std::{
 ///
 /// *Priority inheritance*: while code of a runtime waits for the mutex, the task that holds it is at least as urgent.
 /// If the holder itself waits for another mutex, the task that holds that one is as urgent, too, and so on. Only a task
-/// inherits: not a plain thread, a [`Runtime::run`](crate::Runtime::run) closure or a forked closure that was stolen.
+/// inherits: not a plain thread, a closure of [`run`](crate::runtime::Handle::run) or a forked closure that was stolen.
 /// The release wakes the most urgent waiter, and only then the holder has its old level again. So from the beginning of
 /// an urgent wait to its end nothing less urgent has the lock, but for the holder up to its release. After the release,
 /// a closure gives way at once. An async task gives way at its next scheduling point, at the latest at the end of its

@@ -145,8 +145,8 @@ impl JoinError {
     /// levels! { App: Interactive > Batch }
     ///
     /// let runtime = Runtime::builder().levels::<App>().build()?;
-    /// let rows = runtime.spawn_at(Batch, async { 10 });
-    /// let rows = runtime.spawn_at(Interactive, async {
+    /// let rows = runtime.at(Batch).spawn(async { 10 });
+    /// let rows = runtime.at(Interactive).spawn(async {
     ///     match rows.await {
     ///         Ok(rows) => Ok(rows), // it had ended already
     ///         Err(refused) => {

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    JoinHandle, LevelId, Runtime, Shutdown, block_on, blocking, join, net::UnixStream, scope,
-    spawn_at, spawn_fn_at, time, yield_now,
+    JoinHandle, LevelId, Runtime, Shutdown, block_on, blocking, join, net::UnixStream, scope, time,
+    yield_now,
 };
 
 /// How many levels a program needs.
@@ -119,7 +119,9 @@ impl Program {
                     // If the reader was cancelled, nobody reads.
                     let _ = there.write_all(&value).await;
                 };
-                spawn_at(LevelId::new(at as u8).unwrap(), write).detach();
+                urgency::at(LevelId::new(at as u8).unwrap())
+                    .spawn(write)
+                    .detach();
                 let mut value = [0; 8];
                 block_on(here.read_exact(&mut value)).unwrap();
                 u64::from_le_bytes(value)
@@ -151,13 +153,13 @@ fn start(program: &Program, is_task: bool, n: u64, level: u64) -> JoinHandle<u64
     let at = n % (level + 1);
     let id = LevelId::new(at as u8).unwrap();
     match (is_task, n % 3) {
-        (true, 0) => spawn_at(id, async move { program.run(at) }),
-        (true, _) => spawn_at(id, async move {
+        (true, 0) => urgency::at(id).spawn(async move { program.run(at) }),
+        (true, _) => urgency::at(id).spawn(async move {
             yield_now().await;
             let task = start(&program, n % 3 == 1, n / 7, at);
             task.await.unwrap()
         }),
-        (false, _) => spawn_fn_at(id, move || program.run(at)),
+        (false, _) => urgency::at(id).spawn_fn(move || program.run(at)),
     }
 }
 
@@ -200,7 +202,7 @@ pub fn run_random(runtime: Runtime, seed: u64, size: u64) {
         .map(|program| {
             let (program, level) = (program.clone(), random.below(LEVELS));
             let id = LevelId::new(level as u8).unwrap();
-            runtime.spawn_fn_at(id, move || program.run(level))
+            runtime.at(id).spawn_fn(move || program.run(level))
         })
         .collect();
     for (handle, program) in handles.into_iter().zip(&programs) {

@@ -33,14 +33,14 @@ fn main() {
         .levels::<App>()
         .build()
         .unwrap();
-    let result = Batch.run_on(&rt, |cx| {
+    let result = Batch.on(&rt).run(|cx| {
         let seven = take(cx, Interactive.spawn(async |_| 7))?;
         let (same, above) = urgency::join(|| twice(cx, seven), || take(cx, Query.spawn_fn(|_| 1)));
         Ok::<u32, JoinError>(same? + above?)
     });
     assert_eq!(result.unwrap(), 15);
 
-    let result = Interactive.run_on(&rt, |cx| {
+    let result = Interactive.on(&rt).run(|cx| {
         let audit = Audit.spawn_fn(|_| 1);
         let batch = Batch.spawn(async |cx| {
             let query = Query.spawn_fn(|_| 20);

@@ -13,11 +13,12 @@ pub fn start(spec: &FramesSpec, stage: &'static Stage) -> Result<impl Send + use
         .levels::<Loop>()
         .build()
         .map_err(cannot_build(spec.contender))?;
-    runtime.spawn_at(Audio, audio(stage)).detach();
-    runtime.spawn_at(Frame, frames(stage)).detach();
+    runtime.at(Audio).spawn(audio(stage)).detach();
+    runtime.at(Frame).spawn(frames(stage)).detach();
     for decoder in 0..DECODERS {
         runtime
-            .spawn_fn_at(Decode, move || decode(decoder, 0))
+            .at(Decode)
+            .spawn_fn(move || decode(decoder, 0))
             .detach();
     }
     Ok(runtime)

@@ -42,7 +42,8 @@ pub fn serve(spec: &ServerSpec) -> Result<impl Serving + use<>, Error> {
     // Connections are accepted in time whatever the level of the requests: what is to be seen is how long
     // requests wait.
     runtime
-        .spawn_at(Interactive, accept(listener, level))
+        .at(Interactive)
+        .spawn(accept(listener, level))
         .detach();
     Ok(Urgency {
         runtime,
@@ -54,7 +55,7 @@ pub fn serve(spec: &ServerSpec) -> Result<impl Serving + use<>, Error> {
 
 async fn accept(listener: TcpListener, level: LevelId) {
     while let Ok((stream, _)) = listener.accept().await {
-        urgency::spawn_at(level, answer(stream)).detach();
+        urgency::at(level).spawn(answer(stream)).detach();
     }
 }
 
@@ -76,12 +77,14 @@ impl Serving for Urgency {
         match self.kind {
             Kind::ForkJoin => self
                 .runtime
-                .spawn_fn_at(Batch, || compute::fork_join(UrgencyJoin))
+                .at(Batch)
+                .spawn_fn(|| compute::fork_join(UrgencyJoin))
                 .detach(),
             Kind::Sequential => {
                 for _ in 0..self.workers {
                     self.runtime
-                        .spawn_fn_at(Batch, || compute::sequential())
+                        .at(Batch)
+                        .spawn_fn(|| compute::sequential())
                         .detach();
                 }
             }

@@ -12,72 +12,161 @@
 //! 3. **It is asked to leave.** The worker has a mark, and its holder a request for attention (PREEMPT). The holder
 //!    looks at the mark between two pieces of work and at each scheduling point. Between two pieces of work its thread
 //!    goes along with the worker. At a scheduling point its stack goes into the mugging queue of its own job, and
-//!    another thread serves the other job.
+//!    another thread serves the other job. A worker whose job has more workers than it may have leaves for the idle set
+//!    in the same way.
 //! 4. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
 //!
 //! # What decides
 //!
-//! [`EqualParts`] decides, at each expiry of the relief timer, which is armed whenever work of any job waits and no
-//! worker is idle. It sees numbers only. Its decisions are hints: the worker's holder looks at the mark, and the mark
-//! says nothing any more when the worker has gone to another job in another way.
+//! The core set's [`CorePolicy`] decides, at expiries of the relief timer. The timer is armed whenever work of any job
+//! waits and no worker is idle, and while several jobs have work (`division.rs`). The policy sees numbers only. Its
+//! decisions are hints: the worker's holder looks at the mark, and the mark says nothing any more when the worker has
+//! gone to another job in another way.
 //!
-//! A fork for one certain worker (`pinned.rs`) brings that worker to the fork's job, whatever the parts.
+//! # How many a job may have
+//!
+//! A job may have at most its `max_cores`; under a policy that is not work-conserving also at most what the policy gave
+//! it. That is no hint: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). A
+//! fork for one certain worker (`pinned.rs`) brings that worker to the fork's job, whatever the numbers.
 
-mod equal;
+mod demand;
+mod division;
 
-use self::equal::{EqualParts, Seen};
+pub(crate) use self::division::Report;
+
+use self::division::{Division, Seen};
 use super::{
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     revoke::Cause,
-    stack::Stack,
+    stack::{Delivery, Me},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{protocol::attention::PREEMPT, sys::clock};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{
+    Arc, Mutex, MutexGuard, Weak,
+    atomic::{AtomicBool, Ordering},
+};
+use urgency_policy::cores::BoxedPolicy;
+#[cfg(doc)]
+use urgency_policy::cores::CorePolicy;
 
 /// How the jobs of a core set share its workers.
-#[derive(Debug, Default)]
-pub(crate) struct Sharing(Mutex<State>);
+#[derive(Debug)]
+pub(crate) struct Sharing {
+    state: Mutex<State>,
+    /// How the policy did; a lock of its own, for a policy that looks at a runtime's `Stats`.
+    report: Mutex<Report>,
+    /// The policy may leave a worker without a job.
+    is_strict: AtomicBool,
+}
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    policy: EqualParts,
+    division: Division,
     /// Where the workers that are asked to leave are to go, by their numbers.
-    leaving: Vec<(usize, Weak<Job>)>,
+    leaving: Vec<(usize, Destination)>,
+}
+
+/// Where a worker is to go.
+#[derive(Debug, Clone)]
+enum Destination {
+    Job(Weak<Job>),
+    /// To the idle set: its job has more than it may have.
+    Idle,
+}
+
+impl Destination {
+    fn is(&self, job: &Job) -> bool {
+        matches!(self, Destination::Job(to) if std::ptr::eq(to.as_ptr(), job))
+    }
+}
+
+/// A worker's way out of its job.
+enum Exit {
+    To(Arc<Job>),
+    Idle,
 }
 
 impl Sharing {
+    pub(super) fn new(workers: usize, policy: BoxedPolicy) -> Self {
+        let division = Division::new(workers, policy);
+        Sharing {
+            is_strict: AtomicBool::new(!division.is_work_conserving()),
+            report: Mutex::default(),
+            state: Mutex::new(State {
+                division,
+                leaving: Vec::new(),
+            }),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nothing panics under this lock")
+        self.state.lock().expect("nothing panics under this lock")
+    }
+
+    /// Whether somebody has to look at each job that has work, though no work waits.
+    #[inline]
+    pub(super) fn is_strict(&self) -> bool {
+        self.is_strict.load(Ordering::Relaxed)
+    }
+
+    /// How the policy did.
+    pub(crate) fn report(&self) -> Report {
+        *self.report.lock().expect("nothing panics under this lock")
     }
 }
 
 impl State {
-    fn target_of(&self, worker: &Worker) -> Option<Arc<Job>> {
+    fn exit_of(&self, worker: &Worker) -> Option<Exit> {
         let mut leaving = self.leaving.iter();
-        leaving
-            .find(|(id, _)| *id == worker.id)
-            .and_then(|(_, job)| job.upgrade())
+        match &leaving.find(|(id, _)| *id == worker.id)?.1 {
+            Destination::Job(job) => job.upgrade().map(Exit::To),
+            Destination::Idle => Some(Exit::Idle),
+        }
     }
 
-    fn send(&mut self, worker: &Worker, to: &Arc<Job>) {
+    fn is_leaving(&self, worker: &Worker) -> bool {
+        self.leaving.iter().any(|(id, _)| *id == worker.id)
+    }
+
+    fn send(&mut self, worker: &Worker, to: Destination) {
         self.leaving.retain(|(id, _)| *id != worker.id);
-        self.leaving.push((worker.id, Arc::downgrade(to)));
+        self.leaving.push((worker.id, to));
+    }
+
+    /// Sends the worker of this job that serves its least urgent level, if any stays.
+    fn send_one_of(&mut self, job: &Job, to: Destination) {
+        let stays = |worker: &&Worker| worker.level() != NO_LEVEL && !self.is_leaving(worker);
+        let worker = job.workers().filter(stays).max_by_key(|w| w.level());
+        if let Some(worker) = worker {
+            self.send(worker, to);
+        }
+    }
+
+    /// How many workers of this job stay.
+    fn staying(&self, job: &Job) -> usize {
+        let workers = job.workers();
+        workers.filter(|worker| !self.is_leaving(worker)).count()
     }
 }
 
 impl Core {
+    /// Whether anybody has to decide which workers a job has.
+    pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
+        self.is_shared() || jobs.iter().any(|job| job.has_too_many())
+    }
+
     /// The relief timer expired: ways 3 and 4 of the module's text.
     pub(super) fn share_workers(&self, jobs: &JobList) {
-        if !self.is_shared() {
+        if !self.is_to_divide(jobs) {
             return;
         }
         let moves = self.decide_moves(jobs);
         let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
         let now = clock::now();
         let pending = !moves.is_empty();
-        for (worker, from, to) in moves {
+        for (worker, from, exit) in moves {
             let since = worker.ask_to_leave(now);
             let Some(stack) = self.holder(worker) else {
                 continue;
@@ -85,8 +174,14 @@ impl Core {
             if now.saturating_sub(since) < half || !stack.attention.is_pending(PREEMPT) {
                 stack.attention.request(PREEMPT);
             } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Length) {
-                revoked.serve(&to);
-                to.start(revoked);
+                match exit {
+                    Exit::To(to) if to.take_over(revoked) => to.start(revoked),
+                    Exit::To(_) | Exit::Idle => {
+                        from.release(revoked);
+                        let wanting = jobs.iter().filter(|job| job.levels_queued() != 0);
+                        wanting.for_each(|job| job.start_idle());
+                    }
+                }
             }
         }
         if pending {
@@ -95,91 +190,133 @@ impl Core {
     }
 
     /// The workers that are to go, from which job, and where.
-    fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<(&'a Worker, Arc<Job>, Arc<Job>)> {
+    fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<(&'a Worker, Arc<Job>, Exit)> {
         let mut state = self.sharing.lock();
         // Drops the marks of workers that have gone, and of workers that were to go to a job that is gone.
         state.leaving.retain(|(id, to)| {
             let worker = &self.workers[*id];
-            worker.is_to_leave() && to.upgrade().is_some_and(|to| !worker.is_of(&to))
+            let goes_elsewhere = match to {
+                Destination::Job(to) => to.upgrade().is_some_and(|to| !worker.is_of(&to)),
+                Destination::Idle => true,
+            };
+            worker.is_to_leave() && goes_elsewhere
         });
         self.call_to_pinned(jobs, &mut state);
-        let with_work = |job: &&Arc<Job>| job.workers().next().is_some() || job.has_demand();
-        let jobs: Vec<_> = jobs.iter().filter(with_work).collect();
-        if jobs.len() > 1 {
-            let is_leaving = |worker: &Worker| state.leaving.iter().any(|(id, _)| *id == worker.id);
-            let mut seen: Vec<_> = jobs
-                .iter()
-                .map(|job| {
-                    let stay = job.workers().filter(|worker| !is_leaving(worker)).count();
-                    let come = |(_, to): &&(usize, Weak<Job>)| to.as_ptr() == Arc::as_ptr(job);
-                    let come = state.leaving.iter().filter(come).count();
-                    Seen {
-                        job: Arc::as_ptr(job).addr(),
-                        workers: stay + come,
-                        wants: job.demand().saturating_sub(come),
-                    }
-                })
-                .collect();
-            let now = clock::to_duration(clock::now()).as_nanos() as u64;
-            for next in state.policy.decide(now, &mut seen) {
-                let stays = |worker: &&Worker| {
-                    worker.level() != NO_LEVEL
-                        && !state.leaving.iter().any(|(id, _)| *id == worker.id)
-                };
-                let giver = jobs[next.from].workers().filter(stays);
-                if let Some(worker) = giver.max_by_key(|worker| worker.level()) {
-                    state.send(worker, jobs[next.to]);
+        let raised = if self.is_shared() {
+            self.ask_policy(jobs, &mut state)
+        } else {
+            Vec::new()
+        };
+        for job in jobs.iter() {
+            let over = state.staying(job).saturating_sub(job.crew.limit());
+            (0..over).for_each(|_| state.send_one_of(job, Destination::Idle));
+        }
+        let moves = state
+            .leaving
+            .iter()
+            .filter_map(|(id, _)| {
+                let worker = &*self.workers[*id];
+                let from = jobs.iter().find(|job| worker.is_of(job))?;
+                Some((worker, from.clone(), state.exit_of(worker)?))
+            })
+            .collect();
+        drop(state);
+        raised.into_iter().for_each(|job| job.may_have_more());
+        moves
+    }
+
+    /// Notes the moves that the policy wants. Returns the jobs that may have more workers than before.
+    fn ask_policy(&self, jobs: &JobList, state: &mut State) -> Vec<Arc<Job>> {
+        // A stack that goes on without its worker will want one.
+        let with_work = |job: &&Arc<Job>| {
+            job.workers().next().is_some() || job.could_use() > 0 || job.is_any_overrunning()
+        };
+        let (busy, quiet): (Vec<_>, Vec<_>) = jobs.iter().partition(with_work);
+        let now = clock::now();
+        let mut seen: Vec<_> = busy
+            .iter()
+            .map(|job| {
+                let come = state.leaving.iter().filter(|(_, to)| to.is(job)).count();
+                Seen {
+                    job: Arc::as_ptr(job).addr(),
+                    demand: job.demand(),
+                    serving: job.workers().count(),
+                    workers: state.staying(job) + come,
+                    wants: job.wants().saturating_sub(come),
+                    ran: job.run_time(now),
                 }
+            })
+            .collect();
+        let available = self.workers.len() - self.idle.in_reserve();
+        let now = clock::to_duration(now).as_nanos() as u64;
+        for next in state.division.decide(now, available, &mut seen) {
+            let to = Destination::Job(Arc::downgrade(busy[next.to]));
+            state.send_one_of(busy[next.from], to);
+        }
+        *self
+            .sharing
+            .report
+            .lock()
+            .expect("nothing panics under this lock") = state.division.report;
+        let is_strict = !state.division.is_work_conserving();
+        self.sharing.is_strict.store(is_strict, Ordering::Relaxed);
+        let mut raised = Vec::new();
+        let mut limit = |job: &Arc<Job>, limit: usize| {
+            if job.crew.set_limit(limit) {
+                raised.push(job.clone());
             }
+        };
+        for (place, (job, seen)) in busy.iter().zip(&seen).enumerate() {
+            let entitled = state.division.entitled(place);
+            job.entitled.store(entitled, Ordering::Relaxed);
+            let part = if is_strict { entitled } else { usize::MAX };
+            limit(job, part.min(seen.demand.max_cores));
+        }
+        for job in quiet {
+            job.entitled.store(usize::MAX, Ordering::Relaxed);
+            limit(job, job.demand().max_cores);
+        }
+        if busy.len() > 1 || is_strict && !busy.is_empty() {
             // Forks that a stack keeps to itself arm nothing, and the turns go round.
             self.arm_late();
         }
-        let leaving = state.leaving.iter();
-        leaving
-            .filter_map(|(id, to)| {
-                let worker = &*self.workers[*id];
-                let from = jobs.iter().find(|job| worker.is_of(job))?;
-                Some((worker, (*from).clone(), to.upgrade()?))
-            })
-            .collect()
+        raised
     }
 
     /// A worker for which a job has something that no other may run goes there.
     fn call_to_pinned(&self, jobs: &JobList, state: &mut State) {
         for job in jobs.iter() {
             for worker in &self.workers {
-                if job.has_pinned_for(worker)
-                    && !worker.is_of(job)
-                    && state.target_of(worker).is_none()
-                {
-                    state.send(worker, job);
+                if job.has_pinned_for(worker) && !worker.is_of(job) && !state.is_leaving(worker) {
+                    state.send(worker, Destination::Job(Arc::downgrade(job)));
                 }
             }
         }
     }
 
     /// Where a worker is to go that serves `job`, for its holder.
-    fn target_of(&self, worker: &Worker, job: &Job) -> Option<Arc<Job>> {
+    fn exit_of(&self, worker: &Worker, job: &Job) -> Option<Exit> {
         worker.stays();
         let mut state = self.sharing.lock();
-        let target = state.target_of(worker);
+        let exit = state.exit_of(worker);
         state.leaving.retain(|(id, _)| *id != worker.id);
-        target.filter(|target| !std::ptr::eq(&**target, job))
+        exit.filter(|exit| match exit {
+            Exit::To(to) => !std::ptr::eq(&**to, job),
+            Exit::Idle => true,
+        })
     }
 }
 
 impl Job {
-    /// Whether the job could use one more worker.
-    fn has_demand(&self) -> bool {
-        self.demand() > 0
+    /// How many more workers the job could use at once, at least, that it does not get by itself.
+    fn wants(&self) -> usize {
+        let has_room = || self.workers().count() < self.crew.limit();
+        let gets = self.core.idle.is_any_hungry() && !self.seats.waits() && has_room();
+        if gets { 0 } else { self.could_use() }
     }
 
     /// How many more workers the job could use at once, at least.
-    fn demand(&self) -> usize {
-        if self.core.idle.is_any_hungry() && !self.seats.waits() {
-            // The job gets these workers.
-            return 0;
-        }
+    fn could_use(&self) -> usize {
         let levels = 0..self.pools.len();
         let queued: usize = levels.map(|level| self.queued(level)).sum();
         let busy = self.workers().filter(|worker| worker.level() != NO_LEVEL);
@@ -190,33 +327,74 @@ impl Job {
         (queued + forks.count()).min(self.core.workers.len())
     }
 
-    /// The caller holds `worker`, between two pieces of work, and is to go to another job with it. Whether the worker
-    /// serves that job now.
-    #[cold]
-    pub(super) fn leave_for_other(&self, me: &Stack, worker: &Worker) -> bool {
-        let Some(other) = self.core.target_of(worker, self) else {
-            return false;
-        };
-        self.flush_ring(me);
-        worker.serve(&other);
-        // What is ready here was left to this worker.
-        self.watch_queued();
-        true
+    /// For how long its code has run until `now`, in nanoseconds of workers' time.
+    fn run_time(&self, now: u64) -> u64 {
+        let levels = 0..self.pools.len() as u8;
+        let workers = self.core.workers.iter();
+        let each = workers.flat_map(|w| levels.clone().map(|l| self.run_ticks_of(w, l, now)));
+        clock::to_duration(each.sum()).as_nanos() as u64
     }
 
-    /// The calling stack, at a scheduling point, gives its worker to another job if that is asked for.
+    /// More workers may serve the job than before: a thread that was refused one has left its work to this call.
+    fn may_have_more(&self) {
+        if self.levels_queued() != 0 {
+            self.start_idle();
+        }
+    }
+
+    /// The worker of another job serves this one from now on, unless that would be too many.
+    fn take_over(&self, worker: &Worker) -> bool {
+        let serve = || {
+            worker.serve(self);
+            self.came.fetch_add(1, Ordering::Relaxed);
+            Some(())
+        };
+        let taken = if self.has_pinned_for(worker) {
+            serve()
+        } else {
+            self.crew.admit(|| self.workers().count(), serve)
+        };
+        taken.is_some()
+    }
+
+    /// The caller holds `worker`, between two pieces of work, and is to leave the job with it. `Some(true)`: the worker
+    /// serves another job now. `Some(false)`: it is idle.
+    #[cold]
+    pub(super) fn leave_for_other(&self, me: Me<'_>, worker: &Worker) -> Option<bool> {
+        let exit = self.core.exit_of(worker, self)?;
+        self.flush_ring(&me);
+        let goes_along = matches!(&exit, Exit::To(other) if other.take_over(worker));
+        if !goes_along {
+            self.release(worker);
+            self.look_for_pinned(worker);
+            self.start_other(me, worker);
+        }
+        // What is ready here was left to this worker.
+        self.watch_queued();
+        Some(goes_along)
+    }
+
+    /// The calling stack, at a scheduling point, gives its worker away if that is asked for.
     #[inline]
-    pub(super) fn give_worker_to_other(&self, me: &Stack) {
+    pub(super) fn give_worker_to_other(&self, me: Me<'_>) {
         if me.worker().is_to_leave() {
             self.give_worker_to_other_cold(me);
         }
     }
 
     #[cold]
-    fn give_worker_to_other_cold(&self, me: &Stack) {
+    fn give_worker_to_other_cold(&self, me: Me<'_>) {
         let worker = me.worker();
-        let Some(other) = self.core.target_of(worker, self) else {
+        let Some(exit) = self.core.exit_of(worker, self) else {
             return;
+        };
+        let Exit::To(other) = exit else {
+            self.at(worker, me.level()).abandonments.add(1);
+            return self.give_up_worker(me, || {
+                self.release_and_look(me, worker);
+                // This thread does not go into the poller, as a spare would.
+                self.core.recall_poller();
+            });
         };
         let spare = other.secure_spare(me, other.most_urgent_queued().unwrap_or(0));
         if spare.is_none() && !self.leaves_to_poller(me) {
@@ -224,11 +402,14 @@ impl Job {
             return;
         }
         self.at(worker, me.level()).abandonments.add(1);
-        self.give_up_worker(me, || {
-            worker.serve(&other);
-            match spare {
-                Some(spare) => other.hand_over(me, worker, &spare),
-                None => other.start(worker),
+        self.give_up_worker(me, || match (other.take_over(worker), spare) {
+            (true, Some(spare)) => other.hand_over(me, worker, &spare),
+            (true, None) => other.start(worker),
+            (false, spare) => {
+                self.release_and_look(me, worker);
+                if let Some(spare) = spare {
+                    spare.deliver(Delivery::Look);
+                }
             }
         });
     }
@@ -236,7 +417,7 @@ impl Job {
     /// The calling thread has released `worker`, after it found nothing in this job. For a thread with nothing on its
     /// stack: the worker, if another job has work for it.
     #[inline]
-    pub(super) fn claim_for_other(&self, me: &Stack, worker: &Worker) -> Option<&Worker> {
+    pub(super) fn claim_for_other(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
         if self.core.is_shared() {
             self.claim_for_other_cold(me, worker)
         } else {
@@ -245,7 +426,7 @@ impl Job {
     }
 
     #[cold]
-    fn claim_for_other_cold(&self, me: &Stack, worker: &Worker) -> Option<&Worker> {
+    fn claim_for_other_cold(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
         for other in self.core.jobs().iter() {
             if std::ptr::eq(&**other, self) || !other.has_work_for(me, worker) {
                 continue;
@@ -260,14 +441,14 @@ impl Job {
 
     /// As [`Job::claim_for_other`], for a thread that is going to wait: others serve with the worker.
     #[inline]
-    pub(super) fn start_other(&self, me: &Stack, worker: &Worker) {
+    pub(super) fn start_other(&self, me: Me<'_>, worker: &Worker) {
         if self.core.is_shared() {
             self.start_other_cold(me, worker);
         }
     }
 
     #[cold]
-    fn start_other_cold(&self, me: &Stack, worker: &Worker) {
+    fn start_other_cold(&self, me: Me<'_>, worker: &Worker) {
         for other in self.core.jobs().iter() {
             if !std::ptr::eq(&**other, self) && other.has_work_for(me, worker) {
                 other.look_for_pinned(worker);
@@ -276,7 +457,7 @@ impl Job {
         }
     }
 
-    fn has_work_for(&self, me: &Stack, worker: &Worker) -> bool {
+    fn has_work_for(&self, me: Me<'_>, worker: &Worker) -> bool {
         self.has_pinned_for(worker) || self.is_anything_left(me, worker)
     }
 

@@ -1,0 +1,110 @@
+//! What a job asks for of the workers that it shares, and whether it can have that.
+//!
+//! All demands of a core set hold at once: each is checked as if every job had work. The check and the entry of a new
+//! job into the table are one step under the lock of the core set's policy, so that two that come together cannot be
+//! promised the same worker.
+
+use super::{Report, Sharing};
+use crate::sched::{core::Core, job::Job};
+use std::{
+    panic::resume_unwind,
+    ptr,
+    sync::{Arc, atomic::Ordering},
+};
+use urgency_policy::cores::{Demand, Refusal};
+
+/// What a job has of the workers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    pub(crate) serving: usize,
+    pub(crate) entitled: Option<usize>,
+    pub(crate) came: u64,
+    pub(crate) policy: Report,
+}
+
+impl Core {
+    /// Calls `then` if this demand can be kept beside all others but `except`'s. No demand changes meanwhile.
+    pub(crate) fn admit<R>(
+        &self,
+        demand: Demand,
+        except: Option<&Job>,
+        then: impl FnOnce() -> R,
+    ) -> Result<R, Refusal> {
+        if self.threads.are_provided() && demand != Demand::default() {
+            return Err(Refusal::Own(
+                "a runtime with provided threads has all of them for itself: leave `demand` out",
+            ));
+        }
+        let is_other = |job: &&Arc<Job>| {
+            !job.closing.load(Ordering::SeqCst) && !except.is_some_and(|it| ptr::eq(&***job, it))
+        };
+        // Let go of after the lock.
+        let jobs;
+        let mut state = self.sharing.lock();
+        jobs = self.jobs();
+        let others: Vec<_> = jobs
+            .iter()
+            .filter(is_other)
+            .map(|job| job.demand())
+            .collect();
+        let admitted = match state.division.admit(demand, &others) {
+            Ok(Ok(())) => Ok(then()),
+            Ok(Err(refusal)) => Err(refusal),
+            Err(payload) => {
+                drop(state);
+                resume_unwind(payload);
+            }
+        };
+        drop(state);
+        admitted
+    }
+}
+
+impl Job {
+    /// What the job asks for.
+    pub(crate) fn demand(&self) -> Demand {
+        *self.demand.lock().expect("nothing panics under this lock")
+    }
+
+    /// The job asks for this from now on.
+    pub(crate) fn set_demand(&self, demand: Demand) -> Result<(), Refusal> {
+        let is_raised = self.core.admit(demand, Some(self), || {
+            *self.demand.lock().expect("nothing panics under this lock") = demand;
+            self.core.sharing.may_have(self, demand.max_cores)
+        })?;
+        if is_raised {
+            self.may_have_more();
+        }
+        if self.core.is_shared() || self.has_too_many() {
+            self.arm_relief();
+        }
+        Ok(())
+    }
+
+    /// Whether more workers serve the job than may.
+    pub(super) fn has_too_many(&self) -> bool {
+        let limit = self.crew.limit();
+        limit < self.core.workers.len() && self.workers().count() > limit
+    }
+
+    /// What the job has of the workers.
+    pub(crate) fn share_of_workers(&self) -> Share {
+        let entitled = self.entitled.load(Ordering::Relaxed);
+        Share {
+            serving: self.workers().count(),
+            entitled: (entitled != usize::MAX).then_some(entitled),
+            came: self.came.load(Ordering::Relaxed),
+            policy: self.core.sharing.report(),
+        }
+    }
+}
+
+impl Sharing {
+    /// The job's most is another one. The policy's word about it, if that is stricter, holds until its next.
+    fn may_have(&self, job: &Job, most: usize) -> bool {
+        let entitled = job.entitled.load(Ordering::Relaxed);
+        let is_strict = self.is_strict.load(Ordering::Relaxed);
+        let part = if is_strict { entitled } else { usize::MAX };
+        job.crew.set_limit(part.min(most))
+    }
+}
