@@ -49,7 +49,8 @@ impl Cache {
     /// ```
     /// use urgency_resctrl::{Cache, Resource};
     ///
-    /// let cache = Cache { resource: Resource::L3, ways: 0x7ff, least: 2, shareable: 0x600, sparse: false, groups: 16 };
+    /// let (ways, shareable) = (0x7ff, 0x600);
+    /// let cache = Cache { resource: Resource::L3, ways, least: 2, shareable, sparse: false, groups: 16 };
     /// assert!(cache.check(0b0110).is_ok());
     /// let error = cache.check(0b0101).unwrap_err();
     /// assert!(error.to_string().contains("side by side"), "{error}");

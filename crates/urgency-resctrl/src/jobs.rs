@@ -1,7 +1,7 @@
 //! What a core policy decides becomes groups.
 //!
-//! A [`Decision`] says who owns which core, and which cache ways and bandwidths *change*. This file keeps what earlier
-//! decisions said, numbers cores as the kernel numbers processors, and makes a [`Plan`] of it.
+//! A [`Decision`] gives the owner of each core, and says which cache ways and bandwidths *change*. This file keeps what
+//! earlier decisions said, numbers cores as the kernel numbers processors, and makes a [`Plan`] of it.
 
 use crate::{Error, Files, Limits, Partition, Plan, Share, Unit};
 use std::collections::BTreeMap;

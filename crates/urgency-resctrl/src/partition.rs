@@ -13,7 +13,8 @@
 //! 4. After a refused command, all groups get what they had before the call. If that is refused as well, the partition
 //!    can be released and nothing else.
 //! 5. A group that no job needs stays, without processors, for the next job: making one can fail for minutes after
-//!    another was removed, while the cache still holds lines that are counted for it. [`Partition::release`] removes all.
+//!    another was removed, while the cache still holds lines that are counted for it. [`Partition::release`] removes
+//!    all.
 
 use crate::{
     Cpus, Error, Files, Machine, MountOptions, Resource, error::Operation, schemata::Schemata,
@@ -44,7 +45,7 @@ pub struct Share {
     pub limits: Limits,
 }
 
-/// Who has what, of all jobs.
+/// What each job has, and what the rest of the machine has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The limits of everything else on the machine, and of jobs without limits of their own. A job's ways are its own

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use rustix::fs::{Access, access};
 use std::{fs, path::Path};
-use urgency_resctrl::{Bandwidth, Cache, Cpus, Entitlement, Error, Files, Machine, mounted_at};
+use urgency_resctrl::{Bandwidth, Cache, Cpus, Entitlement, Error, Machine, mounted_at};
 
 pub fn findings(root: &Path, entitlement: &Entitlement) -> Vec<Finding> {
     let mut findings = vec![

@@ -10,10 +10,16 @@
 //! - A new group needs a class (CLOSID) and a monitoring number (RMID). A number that was freed is in limbo.
 //! - No group overlaps an exclusive one.
 //!
-//! A test sets faults: the n-th change fails, or is taken in part. The kernel does not take a command in part; a program
-//! that survives this survives anything.
+//! A test sets faults: the n-th change fails, or is taken in part. The kernel does not take a command in part; a
+//! program that survives this survives anything.
 
 #![allow(dead_code, reason = "each test file uses a part")]
+
+mod machine;
+
+pub use machine::{
+    Fault, Machine, MemoryBandwidth, amd, code_and_data, intel, software_controller,
+};
 
 use std::{
     cell::RefCell,
@@ -29,111 +35,6 @@ const EBUSY: i32 = 16;
 const EINVAL: i32 = 22;
 const ENOENT: i32 = 2;
 const ENOSPC: i32 = 28;
-
-/// What a machine is made of.
-#[derive(Clone, Debug)]
-pub struct Machine {
-    /// Names of cache resources.
-    pub caches: Vec<&'static str>,
-    pub ways: u32,
-    pub least: u32,
-    pub sparse: bool,
-    pub domains: Vec<u32>,
-    pub bandwidth: Option<MemoryBandwidth>,
-    pub closids: usize,
-    /// 0: no monitoring.
-    pub rmids: usize,
-    pub cpus: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryBandwidth {
-    Percent { least: u64, step: u64 },
-    Amd,
-    SoftwareController,
-}
-
-impl MemoryBandwidth {
-    fn most(self) -> u64 {
-        match self {
-            Self::Percent { .. } => 100,
-            Self::Amd => 2048,
-            Self::SoftwareController => u64::from(u32::MAX),
-        }
-    }
-
-    fn least(self) -> u64 {
-        match self {
-            Self::Percent { least, .. } => least,
-            Self::Amd | Self::SoftwareController => 0,
-        }
-    }
-
-    fn step(self) -> u64 {
-        match self {
-            Self::Percent { step, .. } => step,
-            Self::Amd | Self::SoftwareController => 1,
-        }
-    }
-}
-
-/// A Xeon: 11 ways, at least 2, percent by 10.
-pub fn intel() -> Machine {
-    Machine {
-        caches: vec!["L3"],
-        ways: 11,
-        least: 2,
-        sparse: false,
-        domains: vec![0, 1],
-        bandwidth: Some(MemoryBandwidth::Percent {
-            least: 10,
-            step: 10,
-        }),
-        closids: 4,
-        rmids: 16,
-        cpus: 8,
-    }
-}
-
-/// An EPYC: 16 ways that may lie apart, several caches with gaps in their numbers, 1/8 GB/s.
-pub fn amd() -> Machine {
-    Machine {
-        ways: 16,
-        least: 1,
-        sparse: true,
-        domains: vec![0, 1, 8],
-        bandwidth: Some(MemoryBandwidth::Amd),
-        closids: 16,
-        ..intel()
-    }
-}
-
-/// The Xeon, mounted with `cdp`: half the classes.
-pub fn code_and_data() -> Machine {
-    Machine {
-        caches: vec!["L3CODE", "L3DATA"],
-        closids: 3,
-        ..intel()
-    }
-}
-
-/// The Xeon, mounted with `mba_MBps`.
-pub fn software_controller() -> Machine {
-    Machine {
-        bandwidth: Some(MemoryBandwidth::SoftwareController),
-        ..intel()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The change fails, and nothing happens.
-    Refused,
-    /// Permission is denied.
-    Denied,
-    /// So many bytes are taken, and these are in force.
-    Part(usize),
-}
 
 type Values = BTreeMap<(String, u32), u64>;
 
@@ -490,31 +391,6 @@ impl Kernel {
         state.groups.insert(name.to_owned(), group);
         Ok(())
     }
-
-    fn info(&self, path: &str) -> Option<String> {
-        let machine = &self.machine;
-        let (resource, file) = path.split_once('/')?;
-        let closids = machine.closids.to_string();
-        let is_cache = machine.caches.contains(&resource);
-        Some(match (resource, file) {
-            ("MB", "num_closids") => machine.bandwidth.map(|_| closids)?,
-            ("MB", "min_bandwidth") => machine.bandwidth?.least().to_string(),
-            ("MB", "bandwidth_gran") => machine.bandwidth?.step().to_string(),
-            ("MB", "delay_linear") => {
-                u8::from(machine.bandwidth? != MemoryBandwidth::Amd).to_string()
-            }
-            ("L3_MON", "num_rmids") => machine.rmids.to_string(),
-            ("L3_MON", "mon_features") => {
-                "llc_occupancy\nmbm_total_bytes\nmbm_local_bytes".to_owned()
-            }
-            (_, "num_closids") if is_cache => closids,
-            (_, "cbm_mask") if is_cache => format!("{:x}", (1u64 << machine.ways) - 1),
-            (_, "min_cbm_bits") if is_cache => machine.least.to_string(),
-            (_, "shareable_bits") if is_cache => "0".to_owned(),
-            (_, "sparse_masks") if is_cache => u8::from(machine.sparse).to_string(),
-            _ => return None,
-        })
-    }
 }
 
 fn split(path: &Path) -> (String, String) {
@@ -535,7 +411,11 @@ impl Files for Kernel {
             return Ok(format!("{}\n", self.state.borrow().status));
         }
         if let Some(info) = text.strip_prefix("info/") {
-            return self.info(info).map(|text| text + "\n").ok_or_else(missing);
+            return self
+                .machine
+                .info(info)
+                .map(|text| text + "\n")
+                .ok_or_else(missing);
         }
         if text.contains("mon_data/") {
             return Ok(self.state.borrow().counter.clone() + "\n");
