@@ -4,7 +4,10 @@
 
 mod kernel;
 
-use kernel::{Fault, Kernel, amd, intel};
+use kernel::{
+    Kernel,
+    machine::{Fault, amd, intel},
+};
 use urgency_policy::cores::{
     CorePolicy, Cores, Decision, DecisionError, Demand, Event, JobId, named,
 };

@@ -4,7 +4,10 @@
 
 mod kernel;
 
-use kernel::{Fault, Kernel, code_and_data, intel};
+use kernel::{
+    Kernel,
+    machine::{self, Fault, code_and_data, intel},
+};
 use urgency_policy::cores::JobId;
 use urgency_resctrl::{Cpus, Error, Limits, MountOptions, Partition, Plan, Reading, Share};
 
@@ -213,13 +216,13 @@ fn what_breaks_a_rule_of_the_machine_is_refused_before_anything_is_written() {
 
 #[test]
 fn what_a_machine_does_not_have_is_refused_by_name() {
-    let kernel = Kernel::new(kernel::Machine {
+    let kernel = Kernel::new(machine::Machine {
         caches: vec![],
         ..intel()
     });
     let error = refusal(&kernel, &mut open(&kernel), &plan(&[(1, share("0", 0xf))]));
     assert!(matches!(error, Error::NoCache), "{error}");
-    let kernel = Kernel::new(kernel::Machine {
+    let kernel = Kernel::new(machine::Machine {
         bandwidth: None,
         ..intel()
     });
@@ -236,7 +239,7 @@ fn what_a_machine_does_not_have_is_refused_by_name() {
 
 #[test]
 fn a_machine_that_only_measures_is_refused_as_a_whole() {
-    let kernel = Kernel::new(kernel::Machine {
+    let kernel = Kernel::new(machine::Machine {
         caches: vec![],
         bandwidth: None,
         ..intel()
@@ -262,7 +265,7 @@ fn a_refused_group_says_why_and_what_to_do() {
     );
 
     // All monitoring numbers are in limbo.
-    let kernel = Kernel::new(kernel::Machine {
+    let kernel = Kernel::new(machine::Machine {
         rmids: 2,
         ..intel()
     });

@@ -4,13 +4,16 @@
 
 mod kernel;
 
-use kernel::{Fault, Kernel, MemoryBandwidth, amd, code_and_data, intel, software_controller};
+use kernel::{
+    Kernel,
+    machine::{self, Fault, MemoryBandwidth, amd, code_and_data, intel, software_controller},
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use urgency_policy::cores::JobId;
 use urgency_resctrl::{Error, Limits, MountOptions, Partition, Plan, Share};
 
-fn options(machine: &kernel::Machine) -> MountOptions {
+fn options(machine: &machine::Machine) -> MountOptions {
     MountOptions {
         mba_mbps: machine.bandwidth == Some(MemoryBandwidth::SoftwareController),
     }
@@ -52,7 +55,7 @@ fn any_fault() -> impl Strategy<Value = (usize, Fault)> {
 }
 
 /// Whether the kernel has what the plan says.
-fn is_in_force(kernel: &Kernel, machine: &kernel::Machine, plan: &Plan) {
+fn is_in_force(kernel: &Kernel, machine: &machine::Machine, plan: &Plan) {
     let full = (1u64 << machine.ways) - 1;
     let most = machine.bandwidth.map_or(0, MemoryBandwidth::most);
     let expected = |limits: Limits| {

@@ -15,12 +15,9 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
-mod machine;
+pub mod machine;
 
-pub use machine::{
-    Fault, Machine, MemoryBandwidth, amd, code_and_data, intel, software_controller,
-};
-
+use machine::{Fault, Machine, MemoryBandwidth};
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
@@ -375,7 +372,7 @@ impl Kernel {
         }
         let mut state = self.state.borrow_mut();
         let mut group = Group::default();
-        for ((resource, domain), _) in &state.groups[""].values {
+        for (resource, domain) in state.groups[""].values.keys() {
             let value = match resource.as_str() {
                 "MB" => self.machine.bandwidth.unwrap().most(),
                 _ => {
