@@ -81,6 +81,8 @@ pub(crate) struct Stack {
     pub(crate) tid: AtomicI32,
     /// How long the thread had run when it was asked to check in, in nanoseconds.
     pub(crate) asked_at: AtomicU64,
+    /// When it was asked to check in, in ticks.
+    pub(crate) check_in_asked_at: AtomicU64,
     /// How long it had run when relief last looked at it, in nanoseconds.
     pub(crate) seen_at: AtomicU64,
     /// It has lost its worker, and not come to a scheduling point since, though it may have the worker back.
@@ -144,6 +146,7 @@ impl Stack {
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             asked_at: AtomicU64::new(0),
+            check_in_asked_at: AtomicU64::new(0),
             seen_at: AtomicU64::new(0),
             overruns: AtomicBool::new(false),
             left_poller_at: AtomicU64::new(0),
