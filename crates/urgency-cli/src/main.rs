@@ -10,6 +10,8 @@
 //! Exit codes: 0 all went well; 1 something failed while running (a process died, a file could not be
 //! written); 2 the command line was wrong, and nothing was started.
 //!
+//! `urgency doctor` says what of this machine Urgency can use ([`doctor`]).
+//!
 //! `urgency load compare` measures `urgency cache` beside memcached.
 //!
 //! Hidden subcommands are child processes: `demo-server` (one contender), `demo-client` (the load) and `demo-frames`
@@ -21,6 +23,7 @@
 mod cache;
 mod compare;
 mod demo;
+mod doctor;
 
 use clap::{Parser, Subcommand};
 use serde::de::DeserializeOwned;
@@ -40,6 +43,8 @@ enum Command {
     Cache(Box<cache::Options>),
     // Described at its options: a comment here would hide all but its own words from `--help`.
     Demo(demo::Options),
+    // As above.
+    Doctor(doctor::Options),
     /// Load generators.
     #[command(subcommand)]
     Load(Load),
@@ -75,6 +80,7 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Cache(options) => cache::run(&options),
         Command::Demo(options) => demo::run(&options),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Load(Load::Cache(options)) => urgency_load::command::run(&options),
         Command::Load(Load::Compare(options)) => compare::run(&options),
         Command::Sim(options) => urgency_sim::command::run(&options),
