@@ -7,6 +7,7 @@ use common::{ends, fib, runtime};
 use std::{
     sync::{Arc, Barrier},
     thread,
+    time::{Duration, Instant},
 };
 use urgency::MAX_WORKERS;
 
@@ -67,4 +68,33 @@ fn tasks_that_sleep_in_the_kernel_get_the_workers_beyond_the_processors() {
             .map(|task| usize::from(task.get().unwrap()));
         assert_eq!(leaders.sum::<usize>(), 1);
     });
+}
+
+/// An expiry of relief asks a stack to check in, and a later one takes the worker of a stack that did not. (The count
+/// for the reserve asked first, and the look for workers found the question and took for an answer that there was none.)
+#[test]
+fn a_stack_that_sleeps_for_less_than_a_period_at_a_time_keeps_its_worker() {
+    let workers = processors() + 1;
+    let runtime = runtime(workers);
+    let began = Instant::now();
+    ends({
+        let runtime = runtime.clone();
+        move || {
+            let sleeps = |_| {
+                runtime.spawn_fn(|| {
+                    for _ in 0..500 {
+                        thread::sleep(Duration::from_micros(200));
+                        urgency::scheduling_point();
+                    }
+                })
+            };
+            let closures: Vec<_> = (0..=workers).map(sleeps).collect();
+            closures
+                .into_iter()
+                .for_each(|closure| closure.get().unwrap());
+        }
+    });
+    let reliefs = runtime.stats().total().reliefs;
+    let periods = began.elapsed().as_millis() as u64;
+    assert!(reliefs < periods / 4, "{reliefs} reliefs in {periods} ms");
 }

@@ -10,7 +10,7 @@
 
 use crate::sched::{
     run::{self, check},
-    stack::Stack,
+    stack::{Me, Stack},
 };
 use std::{
     fmt, ptr,
@@ -88,7 +88,7 @@ impl Sleeper {
 impl Waiter {
     fn here() -> Self {
         Stack::with_current(|me| match me {
-            Some(me) => Waiter::Stack(me),
+            Some(me) => Waiter::Stack(me.shared()),
             None => Waiter::Thread(thread::current()),
         })
     }
@@ -99,7 +99,7 @@ impl Waiter {
     /// The countdown is not over, and the thread that made it has not left its runtime.
     unsafe fn sleeper(&self) -> Option<Sleeper> {
         match self {
-            Waiter::Stack(stack) if ptr::eq(*stack, Stack::current_ptr()) => None,
+            Waiter::Stack(stack) if Stack::is_current(*stack) => None,
             // SAFETY: by the caller's promise, the stack's thread has not left.
             Waiter::Stack(stack) => Some(Sleeper::Stack(unsafe { &**stack }.arc())),
             Waiter::Thread(thread) => Some(Sleeper::Thread(thread.clone())),
@@ -114,7 +114,7 @@ impl Countdown {
             left: AtomicUsize::new(count),
             waiter: Waiter::here(),
             base: Stack::with_current(|me| me.map_or(0, |me| me.deque.bottom())),
-            scope: Stack::with_current(|me| me.map_or(ptr::null(), Stack::innermost_scope)),
+            scope: Stack::with_current(|me| me.map_or(ptr::null(), Me::innermost_scope)),
         }
     }
 
@@ -161,12 +161,10 @@ impl Countdown {
     pub fn wait(&self) {
         match &self.waiter {
             Waiter::Stack(stack) => {
-                assert!(
-                    ptr::eq(Stack::current_ptr(), *stack),
-                    "a countdown is waited for by the thread that made it"
-                );
-                // SAFETY: the stack is the calling thread's.
-                self.wait_on(unsafe { &**stack });
+                Stack::with_current(|me| {
+                    let me = me.filter(|me| ptr::eq(me.shared(), *stack));
+                    self.wait_on(me.expect("a countdown is waited for by the thread that made it"));
+                });
             }
             Waiter::Thread(thread) => {
                 assert_eq!(
@@ -181,11 +179,11 @@ impl Countdown {
         }
     }
 
-    fn wait_on(&self, me: &Stack) {
+    fn wait_on(&self, me: Me<'_>) {
         check(me);
         // A `join` or a scope that began after the countdown was made, and is not over, relies on the indices of its
         // forks. Then this stack does not run them; other stacks do.
-        if ptr::eq(me.innermost_scope(), self.scope) && me.deque.is_boxed_above(self.base) {
+        if ptr::eq(me.innermost_scope(), self.scope) && me.deque().is_boxed_above(self.base) {
             me.frames.lower(self.base);
             run::run_pushed_above(me, self.base);
         }

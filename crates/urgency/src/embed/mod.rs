@@ -26,7 +26,12 @@ use crate::{
     inherit::inherited,
     runtime::rank_on,
     sched::{
-        Origin, StolenFork, find::on_steal, inheriting::inheriting, job::Job, run, stack::Stack,
+        Origin, StolenFork,
+        find::on_steal,
+        inheriting::inheriting,
+        job::Job,
+        run,
+        stack::{Me, Stack},
     },
 };
 use std::{
@@ -122,7 +127,7 @@ impl Host {
     /// Runtime and level of the calling code; `None` on a plain thread. Inside [`blocking`](crate::blocking()) they are
     /// the runtime and level of the code around it.
     pub fn current() -> Option<Host> {
-        let of_stack = |me: &Stack| Host {
+        let of_stack = |me: Me<'_>| Host {
             shared: me.runtime().arc(),
             level: me.level(),
             follows: true,
@@ -161,7 +166,7 @@ impl Host {
 
     /// Whether the calling code runs on a stack of the host's runtime, at any level.
     pub fn is_here(&self) -> bool {
-        Stack::with_current(|me| me.is_some_and(|me| self.is_of(me)))
+        Stack::with_current(|me| me.is_some_and(|me| self.is_of(&me)))
     }
 
     fn is_of(&self, stack: &Stack) -> bool {
@@ -171,7 +176,7 @@ impl Host {
     /// Whether the calling code runs on a stack of the host's runtime and at its level; at any level if that
     /// is the host of the calling code.
     pub fn is_at_home(&self) -> bool {
-        Stack::with_current(|me| me.is_some_and(|me| self.is_home_of(me)))
+        Stack::with_current(|me| me.is_some_and(|me| self.is_home_of(&me)))
     }
 
     fn is_home_of(&self, stack: &Stack) -> bool {
@@ -217,10 +222,10 @@ impl Host {
     pub unsafe fn spawn_unchecked<F: FnOnce() + Send>(&self, f: F) {
         let forked = boxed::boxed(inheriting(f));
         Stack::with_current(|me| match me {
-            Some(me) if self.is_home_of(me) => {
-                // SAFETY: `me` is the calling thread's stack; the fork is a box that its run frees.
-                unsafe { me.deque.push_boxed(forked) };
-                me.deque.make_room();
+            Some(me) if self.is_home_of(&me) => {
+                // SAFETY: the fork is a box that its run frees.
+                unsafe { me.deque().push_boxed(forked) };
+                me.deque().make_room();
                 run::check(me);
             }
             _ => {
@@ -299,9 +304,9 @@ impl Host {
         self.check_provided(number);
         // The thread keeps the runtime.
         std::mem::forget(self.shared.clone());
-        let stack = self.shared.enter_external(Some(self.level));
-        stack.set_number(number);
-        std::mem::forget(stack);
+        let binding = self.shared.enter_external(Some(self.level));
+        binding.me().set_number(number);
+        std::mem::forget(binding);
     }
 
     fn check_provided(&self, number: usize) {
@@ -315,7 +320,7 @@ impl Host {
             "there is no thread {number} in a runtime of {count}"
         );
         assert!(
-            Stack::current_ptr().is_null(),
+            Stack::with_current(|me| me.is_none()),
             "the calling thread is a stack of a runtime already"
         );
     }
@@ -371,11 +376,10 @@ where
     RA: Send,
     RB: Send,
 {
-    // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
-    match unsafe { Stack::current_ptr().as_ref() } {
+    Stack::with_current(|me| match me {
         Some(me) => Ok(join_told_on(me, || a(false), b)),
         None => Err((a, b)),
-    }
+    })
 }
 
 /// How many workers the calling code's runtime has; `None` on a plain thread.
@@ -396,7 +400,7 @@ pub fn worker_index() -> Option<usize> {
             if let Some(number) = me.number() {
                 return number;
             }
-            while !me.attention.pin() {
+            while !me.attention().pin() {
                 run::check_cold(me);
             }
             me.worker().id

@@ -21,7 +21,7 @@ use crate::{
     sched::{
         Origin, StolenFork,
         run::{self, check},
-        stack::Stack,
+        stack::{Me, Stack},
     },
     tasks::{caught, discard_payload},
 };
@@ -78,18 +78,15 @@ where
     RA: Send,
     RB: Send,
 {
-    let me = Stack::current_ptr();
-    if me.is_null() {
-        return join_outside(a, b);
-    }
-    // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
-    let me = unsafe { &*me };
-    join_on::<false, _, _, _, _>(me, a, |_| b())
+    Stack::with_current(|me| match me {
+        Some(me) => join_on::<false, _, _, _, _>(me, a, |_| b()),
+        None => join_outside(a, b),
+    })
 }
 
-/// As [`join`] on the calling thread's stack `me`; b learns whether it was stolen, and runs whatever a does.
+/// As [`join`] on the stack `me`; b learns whether it was stolen, and runs whatever a does.
 #[inline(always)]
-pub(crate) fn join_told<A, B, RA, RB>(me: &Stack, a: A, b: B) -> (RA, RB)
+pub(crate) fn join_told<A, B, RA, RB>(me: Me<'_>, a: A, b: B) -> (RA, RB)
 where
     A: FnOnce() -> RA + Send,
     B: FnOnce(bool) -> RB + Send,
@@ -112,9 +109,9 @@ where
     crate::runtime::as_stack(move |me| join_on::<false, _, _, _, _>(me, a, |_| b()))
 }
 
-/// Steps 1 and 2 of the module's text. `me` is the calling thread's stack.
+/// Steps 1 and 2 of the module's text.
 #[inline(always)]
-fn join_on<const RUN_B: bool, A, B, RA, RB>(me: &Stack, a: A, b: B) -> (RA, RB)
+fn join_on<const RUN_B: bool, A, B, RA, RB>(me: Me<'_>, a: A, b: B) -> (RA, RB)
 where
     A: FnOnce() -> RA + Send,
     B: FnOnce(bool) -> RB + Send,
@@ -122,9 +119,9 @@ where
     RB: Send,
 {
     let forked = &RightBranch::new(b);
-    // SAFETY: `me` is the calling thread's stack. The fork stays in this frame until it was popped as ours or its latch
-    // is set: every way out of this function goes through one of the two.
-    let index = unsafe { me.deque.push(forked.as_forked()) };
+    // SAFETY: the fork stays in this frame until it was popped as ours or its latch is set: every way out of this
+    // function goes through one of the two.
+    let index = unsafe { me.deque().push(forked.as_forked()) };
     // Read again rather than compared with `index`: with one read, the comparison delays the push, and fib
     // takes 15 % longer (measured).
     if me.deque.bottom() > me.attention.room() {
@@ -148,27 +145,27 @@ where
 /// There is a request for this stack, or its deque is full.
 #[cold]
 #[inline(never)]
-fn after_push_cold(me: &Stack) {
-    me.deque.make_room();
+fn after_push_cold(me: Me<'_>) {
+    me.deque().make_room();
     run::check_cold(me);
 }
 
 /// Takes back the fork at `index`, which belongs to the innermost unfinished `join` of this stack. Children that `a`
 /// spawned into a scope around this `join` lie above it, and are run first.
 #[inline(always)]
-fn take_back(me: &Stack, index: usize) -> Popped {
+fn take_back(me: Me<'_>, index: usize) -> Popped {
     // Written as a difference: `index + 1` would live in a register across the call of `a`, and a fork is
     // bound by its stores.
     if me.deque.bottom().wrapping_sub(index) != 1 {
         run_spawned_above(me, index);
     }
-    // SAFETY: `me` is the calling thread's stack, and the fork is the youngest.
-    unsafe { me.deque.pop(index, || me.pop_public(index)) }
+    // SAFETY: the fork is the youngest.
+    unsafe { me.pop_fork(index) }
 }
 
 #[cold]
 #[inline(never)]
-fn run_spawned_above(me: &Stack, index: usize) {
+fn run_spawned_above(me: Me<'_>, index: usize) {
     run::run_pushed_above(me, index + 1);
 }
 
@@ -176,7 +173,7 @@ fn run_spawned_above(me: &Stack, index: usize) {
 #[cold]
 #[inline(never)]
 fn after_panic<const RUN_B: bool, B, RB>(
-    me: &Stack,
+    me: Me<'_>,
     forked: &RightBranch<B, RB>,
     index: usize,
     panic: Payload,
@@ -209,7 +206,7 @@ where
 /// Step 3 of the module's text.
 #[cold]
 #[inline(never)]
-fn await_stolen<B, RB>(me: &Stack, forked: &RightBranch<B, RB>) -> Result<RB, Payload>
+fn await_stolen<B, RB>(me: Me<'_>, forked: &RightBranch<B, RB>) -> Result<RB, Payload>
 where
     B: FnOnce(bool) -> RB + Send,
     RB: Send,
@@ -232,7 +229,7 @@ where
         if !spin.goes_on(me) {
             let shared = me.runtime();
             shared.come_in(me);
-            if latch.wait(me) {
+            if latch.wait(me.shared()) {
                 shared.suspend(me);
             }
             shared.go_on(me);
@@ -243,7 +240,7 @@ where
 }
 
 /// Steals a fork that descends from `forked`, from the stack that runs `forked`.
-fn steal_back<B, RB>(me: &Stack, forked: &RightBranch<B, RB>, turns: u32) -> Option<StolenFork>
+fn steal_back<B, RB>(me: Me<'_>, forked: &RightBranch<B, RB>, turns: u32) -> Option<StolenFork>
 where
     B: FnOnce(bool) -> RB + Send,
     RB: Send,

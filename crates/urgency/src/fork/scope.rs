@@ -39,7 +39,7 @@ use crate::{
         block::unblocked,
         inheriting::inheriting,
         run::{self, check},
-        stack::Stack,
+        stack::{Me, Stack},
     },
     tasks::discard_payload,
 };
@@ -119,12 +119,12 @@ where
     crate::runtime::as_stack(|me| scope_on(me, f))
 }
 
-fn scope_on<'env, F, R>(me: &Stack, f: F) -> R
+fn scope_on<'env, F, R>(me: Me<'_>, f: F) -> R
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
 {
     let scope = Scope {
-        owner: NonNull::from(me),
+        owner: NonNull::from(me.shared()),
         base: me.deque.bottom(),
         remote: AtomicUsize::new(0),
         nesting: me.nesting(),
@@ -174,15 +174,19 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     where
         F: FnOnce() -> T + Send + 'scope,
     {
-        let me = Stack::current_ptr();
-        if me.is_null() {
+        Stack::with_current(|me| match me {
+            Some(me) => self.spawn_on(me, child),
             // A plain thread that got hold of the scope, or a blocking call: it runs the child itself.
-            self.run_at_once(child);
-            return;
-        }
-        // SAFETY: the thread keeps its stack while it is bound.
-        let me = unsafe { &*me };
-        let counted = !ptr::eq(me, self.owner.as_ptr());
+            None => self.run_at_once(child),
+        });
+    }
+
+    #[inline(always)]
+    fn spawn_on<F, T>(&'scope self, me: Me<'_>, child: F)
+    where
+        F: FnOnce() -> T + Send + 'scope,
+    {
+        let counted = !self.is_owned_by(me);
         let base = if counted { 0 } else { self.base };
         if me.deque.bottom() - base >= MOST_PENDING {
             check(me);
@@ -193,10 +197,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             self.remote.fetch_add(1, Ordering::Relaxed);
         }
         let child = Child::boxed(self, counted, inheriting(child));
-        // SAFETY: `me` is the calling thread's stack; the box lives until it has run, which is before
-        // the scope ends: it is in the owner's deque above `base`, or counted.
-        unsafe { me.deque.push_boxed(child) };
-        me.deque.make_room();
+        // SAFETY: the box lives until it has run, which is before the scope ends: it is in the owner's deque above
+        // `base`, or counted.
+        unsafe { me.deque().push_boxed(child) };
+        me.deque().make_room();
         check(me);
     }
 
@@ -227,25 +231,31 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// });
     /// ```
     pub fn sync(&'scope self) {
-        let me = Stack::current_ptr();
-        if ptr::eq(me, self.owner.as_ptr()) {
-            // SAFETY: it is the calling thread's stack, which it keeps while it is bound.
-            self.sync_on(unsafe { &*me });
-        } else if me.is_null() {
-            Stack::aside(|aside| {
-                if ptr::eq(aside, self.owner.as_ptr()) {
-                    unblocked(aside, || self.sync_on(aside));
-                }
-            });
-        }
+        Stack::with_current(|me| match me {
+            Some(me) if self.is_owned_by(me) => self.sync_on(me),
+            Some(_) => {}
+            None => {
+                Stack::aside(|aside| {
+                    if self.is_owned_by(aside) {
+                        unblocked(aside, || self.sync_on(aside));
+                    }
+                });
+            }
+        });
+    }
+
+    /// Whether this stack opened the scope.
+    #[inline]
+    fn is_owned_by(&self, me: Me<'_>) -> bool {
+        ptr::eq(me.shared(), self.owner.as_ptr())
     }
 
     /// As [`Scope::sync`], on the owner's stack.
-    fn sync_on(&self, me: &Stack) {
+    fn sync_on(&self, me: Me<'_>) {
         // Rule 3.
         if me.nesting() == self.nesting
             && ptr::eq(me.innermost_scope(), ptr::from_ref(self).cast())
-            && me.deque.is_boxed_above(self.base)
+            && me.deque().is_boxed_above(self.base)
         {
             me.frames.lower(self.base);
             self.wait(me);
@@ -255,7 +265,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Waits for all children. `me` is the owner's stack.
     #[inline]
-    fn wait(&self, me: &Stack) {
+    fn wait(&self, me: Me<'_>) {
         check(me);
         run::run_pushed_above(me, self.base);
         if self.remote.load(Ordering::Acquire) != 0 {
@@ -264,7 +274,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 
     #[cold]
-    fn wait_for_remote(&self, me: &Stack) {
+    fn wait_for_remote(&self, me: Me<'_>) {
         let shared = me.runtime();
         let mut spin = Spin::new();
         while self.remote.load(Ordering::Acquire) != 0 {

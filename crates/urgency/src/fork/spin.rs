@@ -4,7 +4,7 @@
 //! stack spins for as long as the alternative costs, which is never more than twice the best (ski rental). If work as
 //! urgent as its own waits for its worker, the alternative is a hand-off to that work, and costs less.
 
-use crate::{sched::stack::Stack, sys::clock};
+use crate::{sched::stack::Me, sys::clock};
 use std::hint;
 
 /// In nanoseconds: about what a wake-up costs.
@@ -24,9 +24,9 @@ impl Spin {
         }
     }
 
-    /// Spins for a moment, on the calling thread's stack. `false`: it has spun for long enough.
+    /// Spins for a moment. `false`: it has spun for long enough.
     #[inline]
-    pub(super) fn goes_on(&mut self, me: &Stack) -> bool {
+    pub(super) fn goes_on(&mut self, me: Me<'_>) -> bool {
         let spun = clock::now().saturating_sub(self.since);
         let is_over = spun > clock::ticks(SPIN)
             || spun > clock::ticks(SPIN_IF_WANTED) && me.runtime().is_wanted_elsewhere(me);

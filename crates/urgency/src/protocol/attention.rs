@@ -40,6 +40,7 @@
 //!    barrier between the two on both sides. If `room` is as it should be it is not written, so that no
 //!    clearing is overwritten. A late clearing costs a look into the scheduler.
 
+use super::own::Own;
 use crate::sys::{
     chaos,
     primitives::atomic::{AtomicU32, AtomicUsize, Ordering, fence},
@@ -121,53 +122,6 @@ impl Attention {
         self.requests.load(Ordering::Relaxed) == 0 && self.word.load(Ordering::Relaxed) & TAKEN == 0
     }
 
-    /// The stack enters the scheduler and collects the pending requests.
-    #[inline]
-    pub(crate) fn enter(&self) -> Entered {
-        let old = self.word.swap(BUSY, Ordering::SeqCst);
-        if old & (TAKEN | BUSY) != 0 {
-            if old & BUSY != 0 {
-                entered_twice();
-            }
-            Entered::Taken
-        } else if self.room.load(Ordering::Relaxed) != 0
-            || self.requests.load(Ordering::Relaxed) == 0
-        {
-            Entered::Holding(0)
-        } else {
-            Entered::Holding(self.requests.swap(0, Ordering::SeqCst))
-        }
-    }
-
-    /// The stack goes back to user code, holding the worker with this number, with room for `room` forks; zero makes
-    /// its first fork look around. Requests set meanwhile stay pending.
-    #[inline]
-    pub(crate) fn leave(&self, worker: usize, room: usize) {
-        debug_assert_ne!(
-            self.word.load(Ordering::Relaxed) & BUSY,
-            0,
-            "a stack left the scheduler twice"
-        );
-        let visits = self.visits.load(Ordering::Relaxed).wrapping_add(VISIT) & VISITS;
-        self.visits.store(visits, Ordering::Relaxed);
-        let word = ((worker as u32) << WORKER_SHIFT) | visits;
-        if self.room.load(Ordering::Relaxed) == room {
-            self.word.store(word, Ordering::Release);
-        } else {
-            self.leave_cold(word, room);
-        }
-    }
-
-    #[cold]
-    fn leave_cold(&self, word: u32, room: usize) {
-        self.room.store(room, Ordering::Relaxed);
-        self.word.store(word, Ordering::Release);
-        fence(Ordering::SeqCst);
-        if self.requests.load(Ordering::Relaxed) != 0 {
-            self.room.store(0, Ordering::Relaxed);
-        }
-    }
-
     /// Sets request bits.
     #[inline]
     pub(crate) fn request(&self, bits: u32) {
@@ -176,20 +130,6 @@ impl Attention {
             fence(Ordering::SeqCst);
             self.room.store(0, Ordering::Relaxed);
         }
-    }
-
-    /// The stack, in user code, keeps its worker until its next `enter`. `false`: it was taken already.
-    pub(crate) fn pin(&self) -> bool {
-        let old = self.word.load(Ordering::Relaxed);
-        if old & PINNED != 0 {
-            return true;
-        }
-        self.word.fetch_or(PINNED, Ordering::AcqRel) & TAKEN == 0
-    }
-
-    /// By the stack itself: its next fork looks around.
-    pub(crate) fn look_at_next_fork(&self) {
-        self.room.store(0, Ordering::Relaxed);
     }
 
     /// Whether the worker with this number was taken from the stack and it has not checked in since.
@@ -262,6 +202,69 @@ impl Attention {
     }
 }
 
+impl Own<'_, Attention> {
+    /// The stack enters the scheduler and collects the pending requests.
+    #[inline]
+    pub(crate) fn enter(self) -> Entered {
+        let old = self.word.swap(BUSY, Ordering::SeqCst);
+        if old & (TAKEN | BUSY) != 0 {
+            if old & BUSY != 0 {
+                entered_twice();
+            }
+            Entered::Taken
+        } else if self.room.load(Ordering::Relaxed) != 0
+            || self.requests.load(Ordering::Relaxed) == 0
+        {
+            Entered::Holding(0)
+        } else {
+            Entered::Holding(self.requests.swap(0, Ordering::SeqCst))
+        }
+    }
+
+    /// The stack goes back to user code, holding the worker with this number, with room for `room` forks; zero makes
+    /// its first fork look around. Requests set meanwhile stay pending.
+    #[inline]
+    pub(crate) fn leave(self, worker: usize, room: usize) {
+        debug_assert_ne!(
+            self.word.load(Ordering::Relaxed) & BUSY,
+            0,
+            "a stack left the scheduler twice"
+        );
+        let visits = self.visits.load(Ordering::Relaxed).wrapping_add(VISIT) & VISITS;
+        self.visits.store(visits, Ordering::Relaxed);
+        let word = ((worker as u32) << WORKER_SHIFT) | visits;
+        if self.room.load(Ordering::Relaxed) == room {
+            self.word.store(word, Ordering::Release);
+        } else {
+            self.leave_cold(word, room);
+        }
+    }
+
+    #[cold]
+    fn leave_cold(self, word: u32, room: usize) {
+        self.room.store(room, Ordering::Relaxed);
+        self.word.store(word, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if self.requests.load(Ordering::Relaxed) != 0 {
+            self.room.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The stack, in user code, keeps its worker until its next `enter`. `false`: it was taken already.
+    pub(crate) fn pin(self) -> bool {
+        let old = self.word.load(Ordering::Relaxed);
+        if old & PINNED != 0 {
+            return true;
+        }
+        self.word.fetch_or(PINNED, Ordering::AcqRel) & TAKEN == 0
+    }
+
+    /// By the stack itself: its next fork looks around.
+    pub(crate) fn look_at_next_fork(self) {
+        self.room.store(0, Ordering::Relaxed);
+    }
+}
+
 /// The scheduler called code of the program's without setting the stack aside, and that has come here. Both would
 /// go on with the same worker; and nothing may unwind through the scheduler.
 #[cold]
@@ -273,6 +276,7 @@ fn entered_twice() -> ! {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
+    use crate::protocol::own::own_in_model;
     use loom::{
         cell::UnsafeCell,
         sync::{
@@ -297,7 +301,7 @@ mod loom_models {
                 worker: UnsafeCell::new(0),
                 holders: AtomicUsize::new(0),
             });
-            model.word.leave(5, 8);
+            own_in_model(&model.word).leave(5, 8);
             let takers: Vec<_> = (0..2)
                 .map(|_| {
                     let model = model.clone();
@@ -312,7 +316,7 @@ mod loom_models {
                     })
                 })
                 .collect();
-            match model.word.enter() {
+            match own_in_model(&model.word).enter() {
                 // SAFETY: as above.
                 Entered::Holding(_) => model.worker.with_mut(|w| unsafe { *w += 1 }),
                 Entered::Taken => {}
@@ -330,10 +334,10 @@ mod loom_models {
     fn a_worker_that_is_given_back_is_held_by_one_stack() {
         loom::model(|| {
             let word = Arc::new(Attention::new_busy());
-            word.leave(5, 8);
+            own_in_model(&*word).leave(5, 8);
             let other = word.clone();
             let taker = thread::spawn(move || other.take(None) == Some(5) && !other.give_back(5));
-            let holds = matches!(word.enter(), Entered::Holding(_));
+            let holds = matches!(own_in_model(&*word).enter(), Entered::Holding(_));
             assert!(
                 holds ^ taker.join().unwrap(),
                 "nobody or both hold the worker"
@@ -345,13 +349,13 @@ mod loom_models {
     fn a_pinned_worker_is_not_taken() {
         loom::model(|| {
             let word = Arc::new(Attention::new_busy());
-            word.leave(5, 8);
+            own_in_model(&*word).leave(5, 8);
             let other = word.clone();
             let taker = thread::spawn(move || other.take(None) == Some(5));
-            let pinned = word.pin();
+            let pinned = own_in_model(&*word).pin();
             let taken = taker.join().unwrap();
             assert!(pinned ^ taken, "the stack has the worker, or the taker");
-            assert_eq!(taken, word.enter() == Entered::Taken);
+            assert_eq!(taken, own_in_model(&*word).enter() == Entered::Taken);
         });
     }
 
@@ -360,13 +364,13 @@ mod loom_models {
     fn a_worker_is_taken_only_during_the_visit_that_was_seen() {
         loom::model(|| {
             let word = Arc::new(Attention::new_busy());
-            word.leave(5, 8);
+            own_in_model(&*word).leave(5, 8);
             let seen = word.visit();
             let other = word.clone();
             let taker = thread::spawn(move || other.take(seen) == Some(5));
-            let first = word.enter() == Entered::Taken;
-            word.leave(5, 8);
-            let second = word.enter() == Entered::Taken;
+            let first = own_in_model(&*word).enter() == Entered::Taken;
+            own_in_model(&*word).leave(5, 8);
+            let second = own_in_model(&*word).enter() == Entered::Taken;
             assert!(!second, "the worker of a later visit is taken");
             assert_eq!(taker.join().unwrap(), first);
         });
@@ -376,11 +380,11 @@ mod loom_models {
     fn a_request_is_seen_by_the_next_enter_or_stays_pending() {
         loom::model(|| {
             let word = Arc::new(Attention::new_busy());
-            word.leave(5, 8);
+            own_in_model(&*word).leave(5, 8);
             let other = word.clone();
             let asker = thread::spawn(move || other.request(PREEMPT));
-            let seen = word.enter() == Entered::Holding(PREEMPT);
-            word.leave(5, 8);
+            let seen = own_in_model(&*word).enter() == Entered::Holding(PREEMPT);
+            own_in_model(&*word).leave(5, 8);
             asker.join().unwrap();
             assert!(seen || word.is_wanted());
         });

@@ -140,7 +140,10 @@ mod tests {
 mod loom_models {
     use super::*;
     use crate::{
-        protocol::attention::{Attention, Entered},
+        protocol::{
+            attention::{Attention, Entered},
+            own::own_in_model,
+        },
         sys::primitives::{Arc, atomic::AtomicBool, thread},
     };
 
@@ -154,7 +157,7 @@ mod loom_models {
     impl Model {
         fn new() -> Arc<Self> {
             let attention = Attention::new_busy();
-            attention.leave(0, 8);
+            own_in_model(&attention).leave(0, 8);
             Arc::new(Model {
                 attention,
                 demotion: Demotion::new(),
@@ -193,7 +196,7 @@ mod loom_models {
                 }
                 taken
             });
-            let entered = model.attention.enter();
+            let entered = own_in_model(&model.attention).enter();
             if entered == Entered::Taken {
                 model.demotion.found_revoked();
                 model.begin_urgent();
@@ -215,7 +218,7 @@ mod loom_models {
             let (taker, expiry) = (model.clone(), model.clone());
             let taker = thread::spawn(move || taker.lower());
             let expiry = thread::spawn(move || expiry.lower());
-            assert_eq!(model.attention.enter(), Entered::Taken);
+            assert_eq!(own_in_model(&model.attention).enter(), Entered::Taken);
             model.demotion.found_revoked();
             model.begin_urgent();
             taker.join().unwrap();

@@ -7,13 +7,13 @@
 //!
 //! # What may be written by which thread
 //!
-//! - `bottom`: the owner, at any time.
+//! - `bottom`, `room`: the owner, at any time. What the owner does is in `impl Own<Deque>`.
 //! - slots: the owner, at `bottom`, before it moves `bottom` up.
 //! - `top`, `split`, the buffer: the holder of the lock. The owner reads `split` without the lock.
 //!
 //! # How a private fork becomes public
 //!
-//! 1. The owner answers a request (the SHARE bit of its attention word) with [`Deque::publish`]: the oldest half of the
+//! 1. The owner answers a request (the SHARE bit of its attention word) with [`Own::publish`]: the oldest half of the
 //!    private part. This is the usual way and costs no fence.
 //! 2. A thief raises the split itself, for an owner that does not answer because it is in a long leaf: it stores the
 //!    new split, makes every thread execute a barrier, and reads `bottom`. If the owner popped below the new split
@@ -38,7 +38,7 @@
 //! through the frames (0.1 ns slower, and halving needs indices); a lock-free steal (a thief's cost is dominated by
 //! cache misses anyway, and the lock lets growth and publication be simple).
 
-use super::fence;
+use super::{fence, own::Own};
 use crate::sys::{
     chaos,
     primitives::{
@@ -47,7 +47,7 @@ use crate::sys::{
     },
 };
 use crossbeam_utils::CachePadded;
-use std::{cell::Cell, ptr};
+use std::ptr;
 
 type Slot<T> = AtomicPtr<T>;
 
@@ -95,8 +95,8 @@ pub(crate) struct Deque<T> {
     split: AtomicUsize,
     /// The array, for the owner; the same as in `buffer`.
     slots: AtomicPtr<Slot<T>>,
-    /// The index of the array's last slot, for the owner.
-    room: Cell<usize>,
+    /// The index of the array's last slot; written by the owner.
+    room: AtomicUsize,
     /// On lines of its own, so that the owner's fields and its stack's attention share one: a searcher
     /// looks at this all the time, and must not take the owner's line away.
     public: Box<CachePadded<Public<T>>>,
@@ -108,23 +108,18 @@ struct Public<T> {
     top: AtomicUsize,
     /// The same as the owner's `split`.
     split: AtomicUsize,
-    buffer: Mutex<Box<[Slot<T>]>>,
+    /// Not a box: a box that is moved must have the only pointer to its slots, and `slots` is another.
+    buffer: Mutex<Vec<Slot<T>>>,
 }
-
-// SAFETY: `room` is touched by the owner only (the contract of `push`); all else is atomic or locked. Forks are sent to
-// the thief that steals them: `join` and `scope` require `Send` of their closures.
-unsafe impl<T> Send for Deque<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Deque<T> {}
 
 impl<T> Deque<T> {
     pub(crate) fn new() -> Self {
-        let buffer: Box<[Slot<T>]> = empty_slots(INITIAL_SLOTS);
+        let buffer = empty_slots(INITIAL_SLOTS);
         Deque {
             bottom: AtomicUsize::new(0),
             split: AtomicUsize::new(0),
             slots: AtomicPtr::new(buffer.as_ptr().cast_mut()),
-            room: Cell::new(buffer.len() - 1),
+            room: AtomicUsize::new(buffer.len() - 1),
             public: Box::new(CachePadded::new(Public {
                 top: AtomicUsize::new(0),
                 split: AtomicUsize::new(0),
@@ -133,65 +128,11 @@ impl<T> Deque<T> {
         }
     }
 
-    /// Pushes a fork and returns its index. If that is not below [`Deque::room`], the owner calls
-    /// [`Deque::make_room`] before it pushes again.
-    ///
-    /// What the owner reads afterwards, its attention word above all, is read after the push in the sense of the
-    /// asymmetric fence: a thief that asked for forks, executed the heavy side and saw no fork here is seen. (A first
-    /// version asked before it pushed: a fork made in between slept until its owner's next scheduling point.)
-    ///
-    /// # Safety
-    /// Only the owner calls this. The fork stays valid until it was popped as [`Popped::Mine`] or until its thief is
-    /// done with it.
-    #[inline(always)]
-    pub(crate) unsafe fn push(&self, forked: *const T) -> usize {
-        let index = self.bottom();
-        debug_assert!(index <= self.room.get());
-        let slots = self.slots.load(Ordering::Relaxed);
-        // SAFETY: `index` is at most `room`, the last slot's index, and `slots` is the current array: only
-        // the owner, this thread, replaces it.
-        let slot = unsafe { &*slots.add(index) };
-        slot.store(forked.cast_mut(), Ordering::Relaxed);
-        self.bottom.store(index + 1, Ordering::Release);
-        fence::light();
-        index
-    }
-
-    /// As [`Deque::push`], for a fork that is a box of its own.
-    ///
-    /// # Safety
-    /// As [`Deque::push`].
-    #[inline(always)]
-    pub(crate) unsafe fn push_boxed(&self, forked: *const T) {
-        // SAFETY: by the caller's promise. Every reader of the slot removes the bit.
-        unsafe { self.push(forked.map_addr(|address| address | BOXED)) };
-    }
-
-    /// Whether all forks from `base` on are boxes of their own: no `join` that was called since then is
-    /// unfinished. Meaningful for the owner.
-    #[cold]
-    pub(crate) fn is_boxed_above(&self, base: usize) -> bool {
-        let slots = self.slots.load(Ordering::Relaxed);
-        (base..self.bottom()).all(|index| {
-            // SAFETY: the index was pushed, so it is in the array, which only the owner replaces.
-            let slot = unsafe { &*slots.add(index) };
-            slot.load(Ordering::Relaxed).addr() & BOXED != 0
-        })
-    }
-
-    /// Grows the array if the last push took its last slot.
-    #[inline]
-    pub(crate) fn make_room(&self) {
-        if self.bottom() > self.room.get() {
-            self.grow_cold();
-        }
-    }
-
-    /// The index of the array's last slot: a push there must be followed by [`Deque::make_room`].
+    /// The index of the array's last slot: a push there must be followed by [`Own::make_room`].
     /// Meaningful for the owner.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
-        self.room.get()
+        self.room.load(Ordering::Relaxed)
     }
 
     /// The index of the next fork to be pushed: how many forks a frame that remembers an earlier value has above it.
@@ -199,86 +140,6 @@ impl<T> Deque<T> {
     #[inline(always)]
     pub(crate) fn bottom(&self) -> usize {
         self.bottom.load(Ordering::Relaxed)
-    }
-
-    /// Takes the youngest fork back: the one at `index`, which must be `bottom() - 1`. If that index was in the public
-    /// part, `pop_public` is called, which calls [`Deque::pop_public`].
-    ///
-    /// # Safety
-    /// Only the owner calls this.
-    #[inline(always)]
-    pub(crate) unsafe fn pop(&self, index: usize, pop_public: impl FnOnce() -> Popped) -> Popped {
-        debug_assert_eq!(index + 1, self.bottom());
-        self.bottom.store(index, Ordering::Release);
-        fence::light();
-        if self.split.load(Ordering::Relaxed) <= index {
-            Popped::Mine
-        } else {
-            pop_public()
-        }
-    }
-
-    /// The fork in the slot of an index that the owner just popped as its own.
-    ///
-    /// # Safety
-    /// Only the owner calls this, with the index of a successful pop, before it pushes again.
-    #[inline]
-    pub(crate) unsafe fn popped(&self, index: usize) -> *const T {
-        let slots = self.slots.load(Ordering::Relaxed);
-        // SAFETY: the index was pushed, so it is in the array.
-        of_slot(unsafe { &*slots.add(index) })
-    }
-
-    /// The rest of a pop in the public part, for its caller.
-    #[cold]
-    pub(crate) fn pop_public(&self, index: usize) -> Popped {
-        let _buffer = lock(&self.public.buffer);
-        let top = self.public.top.load(Ordering::Relaxed);
-        let stolen = top > index;
-        if stolen {
-            self.public.top.store(index, Ordering::Relaxed);
-        }
-        self.set_split(index);
-        if stolen { Popped::Stolen } else { Popped::Mine }
-    }
-
-    /// Starts over at `base`: all forks from there on were stolen, as a pop has just shown.
-    ///
-    /// # Safety
-    /// Only the owner calls this, after [`Popped::Stolen`] for an index not below `base`.
-    #[cold]
-    pub(crate) unsafe fn start_over(&self, base: usize) {
-        let _buffer = lock(&self.public.buffer);
-        debug_assert!(self.public.top.load(Ordering::Relaxed) == self.bottom());
-        self.public.top.store(base, Ordering::Relaxed);
-        self.set_split(base);
-        self.bottom.store(base, Ordering::Release);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow_cold(&self) {
-        let mut buffer = lock(&self.public.buffer);
-        let grown = empty_slots(buffer.len() * 2);
-        for (new, old) in grown.iter().zip(buffer.iter()) {
-            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
-        }
-        self.slots
-            .store(grown.as_ptr().cast_mut(), Ordering::Relaxed);
-        self.room.set(grown.len() - 1);
-        *buffer = grown;
-    }
-
-    /// Makes the oldest half of the private part public (all of it with `all`). Called by the owner, or by a thread
-    /// that knows that the owner is parked. Returns whether anything is public now.
-    pub(crate) fn publish(&self, all: bool) -> bool {
-        let _buffer = lock(&self.public.buffer);
-        let bottom = self.bottom.load(Ordering::Acquire);
-        let split = self.split.load(Ordering::Relaxed).min(bottom);
-        let private = bottom - split;
-        let share = if all { private } else { private.div_ceil(2) };
-        self.set_split(split + share);
-        self.public.top.load(Ordering::Relaxed) < split + share
     }
 
     /// A thief takes the oldest public fork, if `admit` (asked when there is one) allows it. `on_steal` runs
@@ -376,12 +237,149 @@ impl<T> Deque<T> {
     }
 }
 
-fn empty_slots<T>(length: usize) -> Box<[Slot<T>]> {
+impl<T> Own<'_, Deque<T>> {
+    /// Pushes a fork and returns its index. If that is not below [`Deque::room`], [`Own::make_room`] follows before the
+    /// next push.
+    ///
+    /// What the owner reads afterwards, its attention word above all, is read after the push in the sense of the
+    /// asymmetric fence: a thief that asked for forks, executed the heavy side and saw no fork here is seen. (A first
+    /// version asked before it pushed: a fork made in between slept until its owner's next scheduling point.)
+    ///
+    /// # Safety
+    /// The fork stays valid until it was popped as [`Popped::Mine`] or until its thief is done with it.
+    #[inline(always)]
+    pub(crate) unsafe fn push(self, forked: *const T) -> usize {
+        let index = self.bottom();
+        debug_assert!(index <= self.room.load(Ordering::Relaxed));
+        let slots = self.slots.load(Ordering::Relaxed);
+        // SAFETY: `index` is at most `room`, the last slot's index, and `slots` is the current array: only the owner,
+        // this thread, replaces it.
+        let slot = unsafe { &*slots.add(index) };
+        slot.store(forked.cast_mut(), Ordering::Relaxed);
+        self.bottom.store(index + 1, Ordering::Release);
+        fence::light();
+        index
+    }
+
+    /// As [`Own::push`], for a fork that is a box of its own.
+    ///
+    /// # Safety
+    /// As [`Own::push`].
+    #[inline(always)]
+    pub(crate) unsafe fn push_boxed(self, forked: *const T) {
+        // SAFETY: by the caller's promise. Every reader of the slot removes the bit.
+        unsafe { self.push(forked.map_addr(|address| address | BOXED)) };
+    }
+
+    /// Whether all forks from `base` on are boxes of their own: no `join` that was called since then is
+    /// unfinished.
+    #[cold]
+    pub(crate) fn is_boxed_above(self, base: usize) -> bool {
+        let slots = self.slots.load(Ordering::Relaxed);
+        (base..self.bottom()).all(|index| {
+            // SAFETY: the index was pushed, so it is in the array, which only the owner replaces.
+            let slot = unsafe { &*slots.add(index) };
+            slot.load(Ordering::Relaxed).addr() & BOXED != 0
+        })
+    }
+
+    /// Grows the array if the last push took its last slot.
+    #[inline]
+    pub(crate) fn make_room(self) {
+        if self.bottom() > self.room.load(Ordering::Relaxed) {
+            self.grow_cold();
+        }
+    }
+
+    /// Takes the youngest fork back: the one at `index`. If that index was in the public part, `pop_public` is called,
+    /// which calls [`Own::pop_public`].
+    ///
+    /// # Safety
+    /// `index` is `bottom() - 1`.
+    #[inline(always)]
+    pub(crate) unsafe fn pop(self, index: usize, pop_public: impl FnOnce() -> Popped) -> Popped {
+        debug_assert_eq!(index + 1, self.bottom());
+        self.bottom.store(index, Ordering::Release);
+        fence::light();
+        if self.split.load(Ordering::Relaxed) <= index {
+            Popped::Mine
+        } else {
+            pop_public()
+        }
+    }
+
+    /// The fork in the slot of an index that the owner just popped as its own.
+    ///
+    /// # Safety
+    /// The index comes from a successful pop, and nothing was pushed since.
+    #[inline]
+    pub(crate) unsafe fn popped(self, index: usize) -> *const T {
+        let slots = self.slots.load(Ordering::Relaxed);
+        // SAFETY: the index was pushed, so it is in the array.
+        of_slot(unsafe { &*slots.add(index) })
+    }
+
+    /// The rest of a pop in the public part.
+    ///
+    /// # Safety
+    /// It is called by [`Own::pop`], with its index.
+    #[cold]
+    pub(crate) unsafe fn pop_public(self, index: usize) -> Popped {
+        let _buffer = lock(&self.public.buffer);
+        let top = self.public.top.load(Ordering::Relaxed);
+        let stolen = top > index;
+        if stolen {
+            self.public.top.store(index, Ordering::Relaxed);
+        }
+        self.set_split(index);
+        if stolen { Popped::Stolen } else { Popped::Mine }
+    }
+
+    /// Starts over at `base`: all forks from there on were stolen, as a pop has just shown.
+    ///
+    /// # Safety
+    /// The last step of the owner was a pop of an index not below `base`, and its answer [`Popped::Stolen`].
+    #[cold]
+    pub(crate) unsafe fn start_over(self, base: usize) {
+        let _buffer = lock(&self.public.buffer);
+        debug_assert!(self.public.top.load(Ordering::Relaxed) == self.bottom());
+        self.public.top.store(base, Ordering::Relaxed);
+        self.set_split(base);
+        self.bottom.store(base, Ordering::Release);
+    }
+
+    /// Makes the oldest half of the private part public (all of it with `all`). Returns whether anything is public now.
+    pub(crate) fn publish(self, all: bool) -> bool {
+        let _buffer = lock(&self.public.buffer);
+        let bottom = self.bottom.load(Ordering::Acquire);
+        let split = self.split.load(Ordering::Relaxed).min(bottom);
+        let private = bottom - split;
+        let share = if all { private } else { private.div_ceil(2) };
+        self.set_split(split + share);
+        self.public.top.load(Ordering::Relaxed) < split + share
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow_cold(self) {
+        let mut buffer = lock(&self.public.buffer);
+        let grown = empty_slots(buffer.len() * 2);
+        for (new, old) in grown.iter().zip(buffer.iter()) {
+            new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.slots
+            .store(grown.as_ptr().cast_mut(), Ordering::Relaxed);
+        self.room.store(grown.len() - 1, Ordering::Relaxed);
+        *buffer = grown;
+    }
+}
+
+fn empty_slots<T>(length: usize) -> Vec<Slot<T>> {
     (0..length).map(|_| Slot::new(ptr::null_mut())).collect()
 }
 
 /// Nothing panics while the lock is held.
-fn lock<T>(buffer: &Mutex<Box<[Slot<T>]>>) -> MutexGuard<'_, Box<[Slot<T>]>> {
+fn lock<T>(buffer: &Mutex<Vec<Slot<T>>>) -> MutexGuard<'_, Vec<Slot<T>>> {
     buffer.lock().expect("nothing panics under a deque's lock")
 }
 

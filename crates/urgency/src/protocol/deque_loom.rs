@@ -1,6 +1,7 @@
 //! Models of the deque: its owner, and one thief or two.
 
 use super::*;
+use crate::protocol::own::own_in_model;
 use loom::{
     sync::{
         Arc,
@@ -35,18 +36,21 @@ impl Model {
     }
 
     fn push(&self, tag: usize) -> usize {
-        // SAFETY: only the model's main thread, the owner, calls this; the tag is never dereferenced.
-        let index = unsafe { self.deque.push(tagged(tag)) };
-        self.deque.make_room();
+        let own = own_in_model(&self.deque);
+        // SAFETY: the tag is never dereferenced.
+        let index = unsafe { own.push(tagged(tag)) };
+        own.make_room();
         index
     }
 
     /// What `join` does: pop, and remember whether it was stolen.
     fn pop(&self, index: usize, tag: usize) {
-        // SAFETY: only the owner calls this.
-        if unsafe { self.deque.pop(index, || self.deque.pop_public(index)) } == Popped::Mine {
-            // SAFETY: as above, behind the successful pop.
-            let popped = unsafe { self.deque.popped(index) };
+        let own = own_in_model(&self.deque);
+        // SAFETY: the models pop the youngest.
+        let popped = unsafe { own.pop(index, || own.pop_public(index)) };
+        if popped == Popped::Mine {
+            // SAFETY: behind the successful pop.
+            let popped = unsafe { own.popped(index) };
             assert_eq!(popped, tagged(tag));
             self.take(tagged(tag));
         }
@@ -102,7 +106,7 @@ fn published_forks_are_taken_once_by_two_thieves_or_the_owner() {
         let model = Model::new();
         let first = model.push(0);
         let second = model.push(1);
-        model.deque.publish(true);
+        own_in_model(&model.deque).publish(true);
         let thieves: Vec<_> = (0..2)
             .map(|_| {
                 let model = model.clone();
@@ -125,7 +129,7 @@ fn forks_survive_the_growth_of_the_array_under_a_thief() {
         for tag in [0, 1, 2] {
             model.push(tag);
         }
-        model.deque.publish(true);
+        own_in_model(&model.deque).publish(true);
         let thief = model.clone();
         let thief = thread::spawn(move || thief.steal(false));
         model.push(0);

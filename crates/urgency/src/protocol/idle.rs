@@ -306,7 +306,7 @@ mod loom_models {
                 Arc::new(AtomicBool::new(false)),
                 Arc::new(AtomicBool::new(false)),
             );
-            let (i, s) = (idle.clone(), searchers.clone());
+            let i = idle.clone();
             let (h, j, a) = (hides.clone(), forked.clone(), asked.clone());
             let polls = thread::spawn(move || {
                 let is_hungry = || i.is_any_hungry();

@@ -63,7 +63,7 @@ impl<S> Latch<S> {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
-    use crate::protocol::suspension::Suspension;
+    use crate::protocol::{own::own_in_model, suspension::Suspension};
     use loom::{cell::UnsafeCell, sync::Arc, thread};
 
     struct Model {
@@ -91,7 +91,7 @@ mod loom_models {
             });
             let mut sleeps = false;
             if model.latch.wait(&model.joiner) {
-                sleeps = model.joiner.suspend();
+                sleeps = own_in_model(&model.joiner).suspend();
             }
             if !sleeps {
                 assert!(model.latch.is_done());

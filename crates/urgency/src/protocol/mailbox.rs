@@ -1,7 +1,7 @@
 //! The mailbox of a thread: where a hand-off delivers a worker.
 //!
 //! A hand-off is one store and one futex wake. The receiver is a thread that parks in
-//! [`Mailbox::receive`]; the giver calls [`Mailbox::deliver`] and forgets the worker.
+//! [`Own::receive`]; the giver calls [`Mailbox::deliver`] and forgets the worker.
 //!
 //! # Rules
 //!
@@ -11,6 +11,7 @@
 //!    away. The token of `park`/`unpark` keeps it.
 //! 3. What the giver wrote before `deliver` is visible after `receive`.
 
+use super::own::Own;
 use crate::sys::{
     chaos,
     primitives::{
@@ -41,9 +42,11 @@ impl<T> Mailbox<T> {
         debug_assert!(old.is_null(), "two deliveries to one mailbox");
         receiver.unpark();
     }
+}
 
-    /// Parks the calling thread, the mailbox's owner, until something is there.
-    pub(crate) fn receive(&self) -> *const T {
+impl<T> Own<'_, Mailbox<T>> {
+    /// Parks the calling thread until something is there.
+    pub(crate) fn receive(self) -> *const T {
         loop {
             if let Some(item) = self.try_receive() {
                 return item;
@@ -52,9 +55,9 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// As [`Mailbox::receive`], for this long at most. `None` may come early.
+    /// As [`Own::receive`], for this long at most. `None` may come early.
     #[cfg(not(urgency_loom))]
-    pub(crate) fn receive_within(&self, limit: std::time::Duration) -> Option<*const T> {
+    pub(crate) fn receive_within(self, limit: std::time::Duration) -> Option<*const T> {
         self.try_receive().or_else(|| {
             thread::park_timeout(limit);
             self.try_receive()
@@ -62,7 +65,7 @@ impl<T> Mailbox<T> {
     }
 
     /// Takes what is there, without waiting.
-    pub(crate) fn try_receive(&self) -> Option<*const T> {
+    fn try_receive(self) -> Option<*const T> {
         let item = self.slot.swap(ptr::null_mut(), Ordering::AcqRel);
         (!item.is_null()).then_some(item.cast_const())
     }
@@ -71,6 +74,7 @@ impl<T> Mailbox<T> {
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
+    use crate::protocol::own::own_in_model;
     use loom::{cell::UnsafeCell, sync::Arc};
 
     #[test]
@@ -80,7 +84,7 @@ mod loom_models {
             let worker = Arc::new(UnsafeCell::new(0));
             let (theirs, item) = (mailbox.clone(), worker.clone());
             let receiver = thread::spawn(move || {
-                let got = theirs.receive();
+                let got = own_in_model(&*theirs).receive();
                 assert_eq!(got, Arc::as_ptr(&item));
                 // SAFETY: the giver has delivered, and touches it no more; loom checks it.
                 item.with(|w| unsafe { assert_eq!(*w, 7) });

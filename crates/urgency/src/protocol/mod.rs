@@ -9,6 +9,8 @@
 //! - *What there is to do*: [`ready`], [`groups`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`],
 //!   [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
+//!
+//! What one thread alone may do of a protocol is a method of [`Own`](own::Own).
 
 pub(crate) mod attention;
 pub(crate) mod crew;
@@ -20,6 +22,7 @@ pub(crate) mod groups;
 pub(crate) mod idle;
 pub(crate) mod latch;
 pub(crate) mod mailbox;
+pub(crate) mod own;
 pub(crate) mod poll_mode;
 pub(crate) mod ready;
 pub(crate) mod relief_timer;

@@ -8,7 +8,7 @@
 //! Ring and pool are merged by age: each slot keeps the time at which its task became ready, and the pool keeps the
 //! time of the entry it gave last. A ring's head that is older than the pool's time goes first; otherwise the pool
 //! does. So the merged order is off by an entry at most. Between the rings of different workers the order is looser: a
-//! worker takes another ring's head if it is older than its own by [`crate::sched::find::AGE_GAP`], and a worker
+//! worker takes another ring's head if it is older than its own by [`crate::sched::aged::AGE_GAP`], and a worker
 //! without work takes what it finds. A ring exists for the time in which its stack holds a worker: before the worker
 //! goes elsewhere, what is left goes into the pool (`Job::flush_ring`).
 //!
@@ -30,6 +30,7 @@
 //! is a full barrier between the two steps of each (in a runtime of one level the pusher's is the taker's
 //! `fence::heavy`): one of them sees the entry.
 
+use super::own::Own;
 use crate::sys::{
     chaos,
     primitives::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
@@ -74,24 +75,6 @@ impl<T> Ring<T> {
                 })
                 .collect(),
         }
-    }
-
-    /// Adds an entry that became ready at `since` at the tail. `false`: the ring is full. Only the owner's
-    /// thread calls this; another caller would lose entries.
-    #[inline]
-    #[must_use]
-    pub(crate) fn push(&self, entry: *mut T, since: u64) -> bool {
-        let tail = self.tail.load(Ordering::Relaxed);
-        let head = self.head.load(Ordering::Acquire);
-        if tail - head == SLOTS {
-            return false;
-        }
-        let slot = &self.slots[tail % SLOTS];
-        slot.entry.store(entry, Ordering::Relaxed);
-        slot.since.store(since, Ordering::Relaxed);
-        chaos::delay();
-        self.tail.store(tail + 1, Ordering::Release);
-        true
     }
 
     /// Takes the oldest entry.
@@ -140,10 +123,29 @@ impl<T> Ring<T> {
     }
 }
 
+impl<T> Own<'_, Ring<T>> {
+    /// Adds an entry that became ready at `since` at the tail. `false`: the ring is full.
+    #[inline]
+    #[must_use]
+    pub(crate) fn push(self, entry: *mut T, since: u64) -> bool {
+        let tail = self.tail.load(Ordering::Relaxed);
+        let head = self.head.load(Ordering::Acquire);
+        if tail - head == SLOTS {
+            return false;
+        }
+        let slot = &self.slots[tail % SLOTS];
+        slot.entry.store(entry, Ordering::Relaxed);
+        slot.since.store(since, Ordering::Relaxed);
+        chaos::delay();
+        self.tail.store(tail + 1, Ordering::Release);
+        true
+    }
+}
+
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
-    use crate::protocol::attention::Attention;
+    use crate::protocol::{attention::Attention, own::own_in_model};
     use loom::{
         sync::{
             Arc,
@@ -160,12 +162,12 @@ mod loom_models {
     fn every_entry_is_taken_once_and_each_taker_sees_them_in_order() {
         loom::model(|| {
             let ring = Arc::new(Ring::<u8>::new());
-            assert!(ring.push(entry(1), 1));
+            assert!(own_in_model(&*ring).push(entry(1), 1));
             let theirs = ring.clone();
             let thief = thread::spawn(move || [theirs.pop(), theirs.pop()]);
-            assert!(ring.push(entry(2), 2));
+            assert!(own_in_model(&*ring).push(entry(2), 2));
             let mine = ring.pop();
-            let refilled = ring.push(entry(3), 3);
+            let refilled = own_in_model(&*ring).push(entry(3), 3);
             let mut taken: Vec<_> = thief.join().unwrap().into_iter().flatten().collect();
             assert!(taken.is_sorted());
             taken.extend(mine);
@@ -183,14 +185,14 @@ mod loom_models {
         loom::model(|| {
             let ring = Arc::new(Ring::<u8>::new());
             let word = Arc::new(Attention::new_busy());
-            word.leave(0, 8);
+            own_in_model(&*word).leave(0, 8);
             let (their_ring, their_word) = (ring.clone(), word.clone());
             let taker = thread::spawn(move || {
                 assert_eq!(their_word.take(None), Some(0));
                 fence(SeqCst);
                 their_ring.pop().is_some()
             });
-            assert!(ring.push(entry(1), 1));
+            assert!(own_in_model(&*ring).push(entry(1), 1));
             fence(SeqCst);
             let seen = word.is_taken() && ring.pop().is_some();
             let emptied = taker.join().unwrap();

@@ -14,8 +14,8 @@
 //!
 //! # Rules
 //!
-//! 1. Only the stack moves `RUNNING` to `SUSPENDED` (waiting) or to `RESUMABLE` (abandoned: it could
-//!    go on at once).
+//! 1. Only the stack moves `RUNNING` to `SUSPENDED` (waiting) or to `RESUMABLE` (abandoned: it could go on at once). A
+//!    thread that claimed it and cannot grant a worker abandons it again.
 //! 2. `wake` moves `SUSPENDED` to `RESUMABLE` and then owes the pool an entry; otherwise it sets
 //!    `NOTIFIED`, so that the next attempt to suspend fails at once. No wake-up is lost; a stale one
 //!    costs a spurious return, and every wait is a loop.
@@ -24,6 +24,7 @@
 //!    stack's level afterwards, for the entry. The thread that raises the stack looks afterwards whether the stack is
 //!    resumable, and if so makes a second entry, at the new level. Both look behind a full barrier: one sees the other.
 
+use super::own::Own;
 use crate::sys::{
     chaos,
     primitives::atomic::{AtomicU8, Ordering, fence},
@@ -41,31 +42,6 @@ pub(crate) struct Suspension(AtomicU8);
 impl Suspension {
     pub(crate) fn new() -> Self {
         Suspension(AtomicU8::new(RUNNING))
-    }
-
-    /// The stack wants to wait. `false`: a wake-up was there already and is consumed; do not wait.
-    pub(crate) fn suspend(&self) -> bool {
-        chaos::delay();
-        let suspended = self
-            .0
-            .compare_exchange(RUNNING, SUSPENDED, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok();
-        if !suspended {
-            let old = self.0.swap(RUNNING, Ordering::AcqRel);
-            debug_assert_eq!(old, RUNNING | NOTIFIED);
-        }
-        suspended
-    }
-
-    /// The stack changes its mind about a suspension. `false`: another thread has claimed the stack meanwhile, and a
-    /// worker is coming.
-    #[must_use]
-    pub(crate) fn retract(&self) -> bool {
-        chaos::delay();
-        let retracted =
-            self.0
-                .compare_exchange(SUSPENDED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
-        retracted.is_ok() || self.claim()
     }
 
     /// The stack gives its worker away but could go on at once. It owes the pool an entry.
@@ -114,9 +90,37 @@ impl Suspension {
     }
 }
 
+impl Own<'_, Suspension> {
+    /// The stack wants to wait. `false`: a wake-up was there already and is consumed; do not wait.
+    pub(crate) fn suspend(self) -> bool {
+        chaos::delay();
+        let suspended = self
+            .0
+            .compare_exchange(RUNNING, SUSPENDED, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok();
+        if !suspended {
+            let old = self.0.swap(RUNNING, Ordering::AcqRel);
+            debug_assert_eq!(old, RUNNING | NOTIFIED);
+        }
+        suspended
+    }
+
+    /// The stack changes its mind about a suspension. `false`: another thread has claimed the stack meanwhile, and a
+    /// worker is coming.
+    #[must_use]
+    pub(crate) fn retract(self) -> bool {
+        chaos::delay();
+        let retracted =
+            self.0
+                .compare_exchange(SUSPENDED, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+        retracted.is_ok() || self.claim()
+    }
+}
+
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;
+    use crate::protocol::own::own_in_model;
     use loom::{
         sync::{
             Arc,
@@ -140,7 +144,7 @@ mod loom_models {
                     })
                 })
                 .collect();
-            let suspended = token.suspend();
+            let suspended = own_in_model(&*token).suspend();
             for waker in wakers {
                 waker.join().unwrap();
             }
@@ -154,10 +158,10 @@ mod loom_models {
     fn a_retracted_suspension_is_claimed_by_the_stack_or_by_a_waker_s_thief() {
         loom::model(|| {
             let token = Arc::new(Suspension::new());
-            assert!(token.suspend());
+            assert!(own_in_model(&*token).suspend());
             let other = token.clone();
             let waker = thread::spawn(move || other.wake() && other.claim());
-            let mine = token.retract();
+            let mine = own_in_model(&*token).retract();
             assert!(mine ^ waker.join().unwrap());
         });
     }
@@ -174,7 +178,7 @@ mod loom_models {
             let mine = token.claim();
             assert!(mine ^ thief.join().unwrap());
             waker.join().unwrap();
-            assert!(!token.suspend(), "the wake-up was lost");
+            assert!(!own_in_model(&*token).suspend(), "the wake-up was lost");
         });
     }
 
@@ -184,7 +188,7 @@ mod loom_models {
         for waits in [false, true] {
             loom::model(move || {
                 let token = Arc::new(Suspension::new());
-                assert!(!waits || token.suspend());
+                assert!(!waits || own_in_model(&*token).suspend());
                 let level = Arc::new(AtomicUsize::new(2));
                 let (their_token, their_level) = (token.clone(), level.clone());
                 let raiser = thread::spawn(move || {

@@ -1,16 +1,24 @@
 //! The way from any thread to its runtime, and what the rooms above ask about the calling code.
 
-use super::Runtime;
+use super::{
+    Runtime,
+    enter::{entered, entered_again},
+};
 use crate::{
     rank::LevelId,
     reactor::driver::Driver,
-    sched::{block::blocking, job::Job, poll_context, run, stack::Stack},
+    sched::{
+        block::blocking,
+        job::Job,
+        poll_context, run,
+        stack::{Me, Stack},
+    },
     tasks::{self, TaskRef},
 };
 use std::{
     mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-    ptr::{self, NonNull},
+    ptr::NonNull,
     sync::Arc,
 };
 
@@ -19,14 +27,22 @@ pub(crate) fn current() -> Arc<Job> {
     with_current(Job::arc)
 }
 
-/// Runs `f` with the runtime of the calling thread, else the global one.
+/// The runtime of the calling code, if it has one.
+pub(super) fn current_if_any() -> Option<Arc<Job>> {
+    with_own(|shared| shared.map(Job::arc))
+}
+
+/// Runs `f` with the runtime of the calling code, else the global one.
 fn with_current<R>(f: impl FnOnce(&Job) -> R) -> R {
-    Stack::with_current(
-        |me| match me.map(Stack::runtime).or_else(Stack::runtime_aside) {
-            Some(shared) => f(shared),
-            None => f(Runtime::global().shared()),
-        },
-    )
+    with_own(|shared| f(shared.unwrap_or_else(|| Runtime::global().shared())))
+}
+
+/// Runs `f` with the runtime of the calling code, if it has one: entered, or of its stack.
+fn with_own<R>(f: impl FnOnce(Option<&Job>) -> R) -> R {
+    match entered() {
+        Some(shared) => f(Some(&shared)),
+        None => Stack::with_own(|me| f(me.map(Me::runtime))),
+    }
 }
 
 /// The level of the calling code on `shared`: its stack's level, or else the least urgent one.
@@ -55,16 +71,19 @@ pub(crate) fn driver() -> std::io::Result<Arc<Driver>> {
 }
 
 /// Runs `f` on the calling thread's stack; a plain thread borrows one of the global runtime.
-pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
-    // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
-    if let Some(me) = unsafe { Stack::current_ptr().as_ref() } {
-        return f(me);
-    }
+pub(crate) fn as_stack<R>(f: impl FnOnce(Me<'_>) -> R) -> R {
+    Stack::with_current(|me| match me {
+        Some(me) => f(me),
+        None => as_external(f),
+    })
+}
+
+fn as_external<R>(f: impl FnOnce(Me<'_>) -> R) -> R {
     let shared = current();
     // Inside of a blocking call the levels come from the code around it.
     let (level, waits_as) = Stack::with_own(|aside| {
         let aside = aside.filter(|aside| aside.is_of(&shared));
-        (aside.map(Stack::level), aside.map(Stack::waits_as))
+        (aside.map(|me| me.level()), aside.map(|me| me.waits_as()))
     });
     as_external_of(&shared, level, |me| {
         waits_as
@@ -79,29 +98,26 @@ pub(crate) fn as_stack<R>(f: impl FnOnce(&Stack) -> R) -> R {
 pub(crate) fn as_external_of<R>(
     shared: &Arc<Job>,
     level: Option<u8>,
-    f: impl FnOnce(&Stack) -> R,
+    f: impl FnOnce(Me<'_>) -> R,
 ) -> R {
-    let outer = Stack::current_ptr();
-    // SAFETY: the thread keeps its stack while it is bound.
-    if let Some(outer) = unsafe { outer.as_ref() }
-        && outer.is_of(shared)
-    {
-        if level.is_none_or(|level| level == outer.level()) {
-            return f(outer);
+    let is_there = |me: Me<'_>| me.is_of(shared) && level.is_none_or(|level| level == me.level());
+    Stack::with_current(|outer| match outer {
+        Some(me) if is_there(me) => {
+            let _inside = entered_again(shared);
+            f(me)
         }
-        // At another level: the outer stack waits for the inner one, and must not keep a worker from it.
-        return blocking(|| as_external_of(shared, level, f));
-    }
-    // SAFETY: as above.
-    if let Some(outer) = unsafe { outer.as_ref() }
-        && outer.is_in(&shared.core)
-    {
-        // In another runtime on the same workers: the same.
-        return crate::blocking(|| as_external_of(shared, level, f));
-    }
+        // At another level, or in another runtime on the same workers: the outer stack waits for the inner one, and
+        // must not keep a worker from it.
+        Some(outer) if outer.is_in(&shared.core) => blocking(|| as_external_of(shared, level, f)),
+        _ => on_external_of(shared, level, f),
+    })
+}
+
+/// Runs `f` on a stack of `shared` that the calling thread borrows.
+fn on_external_of<R>(shared: &Arc<Job>, level: Option<u8>, f: impl FnOnce(Me<'_>) -> R) -> R {
     poll_context::may_wait();
     // Code of the runtime that is in a blocking call is part of what a shutdown waits for already.
-    let is_own = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, &**shared));
+    let is_own = Stack::is_aside_of(shared);
     let _visit = (!is_own).then(|| match shared.visit() {
         Some(visit) => visit,
         None => panic!(
@@ -110,15 +126,11 @@ pub(crate) fn as_external_of<R>(
         ),
     });
     let result = poll_context::outside_poll(|| {
-        let me = shared.enter_external(level);
-        let result = catch_unwind(AssertUnwindSafe(|| f(&me)));
+        let binding = shared.enter_external(level);
+        let result = catch_unwind(AssertUnwindSafe(|| f(binding.me())));
         // Children of a scope that was opened on another stack: no other stack would ever run them.
-        run::run_pushed_above(&me, 0);
-        shared.leave_external(me);
-        // SAFETY: as above; null if the thread was a plain one.
-        if let Some(outer) = unsafe { outer.as_ref() } {
-            outer.bind();
-        }
+        run::run_pushed_above(binding.me(), 0);
+        shared.leave_external(binding);
         result
     });
     result.unwrap_or_else(|panic| resume_unwind(panic))
@@ -133,7 +145,7 @@ pub fn current_level() -> LevelId {
 /// The level by which the calling code queues where it waits for something that is not a task. A plain thread has none:
 /// it queues as the most urgent.
 pub(crate) fn waiting_level() -> u8 {
-    Stack::with_own(|me| me.map_or(0, Stack::level))
+    Stack::with_own(|me| me.map_or(0, |me| me.level()))
 }
 
 /// How many bits of a task's name come from its address.
@@ -148,7 +160,7 @@ fn name_of(header: NonNull<tasks::Header>) -> u64 {
 #[inline]
 pub(crate) fn own_name() -> u64 {
     Stack::with_current(|me| {
-        me.and_then(Stack::task).map_or(0, |header| {
+        me.and_then(|me| me.task()).map_or(0, |header| {
             // SAFETY: the running entry keeps the task alive; this borrow of it is not dropped.
             let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header) });
             name_of(header) << 32 | u64::from(task.live_slot())
@@ -163,7 +175,7 @@ pub(crate) fn others_run() -> bool {
 
 /// Whether the calling code is in a runtime of several levels.
 pub(crate) fn is_leveled() -> bool {
-    let leveled = |me: &Stack| me.runtime().levels.len() > 1;
+    let leveled = |me: Me<'_>| me.runtime().levels.len() > 1;
     Stack::with_current(|me| me.is_some_and(leveled))
 }
 

@@ -26,7 +26,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The runtime of the calling code; on a plain thread the global one, which starts here if nothing used it yet.
+    /// The runtime of the calling code; on a plain thread that has [entered](Self::enter) none the global one, which
+    /// starts here if nothing used it yet.
     pub fn current() -> Self {
         Handle { shared: current() }
     }

@@ -1,14 +1,15 @@
 //! The runtime as programs see it, and the way from any thread to *its* runtime.
 //!
 //! The free functions (`spawn`, `join`, `block_on`, ...) need no handle: they use the runtime of the
-//! calling thread if it is one of a runtime's stacks, else the global runtime, which starts when it is
-//! first used.
+//! calling thread, if it is one of a runtime's stacks or has entered one (`enter.rs`), else the global runtime,
+//! which starts when it is first used.
 
 mod build_error;
 pub(crate) mod builder;
 pub(crate) mod context;
 #[doc(hidden)]
 pub mod coop;
+mod enter;
 mod handle;
 mod shape;
 mod sharing;
@@ -21,6 +22,7 @@ pub(crate) use context::{
     as_stack, current, driver, is_leveled, level_on, others_run, own_name, own_task, rank_on,
     task_named, waiting_level,
 };
+pub use enter::{EnterGuard, TryCurrentError};
 pub use handle::Handle;
 
 use self::stats::Stats;

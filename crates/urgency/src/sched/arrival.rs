@@ -7,7 +7,12 @@
 //!   poller counts as the worker that it held last; a thread from outside counts as no worker.
 //! - A task that is inserted by its own poll *yields*.
 
-use super::{job::Job, pool::Entry, queues::Queues, stack::Stack};
+use super::{
+    job::Job,
+    pool::Entry,
+    queues::Queues,
+    stack::{Me, Stack},
+};
 use crate::protocol::attention::FULL;
 use crate::tasks::TaskRef;
 use std::cell::Cell;
@@ -56,7 +61,8 @@ impl Job {
     ) {
         Stack::with_own(|me| {
             let me = me.filter(|me| me.is_of(self));
-            let at = me.and_then(Stack::last_worker).map(|worker| worker.id);
+            let at = me.and_then(|me| self.core.worker_of(me.shared()));
+            let at = at.map(|worker| worker.id);
             let waits = queues.push(at, arrival, entry);
             if waits
                 && let Some(me) = me
@@ -69,7 +75,7 @@ impl Job {
 
     /// The stack filled a bounded queue: what is in it goes first, once.
     #[cold]
-    pub(crate) fn wait_for_room(&self, me: &Stack) {
+    pub(crate) fn wait_for_room(&self, me: Me<'_>) {
         if let Some(queues) = self.pools[usize::from(me.level())].queues() {
             queues.as_waiting_spawner(|| {
                 self.give_turn(me);

@@ -1,6 +1,9 @@
 //! Waiting in synchronous code: `block_on` for any future, `blocking` for calls that block the thread.
 
-use super::{poll_context, run, stack::Stack};
+use super::{
+    poll_context, run,
+    stack::{Me, Stack},
+};
 use crate::{
     inherit::record::{self, Waits},
     tasks::{JoinError, JoinHandle, Shared, TaskRef},
@@ -32,12 +35,10 @@ use std::{
 /// assert_eq!(urgency::block_on(async { 6 * 7 }), 42);
 /// ```
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    let me = Stack::current_ptr();
-    // SAFETY: the thread keeps its stack while it is bound, and it stays bound during this call.
-    match unsafe { me.as_ref() } {
+    Stack::with_current(|me| match me {
         Some(me) => block_on_stack(me, future),
         None => block_on_thread(future),
-    }
+    })
 }
 
 impl<T: 'static> JoinHandle<T> {
@@ -69,7 +70,7 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
     }
 }
 
-fn block_on_stack<F: Future>(me: &Stack, future: F) -> F::Output {
+fn block_on_stack<F: Future>(me: Me<'_>, future: F) -> F::Output {
     let waker = Waker::from(me.arc());
     let (waits, waker) = if record::is_on() {
         record::waits(waker)
@@ -156,11 +157,13 @@ fn block_on_thread<F: Future>(future: F) -> F::Output {
 /// # Ok::<(), urgency::JoinError>(())
 /// ```
 pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
-    let me = Stack::current_ptr();
-    // SAFETY: as in `block_on`.
-    let Some(me) = (unsafe { me.as_ref() }) else {
-        return f();
-    };
+    Stack::with_current(|me| match me {
+        Some(me) => blocking_on(me, f),
+        None => f(),
+    })
+}
+
+fn blocking_on<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     let shared = me.runtime();
     let level = || run::with_current_task(|task| task.map(TaskRef::level));
     let before = level();
@@ -178,7 +181,7 @@ pub fn blocking<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// The code on `me` can do without a worker from now on.
-fn give_worker(me: &Stack) {
+fn give_worker(me: Me<'_>) {
     let shared = me.runtime();
     shared.come_in(me);
     shared.share_all(me);
@@ -187,7 +190,7 @@ fn give_worker(me: &Stack) {
 
 /// Runs `f` as the stack `me`, with a worker, in the middle of a closure of [`blocking`] that was called there.
 #[cold]
-pub(crate) fn unblocked<R>(me: &Stack, f: impl FnOnce() -> R) -> R {
+pub(crate) fn unblocked<R>(me: Me<'_>, f: impl FnOnce() -> R) -> R {
     let result = me.taken_up(|| {
         let shared = me.runtime();
         shared.regain(me);

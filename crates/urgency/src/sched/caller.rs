@@ -5,7 +5,7 @@
 
 use super::{
     poll_context, run,
-    stack::{FOR_ANYTHING, Stack},
+    stack::{FOR_ANYTHING, Me, Stack},
 };
 use crate::{
     inherit::record,
@@ -31,7 +31,7 @@ pub(crate) fn ends_with_runtime() -> bool {
 /// belongs to a task, it unwinds, and the task ends as one that was shut down.
 #[cold]
 pub(crate) fn unwind_with_runtime() {
-    let is_of_task = |me: &Stack| me.task().is_some() || me.runs_fork();
+    let is_of_task = |me: Me<'_>| me.task().is_some() || me.runs_fork();
     if is_shut() && Stack::with_current(|me| me.is_some_and(is_of_task)) {
         resume_unwind(Box::new(Stopped));
     }
@@ -44,7 +44,7 @@ pub(crate) fn is_shut() -> bool {
 
 /// Whether the calling code is on a stack of a runtime that has ended: no event or timer comes for it any more.
 pub(crate) fn has_ended() -> bool {
-    let ended = |me: &Stack| me.runtime().closing.load(Ordering::SeqCst);
+    let ended = |me: Me<'_>| me.runtime().closing.load(Ordering::SeqCst);
     Stack::with_current(|me| me.is_some_and(ended))
 }
 

@@ -30,7 +30,7 @@ use super::{
     thread_options::ThreadOptions, worker::Worker,
 };
 use crate::{
-    protocol::{idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
+    protocol::{fence, idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
     sys::{clock, fork::Process, thread},
 };
@@ -108,6 +108,7 @@ impl Core {
         policy: BoxedPolicy,
     ) -> Arc<Self> {
         clock::calibrate();
+        fence::prepare();
         let core = Arc::new_cyclic(|myself| Core {
             workers: (0..workers)
                 .map(|id| CachePadded::new(Worker::new(id)))
@@ -239,6 +240,13 @@ impl Core {
     #[inline]
     pub(crate) fn driver_if_made(&self) -> Option<&Arc<Driver>> {
         self.driver.get()
+    }
+
+    /// The worker that a stack of this core set holds, or held last; `None` if it has never held one.
+    pub(crate) fn worker_of(&self, stack: &Stack) -> Option<&Worker> {
+        let worker = stack.is_in(self).then(|| stack.worker_ptr())?;
+        // SAFETY: a stack of this core set holds workers of this core set, which keeps them.
+        unsafe { worker.as_ref() }
     }
 
     /// The stack that holds a worker, or held it last.

@@ -30,7 +30,11 @@
 //!   refused.
 //! - Both may find that they come last. Closing twice does nothing.
 
-use super::{Work, job::Job, stack::Stack};
+use super::{
+    Work,
+    job::Job,
+    stack::{Me, Stack},
+};
 use crate::protocol::attention::PREEMPT;
 use std::{
     cell::Cell,
@@ -134,7 +138,7 @@ impl Job {
     }
 
     /// Rule 3, on the side of the stack that leaves.
-    pub(crate) fn let_in(&self, me: &Stack) {
+    pub(crate) fn let_in(&self, me: Me<'_>) {
         if !self.is_visited_here()
             && let Some(external) = self.externals.claim_at(me.level())
         {
@@ -143,7 +147,7 @@ impl Job {
     }
 
     /// Rule 4: the calling stack, `me`, lost its worker. If its thread is external, it is on the list again.
-    pub(crate) fn wait_as_external(&self, me: &Stack) {
+    pub(crate) fn wait_as_external(&self, me: Me<'_>) {
         if self.is_visited_here() {
             self.externals.enters(me.arc());
             self.ask_equals(me.level());
@@ -151,9 +155,9 @@ impl Job {
     }
 
     /// It has a worker again.
-    pub(crate) fn came_back(&self, me: &Stack) {
+    pub(crate) fn came_back(&self, me: Me<'_>) {
         if self.is_visited_here() {
-            self.externals.has_entered(me);
+            self.externals.has_entered(&me);
         }
     }
 }

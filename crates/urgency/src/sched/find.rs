@@ -1,38 +1,28 @@
 //! How a worker finds its next work.
 //!
-//! The level policy picks a level from the bitfield, the pool gives its oldest entry; stale entries
-//! are dropped on the way; a pool found empty has its bit cleared (with the second look). If nothing is ready, the
-//! worker searches (`search.rs`).
+//! The level policy picks a level from the bitfield; the order within the level (`aged.rs`, or `queues.rs`) gives an
+//! entry of it; stale entries are dropped on the way; a pool found empty has its bit cleared (with the second look). If
+//! nothing is ready, the worker searches (`search.rs`).
 
 use super::{
-    StolenFork, Work, job::Job, pool::Entry, queues::Queues, stack::Stack, worker::Worker,
+    StolenFork, Work,
+    aged::LevelView,
+    job::Job,
+    pool::Entry,
+    queues::Queues,
+    stack::{Me, Stack},
+    worker::Worker,
 };
 use crate::protocol::attention::SHARE;
-use crate::{
-    protocol::deque::Stolen,
-    sched::Forked,
-    sys::{chaos, clock},
-    tasks::TaskRef,
-};
+use crate::{protocol::deque::Stolen, sched::Forked, sys::chaos, tasks::TaskRef};
 use std::{
     ptr::{self, NonNull},
     sync::{Arc, atomic::Ordering},
 };
 use urgency_policy::{
     level::{LevelPolicy, Prompt},
-    pool::Arrival,
+    pool::{Aged, Arrival},
 };
-
-/// A worker looks into the rings of all workers once in this time, in nanoseconds, and takes a task that has waited
-/// for so much longer than its own. Each look takes half a dozen cache lines from their owners: at every 16th
-/// turn and for any difference, it doubled the cost of a yield.
-pub(crate) const AGE_GAP: f64 = 50_000.0;
-
-/// How many groups of workers with something in their rings one look takes the oldest from.
-const GROUPS_PER_LOOK: u32 = 2;
-
-/// Every so many turns a worker asks whether that time has passed.
-const LOOK_AROUND: u32 = 64;
 
 /// What became of a level's bit.
 enum Cleared {
@@ -45,7 +35,7 @@ enum Cleared {
 impl Job {
     /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
-    pub(crate) fn next_ready(&self, me: &Stack, worker: &Worker, among: u64) -> Option<Work> {
+    pub(crate) fn next_ready(&self, me: Me<'_>, worker: &Worker, among: u64) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
             let level = self
@@ -105,56 +95,15 @@ impl Job {
         }
     }
 
-    /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
+    /// The next work of one level.
     #[inline]
-    pub(crate) fn next_in_own_ring(&self, me: &Stack, worker: &Worker) -> Option<TaskRef> {
-        let level = self.seat(worker).serve(self.ready.levels())?;
-        if level != me.level()
-            || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_pinned(self.inbox_of(me, worker))
-            || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
-        {
-            return None;
-        }
-        let task = pop_ring(me)?;
-        worker.next_turn();
-        self.wake_next(me);
-        Some(task)
-    }
-
-    /// The next work of one level: the pool's mugging queue, then the older one of pool and own ring, then
-    /// the rings of others.
-    #[inline]
-    fn next_at(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
-        let pool = &self.pools[usize::from(level)];
+    fn next_at(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
         if self.has_queues(level)
-            && let Some(queues) = pool.queues()
+            && let Some(queues) = self.pools[usize::from(level)].queues()
         {
             return self.next_in_queues(worker, level, queues);
         }
-        if worker.next_turn().is_multiple_of(LOOK_AROUND)
-            && worker.is_look_around_due(clock::ticks(AGE_GAP))
-            && let Some(task) = self.oldest_in_rings(me, worker, level, clock::ticks(AGE_GAP))
-        {
-            return Some(Work::Task(task));
-        }
-        let has_ring = me.level() == level;
-        if has_ring
-            && pool.is_younger_than(me.ring.oldest())
-            && let Some(task) = pop_ring(me)
-        {
-            return Some(Work::Task(task));
-        }
-        while let Some((entry, mugged)) = pool.pop() {
-            if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
-                return Some(work);
-            }
-        }
-        if has_ring && let Some(task) = pop_ring(me) {
-            return Some(Work::Task(task));
-        }
-        let task = self.oldest_in_rings(me, worker, level, 0)?;
-        Some(Work::Task(task))
+        LevelView::new(self, me, worker, level).next()
     }
 
     /// As [`Job::next_at`], under another policy than aging.
@@ -169,51 +118,8 @@ impl Job {
         }
     }
 
-    /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
-    /// it is older than the pool, and on offer. Another stack's head must be older by `gap` ticks than the own one.
-    #[cold]
-    fn oldest_in_rings(&self, me: &Stack, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
-        let age = |stack: &&Stack| {
-            let since = stack.ring.oldest();
-            if ptr::eq(*stack, me) {
-                since
-            } else {
-                since.saturating_add(gap)
-            }
-        };
-        let mut groups_left = GROUPS_PER_LOOK;
-        let mut oldest: Option<&Stack> = None;
-        for group in self.ringing.at(level, worker.next_look()) {
-            let stacks = self.stacks_in(group, level);
-            let offering = stacks.filter(|stack| ptr::eq(*stack, me) || stack.offers_task());
-            let Some(here) = offering.min_by_key(age) else {
-                continue;
-            };
-            oldest = oldest.into_iter().chain([here]).min_by_key(age);
-            groups_left -= 1;
-            if groups_left == 0 {
-                break;
-            }
-        }
-        let oldest = oldest?;
-        let pool = &self.pools[usize::from(level)];
-        if !pool.is_younger_than(oldest.ring.oldest()) {
-            return None;
-        }
-        let task = pop_ring(oldest)?;
-        if !task.is_of(self) {
-            // That stack has taken up another job meanwhile.
-            task.put_back();
-            return None;
-        }
-        if oldest.offers_task() {
-            self.wake_next(oldest);
-        }
-        Some(task)
-    }
-
     /// Work for which the worker leaves `level`, if there is any.
-    pub(crate) fn next_above(&self, me: &Stack, level: u8) -> Option<Work> {
+    pub(crate) fn next_above(&self, me: Me<'_>, level: u8) -> Option<Work> {
         let worker = me.worker();
         if !self.is_drawn(worker, level) {
             return None;
@@ -237,7 +143,13 @@ impl Job {
     }
 
     /// An entry is a hint: finds out whether it still stands for work, and takes that.
-    fn claim_entry(&self, worker: &Worker, level: u8, entry: Entry, mugged: bool) -> Option<Work> {
+    pub(super) fn claim_entry(
+        &self,
+        worker: &Worker,
+        level: u8,
+        entry: Entry,
+        mugged: bool,
+    ) -> Option<Work> {
         match entry {
             Entry::Task(task) => Some(Work::Task(task)),
             Entry::Stack(stack) => {
@@ -295,12 +207,12 @@ impl Job {
 
     /// The next work for a worker, out of this inbox, too. `None`: there is none, and the worker was
     /// released.
-    pub(crate) fn find(&self, me: &Stack, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
+    pub(crate) fn find(&self, me: Me<'_>, worker: &Worker, inbox: Option<usize>) -> Option<Work> {
         if let Some(forked) = self.pinned_fork(worker, inbox) {
             return Some(Work::Fork(forked));
         }
         if let Some(work) = self.next_ready(me, worker, u64::MAX) {
-            self.wake_next(me);
+            self.wake_next(&me);
             return Some(work);
         }
         self.find_cold(me, worker, inbox)
@@ -334,7 +246,7 @@ impl Job {
     }
 
     /// Whether work as urgent as what `me` runs, or more urgent, waits for a worker.
-    pub(crate) fn is_wanted_elsewhere(&self, me: &Stack) -> bool {
+    pub(crate) fn is_wanted_elsewhere(&self, me: Me<'_>) -> bool {
         let queued = self.most_urgent_queued();
         queued.is_some_and(|queued| queued <= me.level())
     }
@@ -375,8 +287,8 @@ impl Job {
     }
 
     /// The scheduling point's answer to hunger. `published`: forks were made public already.
-    pub(crate) fn share(&self, me: &Stack, published: bool) {
-        let published = published || me.deque.publish(false);
+    pub(crate) fn share(&self, me: Me<'_>, published: bool) {
+        let published = published || me.deque().publish(false);
         if !self.is_anybody_hungry(me.level()) {
             // It was a joiner that wants to leap, or a searcher that found something else. An entry in the pool
             // would be stale when the joiner has leapt, and make it believe that others want its worker. A searcher to
@@ -385,20 +297,20 @@ impl Job {
         }
         if published {
             self.no_longer_missed(me);
-            self.insert_deque(me);
+            self.insert_deque(&me);
         } else {
             me.attention.request(SHARE);
         }
     }
 
     /// The stack gives its worker away: all its forks become stealable.
-    pub(crate) fn share_all(&self, me: &Stack) {
-        self.flush_ring(me);
+    pub(crate) fn share_all(&self, me: Me<'_>) {
+        self.flush_ring(&me);
         if me.deque.bottom() == 0 {
             return;
         }
-        if me.deque.publish(true) {
-            self.insert_deque_as(me, Arrival::Suspended);
+        if me.deque().publish(true) {
+            self.insert_deque_as(&me, Arrival::Suspended);
         }
         if self.core.relief_timer.is_late() {
             // This stack will not come to them soon.

@@ -26,12 +26,13 @@
 
 use super::{
     Work,
+    claim::Want,
     core::Core,
     idle_spin::IdleSpin,
     job::Job,
     poll::Polled,
     poll_context::{self, Departure},
-    stack::{Delivery, Stack},
+    stack::{Binding, Delivery, Me, Stack},
     thread_options::ThreadOptions,
     worker::Worker,
 };
@@ -136,7 +137,7 @@ impl Job {
     /// spare thread. Not if `me` came from the poller: then its thread has preempted another thread on the processor,
     /// which goes on. (Nor does a stack that resumes come here, as a rule: its caches are where it was, and requests
     /// beside compute had a p50 a quarter higher.)
-    pub(crate) fn hand_over(&self, me: &Stack, worker: &Worker, stack: &Stack) {
+    pub(crate) fn hand_over(&self, me: Me<'_>, worker: &Worker, stack: &Stack) {
         if me.is_urgent() {
             self.deliver(worker, stack);
         } else {
@@ -148,7 +149,7 @@ impl Job {
     /// and none can be made.
     pub(crate) fn hand_to_spare(
         &self,
-        me: &Stack,
+        me: Me<'_>,
         worker: &Worker,
         work: Work,
     ) -> Result<(), Work> {
@@ -170,7 +171,7 @@ impl Job {
     /// Hands a worker, with the work that the calling thread has found for it, to a thread of the work's class, if this
     /// thread is of another and cannot change that. Returns the work if it is to be run here.
     #[inline]
-    pub(crate) fn pass_on(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
+    pub(crate) fn pass_on(&self, me: Me<'_>, worker: &Worker, work: Work) -> Option<Work> {
         if !self.core.demoted_stacks.any() {
             return Some(work);
         }
@@ -178,7 +179,7 @@ impl Job {
     }
 
     #[cold]
-    fn pass_on_cold(&self, me: &Stack, worker: &Worker, work: Work) -> Option<Work> {
+    fn pass_on_cold(&self, me: Me<'_>, worker: &Worker, work: Work) -> Option<Work> {
         let (level, own) = (work.level(), me.demotion.class());
         let class = self.class_of(level);
         let is_long = match &work {
@@ -191,14 +192,14 @@ impl Job {
             spare <= class && (own > class || spare > own)
         };
         let passes =
-            self.is_too_low(me, level) || is_long && own < class && !sys::thread::can_raise();
+            self.is_too_low(&me, level) || is_long && own < class && !sys::thread::can_raise();
         if !passes || me.number().is_some() {
             return Some(work);
         }
         let Some(spare) = self.core.pop_spare_that(fits, |_| true, |_| true) else {
             return Some(work);
         };
-        self.flush_ring(me);
+        self.flush_ring(&me);
         self.at(worker, level).hand_offs.add(1);
         worker.hand(Some(work));
         self.deliver(worker, &spare);
@@ -207,7 +208,7 @@ impl Job {
 
     /// Whether the calling thread is lowered, so that a thread that it makes would be lowered, too, while a thread that
     /// is not lowered waits in the poller.
-    pub(crate) fn leaves_to_poller(&self, me: &Stack) -> bool {
+    pub(crate) fn leaves_to_poller(&self, me: Me<'_>) -> bool {
         me.is_too_low_for(USUAL) && self.core.pollers.load(Ordering::SeqCst) > 0
     }
 
@@ -279,7 +280,7 @@ impl Job {
             return;
         };
         if self.core.unlist(&stack) {
-            stack.deliver(match self.claim_idle() {
+            stack.deliver(match self.claim(Want::Any) {
                 Some(worker) => Delivery::Worker(worker),
                 None => Delivery::Look,
             });
@@ -308,7 +309,7 @@ impl Job {
     /// The runtime has no thread: a plain thread that waits for a worker gets the one that no other thread will use.
     #[cold]
     fn pass_to_external(&self) {
-        while let Some(worker) = self.claim_idle() {
+        while let Some(worker) = self.claim(Want::Any) {
             let seat = self.seat(worker);
             let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
             let claimed = {
@@ -348,7 +349,7 @@ impl Job {
 
     /// A spare thread to which the caller, which is about to sleep, will deliver its worker with work of `level`. If
     /// there is none and the caller's thread is not lowered, a thread is made.
-    pub(crate) fn secure_spare(&self, me: &Stack, level: u8) -> Option<Arc<Stack>> {
+    pub(crate) fn secure_spare(&self, me: Me<'_>, level: u8) -> Option<Arc<Stack>> {
         let here = sys::thread::current_cpu();
         let class = self.class_of(level);
         let found = self.core.pop_spare_seen(class, |cpu| cpu == here, |_| true);
@@ -359,15 +360,16 @@ impl Job {
     }
 
     /// Whether work waits that an idle worker would take.
-    fn is_work_unserved(&self, me: &Stack) -> bool {
+    fn is_work_unserved(&self, me: Me<'_>) -> bool {
         self.core.idle.is_any_hungry() && self.is_offered_to_idle() || self.has_pinned_for_spare(me)
     }
 
     /// An idle worker, if work waits for one.
-    fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
+    fn claim_for_queued(&self, me: Me<'_>) -> Option<&Worker> {
         self.claim_for_pinned(me).or_else(|| {
-            let is_wanted = self.core.idle.is_any_hungry();
-            is_wanted.then(|| self.claim_offered()).flatten()
+            let is_wanted = self.core.idle.is_any_hungry()
+                && (self.seats.waits() || self.most_urgent_offered().is_some());
+            is_wanted.then(|| self.claim(Want::Offered)).flatten()
         })
     }
 }
@@ -482,7 +484,8 @@ impl Core {
             .name(Stack::outside_scheduler(|| options.name_of(number)))
             .stack_size(options.stack_size)
             .spawn(move || {
-                core.run_thread(&theirs, number, first);
+                // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
+                unsafe { core.run_thread(theirs, number, first) };
                 drop(kept);
             });
         match spawned {
@@ -510,12 +513,16 @@ impl Core {
     }
 
     /// The whole life of a thread of the runtime.
-    fn run_thread(self: &Arc<Self>, stack: &Arc<Stack>, number: usize, first: First) {
-        self.leave_inherited_class(stack);
+    ///
+    /// # Safety
+    /// No other thread is `stack`.
+    unsafe fn run_thread(self: &Arc<Self>, stack: Arc<Stack>, number: usize, first: First) {
+        self.leave_inherited_class(&stack);
         self.threads.options.started(number);
-        stack.bind();
+        // SAFETY: by the caller's promise.
+        let mut binding = unsafe { Binding::new(stack) };
         let mut next = match first {
-            First::Receive => self.receive_as_spare(stack),
+            First::Receive => self.receive_as_spare(binding.me()),
             First::Look => Spare::Look,
         };
         loop {
@@ -527,37 +534,38 @@ impl Core {
                     let mut next = Some(worker);
                     while let Some(worker) = next {
                         let job = worker.job().expect("a worker in hand serves a job");
-                        stack.take_up(job);
-                        let other = stack.runtime().serve(stack, worker);
+                        binding.take_up(job);
+                        let me = binding.me();
+                        let other = me.runtime().serve(me, worker);
                         next = other.map(|worker| &*self.workers[worker.id]);
-                        stack.runtime().flush_ring(stack);
+                        me.runtime().flush_ring(&me);
                     }
                 }
                 Spare::Look => {}
                 Spare::End => break,
             }
-            next = self.wait_as_spare(stack);
+            next = self.wait_as_spare(&mut binding);
         }
-        stack.leave_job();
-        stack.unbind();
+        binding.leave_job();
+        let stack = binding.end();
         stack.forget_thread();
         self.threads.options.stopped(number);
-        locked(&self.threads.retired).push(stack.clone());
+        locked(&self.threads.retired).push(stack);
         self.threads.alive.fetch_sub(1, Ordering::AcqRel);
         self.jobs().iter().for_each(|job| job.thread_ended());
     }
 
     /// Waits as a spare thread: in the poller if a thread should be there, otherwise in the mailbox.
-    fn wait_as_spare(&self, me: &Arc<Stack>) -> Spare<'_> {
-        if let Some(worker) = self.claim_for_queued(me) {
+    fn wait_as_spare(&self, binding: &mut Binding) -> Spare<'_> {
+        if let Some(worker) = self.claim_for_queued(binding.me()) {
             return Spare::Worker(worker);
         }
         if self.closing.load(Ordering::SeqCst) {
             return Spare::End;
         }
         // A lowered thread would come out of the poller late.
-        if !me.is_too_low_for(USUAL) || self.is_poller_missing() {
-            match self.poll_as_spare(me) {
+        if !binding.me().is_too_low_for(USUAL) || self.is_poller_missing() {
+            match self.poll_as_spare(binding) {
                 Polled::Worker(worker) => return Spare::Worker(worker),
                 Polled::Look => return Spare::Look,
                 Polled::NotNeeded => {}
@@ -569,17 +577,18 @@ impl Core {
             if too_many && !self.threads.are_provided() {
                 return Spare::End;
             }
-            me.note_cpu();
-            me.leave_job();
-            spares.push(me.clone());
+            binding.me().note_cpu();
+            binding.leave_job();
+            spares.push(binding.me().arc());
         }
+        let me = binding.me();
         chaos::delay();
         // A thread that set `closing`, wanted a poller, or released a worker for us before we were in the list did not
         // see us.
         if (self.closing.load(Ordering::SeqCst)
             || self.is_poller_missing()
             || self.is_work_unserved(me))
-            && self.unlist(me)
+            && self.unlist(&me)
         {
             return match self.claim_for_queued(me) {
                 Some(worker) => Spare::Worker(worker),
@@ -592,14 +601,14 @@ impl Core {
             if let Some(delivery) = me.receive_within(KEPT_FOR) {
                 return Self::received(delivery);
             }
-            if self.unlist(me) {
+            if self.unlist(&me) {
                 return Spare::End;
             }
         }
         self.receive_as_spare(me)
     }
 
-    fn receive_as_spare(&self, me: &Stack) -> Spare<'_> {
+    fn receive_as_spare(&self, me: Me<'_>) -> Spare<'_> {
         Self::received(me.receive())
     }
 
@@ -614,13 +623,13 @@ impl Core {
     }
 
     /// Whether work of any job waits although a worker is idle.
-    fn is_work_unserved(&self, me: &Stack) -> bool {
+    fn is_work_unserved(&self, me: Me<'_>) -> bool {
         let jobs = || self.jobs();
         self.idle.any() && jobs().iter().any(|job| job.is_work_unserved(me))
     }
 
     /// An idle worker, if work of any job waits for one; it serves that job.
-    fn claim_for_queued(&self, me: &Stack) -> Option<&Worker> {
+    fn claim_for_queued(&self, me: Me<'_>) -> Option<&Worker> {
         if !self.idle.any() {
             return None;
         }
@@ -634,7 +643,8 @@ impl Core {
         let stack = self.new_stack();
         stack.set_number(number);
         let _kept = self.kept_for_calls();
-        self.run_thread(&stack, number, First::Look);
+        // SAFETY: the stack is new.
+        unsafe { self.run_thread(stack, number, First::Look) };
     }
 
     /// The job that a thread keeps for what it calls first and last: code of the program that may look for its runtime.
@@ -643,11 +653,13 @@ impl Core {
         has_calls.then(|| self.jobs().iter().next().cloned())?
     }
 
-    /// Takes the calling thread out of the list of spares. `false`: another thread popped it already, and a delivery is
+    /// Takes a thread out of the list of spares. `false`: another thread popped it already, and a delivery is
     /// coming.
-    fn unlist(&self, me: &Arc<Stack>) -> bool {
+    fn unlist(&self, stack: &Stack) -> bool {
         let mut spares = locked(&self.threads.spares);
-        let place = spares.iter().position(|spare| Arc::ptr_eq(spare, me));
+        let place = spares
+            .iter()
+            .position(|spare| std::ptr::eq(&**spare, stack));
         place.map(|place| spares.remove(place)).is_some()
     }
 

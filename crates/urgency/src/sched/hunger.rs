@@ -16,7 +16,7 @@
 //! 1. A stack that begins while a worker may serve something below has no room: its first fork looks closer, and is
 //!    published if such a worker is there.
 //! 2. Public forks are enough until they are gone. If the owner takes the last public fork back, the owner has no room
-//!    again ([`Stack::pop_public`]). If a thief takes it, the thief asks the owner to share ([`Job::ask_if_last`]).
+//!    again (`Me::pop_public`). If a thief takes it, the thief asks the owner to share ([`Job::ask_if_last`]).
 //! 3. A worker that goes down to a less urgent level asks the stacks above to share, and sees to it that their public
 //!    forks are in the pool ([`Job::miss_above`]). It has shown its level before it looks, as the stack of step 1 has:
 //!    one of the two sees the other.
@@ -36,11 +36,14 @@
 use super::{
     job::Job,
     revoke::Cause,
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::{PREEMPT, SHARE};
-use crate::{protocol::deque::Popped, sys::clock};
+use crate::{
+    protocol::{deque::Popped, own::Own},
+    sys::clock,
+};
 use std::sync::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
@@ -207,8 +210,8 @@ impl Job {
     /// The calling stack `me` has public forks that workers below may come for. Whether it is to look again soon: rule
     /// 4.
     #[cold]
-    pub(crate) fn press_below(&self, me: &Stack, level: u8) -> bool {
-        self.insert_deque(me);
+    pub(crate) fn press_below(&self, me: Me<'_>, level: u8) -> bool {
+        self.insert_deque(&me);
         let answer = clock::ticks(ANSWER);
         let now = clock::now();
         let mut late = None;
@@ -270,14 +273,28 @@ pub(super) fn each_level(mut levels: u64) -> impl Iterator<Item = u8> {
     })
 }
 
-impl Stack {
-    /// The stack, the caller's, takes a public fork of its own back: rule 2.
+impl Own<'_, Stack> {
+    /// The stack takes its youngest fork back, the one at `index`.
+    ///
+    /// # Safety
+    /// As [`Own::pop`] of a deque.
+    #[inline(always)]
+    pub(crate) unsafe fn pop_fork(self, index: usize) -> Popped {
+        // SAFETY: by the caller's promise.
+        unsafe { self.deque().pop(index, || self.pop_public(index)) }
+    }
+
+    /// The fork is public: rule 2.
+    ///
+    /// # Safety
+    /// As [`Own::pop_public`] of a deque.
     #[cold]
     #[inline(never)]
-    pub(crate) fn pop_public(&self, index: usize) -> Popped {
-        let popped = self.deque.pop_public(index);
+    unsafe fn pop_public(self, index: usize) -> Popped {
+        // SAFETY: by the caller's promise.
+        let popped = unsafe { self.deque().pop_public(index) };
         if self.runtime().served.below(self.level()) != 0 && !self.deque.seems_public() {
-            self.attention.look_at_next_fork();
+            self.attention().look_at_next_fork();
         }
         popped
     }

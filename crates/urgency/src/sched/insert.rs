@@ -25,11 +25,12 @@
 //! not for the one that it is going to run itself.
 
 use super::{
+    claim::Want,
     hunger::each_level,
     job::Job,
     poll_context,
     pool::Entry,
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::PREEMPT;
@@ -64,12 +65,14 @@ impl Job {
                 }
                 // Another thread may have taken the worker, and emptied the ring, before the push.
                 if me.attention.is_taken() {
-                    self.flush_ring(me);
+                    self.flush_ring(&me);
                 }
             });
             return;
         };
-        self.pools[usize::from(level)].push(Entry::Task(task));
+        // Aging places what becomes ready for a task's sake alike; other orders tell more arrivals apart
+        // (`arrival.rs`).
+        self.pools[usize::from(level)].push(Arrival::Task, Entry::Task(task));
         self.inserted(level);
     }
 
@@ -77,12 +80,9 @@ impl Job {
     #[inline]
     pub(crate) fn put(&self, level: u8, arrival: Arrival, entry: Entry) {
         let pool = &self.pools[usize::from(level)];
-        match (pool.queues(), entry) {
-            (None, Entry::Stack(stack)) if arrival == Arrival::Abandoned => {
-                pool.push_mugging(stack);
-            }
-            (None, entry) => pool.push(entry),
-            (Some(queues), entry) => self.put_into_queues(queues, level, arrival, entry),
+        match pool.queues() {
+            None => pool.push(arrival, entry),
+            Some(queues) => self.put_into_queues(queues, level, arrival, entry),
         }
         self.inserted(level);
     }
@@ -113,7 +113,7 @@ impl Job {
         stack.note_ready();
         let level = stack.level();
         let overtakes = || self.is_next_at(level).then(|| self.revoke_overrun(level))?;
-        if let Some(worker) = self.claim_for(1 << level).or_else(overtakes) {
+        if let Some(worker) = self.claim(Want::Serving(1 << level)).or_else(overtakes) {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {
@@ -211,7 +211,7 @@ impl Job {
     /// As [`Job::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
     /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
     #[inline]
-    fn inserted_lightly(&self, me: &Stack, level: u8) {
+    fn inserted_lightly(&self, me: Me<'_>, level: u8) {
         fence::light();
         if !self.is_announced(me, level) {
             self.announce_ring(me.worker(), level);
@@ -222,7 +222,7 @@ impl Job {
     /// A poll of `me` ended, behind the barrier of its return to the scheduler: an entry that it made lightly may be
     /// hidden under a bit that was being cleared.
     #[inline]
-    pub(crate) fn make_up(&self, me: &Stack) {
+    pub(crate) fn make_up(&self, me: Me<'_>) {
         let level = me.level();
         fence::behind_locked();
         if !self.is_announced(me, level) && !me.ring.is_empty() {
@@ -232,7 +232,7 @@ impl Job {
 
     /// Whether others look into the ring of `me`, as far as one can see without ordering.
     #[inline]
-    fn is_announced(&self, me: &Stack, level: u8) -> bool {
+    fn is_announced(&self, me: Me<'_>, level: u8) -> bool {
         self.ready.levels() >> level & 1 == 1 && self.ringing.shows(level, me.worker().id)
     }
 

@@ -12,7 +12,7 @@ use super::{
     core::Core,
     pool::Pool,
     seats::Seating,
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
@@ -34,7 +34,7 @@ use std::{
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
-use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Kind};
+use urgency_policy::{cores::Demand, level::LevelPolicy};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(crate) struct Job {
     pub(crate) look_period: u64,
     /// Whether an entry in a ring needs no barrier; see `insert.rs`.
     pub(crate) rings_are_light: bool,
-    /// The levels with another policy than aging.
+    /// The levels with another order than aging.
     with_queues: u64,
     /// How many workers were left for a thread in the poller to start.
     pub(crate) unstarted: AtomicUsize,
@@ -93,7 +93,7 @@ impl Job {
         levels: LevelTable,
         (capacities, on_panic): (Capacities, PanicPolicy),
         demand: Demand,
-        pools: &[Kind],
+        pools: Box<[Pool]>,
     ) -> Arc<Self> {
         let (count, workers) = (levels.len(), core.workers.len());
         let job = Arc::new_cyclic(|myself| Job {
@@ -104,9 +104,10 @@ impl Job {
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),
             entitled: AtomicUsize::new(usize::MAX),
-            pools: (0..count)
-                .map(|level| Pool::new(pools[level], level, workers))
-                .collect(),
+            with_queues: (0..count).fold(0, |levels, level| {
+                levels | u64::from(pools[level].queues().is_some()) << level
+            }),
+            pools,
             levels,
             tasks: super::shutdown::Tasks::new(workers),
             pinned: super::pinned::Pinned::new(workers),
@@ -125,9 +126,6 @@ impl Job {
             recorder: OnceLock::new(),
             look_period: clock::ticks(look_period(count)),
             rings_are_light: count == 1 && asymmetric::heavy(),
-            with_queues: (0..count).fold(0, |levels, level| {
-                levels | u64::from(pools[level] != Kind::Aging) << level
-            }),
             unstarted: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             capacities,
@@ -195,7 +193,7 @@ impl Job {
         worker.no_longer_wanted(|| self.seat(worker), serves, now)
     }
 
-    /// Whether a level has another policy than aging.
+    /// Whether a level has another order than aging.
     #[inline]
     pub(crate) fn has_queues(&self, level: u8) -> bool {
         self.with_queues >> level & 1 != 0
@@ -260,103 +258,15 @@ impl Job {
         self.ready.announce_in_order(level);
     }
 
-    /// Starts an idle worker for what is ready, if there is an idle worker that is not in reserve. Otherwise sees to it
-    /// that the busy workers check in.
-    pub(crate) fn start_idle(&self) {
-        let claimed = if self.seats.waits() {
-            self.claim_for(self.ready.levels())
-        } else if self.core.idle.is_any_hungry() {
-            self.claim_idle()
-        } else {
-            None
-        };
-        let served = || {
-            let is_due = self.overrunning.any();
-            self.revoke_overrun(is_due.then(|| self.most_urgent_queued()).flatten()?)
-        };
-        match claimed.or_else(served) {
-            Some(worker) => self.start(worker),
-            None => self.arm_for_queued(),
-        }
-    }
-
-    /// As [`Job::start_idle`], for something at these levels that is in no pool.
-    pub(crate) fn start_idle_for(&self, levels: u64) {
-        match self.claim_for(levels) {
-            Some(worker) => self.start(worker),
-            None => self.arm_relief(),
-        }
-    }
-
-    /// Takes a worker out of the idle set, for the caller, unless the job has as many as it may.
-    pub(crate) fn claim_idle(&self) -> Option<&Worker> {
-        self.claim_with(|| self.core.idle.claim(0))
-    }
-
-    /// Takes this worker out of the idle set, for the caller, if it is there, unless the job has as many as it may.
-    pub(crate) fn claim_exactly(&self, id: usize) -> Option<&Worker> {
-        self.claim_with(|| self.core.idle.claim_exactly(id).then_some(id))
-    }
-
-    /// Takes a worker out of the idle set with `claim`, for the caller, unless the job has as many as it may.
-    pub(super) fn claim_with(&self, claim: impl FnOnce() -> Option<usize>) -> Option<&Worker> {
-        self.crew.admit(
-            || self.workers().count(),
-            || claim().map(|id| self.claimed(id)),
-        )
-    }
-
-    /// As [`Job::claim_exactly`], for what no other worker may run: however many the job has.
-    pub(super) fn claim_for_own_work(&self, id: usize) -> Option<&Worker> {
-        self.core.idle.claim_exactly(id).then(|| self.claimed(id))
-    }
-
-    /// A worker that was taken out of the idle set.
-    fn claimed(&self, id: usize) -> &Worker {
-        let worker = &*self.core.workers[id];
-        if self.core.sharing.is_strict() {
-            // The policy may have to say that the job is to have fewer.
-            self.arm_late();
-        }
-        let slept = worker.lap();
-        worker.counters.asleep.add(slept);
-        self.core.threads.idle_spin.learn(slept);
-        worker.serve(self);
-        worker
-    }
-
-    /// Puts a worker that no stack uses into the idle set.
-    pub(crate) fn release(&self, worker: &Worker) {
-        worker.set_level(NO_LEVEL);
-        worker.note_cpu();
-        worker.lap();
-        worker.serve_none();
-        self.core.idle.release(worker.id);
-        if self.core.threads.are_provided() {
-            self.nudge_for_pinned();
-        }
-    }
-
-    /// As [`Job::release`], and looks once more: no worker is idle while anything is ready.
-    pub(crate) fn release_and_look(&self, me: &Stack, worker: &Worker) {
-        self.release(worker);
-        self.look_for_pinned(worker);
-        if self.is_anything_left(me, worker) && (self.searchers.count() == 0 || self.seats.waits())
-        {
-            self.start_idle();
-        }
-        self.start_other(me, worker);
-    }
-
     /// Asks every stack other than `me` that runs user code which `worker` would serve to publish forks.
-    pub(crate) fn ask_for_forks(&self, me: &Stack, worker: &Worker) {
+    pub(crate) fn ask_for_forks(&self, me: Me<'_>, worker: &Worker) {
         let seat = self.seat(worker);
         for other in self.workers() {
             let serves = other.level();
             if serves != NO_LEVEL
                 && seat.serves_any(1 << serves)
                 && let Some(stack) = self.core.holder(other)
-                && !ptr::eq(stack, me)
+                && !ptr::eq(stack, me.shared())
             {
                 stack.attention.request(SHARE);
             }

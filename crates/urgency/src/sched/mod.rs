@@ -5,7 +5,8 @@
 //!
 //! - [`mod@core`]: what a machine has, and [`job`]: what a program has; [`cores`]: which job a worker serves;
 //! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
-//! - [`find`] and [`search`]: how a worker finds its next work, asks for forks, and goes idle;
+//! - [`find`] and [`search`]: how a worker finds its next work, asks for forks, and goes idle; [`aged`]: which work of
+//!   a level comes next; [`claim`]: how a worker comes out of the idle set, and into it;
 //! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
@@ -13,8 +14,8 @@
 //! - [`hand_off`]: how a worker goes to another thread; spare threads; [`idle_spin`]: how long one spins first;
 //! - [`seats`]: rounds, quanta and fixed shares, if the runtime is not simply prompt; [`rounds`];
 //! - [`reserved_seats`]: seats that wait for their level;
-//! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`overflow`]: what
-//!   is too much there;
+//! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`asked`]: how the policy is
+//!   asked, [`overflow`]: what is too much there;
 //! - [`pinned`]: forks for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
@@ -26,10 +27,13 @@
 //!
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 
+pub(crate) mod aged;
 pub(crate) mod arrival;
+mod asked;
 pub(crate) mod block;
 pub(crate) mod caller;
 pub(crate) mod capacities;
+pub(crate) mod claim;
 pub(crate) mod core;
 mod cores;
 pub(crate) mod demotion;

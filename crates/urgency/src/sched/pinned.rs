@@ -21,7 +21,7 @@
 //!
 //! Within an inbox the oldest fork of the most urgent level is next.
 
-use super::{StolenFork, Work, job::Job, stack::Stack, worker::Worker};
+use super::{StolenFork, Work, claim::Want, job::Job, stack::Me, worker::Worker};
 use std::{
     collections::VecDeque,
     sync::{
@@ -88,7 +88,7 @@ impl Job {
         self.pinned.push(number, forked);
         if self.core.threads.are_provided() {
             self.nudge(number);
-        } else if let Some(worker) = self.claim_for_own_work(number) {
+        } else if let Some(worker) = self.claim(Want::Pinned(number)) {
             self.start(worker);
         } else if self.core.is_shared() {
             // It may serve another job.
@@ -103,7 +103,7 @@ impl Job {
 
     /// The inbox that a stack looks into; an external thread in a runtime of provided threads has none.
     #[inline]
-    pub(crate) fn inbox_of(&self, me: &Stack, worker: &Worker) -> Option<usize> {
+    pub(crate) fn inbox_of(&self, me: Me<'_>, worker: &Worker) -> Option<usize> {
         if self.core.threads.are_provided() {
             me.number()
         } else {
@@ -129,7 +129,7 @@ impl Job {
 
     /// The next fork for this provided thread, which is about to wait: whatever else is ready, the thread would not
     /// come back for the fork.
-    pub(crate) fn fork_of_thread(&self, me: &Stack) -> Option<StolenFork> {
+    pub(crate) fn fork_of_thread(&self, me: Me<'_>) -> Option<StolenFork> {
         if !self.pinned.any() {
             return None;
         }
@@ -143,7 +143,7 @@ impl Job {
 
     /// Runs a fork of this level or a more urgent one that is for the calling stack with its worker alone, on top of
     /// what the stack runs. Called from there. Returns whether there was any.
-    pub(crate) fn run_pinned(&self, me: &Stack) -> bool {
+    pub(crate) fn run_pinned(&self, me: Me<'_>) -> bool {
         if !self.pinned.any() {
             return false;
         }
@@ -170,14 +170,14 @@ impl Job {
     pub(crate) fn look_for_pinned(&self, worker: &Worker) {
         if !self.core.threads.are_provided()
             && self.pinned.has(worker.id)
-            && let Some(worker) = self.claim_for_own_work(worker.id)
+            && let Some(worker) = self.claim(Want::Pinned(worker.id))
         {
             self.start(worker);
         }
     }
 
     /// Whether a spare thread has to look at inboxes.
-    pub(crate) fn has_pinned_for_spare(&self, me: &Stack) -> bool {
+    pub(crate) fn has_pinned_for_spare(&self, me: Me<'_>) -> bool {
         match me.number() {
             Some(number) => self.pinned.has(number),
             None => self.pinned.any() && !self.core.threads.are_provided(),
@@ -185,17 +185,17 @@ impl Job {
     }
 
     /// For a spare thread: an idle worker for which a fork waits, or any idle worker if a fork waits for the thread.
-    pub(crate) fn claim_for_pinned(&self, me: &Stack) -> Option<&Worker> {
+    pub(crate) fn claim_for_pinned(&self, me: Me<'_>) -> Option<&Worker> {
         if !self.has_pinned_for_spare(me) {
             return None;
         }
         if me.number().is_some() {
-            return self.claim_idle();
+            return self.claim(Want::Any);
         }
         let mut workers = 0..self.core.workers.len();
         workers.find_map(|id| {
             let waits = self.pinned.has(id);
-            waits.then(|| self.claim_for_own_work(id)).flatten()
+            waits.then(|| self.claim(Want::Pinned(id))).flatten()
         })
     }
 }

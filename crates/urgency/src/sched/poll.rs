@@ -17,22 +17,19 @@
 //! (`protocol/poll_mode.rs`). What becomes of work that waits for long is in `relief.rs`.
 
 use super::{
+    claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     poll_context,
     revoke::Cause,
-    stack::Stack,
+    stack::{Binding, Me},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
     reactor::driver::{Driver, WaitOutcome, wake_all},
     sys::{self, chaos, clock},
 };
-use std::{
-    ptr,
-    sync::{Arc, atomic::Ordering},
-    task::Waker,
-};
+use std::{ptr, sync::atomic::Ordering, task::Waker};
 
 /// How many threads wait in the poller at most.
 const MOST_POLLERS: usize = 2;
@@ -132,14 +129,14 @@ impl Core {
     }
 
     /// The wait of a spare thread in the poller.
-    pub(crate) fn poll_as_spare(&self, me: &Arc<Stack>) -> Polled<'_> {
+    pub(crate) fn poll_as_spare(&self, binding: &mut Binding) -> Polled<'_> {
         if !self.needs_poller() {
             return Polled::NotNeeded;
         }
         let Ok(driver) = self.driver() else {
             return Polled::NotNeeded;
         };
-        let most = if me.has_computed_since_poll() {
+        let most = if binding.me().has_computed_since_poll() {
             1
         } else {
             MOST_POLLERS
@@ -151,11 +148,16 @@ impl Core {
             return self.leave_poller(Polled::NotNeeded);
         }
         chaos::delay();
-        if self.idle.any() && self.jobs().iter().any(|job| job.has_pinned_for_spare(me)) {
+        if self.idle.any()
+            && self
+                .jobs()
+                .iter()
+                .any(|job| job.has_pinned_for_spare(binding.me()))
+        {
             // A sender that left the fork before this thread was counted here has notified no thread.
             return self.leave_poller(Polled::Look);
         }
-        me.set_urgent(true);
+        binding.me().set_urgent(true);
         let mut ready = Vec::new();
         loop {
             if self.closing.load(Ordering::SeqCst) || !self.needs_poller() {
@@ -167,7 +169,8 @@ impl Core {
                 return self.leave_poller(Polled::NotNeeded);
             };
             chaos::delay();
-            let batch = self.wake_batch(me, &mut ready);
+            let batch = self.wake_batch(binding, &mut ready);
+            let me = binding.me();
             // After the wake-ups: a job that got one is alive, and on the list.
             let jobs = self.jobs();
             if outcome.relief {
@@ -191,15 +194,15 @@ impl Core {
     }
 
     /// Wakes what became ready. A waker may be any code of the program, and that code then runs as code of a job.
-    fn wake_batch(&self, me: &Stack, ready: &mut Vec<Waker>) -> poll_context::Woken {
+    fn wake_batch(&self, binding: &mut Binding, ready: &mut Vec<Waker>) -> poll_context::Woken {
         if ready.is_empty() {
             return poll_context::Woken::default();
         }
-        if me.has_no_open_job() {
+        if binding.me().has_no_open_job() {
             let jobs = self.jobs();
             let open = jobs.iter().find(|job| !job.closing.load(Ordering::Relaxed));
             if let Some(open) = open {
-                me.take_up(open.clone());
+                binding.take_up(open.clone());
             }
         }
         poll_context::in_batch(ptr::null(), || wake_all(ready))
@@ -208,7 +211,7 @@ impl Core {
     /// The worker with which the calling thread comes out of the poller, if there is one for it.
     fn worker_after_poll(
         &self,
-        me: &Stack,
+        me: Me<'_>,
         jobs: &JobList,
         batch: poll_context::Woken,
         relief: bool,
@@ -258,7 +261,7 @@ impl Job {
         // Where seats wait this may not be the one that was meant: it then starts another.
         taken
             .ok()
-            .and_then(|_| self.claim_if_offered().or_else(|| self.claim_idle()))
+            .and_then(|_| self.claim(Want::Offered).or_else(|| self.claim(Want::Any)))
     }
 
     /// A look at the poller by a worker that has nothing to do, if no thread waits there for everything.
@@ -302,12 +305,12 @@ impl Job {
 
     /// A worker for the work that is ready: an idle one, or a less urgent stack's. `by_event`: some of the work is what
     /// the calling thread came out of the poller with; otherwise the work has waited, and this is relief.
-    fn take_worker_for_ready(&self, me: &Stack, by_event: bool) -> Option<&Worker> {
+    fn take_worker_for_ready(&self, me: Me<'_>, by_event: bool) -> Option<&Worker> {
         if let Some(worker) = self.claim_for_pinned(me) {
             return Some(worker);
         }
         let level = self.most_urgent_offered()?;
-        if let Some(worker) = self.claim_if_offered() {
+        if let Some(worker) = self.claim(Want::Offered) {
             return Some(worker);
         }
         let below = self.workers().filter(|w| {

@@ -7,7 +7,10 @@
 //! - It comes from the poller with a batch of wake-ups, which are counted.
 //! - It is about to wait for the task that it makes ready, and leaves its processor.
 
-use super::{job::Job, stack::Stack};
+use super::{
+    job::Job,
+    stack::{Me, Stack},
+};
 use crate::{
     sys::{chaos, clock},
     tasks::TaskRef,
@@ -246,7 +249,7 @@ pub(crate) fn push_to_ring(shared: &Job, task: TaskRef) -> Option<TaskRef> {
         let mine = me.filter(|me| {
             me.is_of(shared)
                 && me.level() == task.level()
-                && me.ring.push(task.as_raw().as_ptr(), task.ready_since())
+                && me.ring().push(task.as_raw().as_ptr(), task.ready_since())
         });
         match mine {
             Some(_) => {
@@ -259,7 +262,7 @@ pub(crate) fn push_to_ring(shared: &Job, task: TaskRef) -> Option<TaskRef> {
     })
 }
 
-fn is_of(me: Option<&Stack>, shared: &Job) -> bool {
+fn is_of(me: Option<Me<'_>>, shared: &Job) -> bool {
     me.is_some_and(|me| me.is_of(shared))
 }
 
@@ -271,7 +274,7 @@ pub(crate) fn is_batch_of(job: &Job) -> bool {
         return false;
     };
     let of = here(|here| here.batch.get());
-    let is_open = || of.is_null() && Stack::with_own(|me| me.is_some_and(|me| me.is_in(&job.core)));
+    let is_open = || of.is_null() && Stack::is_own_in(&job.core);
     let counts = ptr::eq(of, job) || is_open();
     if counts {
         here(|here| here.batch.set(job));

@@ -2,7 +2,7 @@
 //!
 //! When work was inserted and no worker was idle, a one-shot timer of one relief period is armed. When it expires and
 //! work still waits, the thread in the poller looks at every worker. It asks each stack to check in (CHECK_IN), and
-//! from stacks that did not answer it revokes workers by these rules:
+//! from stacks that have left that unanswered for half a period it revokes workers by these rules:
 //!
 //! 1. **A thread that sleeps in the kernel holds nothing worth having.** Its worker goes to whatever waits, at
 //!    any level that the worker serves. All such workers go at one look.
@@ -48,7 +48,7 @@ use super::{
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     revoke::{Cause, Seen},
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::{CHECK_IN, PREEMPT};
@@ -264,7 +264,7 @@ impl Job {
         waiting: &mut Waiting,
         revoked: &mut Vec<&'a Worker>,
     ) -> bool {
-        let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
+        let half = half_a_period();
         let now = clock::now();
         let mut drawn: Vec<&Worker> = self.workers().collect();
         drawn.retain(|worker| worker.level() != NO_LEVEL);
@@ -296,7 +296,7 @@ impl Job {
         asked
     }
 
-    /// Rules 1 and 3. Whether a stack was asked for the first time, or has not run since.
+    /// Rules 1 and 3. Whether a stack has still time to answer, or has not run since it was asked.
     fn revoke_from_blocked_or_long<'a>(
         &'a self,
         waiting: &mut Waiting,
@@ -317,9 +317,7 @@ impl Job {
             // Before the look: a thread that sleeps inside the scheduler until it gets a worker may be in user code
             // when the look has ended.
             let visit = stack.attention.visit();
-            if !stack.attention.is_pending(CHECK_IN) {
-                note_run_time(stack);
-                stack.attention.request(CHECK_IN);
+            if !stack.is_silent() {
                 asked = true;
                 continue;
             }
@@ -408,9 +406,7 @@ impl Job {
             let Some(stack) = holder.filter(|_| worker.level() != NO_LEVEL) else {
                 continue;
             };
-            if !stack.attention.is_pending(CHECK_IN) {
-                note_run_time(stack);
-                stack.attention.request(CHECK_IN);
+            if !stack.is_silent() {
                 asked = true;
             } else if stack.deque.raise_all() {
                 self.insert_deque(stack);
@@ -430,7 +426,7 @@ impl Job {
     }
 
     /// A stack comes to a scheduling point and finds its worker revoked; it is in the middle of `what`, or at its end.
-    pub(crate) fn note_overrun(&self, me: &Stack, what: Name) {
+    pub(crate) fn note_overrun(&self, me: Me<'_>, what: Name) {
         let since = me.relieved_at.swap(0, Ordering::Relaxed);
         if since != 0 {
             let ticks = clock::now().saturating_sub(since);
@@ -525,6 +521,27 @@ enum Idleness {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
+}
+
+impl Stack {
+    /// Whether the stack was asked to check in half a period ago, at an expiry before this one, and has not answered.
+    /// If it was not asked, it is now.
+    pub(super) fn is_silent(&self) -> bool {
+        let now = clock::now();
+        if self.attention.is_pending(CHECK_IN) {
+            let asked = self.check_in_asked_at.load(Ordering::Relaxed);
+            return now.saturating_sub(asked) >= half_a_period();
+        }
+        note_run_time(self);
+        self.check_in_asked_at.store(now, Ordering::Relaxed);
+        self.attention.request(CHECK_IN);
+        false
+    }
+}
+
+/// What a request may stay unanswered, in ticks.
+fn half_a_period() -> u64 {
+    clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
 }
 
 /// How long a stack's thread has run, to compare with.

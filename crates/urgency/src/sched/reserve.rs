@@ -26,12 +26,12 @@
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
 use super::{
+    claim::Want,
     core::{Core, JobList},
     job::Job,
-    relief::{Waiting, note_run_time},
+    relief::Waiting,
     worker::{NO_LEVEL, Worker},
 };
-use crate::protocol::attention::CHECK_IN;
 use std::sync::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
@@ -62,7 +62,7 @@ impl Job {
         if holders.any(|stack| stack.is_of(self) && !stack.deque.seems_empty()) {
             self.arm_late();
             if self.core.idle.is_any_hungry()
-                && let Some(worker) = self.claim_idle()
+                && let Some(worker) = self.claim(Want::Any)
             {
                 self.start(worker);
             }
@@ -76,7 +76,7 @@ impl Job {
         }
         while let Some(level) = Prompt.serve(waiting.levels)
             && self.core.idle.is_any_hungry()
-            && let Some(worker) = self.claim_idle()
+            && let Some(worker) = self.claim(Want::Any)
         {
             waiting.serve(level);
             called.push(worker);
@@ -99,12 +99,7 @@ impl Core {
             let Some(stack) = self.holder(worker) else {
                 continue;
             };
-            if !stack.attention.is_pending(CHECK_IN) {
-                note_run_time(stack);
-                stack.attention.request(CHECK_IN);
-            } else {
-                held += 1;
-            }
+            held += usize::from(stack.is_silent());
         }
         self.idle.set_held(held);
         jobs.iter().for_each(|job| job.start_for_forks());

@@ -21,7 +21,7 @@ use super::{
     Work,
     job::Job,
     relief::note_run_time,
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
@@ -182,10 +182,10 @@ impl Job {
         self.revoke_counted(worker, None, Cause::Urgency)
     }
 
-    /// The stack, the caller's, comes to a scheduling point in the middle of `what`, or at its end. If it has lost its
+    /// The stack comes to a scheduling point in the middle of `what`, or at its end. If it has lost its
     /// worker to relief since the last one, that is noted, whether the worker has come back or not.
     #[inline]
-    pub(crate) fn no_longer_overruns(&self, me: &Stack, what: impl FnOnce() -> Name) {
+    pub(crate) fn no_longer_overruns(&self, me: Me<'_>, what: impl FnOnce() -> Name) {
         if me.overruns.load(Ordering::Relaxed) {
             if me.overruns.swap(false, Ordering::Relaxed) {
                 self.overrunning.count.fetch_sub(1, Ordering::Relaxed);
@@ -198,7 +198,7 @@ impl Job {
     /// back. Usually that stack's thread has not run since: it stood on the processor that the event
     /// preempted, and never notices.
     #[inline]
-    pub(crate) fn restore(&self, me: &Stack, worker: &Worker) -> Restored {
+    pub(crate) fn restore(&self, me: Me<'_>, worker: &Worker) -> Restored {
         while let Some(stack) = worker.pop_revoked_from() {
             if stack.attention.is_taken_from(worker.id) {
                 return self.restore_to(me, worker, stack);
@@ -209,7 +209,7 @@ impl Job {
     }
 
     #[cold]
-    fn restore_to(&self, me: &Stack, worker: &Worker, stack: Arc<Stack>) -> Restored {
+    fn restore_to(&self, me: Me<'_>, worker: &Worker, stack: Arc<Stack>) -> Restored {
         let level = stack.level();
         loop {
             // What is seen may be gone when it is to be taken, so it is taken: a worker that had seen something, found
@@ -221,7 +221,7 @@ impl Job {
             });
             if let Some(work) = more.or_else(|| self.more_above(me, worker, level)) {
                 worker.push_revoked_from(stack);
-                self.wake_next(me);
+                self.wake_next(&me);
                 return Restored::Found(work);
             }
             match self.try_restore(me, worker, &stack, level) {
@@ -234,9 +234,9 @@ impl Job {
 
     /// Gives the worker to `stack`, unless more urgent work has come (`None`) or the stack has noticed that it lost its
     /// worker (`false`).
-    fn try_restore(&self, me: &Stack, worker: &Worker, stack: &Stack, level: u8) -> Option<bool> {
+    fn try_restore(&self, me: Me<'_>, worker: &Worker, stack: &Stack, level: u8) -> Option<bool> {
         // While that stack is the holder, no worker looks into the ring of this one.
-        self.flush_ring(me);
+        self.flush_ring(&me);
         // All that a holder shows comes before the look at the levels: a thread that inserts more urgent work after
         // that look alerts the stack.
         worker.set_holder(stack);
@@ -257,7 +257,7 @@ impl Job {
 
     /// Forks that a running stack above `level` keeps to itself, or is about to fork. A worker that went down and came
     /// up again for them would cost two wake-ups, so it waits for about as long.
-    fn more_above(&self, me: &Stack, worker: &Worker, level: u8) -> Option<Work> {
+    fn more_above(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
         let least = level.checked_sub(1)?;
         let above = |worker: &Worker| worker.level() <= least && worker.hides_forks();
         let others = || self.workers().filter(|other| other.id != worker.id);

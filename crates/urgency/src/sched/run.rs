@@ -12,7 +12,12 @@
 //! 4. the worker is to serve another job: abandon this stack for that (`cores/`).
 
 use super::{
-    StolenFork, Work, inheriting::run_as, job::Job, poll_context, revoke::Restored, stack::Stack,
+    StolenFork, Work,
+    inheriting::run_as,
+    job::Job,
+    poll_context,
+    revoke::Restored,
+    stack::{Me, Stack},
     worker::Worker,
 };
 use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
@@ -32,7 +37,7 @@ const SAMPLE: u32 = 16;
 
 /// The scheduling point of the code that runs on `me`.
 #[inline(always)]
-pub(crate) fn check(me: &Stack) {
+pub(crate) fn check(me: Me<'_>) {
     if me.attention.is_wanted() {
         check_cold(me);
     }
@@ -41,7 +46,7 @@ pub(crate) fn check(me: &Stack) {
 /// The scheduling point of a stack for which there may be a request.
 #[cold]
 #[inline(never)]
-pub(crate) fn check_cold(me: &Stack) {
+pub(crate) fn check_cold(me: Me<'_>) {
     let has_forks = !me.deque.seems_empty();
     if !has_forks && me.attention.is_for_forks() && !chaos::one_in(2) {
         return;
@@ -49,7 +54,7 @@ pub(crate) fn check_cold(me: &Stack) {
     let shared = me.runtime();
     // First of all, so that a searcher has its fork while the rest is done.
     let hungry = has_forks && is_asked_for_forks(me);
-    let published = hungry && me.deque.publish(false);
+    let published = hungry && me.deque().publish(false);
     let requests = shared.come_in(me);
     if has_forks && (hungry || requests & SHARE != 0 || chaos::one_in(2)) {
         shared.share(me, published);
@@ -64,7 +69,7 @@ pub(crate) fn check_cold(me: &Stack) {
 }
 
 /// Whether a worker would take a fork of `me`.
-pub(crate) fn is_asked_for_forks(me: &Stack) -> bool {
+pub(crate) fn is_asked_for_forks(me: Me<'_>) -> bool {
     me.attention.is_pending(SHARE) || me.runtime().is_anybody_hungry(me.level())
 }
 
@@ -82,7 +87,7 @@ pub(crate) fn lowered(task: &TaskRef) {
         let shared = me.runtime();
         shared.come_in(me);
         // The tasks that the stack made ready at its old level.
-        shared.flush_ring(me);
+        shared.flush_ring(&me);
         me.set_level(level);
         fence(Ordering::SeqCst);
         // The task may have been raised since, and the stack before it was lowered.
@@ -100,7 +105,7 @@ pub(crate) fn lowered(task: &TaskRef) {
 impl Job {
     /// Serves with `worker` until it goes elsewhere. The calling thread has nothing on its stack. Returns a worker that
     /// the thread is to serve another job with.
-    pub(crate) fn serve(&self, me: &Stack, worker: &Worker) -> Option<&Worker> {
+    pub(crate) fn serve(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
         me.hold(worker);
         let mut handed = worker.take_handed();
         let mut started = handed.is_none();
@@ -140,7 +145,7 @@ impl Job {
             let work = self.pass_on(me, worker, work)?;
             let holding = match work {
                 Work::Resume(stack) => {
-                    self.flush_ring(me);
+                    self.flush_ring(&me);
                     self.at(worker, stack.level()).hand_offs.add(1);
                     self.deliver(worker, &stack);
                     false
@@ -156,7 +161,7 @@ impl Job {
 
     /// The stack goes to user code, to begin something at `level`.
     #[inline]
-    pub(crate) fn go(&self, me: &Stack, level: u8) {
+    pub(crate) fn go(&self, me: Me<'_>, level: u8) {
         let room = self.expect_long(me, me.worker(), level);
         self.begin_at(me, level);
         self.go_at(me, level, clock::now(), room);
@@ -165,24 +170,24 @@ impl Job {
     /// The stack goes back to user code, at its level. The level is not written: a thread that raises the stack at this
     /// moment would be overruled for good.
     #[inline]
-    pub(crate) fn go_on(&self, me: &Stack) {
+    pub(crate) fn go_on(&self, me: Me<'_>) {
         let level = me.level();
         let room = self.expect_long(me, me.worker(), level);
         self.go_at(me, level, clock::now(), room);
     }
 
     #[inline]
-    fn begin_at(&self, me: &Stack, level: u8) {
+    fn begin_at(&self, me: Me<'_>, level: u8) {
         if self.pools.len() > 1 && me.level() != level {
             // The ring is of one level, the stack's.
-            self.flush_ring(me);
+            self.flush_ring(&me);
         }
         me.set_level(level);
     }
 
     /// What `me` goes to run may be long, and fork. Returns how much room for forks `me` has.
     #[inline]
-    fn expect_long(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
+    fn expect_long(&self, me: Me<'_>, worker: &Worker, level: u8) -> usize {
         if worker.set_brief(false) {
             self.core.recall_poller();
         }
@@ -210,7 +215,7 @@ impl Job {
     /// look.
     // Each poll comes here, and the call saved five registers for what is cold.
     #[inline(always)]
-    fn room_to_begin(&self, me: &Stack, worker: &Worker, level: u8) -> usize {
+    fn room_to_begin(&self, me: Me<'_>, worker: &Worker, level: u8) -> usize {
         let hungry = self.may_anybody_be_hungry(level)
             || worker.set_hides_forks(true) && self.may_anybody_be_hungry(level);
         if hungry {
@@ -223,7 +228,7 @@ impl Job {
     /// The way out to user code, with a reading of the clock in hand, and with so much room for forks. Prompt: if more
     /// urgent work is ready by now, the request for attention is set, and the first scheduling point acts on it.
     #[inline]
-    fn go_at(&self, me: &Stack, level: u8, now: u64, room: usize) {
+    fn go_at(&self, me: Me<'_>, level: u8, now: u64, room: usize) {
         let worker = me.worker();
         if self.pools.len() > 1 {
             me.note_cpu();
@@ -242,13 +247,13 @@ impl Job {
             self.no_longer_wanted(worker, level, now);
         }
         worker.counters.scheduling.add(worker.lap_at(now));
-        me.attention.leave(worker.id, room);
+        me.attention().leave(worker.id, room);
     }
 
     /// The stack comes in from user code, in the middle of its computation, and holds a worker when
     /// this returns. Returns the requests that were pending.
-    pub(crate) fn come_in(&self, me: &Stack) -> u32 {
-        match me.attention.enter() {
+    pub(crate) fn come_in(&self, me: Me<'_>) -> u32 {
+        match me.attention().enter() {
             Entered::Holding(requests) => {
                 self.no_longer_overruns(me, || me.what());
                 self.account_running(me, requests);
@@ -266,8 +271,8 @@ impl Job {
     /// As `come_in`, at the end of what a thread ran on an empty stack: without a worker there is
     /// nothing to wait for. Returns whether it still holds one.
     #[inline]
-    pub(crate) fn finish(&self, me: &Stack, what: Name) -> bool {
-        match me.attention.enter() {
+    pub(crate) fn finish(&self, me: Me<'_>, what: Name) -> bool {
+        match me.attention().enter() {
             Entered::Holding(requests) => {
                 self.no_longer_overruns(me, || what);
                 self.account_running(me, requests);
@@ -281,14 +286,14 @@ impl Job {
     }
 
     #[cold]
-    fn finish_overrun(&self, me: &Stack, what: Name) {
+    fn finish_overrun(&self, me: Me<'_>, what: Name) {
         me.demotion.found_revoked();
         self.no_longer_overruns(me, || what);
-        self.flush_ring(me);
+        self.flush_ring(&me);
     }
 
     #[inline]
-    fn account_running(&self, me: &Stack, requests: u32) {
+    fn account_running(&self, me: Me<'_>, requests: u32) {
         let worker = me.worker();
         let now = clock::now();
         self.at(worker, me.level()).running.add(worker.lap_at(now));
@@ -299,7 +304,7 @@ impl Job {
     }
 
     /// Takes more urgent work if there is some, and abandons this stack for it.
-    pub(crate) fn give_way(&self, me: &Stack) {
+    pub(crate) fn give_way(&self, me: Me<'_>) {
         while let Some(work) = self.next_above(me, me.level()) {
             if !self.abandon(me, work) {
                 return;
@@ -308,7 +313,7 @@ impl Job {
     }
 
     /// Lets ready work of this stack's level, or of a more urgent one, go first. Returns whether there was any.
-    pub(crate) fn give_turn(&self, me: &Stack) -> bool {
+    pub(crate) fn give_turn(&self, me: Me<'_>) -> bool {
         if me.number().is_some() {
             return self.take_turn(me);
         }
@@ -326,7 +331,7 @@ impl Job {
 
     /// As [`Job::give_turn`], and if nothing is in a pool, for a fork that a running stack keeps to itself: it may sit
     /// in a long leaf, or in a call that blocks, and no other stack comes for it while no worker is idle.
-    pub(crate) fn give_turn_or_steal(&self, me: &Stack) -> bool {
+    pub(crate) fn give_turn_or_steal(&self, me: Me<'_>) -> bool {
         if self.give_turn(me) {
             return true;
         }
@@ -341,7 +346,7 @@ impl Job {
     }
 
     /// As [`Job::give_turn`] on a provided thread: there is no other thread for the work.
-    fn take_turn(&self, me: &Stack) -> bool {
+    fn take_turn(&self, me: Me<'_>) -> bool {
         let worker = me.worker();
         let inbox = self.inbox_of(me, worker);
         let pinned = self.pinned_fork(worker, inbox).map(Work::Fork);
@@ -371,7 +376,7 @@ impl Job {
     }
 
     /// Polls a task, or runs a closure on this thread's stack. Returns whether it still holds a worker.
-    fn run_task(&self, me: &Stack, worker: &Worker, task: TaskRef) -> bool {
+    fn run_task(&self, me: Me<'_>, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
         let counters = self.at(worker, level);
         let now = self.dispatch_time(worker);
@@ -398,7 +403,7 @@ impl Job {
         let ran = task.run_then(|task| {
             // The task was raised since its level was read, and before it was claimed: then this stack was not told.
             if task.level() < level {
-                self.raise_stack(me, task.level());
+                self.raise_stack(&me, task.level());
             }
         });
         me.set_task(None);
@@ -419,7 +424,7 @@ impl Job {
     }
 
     /// Runs a stolen fork, and whatever it spawned into the scopes that it belongs to.
-    fn run_fork(&self, me: &Stack, worker: &Worker, stolen: StolenFork) -> bool {
+    fn run_fork(&self, me: Me<'_>, worker: &Worker, stolen: StolenFork) -> bool {
         self.at(worker, stolen.level).jobs.add(1);
         me.set_urgent(false);
         self.go(me, stolen.level);
@@ -437,13 +442,14 @@ fn up_to(level: u8) -> u64 {
 }
 
 /// Runs a fork that the calling stack stole. Returns its name.
-pub(crate) fn run_stolen(me: &Stack, stolen: StolenFork) -> Name {
+pub(crate) fn run_stolen(me: Me<'_>, stolen: StolenFork) -> Name {
     let forked = stolen.forked;
     // SAFETY: a stolen fork is alive until it has run; no other thread runs it.
     unsafe {
-        (*forked)
-            .thief()
-            .store(std::ptr::from_ref(me).cast_mut(), Ordering::Release)
+        (*forked).thief().store(
+            std::ptr::from_ref(me.shared()).cast_mut(),
+            Ordering::Release,
+        )
     };
     // SAFETY: as above; read before the call that may end the fork's life.
     let kind = unsafe { (*forked).kind };
@@ -467,25 +473,25 @@ pub(crate) fn run_stolen(me: &Stack, stolen: StolenFork) -> Name {
 }
 
 /// Runs the forks that the calling stack pushed above `base` and no thief took, youngest first.
-pub(crate) fn run_pushed_above(me: &Stack, base: usize) {
+pub(crate) fn run_pushed_above(me: Me<'_>, base: usize) {
     if me.deque.bottom() > base {
         me.on_top(|| run_each_above(me, base));
     }
 }
 
-fn run_each_above(me: &Stack, base: usize) {
+fn run_each_above(me: Me<'_>, base: usize) {
     while me.deque.bottom() > base {
         check(me);
         let index = me.deque.bottom() - 1;
-        // SAFETY: this is the owner, and the index is the youngest.
-        if unsafe { me.deque.pop(index, || me.pop_public(index)) } == Popped::Stolen {
+        // SAFETY: the index is the youngest.
+        if unsafe { me.pop_fork(index) } == Popped::Stolen {
             // Everything older was stolen before it.
-            // SAFETY: this is the owner, and the pop has just shown it.
-            unsafe { me.deque.start_over(base) };
+            // SAFETY: the pop has just shown it.
+            unsafe { me.deque().start_over(base) };
             return;
         }
         // SAFETY: just popped as ours.
-        let forked = unsafe { me.deque.popped(index) };
+        let forked = unsafe { me.deque().popped(index) };
         // SAFETY: a popped fork is ours to run, once; only boxed forks of scopes lie here, and they are self-contained.
         unsafe {
             let execute = (*forked).kind.execute;
@@ -496,7 +502,7 @@ fn run_each_above(me: &Stack, base: usize) {
 
 /// Runs the oldest fork of the calling stack's own deque, if there is one: taken as a thief takes it, since it may be
 /// the right-hand side of a `join` further out.
-pub(crate) fn run_own_oldest(me: &Stack) -> bool {
+pub(crate) fn run_own_oldest(me: Me<'_>) -> bool {
     check(me);
     let (Stolen::Forked(forked, _), origin) = me.steal(true, || true) else {
         return false;
@@ -516,7 +522,7 @@ pub(crate) fn run_own_oldest(me: &Stack) -> bool {
 /// Calls `f` with the task that the calling thread runs, if it runs one.
 pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
     Stack::with_current(|me| {
-        let task = me.and_then(Stack::task).map(|header| {
+        let task = me.and_then(|me| me.task()).map(|header| {
             // SAFETY: the running entry keeps the task alive; this borrow of it is not dropped.
             ManuallyDrop::new(unsafe { TaskRef::from_raw(header) })
         });
@@ -525,6 +531,6 @@ pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
 }
 
 /// The number of the worker that `me` holds in `shared`, as a hint.
-pub(crate) fn worker_of(me: &Stack, shared: &Job) -> usize {
+pub(crate) fn worker_of(me: Me<'_>, shared: &Job) -> usize {
     if me.is_of(shared) { me.worker().id } else { 0 }
 }

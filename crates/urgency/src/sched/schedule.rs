@@ -76,7 +76,7 @@ impl Job {
             self.insert_deque(stack);
         }
         if !stack.ring.is_empty()
-            && let Some(worker) = stack.last_worker()
+            && let Some(worker) = self.core.worker_of(stack)
         {
             self.announce_ring(worker, level);
         }

@@ -10,9 +10,10 @@
 
 use super::{
     StolenFork, Work,
+    claim::Want,
     find::pop_ring,
     job::Job,
-    stack::Stack,
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
@@ -31,7 +32,7 @@ impl Job {
     #[cold]
     pub(crate) fn find_cold(
         &self,
-        me: &Stack,
+        me: Me<'_>,
         worker: &Worker,
         inbox: Option<usize>,
     ) -> Option<Work> {
@@ -43,7 +44,7 @@ impl Job {
         loop {
             if self.seats.waits() {
                 // Tasks of a level that the seat does not serve.
-                self.flush_ring(me);
+                self.flush_ring(&me);
             }
             self.searchers.start(&self.core.idle);
             let found = self.search(me, worker, inbox, raise);
@@ -52,7 +53,7 @@ impl Job {
             if found.is_some() {
                 self.searchers.stop(&self.core.idle);
                 self.core.threads.idle_spin.learn(ticks);
-                self.wake_next(me);
+                self.wake_next(&me);
                 self.watch_the_rest();
                 return found;
             }
@@ -63,16 +64,7 @@ impl Job {
                 return None;
             }
             raise = true;
-            let idle = &self.core.idle;
-            let claim = || {
-                if self.seats.waits() {
-                    // Another one may have another seat.
-                    idle.claim_exactly(worker.id).then_some(worker.id)
-                } else {
-                    idle.claim(worker.id)
-                }
-            };
-            let Some(claimed) = self.claim_with(claim) else {
+            let Some(claimed) = self.claim(Want::Rather(worker.id)) else {
                 // The thread that took it may have done so for something else than what insertions left to this
                 // searcher.
                 self.arm_relief();
@@ -114,7 +106,7 @@ impl Job {
     /// The look after a release: a thread that made work ready before the release saw no idle worker. Looks for hidden
     /// forks as well, behind a barrier: this look sees the fork of an owner that forked before it could see our
     /// request, and an owner that forks later sees the request.
-    pub(crate) fn is_anything_left(&self, me: &Stack, worker: &Worker) -> bool {
+    pub(crate) fn is_anything_left(&self, me: Me<'_>, worker: &Worker) -> bool {
         if self.seats.waits() {
             return self.is_anything_left_to(me, worker);
         }
@@ -152,7 +144,7 @@ impl Job {
     /// Step 2 of the module's text; with `raise`, hidden forks first.
     fn search(
         &self,
-        me: &Stack,
+        me: Me<'_>,
         worker: &Worker,
         inbox: Option<usize>,
         raise: bool,
@@ -189,7 +181,7 @@ impl Job {
             }
             // A thread that clears the level's bit hides the level for a moment, and may lose its processor just then.
             // No other thread looks into this ring once the worker is released and has another holder.
-            if let Some(task) = pop_ring(me) {
+            if let Some(task) = pop_ring(&me) {
                 return Some(Work::Task(task));
             }
             turn += 1;
@@ -211,24 +203,24 @@ impl Job {
     }
 
     /// A fork of a running stack at `least` or a more urgent level, for a stack that yields.
-    pub(crate) fn steal_for_turn(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
+    pub(crate) fn steal_for_turn(&self, me: Me<'_>, worker: &Worker, least: u8) -> Option<Work> {
         self.steal_published(me, worker, least)
             .or_else(|| self.steal_hidden(me, worker, least))
     }
 
     /// A fork that a running stack has just published: its entry in the pool follows, but a searcher need not wait for
     /// it.
-    fn steal_published(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
+    fn steal_published(&self, me: Me<'_>, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
             .filter(|stack| self.serves(worker, stack, least) && stack.deque.seems_public())
             .find_map(|stack| self.steal_from_running(worker, stack, least, false))
     }
 
     /// The stacks that run user code, other than `me`.
-    pub(crate) fn running_besides<'a>(&'a self, me: &'a Stack) -> impl Iterator<Item = &'a Stack> {
+    pub(crate) fn running_besides<'a>(&'a self, me: Me<'a>) -> impl Iterator<Item = &'a Stack> {
         let busy = self.workers().filter(|w| w.level() != NO_LEVEL);
         let stacks = busy.filter_map(|w| self.core.holder(w));
-        stacks.filter(move |stack| !ptr::eq(*stack, me) && stack.is_of(self))
+        stacks.filter(move |stack| !ptr::eq(*stack, me.shared()) && stack.is_of(self))
     }
 
     fn steal_from_running(
@@ -266,7 +258,7 @@ impl Job {
     }
 
     /// A fork that its owner does not publish because the owner is in a long leaf.
-    fn steal_hidden(&self, me: &Stack, worker: &Worker, least: u8) -> Option<Work> {
+    fn steal_hidden(&self, me: Me<'_>, worker: &Worker, least: u8) -> Option<Work> {
         self.running_besides(me)
             .filter(|stack| self.serves(worker, stack, least) && !stack.deque.seems_empty())
             .find_map(|stack| self.steal_from_running(worker, stack, least, true))

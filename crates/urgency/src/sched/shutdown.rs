@@ -32,7 +32,7 @@ use crate::{
 };
 use std::{
     cmp::Reverse,
-    fmt, ptr,
+    fmt,
     sync::{
         Condvar, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -169,9 +169,8 @@ impl Job {
             // The calling stack gives its worker to the tasks that it waits for.
             return super::block::blocking(|| self.shut_down(how, within));
         }
-        let is_aside = Stack::runtime_aside().is_some_and(|aside| ptr::eq(aside, self));
         // A plain thread that entered is no task.
-        let inside = is_aside && !self.is_visited_here();
+        let inside = Stack::is_aside_of(self) && !self.is_visited_here();
         let ending = &self.tasks.ending;
         ending.fetch_add(usize::from(inside), Ordering::SeqCst);
         self.tasks.something_ended();

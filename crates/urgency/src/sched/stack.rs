@@ -10,7 +10,7 @@
 //!
 //! # The job whose code it runs
 //!
-//! A stack keeps the job that its code belongs to. Its thread takes another one up ([`Stack::take_up`]) with nothing on
+//! A stack keeps the job that its code belongs to. Its thread takes another one up ([`Binding::take_up`]) with nothing on
 //! the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none. Other
 //! threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
@@ -19,16 +19,13 @@ use crate::protocol::{
     attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
 };
 use crate::{
-    account::overruns::Name,
     inherit::Frames,
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind},
     sys::{self, clock, thread::Processors},
-    tasks::{Header, TaskRef},
+    tasks::Header,
 };
 use std::{
-    cell::Cell,
-    mem::ManuallyDrop,
     ptr::{self, NonNull},
     sync::{
         Arc, Mutex, Weak,
@@ -36,9 +33,12 @@ use std::{
             AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
         },
     },
-    thread::{self, Thread},
-    time::Duration,
+    thread::Thread,
 };
+
+mod me;
+
+pub(crate) use me::{Binding, Me};
 
 /// How long a ring's only entry is left to its owner, in nanoseconds since the poll that woke it began:
 /// several times what it costs to run it on another processor.
@@ -46,12 +46,6 @@ const OWNERS_TIME: f64 = 5_000.0;
 
 /// What a thread may run between two visits to the poller without counting as one that computes, in nanoseconds.
 const BRIEFLY: f64 = 1_000_000.0;
-
-thread_local! {
-    static CURRENT: Cell<*const Stack> = const { Cell::new(ptr::null()) };
-    /// The stack that a declared blocking call has set aside.
-    static ASIDE: Cell<*const Stack> = const { Cell::new(ptr::null()) };
-}
 
 /// In place of a level: the code of a plain thread that named none. It may wait for anything.
 pub(crate) const FOR_ANYTHING: u8 = u8::MAX;
@@ -87,6 +81,8 @@ pub(crate) struct Stack {
     pub(crate) tid: AtomicI32,
     /// How long the thread had run when it was asked to check in, in nanoseconds.
     pub(crate) asked_at: AtomicU64,
+    /// When it was asked to check in, in ticks.
+    pub(crate) check_in_asked_at: AtomicU64,
     /// How long it had run when relief last looked at it, in nanoseconds.
     pub(crate) seen_at: AtomicU64,
     /// It has lost its worker, and not come to a scheduling point since, though it may have the worker back.
@@ -150,6 +146,7 @@ impl Stack {
             task: AtomicPtr::new(ptr::null_mut()),
             tid: AtomicI32::new(0),
             asked_at: AtomicU64::new(0),
+            check_in_asked_at: AtomicU64::new(0),
             seen_at: AtomicU64::new(0),
             overruns: AtomicBool::new(false),
             left_poller_at: AtomicU64::new(0),
@@ -171,97 +168,15 @@ impl Stack {
         })
     }
 
-    /// The stack of the calling thread, null in a plain thread.
-    #[inline(always)]
-    pub(crate) fn current_ptr() -> *const Stack {
-        CURRENT.get()
-    }
-
-    /// Runs `f` with the stack of the calling thread, if it has one.
-    #[inline]
-    pub(crate) fn with_current<R>(f: impl FnOnce(Option<&Stack>) -> R) -> R {
-        // SAFETY: the pointer is set by `bind` from a stack that its thread keeps until `unbind`, and
-        // only this thread reads it.
-        f(unsafe { CURRENT.get().as_ref() })
-    }
-
     /// The thread that will be this stack: a delivery may come before it runs.
     pub(crate) fn set_thread(&self, thread: Thread) {
         *self.lock_thread() = Some(thread);
-    }
-
-    /// The calling thread is this stack from now on.
-    pub(crate) fn bind(&self) {
-        self.set_thread(thread::current());
-        self.tid
-            .store(crate::sys::thread::current_id(), Ordering::Relaxed);
-        CURRENT.set(self);
     }
 
     /// The thread is about to end: the kernel may give its number to another one before the stack has a thread
     /// again.
     pub(crate) fn forget_thread(&self) {
         self.tid.store(0, Ordering::Relaxed);
-    }
-
-    /// Runs `f` as a plain thread of this stack's runtime: what it spawns and forks belongs there. It does not
-    /// unwind.
-    pub(crate) fn set_aside<R>(&self, f: impl FnOnce() -> R) -> R {
-        CURRENT.set(ptr::null());
-        let outer = ASIDE.replace(self);
-        let result = f();
-        ASIDE.set(outer);
-        CURRENT.set(self);
-        result
-    }
-
-    /// Runs `f`, inside of [`Stack::set_aside`], as this stack again. It does not unwind.
-    pub(crate) fn taken_up<R>(&self, f: impl FnOnce() -> R) -> R {
-        debug_assert!(CURRENT.get().is_null());
-        CURRENT.set(self);
-        let result = f();
-        CURRENT.set(ptr::null());
-        result
-    }
-
-    /// Runs `f`, code of the program's that the scheduler calls: it must find no stack, which would be one
-    /// that is inside the scheduler. It does not unwind.
-    pub(crate) fn outside_scheduler<R>(f: impl FnOnce() -> R) -> R {
-        // SAFETY: as in `with_current`.
-        match unsafe { CURRENT.get().as_ref() } {
-            Some(me) => me.set_aside(f),
-            None => f(),
-        }
-    }
-
-    /// Runs `f` with the stack of the calling thread, be it set aside, if it has one.
-    #[inline]
-    pub(crate) fn with_own<R>(f: impl FnOnce(Option<&Stack>) -> R) -> R {
-        let me = CURRENT.get();
-        let own = if me.is_null() { ASIDE.get() } else { me };
-        // SAFETY: as in `with_current` and `aside`.
-        f(unsafe { own.as_ref() })
-    }
-
-    /// Runs `f` with the stack that the calling plain thread has set aside, if it has.
-    pub(crate) fn aside<R>(f: impl FnOnce(&Stack) -> R) -> Option<R> {
-        // SAFETY: set for the time of a call on that stack's own thread, which keeps the stack.
-        unsafe { ASIDE.get().as_ref() }.map(f)
-    }
-
-    /// The job of the stack that the calling plain thread has set aside, if it has.
-    pub(crate) fn runtime_aside<'a>() -> Option<&'a Job> {
-        // SAFETY: set for the time of a call on that stack's own thread, which keeps the stack, and takes up no other
-        // job during the call.
-        let job = unsafe { ASIDE.get().as_ref() }?.job.load(Ordering::Relaxed);
-        // SAFETY: the stack keeps its job.
-        unsafe { job.as_ref() }
-    }
-
-    /// The calling thread is a plain thread again.
-    pub(crate) fn unbind(&self) {
-        debug_assert!(ptr::eq(CURRENT.get(), self));
-        CURRENT.set(ptr::null());
     }
 
     fn lock_thread(&self) -> std::sync::MutexGuard<'_, Option<Thread>> {
@@ -296,66 +211,19 @@ impl Stack {
         )
     }
 
-    /// The job whose code is on this stack, for the stack's own thread.
-    #[inline]
-    pub(crate) fn runtime(&self) -> &Job {
-        let job = self.runtime_ptr();
-        debug_assert!(!job.is_null(), "a stack without a job runs nothing");
-        // SAFETY: the stack keeps its job (`kept`), and takes up another one only when nothing of this one is on it, so
-        // not while its thread uses the reference.
-        unsafe { &*job }
-    }
-
-    /// The pointer of the `Arc` in which that job is.
-    #[inline]
-    pub(crate) fn runtime_ptr(&self) -> *const Job {
-        self.job.load(Ordering::Relaxed)
-    }
-
     fn lock_kept(&self) -> std::sync::MutexGuard<'_, Option<Arc<Job>>> {
         self.kept.lock().expect("nothing panics under this lock")
     }
 
-    /// Whether the stack, the caller's, has no job, or one that has ended.
-    pub(crate) fn has_no_open_job(&self) -> bool {
-        self.runtime_ptr().is_null() || self.runtime().closing.load(Ordering::Relaxed)
-    }
-
-    /// The stack, the caller's, has nothing on it, and is about to run code of `job`.
-    pub(crate) fn take_up(&self, job: Arc<Job>) {
-        if !ptr::eq(self.runtime_ptr(), &*job) {
-            self.exchange(Some(job));
-        }
-    }
-
-    /// The stack, the caller's, has nothing on it, and waits for whatever comes.
-    pub(crate) fn leave_job(&self) {
-        if !self.runtime_ptr().is_null() {
-            self.exchange(None);
-        }
-    }
-
-    #[cold]
-    fn exchange(&self, new: Option<Arc<Job>>) {
-        debug_assert!(self.deque.seems_empty() && self.ring.is_empty());
-        let pointer = new.as_ref().map_or(ptr::null(), Arc::as_ptr);
-        let old = std::mem::replace(&mut *self.lock_kept(), new);
-        self.job.store(pointer.cast_mut(), Ordering::SeqCst);
-        // Entries of the old job's pools for this deque are stale; see `Job::insert_deque_as`.
-        self.queued.store(0, Ordering::SeqCst);
-        drop(old);
+    /// The worker that this stack holds, or held last; null if it has never held one. See [`Core::worker_of`].
+    #[inline]
+    pub(crate) fn worker_ptr(&self) -> *const Worker {
+        self.worker.load(Ordering::Relaxed)
     }
 
     /// Whether the stack is one of this core set.
     pub(crate) fn is_in(&self, core: &Core) -> bool {
         ptr::eq(self.core.as_ptr(), core)
-    }
-
-    /// The core set, for the stack's own thread.
-    #[inline]
-    pub(crate) fn core(&self) -> &Core {
-        // SAFETY: each thread keeps the core set while it is one of its stacks (`core.rs`).
-        unsafe { &*self.core.as_ptr() }
     }
 
     /// As [`Deque::steal`], with what the thief has of the code that made the fork.
@@ -378,118 +246,14 @@ impl Stack {
         (stolen, origin)
     }
 
-    /// A scope is opened, or over. Returns the one that was innermost.
-    #[inline]
-    pub(crate) fn enter_scope(&self, scope: *const ()) -> *const () {
-        let outer = self.scope.load(Ordering::Relaxed);
-        self.scope.store(scope.cast_mut(), Ordering::Relaxed);
-        outer
-    }
-
-    pub(crate) fn innermost_scope(&self) -> *const () {
-        self.scope.load(Ordering::Relaxed)
-    }
-
-    /// How many forks the stack runs on top of each other, and on top of what it began with: children that it took
-    /// back, and forks that it stole in the middle of a wait. For the stack itself.
-    pub(crate) fn nesting(&self) -> u32 {
-        self.nesting.load(Ordering::Relaxed)
-    }
-
-    /// Runs `f`, which is forks on top of what this stack, the caller's, runs already. It does not unwind.
-    #[inline]
-    pub(crate) fn on_top<R>(&self, f: impl FnOnce() -> R) -> R {
-        let outer = self.nesting();
-        self.nesting.store(outer.wrapping_add(1), Ordering::Relaxed);
-        let result = f();
-        self.nesting.store(outer, Ordering::Relaxed);
-        result
-    }
-
-    /// The worker that this stack holds. Only for the stack itself, or for the thread that took its worker.
-    #[inline]
-    pub(crate) fn worker(&self) -> &Worker {
-        let worker = self.worker.load(Ordering::Relaxed);
-        debug_assert!(!worker.is_null());
-        // SAFETY: set by `hold`; workers live as long as the core set, which the stack's thread keeps.
-        unsafe { &*worker }
-    }
-
-    /// The worker that this stack holds, or held last; it may never have held one.
-    pub(crate) fn last_worker(&self) -> Option<&Worker> {
-        // SAFETY: as in `worker`.
-        unsafe { self.worker.load(Ordering::Relaxed).as_ref() }
-    }
-
-    /// This stack holds `worker` from now on, which serves its job. Called inside the scheduler.
-    pub(crate) fn hold(&self, worker: &Worker) {
-        worker.serve(self.runtime());
-        self.worker
-            .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
-        worker.set_holder(self);
-    }
-
-    /// The stack begins to wait, inside the scheduler.
-    pub(crate) fn note_wait(&self) {
-        let waits = self.waits.load(Ordering::Relaxed).wrapping_add(1);
-        self.waits.store(waits, Ordering::Relaxed);
-    }
-
-    /// How often the stack has begun to wait. For the stack itself.
-    pub(crate) fn waits(&self) -> u32 {
-        self.waits.load(Ordering::Relaxed)
-    }
-
     /// The stack is ready to go on. The caller has not yet told any other thread.
     pub(crate) fn note_ready(&self) {
         self.ready_since.store(clock::now(), Ordering::Relaxed);
     }
 
-    /// The stack, the caller's, goes on. Returns for how long it was ready, in ticks.
-    pub(crate) fn no_longer_waits(&self) -> Option<u64> {
-        let since = self.ready_since.load(Ordering::Relaxed);
-        self.ready_since.store(0, Ordering::Relaxed);
-        (since != 0).then(|| clock::now().saturating_sub(since))
-    }
-
-    /// The calling thread, this stack's, comes out of the poller with a worker.
-    pub(crate) fn note_left_poller(&self) {
-        self.left_poller_at.store(clock::now(), Ordering::Relaxed);
-    }
-
-    /// Whether the calling thread, this stack's, has run for long since it was in the poller.
-    pub(crate) fn has_computed_since_poll(&self) -> bool {
-        let left = self.left_poller_at.load(Ordering::Relaxed);
-        clock::now().saturating_sub(left) > clock::ticks(BRIEFLY)
-    }
-
-    /// Notes the processor that the calling thread, this stack's, runs on.
-    #[inline]
-    pub(crate) fn note_cpu(&self) {
-        let cpu = crate::sys::thread::current_cpu();
-        self.cpu.store(cpu, Ordering::Relaxed);
-    }
-
     /// The processor that the thread was last seen on; -1 if unknown.
     pub(crate) fn cpu(&self) -> i32 {
         self.cpu.load(Ordering::Relaxed)
-    }
-
-    /// Whether the thread came from the poller, and has run nothing since that may be long.
-    pub(crate) fn is_urgent(&self) -> bool {
-        self.urgent.load(Ordering::Relaxed)
-    }
-
-    /// The calling thread, this stack's, is to run soon when the kernel wakes it, or as any other: by short
-    /// slices, or in the real-time class if the program asked for it and may.
-    #[inline]
-    pub(crate) fn set_urgent(&self, urgent: bool) {
-        if self.urgent.load(Ordering::Relaxed) != urgent {
-            self.urgent.store(urgent, Ordering::Relaxed);
-            if !(self.core().real_time && crate::sys::thread::set_real_time(urgent)) {
-                crate::sys::thread::set_short_slice(urgent);
-            }
-        }
     }
 
     /// The number of a provided thread.
@@ -508,59 +272,16 @@ impl Stack {
         NonNull::new(self.task.load(Ordering::Relaxed))
     }
 
-    /// The stolen fork that the calling thread, this stack's, runs from now on. Returns the one that it ran.
-    pub(crate) fn set_fork(&self, forked: Option<&'static Kind>) -> Option<&'static Kind> {
-        let new = forked.map_or(ptr::null_mut(), |kind| ptr::from_ref(kind).cast_mut());
-        let old = self.forked.load(Ordering::Relaxed);
-        self.forked.store(new, Ordering::Relaxed);
-        // SAFETY: what is stored came from a static reference.
-        unsafe { old.as_ref() }
-    }
-
-    /// Whether the calling thread, this stack's, is in the middle of a stolen fork.
-    pub(crate) fn runs_fork(&self) -> bool {
-        !self.forked.load(Ordering::Relaxed).is_null()
-    }
-
-    /// The name of what the calling thread, this stack's, is in the middle of.
-    pub(crate) fn what(&self) -> Name {
-        let forked = self.forked.load(Ordering::Relaxed);
-        // SAFETY: as in `set_fork`.
-        if let Some(kind) = unsafe { forked.as_ref() } {
-            return kind.name;
-        }
-        match self.task() {
-            // SAFETY: the task runs on the calling thread, whose reference this borrows, and does not drop.
-            Some(task) => unsafe { ManuallyDrop::new(TaskRef::from_raw(task)) }.name(),
-            None => || "a call from outside the runtime",
-        }
-    }
-
-    pub(crate) fn set_task(&self, task: Option<NonNull<Header>>) {
-        let task = task.map_or(ptr::null_mut(), NonNull::as_ptr);
-        self.task.store(task, Ordering::Relaxed);
-    }
-
     /// The level of the computation on this stack.
     #[inline]
     pub(crate) fn level(&self) -> u8 {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// The stack begins a computation of this level.
-    pub(crate) fn set_level(&self, level: u8) {
-        self.level.store(level, Ordering::Relaxed);
-    }
-
     /// The level by which the waits of the code on this stack are judged, or [`FOR_ANYTHING`].
     #[inline]
     pub(crate) fn waits_as(&self) -> u8 {
         self.waits_as.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn set_waits_as(&self, level: u8) {
-        self.waits_as.store(level, Ordering::Relaxed);
     }
 
     /// The stack's task is at least as urgent as `level` now. Any thread may call this. Whether that is news.
@@ -599,28 +320,6 @@ impl Stack {
 
     fn lock_home(&self) -> std::sync::MutexGuard<'_, Option<Processors>> {
         self.home.lock().expect("nothing panics under this lock")
-    }
-
-    /// Parks the calling thread, which is this stack's, until a delivery comes.
-    pub(crate) fn receive(&self) -> Delivery {
-        self.received(self.mailbox.receive())
-    }
-
-    /// As [`Stack::receive`], for this long at most. `None` may come early.
-    pub(crate) fn receive_within(&self, limit: Duration) -> Option<Delivery> {
-        let item = self.mailbox.receive_within(limit)?;
-        Some(self.received(item))
-    }
-
-    fn received(&self, item: *const Worker) -> Delivery {
-        if let Some(home) = self.lock_home().take() {
-            sys::thread::send_home(&home);
-        }
-        if ptr::eq(item, look_token()) {
-            Delivery::Look
-        } else {
-            Delivery::Worker(item)
-        }
     }
 
     /// Ends the stack's wait.

@@ -14,23 +14,21 @@
 
 use super::{
     Work,
+    claim::Want,
     inheriting::run_as,
     job::Job,
     poll_context,
     revoke::Restored,
     run,
-    stack::{Delivery, FOR_ANYTHING, Stack},
+    stack::{Binding, Delivery, FOR_ANYTHING, Me},
     worker::Worker,
 };
-use std::sync::{
-    Arc,
-    atomic::{Ordering, fence},
-};
+use std::sync::atomic::{Ordering, fence};
 
 impl Job {
     /// The stack waits until it is woken. Called inside the scheduler with a worker held; returns the same way. May
     /// return early: every wait is a loop around its condition.
-    pub(crate) fn suspend(&self, me: &Stack) {
+    pub(crate) fn suspend(&self, me: Me<'_>) {
         if !self.core.process.is_this() {
             self.go_on(me);
             self.core.process.must_be_this();
@@ -42,7 +40,7 @@ impl Job {
         {
             return self.run_here(me, Work::Fork(forked));
         }
-        if !me.suspension.suspend() {
+        if !me.suspension().suspend() {
             return;
         }
         let worker = me.worker();
@@ -64,7 +62,7 @@ impl Job {
             return self.await_worker(me);
         };
         match work {
-            Work::Resume(stack) if std::ptr::eq(&*stack, me) => self.goes_on(me),
+            Work::Resume(stack) if std::ptr::eq(&*stack, me.shared()) => self.goes_on(me),
             Work::Resume(stack) => {
                 self.at(worker, me.level()).hand_offs.add(1);
                 self.deliver(worker, &stack);
@@ -75,7 +73,7 @@ impl Job {
                     self.at(worker, me.level()).hand_offs.add(1);
                     self.await_worker(me);
                 }
-                Err(work) if me.suspension.retract() => self.run_here(me, work),
+                Err(work) if me.suspension().retract() => self.run_here(me, work),
                 Err(work) => {
                     self.put_back(worker, work);
                     self.release_and_look(me, worker);
@@ -88,7 +86,7 @@ impl Job {
     /// No thread can be had for the work in hand. The one exception to the rule that a stack runs nothing but its own
     /// computation: the alternative is that what this stack waits for never runs.
     #[cold]
-    pub(crate) fn run_here(&self, me: &Stack, work: Work) {
+    pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
         let (level, task, base) = (me.level(), me.task(), me.deque.bottom());
         let waits_as = me.waits_as();
         match work {
@@ -113,7 +111,7 @@ impl Job {
             Work::Resume(_) => unreachable!("a stack has its own thread"),
         }
         self.come_in(me);
-        self.flush_ring(me);
+        self.flush_ring(&me);
         me.set_level(level);
         me.set_waits_as(waits_as);
         fence(Ordering::SeqCst);
@@ -139,7 +137,7 @@ impl Job {
     }
 
     /// Leaves the stack for more urgent work. `false`: there is no thread for that work; it went back.
-    pub(crate) fn abandon(&self, me: &Stack, work: Work) -> bool {
+    pub(crate) fn abandon(&self, me: Me<'_>, work: Work) -> bool {
         let worker = me.worker();
         let level = me.level();
         match work {
@@ -182,8 +180,8 @@ impl Job {
 
     /// The worker was taken from this stack. Returns when it holds one again.
     #[cold]
-    pub(crate) fn regain(&self, me: &Stack) {
-        if let Some(worker) = self.claim_for(1 << me.level()) {
+    pub(crate) fn regain(&self, me: Me<'_>) {
+        if let Some(worker) = self.claim(Want::Serving(1 << me.level())) {
             me.hold(worker);
             return;
         }
@@ -193,14 +191,14 @@ impl Job {
     }
 
     /// Leaves the stack, which can go on, while `give` gives its worker away. Returns when it holds one again.
-    pub(super) fn give_up_worker(&self, me: &Stack, give: impl FnOnce()) {
+    pub(super) fn give_up_worker(&self, me: Me<'_>, give: impl FnOnce()) {
         self.leave_resumable(me);
         give();
         self.await_worker(me);
         self.came_back(me);
     }
 
-    fn leave_resumable(&self, me: &Stack) {
+    fn leave_resumable(&self, me: Me<'_>) {
         self.share_all(me);
         me.suspension.abandon();
         self.insert_abandoned(me.arc());
@@ -208,7 +206,7 @@ impl Job {
     }
 
     /// Parks until a worker is delivered.
-    fn await_worker(&self, me: &Stack) {
+    fn await_worker(&self, me: Me<'_>) {
         loop {
             match me.receive() {
                 Delivery::Worker(worker) => {
@@ -223,7 +221,7 @@ impl Job {
     }
 
     /// A stack that was ready has a worker.
-    fn goes_on(&self, me: &Stack) {
+    fn goes_on(&self, me: Me<'_>) {
         if let Some(ticks) = me.no_longer_waits() {
             self.at(me.worker(), me.level()).latency.record(ticks);
         }
@@ -231,52 +229,53 @@ impl Job {
 
     /// A plain thread enters: it borrows a stack and waits for a worker. The thread keeps the runtime
     /// alive until [`Job::leave_external`].
-    pub(crate) fn enter_external(&self, level: Option<u8>) -> Arc<Stack> {
+    pub(crate) fn enter_external(&self, level: Option<u8>) -> Binding {
         self.core.process.must_be_this();
-        let me = self.core.borrow_external();
-        me.bind();
-        me.take_up(self.arc());
+        // SAFETY: the stack was taken off the list of stacks without a thread, or is new.
+        let mut binding = unsafe { Binding::new(self.core.borrow_external()) };
+        binding.take_up(self.arc());
+        let me = binding.me();
         me.set_waits_as(level.unwrap_or(FOR_ANYTHING));
         // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
         let level = level.unwrap_or(0);
         me.set_level(level);
-        match self.claim_for(1 << level) {
+        match self.claim(Want::Serving(1 << level)) {
             Some(worker) => me.hold(worker),
             None => {
-                self.externals.enters(me.clone());
+                self.externals.enters(me.arc());
                 me.suspension.abandon();
-                self.insert_resumable(me.clone());
+                self.insert_resumable(me.arc());
                 self.ask_equals(level);
-                self.await_worker(&me);
+                self.await_worker(me);
                 self.externals.has_entered(&me);
             }
         }
         me.frames.enter_external();
-        self.go(&me, level);
-        me
+        self.go(me, level);
+        binding
     }
 
     /// The plain thread leaves; its worker goes on without it.
-    pub(crate) fn leave_external(&self, me: Arc<Stack>) {
+    pub(crate) fn leave_external(&self, mut binding: Binding) {
+        let me = binding.me();
         debug_assert_eq!(me.deque.bottom(), 0, "a guest left jobs behind");
         me.frames.leave_external();
-        if self.finish(&me, me.what()) {
+        if self.finish(me, me.what()) {
             debug_assert!(me.ring.is_empty(), "a guest polls nothing");
             let worker = me.worker();
-            match self.restore(&me, worker) {
+            match self.restore(me, worker) {
                 Restored::Done => {}
-                Restored::Not => self.release_and_look(&me, worker),
+                Restored::Not => self.release_and_look(me, worker),
                 Restored::Found(work) => {
-                    if let Err(work) = self.hand_to_spare(&me, worker, work) {
+                    if let Err(work) = self.hand_to_spare(me, worker, work) {
                         self.put_back(worker, work);
-                        self.release_and_look(&me, worker);
+                        self.release_and_look(me, worker);
                     }
                 }
             }
             self.core.recall_poller();
         }
-        me.leave_job();
-        me.unbind();
-        self.core.return_external(me);
+        binding.leave_job();
+        self.core.return_external(binding.end());
     }
 }

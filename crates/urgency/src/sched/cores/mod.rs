@@ -36,10 +36,11 @@ pub(crate) use self::division::Report;
 
 use self::division::{Division, Seen};
 use super::{
+    claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     revoke::Cause,
-    stack::{Delivery, Stack},
+    stack::{Delivery, Me},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{protocol::attention::PREEMPT, sys::clock};
@@ -360,9 +361,9 @@ impl Job {
     /// The caller holds `worker`, between two pieces of work, and is to leave the job with it. `Some(true)`: the worker
     /// serves another job now. `Some(false)`: it is idle.
     #[cold]
-    pub(super) fn leave_for_other(&self, me: &Stack, worker: &Worker) -> Option<bool> {
+    pub(super) fn leave_for_other(&self, me: Me<'_>, worker: &Worker) -> Option<bool> {
         let exit = self.core.exit_of(worker, self)?;
-        self.flush_ring(me);
+        self.flush_ring(&me);
         let goes_along = matches!(&exit, Exit::To(other) if other.take_over(worker));
         if !goes_along {
             self.release(worker);
@@ -376,14 +377,14 @@ impl Job {
 
     /// The calling stack, at a scheduling point, gives its worker away if that is asked for.
     #[inline]
-    pub(super) fn give_worker_to_other(&self, me: &Stack) {
+    pub(super) fn give_worker_to_other(&self, me: Me<'_>) {
         if me.worker().is_to_leave() {
             self.give_worker_to_other_cold(me);
         }
     }
 
     #[cold]
-    fn give_worker_to_other_cold(&self, me: &Stack) {
+    fn give_worker_to_other_cold(&self, me: Me<'_>) {
         let worker = me.worker();
         let Some(exit) = self.core.exit_of(worker, self) else {
             return;
@@ -417,7 +418,7 @@ impl Job {
     /// The calling thread has released `worker`, after it found nothing in this job. For a thread with nothing on its
     /// stack: the worker, if another job has work for it.
     #[inline]
-    pub(super) fn claim_for_other(&self, me: &Stack, worker: &Worker) -> Option<&Worker> {
+    pub(super) fn claim_for_other(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
         if self.core.is_shared() {
             self.claim_for_other_cold(me, worker)
         } else {
@@ -426,12 +427,12 @@ impl Job {
     }
 
     #[cold]
-    fn claim_for_other_cold(&self, me: &Stack, worker: &Worker) -> Option<&Worker> {
+    fn claim_for_other_cold(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
         for other in self.core.jobs().iter() {
             if std::ptr::eq(&**other, self) || !other.has_work_for(me, worker) {
                 continue;
             }
-            if let Some(claimed) = other.claim_exactly(worker.id) {
+            if let Some(claimed) = other.claim(Want::This(worker.id)) {
                 return Some(&self.core.workers[claimed.id]);
             }
             other.start_unless_searched();
@@ -441,14 +442,14 @@ impl Job {
 
     /// As [`Job::claim_for_other`], for a thread that is going to wait: others serve with the worker.
     #[inline]
-    pub(super) fn start_other(&self, me: &Stack, worker: &Worker) {
+    pub(super) fn start_other(&self, me: Me<'_>, worker: &Worker) {
         if self.core.is_shared() {
             self.start_other_cold(me, worker);
         }
     }
 
     #[cold]
-    fn start_other_cold(&self, me: &Stack, worker: &Worker) {
+    fn start_other_cold(&self, me: Me<'_>, worker: &Worker) {
         for other in self.core.jobs().iter() {
             if !std::ptr::eq(&**other, self) && other.has_work_for(me, worker) {
                 other.look_for_pinned(worker);
@@ -457,7 +458,7 @@ impl Job {
         }
     }
 
-    fn has_work_for(&self, me: &Stack, worker: &Worker) -> bool {
+    fn has_work_for(&self, me: Me<'_>, worker: &Worker) -> bool {
         self.has_pinned_for(worker) || self.is_anything_left(me, worker)
     }
 

@@ -1,0 +1,166 @@
+//! `Handle::enter`: a runtime for the free functions of a piece of synchronous code.
+//!
+//! A thread has a list of what it has entered. The last entry counts as long as the thread is in the same place as at
+//! the entering: on the same stack, or on none. So code that runs inside [`Handle::run`] finds the runtime of its
+//! stack, also where the thread had entered another one before, and the innermost of both wins.
+//!
+//! The guards are dropped in the reverse order, which [`EnterGuard`] checks: with any other order an entry would
+//! outlive its guard, unnoticed.
+
+use super::{Handle, context::current_if_any};
+use crate::sched::{job::Job, stack::Stack};
+use std::{
+    cell::{Cell, RefCell},
+    error::Error,
+    fmt,
+    marker::PhantomData,
+    ptr,
+    sync::Arc,
+    thread,
+};
+
+struct Entered {
+    job: Arc<Job>,
+    /// The stack on which it was entered, to be compared; null on a plain thread.
+    place: *const Stack,
+}
+
+thread_local! {
+    static ENTERED: RefCell<Vec<Entered>> = const { RefCell::new(Vec::new()) };
+    /// How many there are: one load tells the usual answer.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+fn place() -> *const Stack {
+    Stack::with_own(|me| me.map_or(ptr::null(), |me| ptr::from_ref(me.shared())))
+}
+
+/// The runtime that the calling code has entered, if it has.
+#[inline]
+pub(super) fn entered() -> Option<Arc<Job>> {
+    if DEPTH.get() == 0 {
+        return None;
+    }
+    let last = |entered: &RefCell<Vec<Entered>>| {
+        let entered = entered.borrow();
+        let last = entered.last().filter(|last| last.place == place());
+        last.map(|last| last.job.clone())
+    };
+    ENTERED.try_with(last).ok().flatten()
+}
+
+/// For code that runs in the runtime of `job` from here on, on the stack where it was called: if the stack has entered
+/// another one, it enters this one on top.
+#[inline]
+pub(super) fn entered_again(job: &Arc<Job>) -> Option<EnterGuard<'static>> {
+    entered().map(|_| EnterGuard::new(job.clone()))
+}
+
+/// The calling code is inside a runtime until this is dropped; see [`Handle::enter`].
+///
+/// # Panics
+///
+/// The drop panics if a guard that was made later on this thread has not been dropped before.
+#[derive(Debug)]
+#[must_use = "the runtime is left when the guard is dropped"]
+pub struct EnterGuard<'a> {
+    depth: usize,
+    /// Not `Send`: the entry is the thread's.
+    runtime: PhantomData<(&'a Handle, *const ())>,
+}
+
+impl EnterGuard<'_> {
+    fn new(job: Arc<Job>) -> Self {
+        let place = place();
+        ENTERED.with_borrow_mut(|all| all.push(Entered { job, place }));
+        DEPTH.set(DEPTH.get() + 1);
+        EnterGuard {
+            depth: DEPTH.get(),
+            runtime: PhantomData,
+        }
+    }
+}
+
+impl Drop for EnterGuard<'_> {
+    fn drop(&mut self) {
+        let depth = DEPTH.get();
+        if depth != self.depth && thread::panicking() {
+            return;
+        }
+        assert!(
+            depth == self.depth,
+            "the guard of `enter` number {} on this thread was dropped while there are {depth}: drop them in the \
+             reverse of the order in which they were made",
+            self.depth
+        );
+        DEPTH.set(depth - 1);
+        let last = ENTERED.try_with(|entered| entered.borrow_mut().pop());
+        drop(last);
+    }
+}
+
+impl Handle {
+    /// From now on, until the guard is dropped, the free functions of this crate use this runtime where this thread
+    /// calls them: `spawn`, `at`, `join`, [`Handle::current`], timers and sockets. A plain thread gets no worker by it,
+    /// and nothing waits; [`run`](Self::run) is the form with a worker. On a stack of another runtime `join` and
+    /// `scope` go on to fork there.
+    ///
+    /// In async code a guard cannot be kept across an `.await`.
+    ///
+    /// ```
+    /// use urgency::{Runtime, runtime::Handle};
+    ///
+    /// let runtime = Runtime::builder().workers(2).build()?;
+    /// assert!(Handle::try_current().is_err());
+    /// let guard = runtime.enter();
+    /// let workers = urgency::spawn(async { Runtime::current().stats().workers.len() });
+    /// drop(guard);
+    /// assert_eq!(workers.get().unwrap(), 2);
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn enter(&self) -> EnterGuard<'_> {
+        EnterGuard::new(self.shared.clone())
+    }
+
+    /// As [`current`](Self::current), but on a plain thread that has [entered](Self::enter) no runtime an error: no
+    /// global runtime starts.
+    ///
+    /// # Errors
+    ///
+    /// On such a thread.
+    ///
+    /// ```
+    /// use urgency::runtime::Handle;
+    ///
+    /// assert!(Handle::try_current().unwrap_err().is_missing_context());
+    /// assert!(urgency::block_on(async { urgency::spawn(async { Handle::try_current() }).await }).unwrap().is_ok());
+    /// ```
+    pub fn try_current() -> Result<Handle, TryCurrentError> {
+        match current_if_any() {
+            Some(shared) => Ok(Handle { shared }),
+            None => Err(TryCurrentError(())),
+        }
+    }
+}
+
+/// The calling code is in no runtime: the error of [`Handle::try_current`].
+#[derive(Debug)]
+pub struct TryCurrentError(());
+
+impl TryCurrentError {
+    /// Whether there is no runtime here: the only reason there is.
+    pub fn is_missing_context(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Display for TryCurrentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the calling code is in no runtime: use `Handle::current`, which starts the global one here, or call this \
+             inside of `Handle::run`, `Handle::block_on` or a guard of `Handle::enter`",
+        )
+    }
+}
+
+impl Error for TryCurrentError {}

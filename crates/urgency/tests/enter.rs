@@ -1,0 +1,101 @@
+//! A thread that enters a runtime: what the free functions find meanwhile.
+
+mod common;
+
+use common::{ends, runtime};
+use std::{panic::catch_unwind, thread};
+use urgency::{Runtime, blocking, join, runtime::Handle, spawn, task::spawn_blocking, time};
+
+fn workers() -> usize {
+    Runtime::current().stats().workers.len()
+}
+
+fn workers_of_a_task() -> usize {
+    spawn(async { workers() }).get().unwrap()
+}
+
+#[test]
+fn the_free_functions_of_a_thread_that_entered_a_runtime_use_it() {
+    ends(|| {
+        let (two, three) = (runtime(2), runtime(3));
+        assert!(Handle::try_current().is_err());
+        let outer = two.enter();
+        assert_eq!((workers(), workers_of_a_task()), (2, 2));
+        {
+            let _inner = three.handle().enter();
+            assert_eq!((workers(), workers_of_a_task()), (3, 3));
+            assert_eq!(join(workers, workers), (3, 3));
+            assert_eq!(spawn_blocking(workers).get().unwrap(), 3);
+        }
+        assert_eq!(Handle::try_current().unwrap().run(workers), 2);
+        let elsewhere = thread::spawn(|| Handle::try_current().is_err());
+        assert!(elsewhere.join().unwrap());
+        drop(outer);
+        assert!(Handle::try_current().is_err());
+    });
+}
+
+#[test]
+fn the_innermost_of_entering_and_running_wins() {
+    ends(|| {
+        let (two, three) = (runtime(2), runtime(3));
+        let _outer = two.enter();
+        three.run(|| {
+            assert_eq!((workers(), workers_of_a_task()), (3, 3));
+            blocking(|| assert_eq!(workers(), 3));
+            let inner = two.enter();
+            assert_eq!((workers(), workers_of_a_task()), (2, 2));
+            blocking(|| assert_eq!(workers(), 2));
+            assert_eq!(three.block_on(async { workers() }), 3);
+            assert_eq!(workers(), 2);
+            drop(inner);
+            assert_eq!(workers(), 3);
+        });
+        assert_eq!(workers(), 2);
+    });
+}
+
+#[test]
+fn timers_and_tasks_of_an_entered_runtime_end_without_a_worker_of_the_thread() {
+    ends(|| {
+        let two = runtime(2);
+        let guard = two.enter();
+        let slept = spawn(async {
+            time::sleep(time::Duration::from_millis(1)).await;
+            workers()
+        });
+        assert_eq!(urgency::block_on(slept).unwrap(), 2);
+        drop(guard);
+    });
+}
+
+#[test]
+fn guards_that_are_dropped_out_of_order_panic_and_leave_the_later_ones() {
+    ends(|| {
+        let (two, three) = (runtime(2), runtime(3));
+        let outer = two.enter();
+        let inner = three.enter();
+        let panic = catch_unwind(std::panic::AssertUnwindSafe(|| drop(outer))).unwrap_err();
+        let text = panic.downcast_ref::<String>().unwrap();
+        assert!(text.contains("reverse of the order"), "{text}");
+        assert_eq!(workers(), 3);
+        drop(inner);
+        assert_eq!(
+            workers(),
+            2,
+            "the guard of this one is gone, and its entry is not"
+        );
+    });
+}
+
+#[test]
+fn a_handle_outlives_its_runtime_inside_a_guard() {
+    ends(|| {
+        let two = runtime(2);
+        let handle = two.handle().clone();
+        let guard = handle.enter();
+        drop(two);
+        assert!(spawn(async {}).get().unwrap_err().is_cancelled());
+        drop(guard);
+    });
+}
