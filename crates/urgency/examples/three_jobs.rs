@@ -1,54 +1,41 @@
-//! A service with three jobs on one set of workers: requests, an index that is built, a backup. Their shares are
-//! changed while they run.
+//! A service with three jobs on one set of cores: requests, an index that is built, a backup. Their shares are changed
+//! while they run.
 //!
 //! ```text
 //! cargo run --release --example three_jobs
 //! ```
 //!
-//! Each job is a runtime. All three always have more to do than the machine can, so each row shows the shares alone.
+//! All three always have more to do than the machine can, so each row shows the shares alone.
 
 use std::{
     error::Error,
     hint::black_box,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
 };
-use urgency::{Runtime, policy::cores::Demand};
+use urgency::{
+    jobs::{self, CoreSet, JobHandle, SubmitError},
+    policy::cores::Demand,
+    scope,
+};
 
 /// How long each of the shares below holds.
 const PHASE: Duration = Duration::from_millis(600);
 
-/// A kind of work, and how often a piece of it was done.
-struct Job {
-    name: &'static str,
-    runtime: Runtime,
-    done: Arc<AtomicU64>,
-}
-
-impl Job {
-    /// Keeps the runtime busy with pieces of `piece` until `stop`.
-    fn start(name: &'static str, runtime: Runtime, stop: &Arc<AtomicBool>, piece: fn()) -> Job {
-        let done = Arc::new(AtomicU64::new(0));
-        for _ in 0..runtime.stats().workers.len() {
-            let (stop, done) = (stop.clone(), done.clone());
-            let pieces = move || {
-                while !stop.load(Relaxed) {
-                    piece();
-                    done.fetch_add(1, Relaxed);
-                }
-            };
-            runtime.spawn_fn(pieces).detach();
-        }
-        Job {
-            name,
-            runtime,
-            done,
-        }
-    }
+/// Submits a job that does `piece` on all cores, until it is cancelled. Its progress is how many pieces are done.
+fn submit(cores: &CoreSet, name: &'static str, piece: fn()) -> Result<JobHandle<()>, SubmitError> {
+    cores.job().name(name).spawn_fn(move || {
+        let done = AtomicU64::new(0);
+        let pieces = || {
+            while !jobs::is_cancelled() {
+                piece();
+                jobs::report(done.fetch_add(1, Relaxed) + 1, 0);
+            }
+        };
+        let workers = urgency::Runtime::current().stats().workers.len();
+        scope(|scope| (0..workers).for_each(|_| scope.spawn(pieces)));
+    })
 }
 
 /// A short fork and join.
@@ -74,18 +61,14 @@ fn sum(n: u64) -> u64 {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let requests = Runtime::new()?;
-    let beside = || Runtime::builder().share_workers_with(&requests).build();
-    let (indexing, backup) = (beside()?, beside()?);
-    let workers = requests.stats().workers.len();
+    let cores = CoreSet::builder().build()?;
     let jobs = [
-        Job::start("requests", requests.clone(), &stop, answer_request),
-        Job::start("indexing", indexing, &stop, index_document),
-        Job::start("backup", backup, &stop, copy_block),
+        submit(&cores, "requests", answer_request)?,
+        submit(&cores, "indexing", index_document)?,
+        submit(&cores, "backup", copy_block)?,
     ];
     println!(
-        "{workers} workers; how many of them serve each, in the mean, in %, and pieces of work done; a piece of each is another length\n"
+        "which part of the cores serves each job, and pieces of work done; a piece of each is another length\n"
     );
     let weights = |requests, indexing, backup| {
         [requests, indexing, backup].map(|weight| Demand {
@@ -93,12 +76,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             ..Demand::default()
         })
     };
-    let last = |demand: Demand| Demand {
-        priority: 1,
-        ..demand
-    };
     let mut night = weights(1, 1, 8);
-    night[0] = last(night[0]);
+    night[0].priority = 1;
     phase("all alike", &jobs, weights(1, 1, 1))?;
     phase(
         "day: requests 6, indexing 3, backup 1",
@@ -110,22 +89,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         &jobs,
         night,
     )?;
-    stop.store(true, Relaxed);
+    jobs.iter().for_each(JobHandle::cancel);
+    cores.drain();
     Ok(())
 }
 
 /// Lets the jobs run with these demands, and prints what each had.
-fn phase(title: &str, jobs: &[Job; 3], demands: [Demand; 3]) -> Result<(), Box<dyn Error>> {
+fn phase(title: &str, jobs: &[JobHandle<()>; 3], demands: [Demand; 3]) -> Result<(), SubmitError> {
     for (job, demand) in jobs.iter().zip(demands) {
-        job.runtime.set_demand(demand)?;
+        job.set_demand(demand)?;
     }
     // The change takes some milliseconds.
     thread::sleep(Duration::from_millis(20));
-    let done = || jobs.each_ref().map(|job| job.done.load(Relaxed));
+    let done = || jobs.each_ref().map(|job| job.progress().done);
     let (before, end, mut had) = (done(), Instant::now() + PHASE, [0; 3]);
     while Instant::now() < end {
         for (had, job) in had.iter_mut().zip(jobs) {
-            *had += job.runtime.stats().share.serving;
+            *had += job.stats().map_or(0, |stats| stats.share.serving);
         }
         thread::sleep(Duration::from_millis(1));
     }
@@ -133,7 +113,10 @@ fn phase(title: &str, jobs: &[Job; 3], demands: [Demand; 3]) -> Result<(), Box<d
     println!("{title}");
     for (place, job) in jobs.iter().enumerate() {
         let (part, pieces) = (100 * had[place] / all, after[place] - before[place]);
-        println!("  {:8} {part:3} %  {pieces:8} pieces", job.name);
+        println!(
+            "  {:8} {part:3} %  {pieces:8} pieces",
+            job.name().unwrap_or_default()
+        );
     }
     Ok(())
 }

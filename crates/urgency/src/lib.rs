@@ -289,6 +289,8 @@ mod inherit;
 #[cfg(not(urgency_loom))]
 pub mod io;
 #[cfg(not(urgency_loom))]
+pub mod jobs;
+#[cfg(not(urgency_loom))]
 pub mod level;
 #[cfg(not(urgency_loom))]
 pub mod life;

@@ -76,6 +76,13 @@ impl<T: Send + Sync + 'static> Local<T> {
         self.inherited_with(value).run(f)
     }
 
+    /// What work has that inherits this value and nothing else.
+    pub(crate) fn alone(&'static self, value: T) -> Arc<Inherited> {
+        let mut new = Inherited::default();
+        new.values = new.values.with(self.id(), Arc::new(value));
+        Arc::new(new)
+    }
+
     fn inherited_with(&'static self, value: T) -> Arc<Inherited> {
         let mut new = inherited().map_or_else(Inherited::default, |here| Inherited::clone(&here));
         new.values = std::mem::take(&mut new.values).with(self.id(), Arc::new(value));

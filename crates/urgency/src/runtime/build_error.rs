@@ -42,6 +42,8 @@ pub enum BuildError {
     /// The core policy gives no worker to a job, or leaves them where they are for longer than until the next
     /// scheduling point: [`Builder::core_policy`].
     CorePolicy,
+    /// A core set of which no job may run: [`CoreSetBuilder::most_running`](crate::jobs::CoreSetBuilder::most_running).
+    MostRunning,
     /// There is a global runtime already.
     GlobalExists,
     /// A number of a pool policy is out of its range.
@@ -67,6 +69,10 @@ impl fmt::Display for BuildError {
                 f,
                 "threads with stacks of {bytes} bytes were asked for, and the system gives none: the size must fit \
                  into the address space and its limit (`ulimit -v`); the default is 2 MiB"
+            ),
+            BuildError::MostRunning => write!(
+                f,
+                "a core set was asked for that runs 0 jobs at once: `most_running` must be 1 or more"
             ),
             BuildError::Schedule(error) => error.fmt(f),
             BuildError::Pool(error) => error.fmt(f),

@@ -231,6 +231,19 @@ impl Builder {
         self
     }
 
+    /// A runtime that was built by this has the schedule again with which it was built.
+    pub(crate) fn restore_schedule(&self, runtime: &Runtime) {
+        let is_usual = matches!(self.schedule, Schedule::Prompt);
+        if !is_usual || runtime.shared().seats.is_on() {
+            runtime.shared().set_schedule(self.schedule.clone());
+        }
+    }
+
+    /// How many levels the runtime will have.
+    pub(crate) fn level_count(&self) -> usize {
+        self.levels.len()
+    }
+
     /// The pool of each level, by rank.
     fn level_pools(&self, workers: usize) -> Result<Box<[Pool]>, BuildError> {
         let levels = self.levels.len();

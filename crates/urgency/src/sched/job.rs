@@ -143,6 +143,15 @@ impl Job {
             .expect("who calls a method of a job keeps it alive")
     }
 
+    /// Whether nothing but the caller keeps the job, and no code has changed it for good: another program may have it.
+    pub(crate) fn is_unused(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1
+            && self.tasks.live.len() == 0
+            && !self.closing.load(Ordering::SeqCst)
+            && self.attachment.get().is_none()
+            && self.recorder.get().is_none()
+    }
+
     /// The level of what comes from outside and names none.
     pub(crate) fn least_urgent(&self) -> u8 {
         self.levels.len() as u8 - 1

@@ -32,6 +32,7 @@ use crate::{
 };
 use std::{
     cmp::Reverse,
+    fmt,
     sync::{
         Condvar, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -44,17 +45,28 @@ use urgency_policy::level;
 const CANCEL_GRACE: Duration = Duration::from_millis(100);
 
 /// The tasks of a runtime.
-#[derive(Debug)]
 pub(crate) struct Tasks {
     pub(crate) live: LiveTasks,
     pub(crate) panicked: AtomicU64,
     pub(crate) cancelled: AtomicU64,
     /// A thread waits for the table to become empty.
     awaited: AtomicBool,
+    /// There is something in `when_empty`.
+    watched: AtomicBool,
+    /// Is called when the table is closed and has become empty.
+    when_empty: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     /// Live tasks that wait in a shutdown themselves.
     ending: AtomicUsize,
     lock: Mutex<()>,
     ended: Condvar,
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks")
+            .field("live", &self.live)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Tasks {
@@ -64,6 +76,8 @@ impl Tasks {
             panicked: AtomicU64::new(0),
             cancelled: AtomicU64::new(0),
             awaited: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
+            when_empty: Mutex::default(),
             ending: AtomicUsize::new(0),
             lock: Mutex::new(()),
             ended: Condvar::new(),
@@ -93,10 +107,25 @@ impl Tasks {
         }
     }
 
+    /// Calls `call` once when the table is closed and a task has left it empty, on the thread that ended the task. Each
+    /// later task must have been entered before the table is closed, or be refused by it: its end is looked at.
+    pub(crate) fn when_empty(&self, call: Box<dyn FnOnce() + Send>) {
+        *self
+            .when_empty
+            .lock()
+            .expect("nothing panics under this lock") = Some(call);
+        self.watched.store(true, Ordering::SeqCst);
+    }
+
     pub(super) fn something_ended(&self) {
         if self.awaited.load(Ordering::SeqCst) {
             drop(self.lock.lock().expect("nothing panics under this lock"));
             self.ended.notify_all();
+        }
+        if self.watched.load(Ordering::Relaxed) && self.live.is_closed() && self.live.len() == 0 {
+            let call = self.when_empty.lock();
+            let call = call.expect("nothing panics under this lock").take();
+            call.into_iter().for_each(|call| call());
         }
     }
 }

@@ -272,7 +272,7 @@ impl<T: 'static> JoinHandle<T> {
     }
 
     /// Puts `waker` into the slot. `true`: the task is finished and the slot of no use.
-    pub(super) fn register(&mut self, waker: &Waker) -> bool {
+    pub(crate) fn register(&mut self, waker: &Waker) -> bool {
         let header = self.task().header();
         let new = waker.clone();
         let seen = header.state.look();

@@ -177,6 +177,15 @@ impl LiveTasks {
         self.visit(|slots| slots.closed = true)
     }
 
+    /// `insert` accepts again. The table is empty, and no other thread uses it.
+    #[cfg(not(urgency_loom))]
+    pub(crate) fn reopen(&self) {
+        for shard in 0..self.shards.len() {
+            self.lock(shard).closed = false;
+        }
+        self.closed.store(false, Release);
+    }
+
     /// Whether [`LiveTasks::close`] was called. A thread that `insert` refused, or that sees one of the tasks given up,
     /// sees `true`.
     pub(crate) fn is_closed(&self) -> bool {

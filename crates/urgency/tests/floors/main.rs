@@ -87,6 +87,7 @@ const FLOORS: &[Floor] = &[
             ("par", "parallel loops, scans, sorts"),
             ("sync", "locks, channels, and what else suspends"),
             ("life", "cancellation, scopes, deadlines, locals, admission"),
+            ("jobs", "programs of their own on one set of cores"),
             ("task", "tasks as programs see them"),
             ("fs", "files"),
             ("io", "descriptors, standard streams"),

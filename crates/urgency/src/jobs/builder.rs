@@ -1,0 +1,183 @@
+//! What a job is to be like.
+
+use super::{
+    JobHandle, SubmitError,
+    handle::Outcome,
+    record::{Record, Root},
+    set::{Pending, Set},
+};
+use crate::{
+    Builder, LevelId,
+    runtime::Handle,
+    spawn::{spawn_fn_with, spawn_with},
+    tasks::JoinHandle,
+};
+use std::{fmt, future::Future, sync::Arc};
+use urgency_policy::cores::Demand;
+
+/// Describes a job, and submits it: see [`CoreSet::job`](super::CoreSet::job).
+///
+/// A description can be cloned, and submitted any number of times. The jobs of clones use the same containers, which
+/// saves building one for each; so keep a description where many jobs are alike.
+///
+/// ```
+/// use urgency::{jobs::CoreSet, levels};
+///
+/// levels! { App: Interactive > Batch }
+///
+/// let cores = CoreSet::builder().cores(2).build()?;
+/// let reports = cores
+///     .job()
+///     .name("report")
+///     .weight(2)
+///     .runtime(|builder| builder.levels::<App>())
+///     .level(Batch);
+/// let level = reports.clone().spawn_fn(urgency::current_level)?;
+/// assert_eq!(level.get()?, Batch.id());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct JobBuilder {
+    set: Arc<Set>,
+    /// Shared with all containers that were built by it.
+    shape: Arc<Builder>,
+    demand: Demand,
+    level: Option<LevelId>,
+    name: Option<Arc<str>>,
+}
+
+impl fmt::Debug for JobBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobBuilder")
+            .field("name", &self.name)
+            .field("demand", &self.demand)
+            .finish_non_exhaustive()
+    }
+}
+
+impl JobBuilder {
+    pub(super) fn new(set: Arc<Set>, shape: Arc<Builder>) -> Self {
+        JobBuilder {
+            set,
+            shape,
+            demand: Demand::default(),
+            level: None,
+            name: None,
+        }
+    }
+
+    /// A name for people: see [`JobHandle::name`].
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The job's share relative to the other jobs of its priority, 1 or more. The default is 1.
+    pub fn weight(mut self, weight: u32) -> Self {
+        self.demand.weight = weight;
+        self
+    }
+
+    /// How many cores the job always has while it can use them. The default is 0.
+    pub fn min_cpus(mut self, cpus: usize) -> Self {
+        self.demand.min_cores = cpus;
+        self
+    }
+
+    /// How many cores the job has at most, 1 or more. The default is all.
+    pub fn max_cpus(mut self, cpus: usize) -> Self {
+        self.demand.max_cores = cpus;
+        self
+    }
+
+    /// The job's priority beside the other jobs: 0, the default, is the most urgent. Less urgent jobs get what the more
+    /// urgent ones leave, and their `min_cpus`. (The levels *inside* of a job are not compared with other jobs.)
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.demand.priority = priority;
+        self
+    }
+
+    /// All that the job asks for of the cores, a deadline and a real-time task included.
+    pub fn demand(mut self, demand: Demand) -> Self {
+        self.demand = demand;
+        self
+    }
+
+    /// The level of the root. The default is the least urgent of the job's levels.
+    pub fn level(mut self, level: impl Into<LevelId>) -> Self {
+        self.level = Some(level.into());
+        self
+    }
+
+    /// The job's own levels, schedule, orders, limits, panic policy: what a [`Builder`] can say of a runtime but its
+    /// workers and threads, which are the set's.
+    pub fn runtime(mut self, describe: impl FnOnce(Builder) -> Builder) -> Self {
+        self.shape = Arc::new(describe(Builder::clone(&self.shape)));
+        self
+    }
+
+    /// Submits a future as the root of a job. It needs no worker, so a plain thread does not wait here.
+    ///
+    /// # Errors
+    ///
+    /// As many jobs run and are queued as may, or the job cannot be had as it was described.
+    pub fn spawn<F>(self, future: F) -> Result<JobHandle<F::Output>, SubmitError>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.submit(|handle, level| {
+            let root = Root::of(handle);
+            let future = async move {
+                let _root = root;
+                future.await
+            };
+            spawn_with(handle.shared(), level, future, |_| ())
+        })
+    }
+
+    /// As [`spawn`](Self::spawn), of a closure.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_fn<F, T>(self, closure: F) -> Result<JobHandle<T>, SubmitError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.submit(|handle, level| {
+            let root = Root::of(handle);
+            let closure = move || {
+                let _root = root;
+                closure()
+            };
+            spawn_fn_with(handle.shared(), level, closure, |_| ())
+        })
+    }
+
+    fn submit<T: Send + 'static>(
+        self,
+        start: impl FnOnce(&Handle, u8) -> JoinHandle<T> + Send + 'static,
+    ) -> Result<JobHandle<T>, SubmitError> {
+        let record = Record::new(self.set.clone(), self.name, self.demand);
+        let outcome = Outcome::of(record.clone());
+        let level = self.level;
+        let pending = Pending {
+            record,
+            shape: self.shape,
+            start: {
+                let outcome = outcome.clone();
+                Box::new(move |handle| {
+                    let shared = handle.shared();
+                    let level = level.map_or_else(|| shared.least_urgent(), LevelId::rank);
+                    outcome.expect(|| start(handle, level));
+                })
+            },
+            level,
+        };
+        self.set.submit(pending)?;
+        Ok(JobHandle::new(outcome))
+    }
+}

@@ -1,0 +1,197 @@
+//! `JobHandle`: the right to the result of a job, once.
+//!
+//! The result goes from the root task to the [`Outcome`] as soon as the root has ended: a handle that the program keeps
+//! must keep neither the task nor the container of the job.
+
+use super::{
+    JobError, JobErrorKind, JobId, JobState, Progress, SubmitError,
+    error::Why,
+    record::{Record, Waits},
+};
+use crate::{JoinError, JoinErrorKind, Stats, sched::block::block_on, tasks::JoinHandle};
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
+    task::{Wake, Waker},
+};
+use urgency_policy::cores::Demand;
+
+/// The result of a job, to be waited for once, from anywhere.
+///
+/// Awaiting the handle or calling [`get`](Self::get) waits until the job is over, and gives its root's result or a
+/// [`JobError`]. Dropping the handle detaches: the job goes on.
+///
+/// ```
+/// use urgency::jobs::CoreSet;
+///
+/// let cores = CoreSet::builder().cores(2).build()?;
+/// let sum = cores.spawn_fn(|| (1..=10).sum::<u32>())?;
+/// let twice = cores.spawn(async move { sum.await.map(|sum| 2 * sum) })?;
+/// assert_eq!(twice.get()??, 110);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "dropping it detaches the job"]
+pub struct JobHandle<T: 'static> {
+    outcome: Arc<Outcome<T>>,
+}
+
+/// Where the result of a root goes, and what waits for it there.
+pub(super) struct Outcome<T: 'static> {
+    record: Arc<Record>,
+    root: Mutex<Option<JoinHandle<T>>>,
+    result: Mutex<Option<Result<T, JoinError>>>,
+}
+
+impl<T: Send + 'static> Outcome<T> {
+    pub(super) fn of(record: Arc<Record>) -> Arc<Self> {
+        Arc::new(Outcome {
+            record,
+            root: Mutex::default(),
+            result: Mutex::default(),
+        })
+    }
+
+    /// The result comes from this root.
+    pub(super) fn expect(self: &Arc<Self>, start: impl FnOnce() -> JoinHandle<T>) {
+        // The root may end before it is in its place: `wake` waits at this lock.
+        let mut place = locked(&self.root);
+        let mut root = start();
+        if root.register(&Waker::from(self.clone())) {
+            drop(place);
+            self.take_from(root);
+        } else {
+            *place = Some(root);
+        }
+    }
+
+    fn take_from(&self, mut root: JoinHandle<T>) {
+        *locked(&self.result) = root.try_get();
+        drop(root);
+        self.record.root_ended();
+    }
+}
+
+impl<T: Send + 'static> Wake for Outcome<T> {
+    fn wake(self: Arc<Self>) {
+        let root = locked(&self.root).take();
+        root.into_iter().for_each(|root| self.take_from(root));
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under this lock")
+}
+
+impl<T> fmt::Debug for JobHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobHandle")
+            .field("id", &self.id())
+            .field("state", &self.state())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + 'static> JobHandle<T> {
+    pub(super) fn new(outcome: Arc<Outcome<T>>) -> Self {
+        JobHandle { outcome }
+    }
+
+    /// Waits until the job is over: the blocking form of awaiting the handle. On a plain thread it parks the thread; on
+    /// a worker it suspends the calling stack, and the worker does other work meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The root panicked, or the job was cancelled, or could not be started; or the caller is code of this job.
+    pub fn get(self) -> Result<T, JobError> {
+        block_on(self.wait())
+    }
+
+    async fn wait(self) -> Result<T, JobError> {
+        let (id, record) = (self.id(), &self.outcome.record);
+        let waits = Waits::begin(record);
+        let waits = waits.map_err(|kind| JobError::of(id, kind))?;
+        let _ = record.over.wait().await;
+        drop(waits);
+        if let Some(kind) = record.take_refusal() {
+            return Err(JobError::of(id, kind));
+        }
+        let result = locked(&self.outcome.result).take();
+        let result = result.expect("a job that is over and was not refused has a result");
+        result.map_err(|error| {
+            let is_cancelled = record.is_cancelled.load(Ordering::SeqCst);
+            if is_cancelled && error.kind() == JoinErrorKind::ShutDown {
+                return JobError::of(id, JobErrorKind::Cancelled);
+            }
+            JobError {
+                id,
+                why: Why::Root(error),
+            }
+        })
+    }
+}
+
+impl<T: 'static> JobHandle<T> {
+    /// Asks the job to end. A queued job never starts. Of a running one, each task that waits is dropped, and each
+    /// closure goes on to its end; but what it waits for ends with an error. A root that ends first keeps its result.
+    pub fn cancel(&self) {
+        self.outcome.record.cancel();
+    }
+
+    /// Lets the job go on without a waiter: the same as dropping the handle, said aloud.
+    pub fn detach(self) {}
+
+    /// Names the job, among all of the process.
+    pub fn id(&self) -> JobId {
+        self.outcome.record.id
+    }
+
+    /// The name that [`JobBuilder::name`](super::JobBuilder::name) gave it.
+    pub fn name(&self) -> Option<&str> {
+        self.outcome.record.name.as_deref()
+    }
+
+    /// How far the job is in its life.
+    pub fn state(&self) -> JobState {
+        self.outcome.record.state()
+    }
+
+    /// Whether the job is over: nothing of it runs.
+    pub fn is_over(&self) -> bool {
+        self.state() == JobState::Over
+    }
+
+    /// What the job last [reported](super::report) of its progress.
+    pub fn progress(&self) -> Progress {
+        self.outcome.record.progress()
+    }
+
+    /// What the job did so far; `None` while it is queued.
+    pub fn stats(&self) -> Option<Stats> {
+        self.outcome.record.stats()
+    }
+
+    /// What the job asks for of the cores.
+    pub fn demand(&self) -> Demand {
+        self.outcome.record.demand()
+    }
+
+    /// From now on the job asks for this of the cores. It takes effect within some milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// The new demand cannot be had; then the old one holds.
+    pub fn set_demand(&self, demand: Demand) -> Result<(), SubmitError> {
+        Ok(self.outcome.record.set_demand(demand)?)
+    }
+}
+
+impl<T: Send + 'static> IntoFuture for JobHandle<T> {
+    type Output = Result<T, JobError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.wait())
+    }
+}

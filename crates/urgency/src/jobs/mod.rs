@@ -1,0 +1,50 @@
+//! Jobs: programs of their own that share one set of cores.
+//!
+//! A [`CoreSet`] has the cores. A job is submitted to it at any time, from a plain thread, a closure or async code, and
+//! has what a runtime has: levels, a schedule, orders, limits, a panic policy, [`Stats`](crate::Stats). The cores go to
+//! the jobs by the set's core policy, and are moved while the jobs run.
+//!
+//! ```
+//! use urgency::jobs::CoreSet;
+//!
+//! let cores = CoreSet::builder().cores(2).build()?;
+//! let index = cores.job().weight(3).spawn_fn(|| urgency::join(|| 20, || 22))?;
+//! let backup = cores.job().max_cpus(1).priority(1).spawn(async { "saved" })?;
+//! assert_eq!(index.get()?, (20, 22));
+//! assert_eq!(backup.get()?, "saved");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The life of a job
+//!
+//! 1. **Submitted.** If fewer jobs run than may, it starts at once. If not, it is queued, first in, first out; a full
+//!    queue is an error ([`SubmitError::Full`]).
+//! 2. **Running.** Its *root*, the future or closure that was submitted, runs in a *container*: a runtime on the set's
+//!    workers. Containers are used again, by jobs of clones of the same [`JobBuilder`].
+//! 3. **Ending.** When the root has ended, what it left behind is cancelled, as at the end of a process, and nothing
+//!    new starts in the job.
+//! 4. **Over.** When all tasks of the job have ended, the waiters have the result, the container is free, and the
+//!    oldest queued job starts. So after a wait nothing of the job runs.
+//!
+//! # Waiting for a job
+//!
+//! A [`JobHandle`] is awaited, or waited for by [`get`](JobHandle::get), from anywhere. Dropping it detaches the job.
+//! When code of a job waits for another job:
+//!
+//! - The awaited job becomes as urgent as the waiting one ([`JobBuilder::priority`]), and so do the jobs that it waits
+//!   for itself.
+//! - If the awaited job is queued it starts at once, beyond the number of jobs that may run: the jobs that run might
+//!   all wait for queued ones.
+//! - A job that waits for itself, or for a job that waits for it, has an error ([`JobErrorKind::WaitsForItself`]).
+
+mod builder;
+mod error;
+mod handle;
+mod record;
+mod set;
+
+pub use builder::JobBuilder;
+pub use error::{JobError, JobErrorKind, SubmitError};
+pub use handle::JobHandle;
+pub use record::{JobId, JobState, Progress, is_cancelled, report};
+pub use set::{CoreSet, CoreSetBuilder, CoreSetStats};

@@ -1,0 +1,374 @@
+//! What a job is to its set, its handle and its own code, without the type of its result.
+//!
+//! # Races
+//!
+//! - *Cancel against start.* A start shows the container, then looks at the mark of the cancel; a cancel sets the mark,
+//!   then looks for the container. One sees the other.
+//! - *Two jobs that begin to wait for each other.* A wait is noted, then its job looks whether the awaited one waits
+//!   for it: the last of a circle's waits sees the others, and is refused.
+//! - *A wait against a raise of the waiter.* A wait notes what it waits for, then reads the waiter's priority; a raise
+//!   changes the priority, then looks at what the job waits for. So a raise reaches all that the job waits for.
+
+use super::{JobErrorKind, set::Set};
+use crate::{
+    BuildError, Stats,
+    life::Local,
+    runtime::Handle,
+    sched::run::with_current_task,
+    sync::promise::{Filler, Promise, promise},
+    tasks::TaskRef,
+};
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{
+            AtomicBool, AtomicU8, AtomicU64,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+};
+use urgency_policy::cores::Demand;
+
+/// The job whose code this is.
+static CURRENT: Local<Current> = Local::new();
+
+struct Current(Arc<Record>);
+
+/// The name of a job, among all of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JobId(u64);
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How far a job is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// As many jobs run as may.
+    Queued,
+    /// It has started, and not all of its tasks have ended.
+    Running,
+    /// Nothing of it runs.
+    Over,
+}
+
+/// What a job reported of its progress: see [`report`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// How many parts are done.
+    pub done: u64,
+    /// Of how many; 0 if the job has not said.
+    pub total: u64,
+}
+
+/// Code of a job tells how far the job is. Outside of a job this does nothing.
+///
+/// ```
+/// use urgency::jobs::{self, CoreSet};
+///
+/// let cores = CoreSet::builder().cores(1).build()?;
+/// let job = cores.spawn_fn(|| jobs::report(3, 4))?;
+/// while !job.is_over() {
+///     std::thread::yield_now();
+/// }
+/// assert_eq!((job.progress().done, job.progress().total), (3, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn report(done: u64, total: u64) {
+    if let Some(current) = CURRENT.get() {
+        current.0.done.store(done, Relaxed);
+        current.0.total.store(total, Relaxed);
+    }
+}
+
+/// Whether the calling code is of a job that is to end: the job was cancelled, or its root has ended. A closure that
+/// computes for long looks now and then, and returns.
+///
+/// ```
+/// use urgency::jobs::{self, CoreSet};
+///
+/// let cores = CoreSet::builder().cores(1).build()?;
+/// let job = cores.spawn_fn(|| {
+///     while !jobs::is_cancelled() {
+///         urgency::scheduling_point();
+///     }
+///     "tidied up"
+/// })?;
+/// job.cancel();
+/// // A job that had not started yet never starts.
+/// assert!(job.get().map_or(true, |tidied| tidied == "tidied up"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn is_cancelled() -> bool {
+    CURRENT.get().is_some_and(|current| current.0.is_to_end())
+}
+
+/// The set of the job whose code calls this.
+pub(super) fn current_set() -> Option<Arc<Set>> {
+    CURRENT.get().map(|current| current.0.set.clone())
+}
+
+/// See the module's text.
+pub(super) struct Record {
+    pub(super) id: JobId,
+    pub(super) name: Option<Arc<str>>,
+    pub(super) set: Arc<Set>,
+    demand: Mutex<Demand>,
+    stage: Mutex<Stage>,
+    pub(super) is_cancelled: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
+    /// Why it was never started.
+    refusal: Mutex<Option<JobErrorKind>>,
+    /// What this job waits for; once for each wait.
+    awaits: Mutex<Vec<Arc<Record>>>,
+    pub(super) over: Promise<()>,
+    /// Of [`Record::tasks_ended`] and [`Record::root_ended`], how many are to come.
+    parts: AtomicU8,
+    filler: Mutex<Option<Filler<()>>>,
+}
+
+enum Stage {
+    Queued,
+    /// In this container, whose accounts were these when the job began.
+    Running(Handle, Option<Box<Stats>>),
+    Over(Option<Box<Stats>>),
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under this lock")
+}
+
+impl Record {
+    pub(super) fn new(set: Arc<Set>, name: Option<Arc<str>>, demand: Demand) -> Arc<Self> {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let (filler, over) = promise();
+        Arc::new(Record {
+            id: JobId(LAST.fetch_add(1, Relaxed) + 1),
+            name,
+            set,
+            demand: Mutex::new(demand),
+            stage: Mutex::new(Stage::Queued),
+            is_cancelled: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            refusal: Mutex::new(None),
+            awaits: Mutex::default(),
+            over,
+            parts: AtomicU8::new(2),
+            filler: Mutex::new(Some(filler)),
+        })
+    }
+
+    /// The job has this container, whose accounts are `before`. Calls `start`, which starts the root, as code of the
+    /// job.
+    pub(super) fn run_in(
+        self: &Arc<Self>,
+        handle: Handle,
+        before: Option<Box<Stats>>,
+        asked: Demand,
+        start: impl FnOnce(&Handle),
+    ) {
+        *locked(&self.stage) = Stage::Running(handle.clone(), before);
+        let demand = self.demand();
+        if demand != asked {
+            // It changed meanwhile. What can be had now is as good as what could be had then.
+            let _ = handle.shared().set_demand(demand);
+        }
+        CURRENT.alone(Current(self.clone())).run(|| start(&handle));
+        if self.is_cancelled.load(SeqCst) {
+            end_all(&handle);
+        }
+    }
+
+    /// All tasks of the job have ended, on their side of the scheduler.
+    pub(super) fn tasks_ended(&self) {
+        let stats = self.stats().map(Box::new);
+        let stage = std::mem::replace(&mut *locked(&self.stage), Stage::Over(stats));
+        drop(stage);
+        self.part_ended();
+    }
+
+    /// The root's result is where the handle finds it.
+    pub(super) fn root_ended(&self) {
+        self.part_ended();
+    }
+
+    fn part_ended(&self) {
+        if self.parts.fetch_sub(1, SeqCst) == 1 {
+            let filler = locked(&self.filler).take();
+            filler.into_iter().for_each(|filler| filler.fill(()));
+        }
+    }
+
+    /// The job is never started.
+    pub(super) fn refuse(&self, why: JobErrorKind) {
+        *locked(&self.refusal) = Some(why);
+        self.tasks_ended();
+        self.root_ended();
+    }
+
+    pub(super) fn take_refusal(&self) -> Option<JobErrorKind> {
+        locked(&self.refusal).take()
+    }
+
+    pub(super) fn cancel(&self) {
+        self.is_cancelled.store(true, SeqCst);
+        if self.set.unqueue(self) {
+            return self.refuse(JobErrorKind::Cancelled);
+        }
+        let container = match &*locked(&self.stage) {
+            Stage::Running(handle, _) => Some(handle.clone()),
+            _ => None,
+        };
+        container.iter().for_each(end_all);
+    }
+
+    fn is_to_end(&self) -> bool {
+        let ends = |handle: &Handle| handle.shared().tasks.live.is_closed();
+        self.is_cancelled.load(Relaxed)
+            || matches!(&*locked(&self.stage), Stage::Running(handle, _) if ends(handle))
+    }
+
+    pub(super) fn state(&self) -> JobState {
+        match &*locked(&self.stage) {
+            Stage::Queued => JobState::Queued,
+            Stage::Running(..) => JobState::Running,
+            Stage::Over(_) if self.parts.load(SeqCst) != 0 => JobState::Running,
+            Stage::Over(_) => JobState::Over,
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        Progress {
+            done: self.done.load(Relaxed),
+            total: self.total.load(Relaxed),
+        }
+    }
+
+    pub(super) fn stats(&self) -> Option<Stats> {
+        match &*locked(&self.stage) {
+            Stage::Queued => None,
+            Stage::Running(handle, before) => {
+                let now = Stats::of(handle.shared());
+                Some(match before {
+                    Some(before) => now.since(before),
+                    None => now,
+                })
+            }
+            Stage::Over(stats) => stats.as_deref().cloned(),
+        }
+    }
+
+    pub(super) fn demand(&self) -> Demand {
+        *locked(&self.demand)
+    }
+
+    pub(super) fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
+        let mut asked = locked(&self.demand);
+        demand
+            .check()
+            .map_err(urgency_policy::cores::Refusal::Demand)?;
+        if let Stage::Running(handle, _) = &*locked(&self.stage) {
+            handle.shared().set_demand(demand)?;
+        }
+        *asked = demand;
+        Ok(())
+    }
+
+    /// Whether it is this job, or waits for it, or for a job that waits for it, and so on.
+    fn waits_for(self: &Arc<Self>, job: &Arc<Record>) -> bool {
+        let mut found = vec![self.clone()];
+        let mut next = 0;
+        while let Some(record) = found.get(next).cloned() {
+            if Arc::ptr_eq(&record, job) {
+                return true;
+            }
+            let awaited = locked(&record.awaits).clone();
+            let is_new = |job: &Arc<Record>| !found.iter().any(|known| Arc::ptr_eq(known, job));
+            let new: Vec<_> = awaited.into_iter().filter(is_new).collect();
+            found.extend(new);
+            next += 1;
+        }
+        false
+    }
+
+    /// The job, and what it waits for, is at least of this priority from now on.
+    fn raise(&self, priority: u8) {
+        let demand = self.demand();
+        if demand.priority <= priority {
+            return;
+        }
+        // A policy that refuses leaves the job where it is.
+        let _ = self.set_demand(Demand { priority, ..demand });
+        let awaited = locked(&self.awaits).clone();
+        awaited.iter().for_each(|job| job.raise(priority));
+    }
+}
+
+/// Code of one job waits for another job. Dropped when the wait has ended.
+pub(super) struct Waits<'a> {
+    waiter: Option<Arc<Current>>,
+    awaited: &'a Arc<Record>,
+}
+
+impl<'a> Waits<'a> {
+    /// The calling code begins to wait for this job.
+    pub(super) fn begin(awaited: &'a Arc<Record>) -> Result<Self, JobErrorKind> {
+        let waiter = CURRENT.get();
+        if let Some(current) = &waiter {
+            let waiter = &current.0;
+            locked(&waiter.awaits).push(awaited.clone());
+        }
+        let waits = Waits { waiter, awaited };
+        if let Some(current) = &waits.waiter {
+            let waiter = &current.0;
+            if awaited.waits_for(waiter) {
+                return Err(JobErrorKind::WaitsForItself);
+            }
+            awaited.raise(waiter.demand().priority);
+            awaited.set.start_awaited(awaited);
+        }
+        Ok(waits)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if let Some(current) = &self.waiter {
+            let mut awaits = locked(&current.0.awaits);
+            if let Some(place) = awaits.iter().position(|job| Arc::ptr_eq(job, self.awaited)) {
+                awaits.swap_remove(place);
+            }
+        }
+    }
+}
+
+/// Is dropped when the root of a job ends.
+pub(super) struct Root(Handle);
+
+impl Root {
+    pub(super) fn of(handle: &Handle) -> Self {
+        Root(handle.clone())
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        end_all(&self.0);
+    }
+}
+
+/// Nothing new starts in this container, and what there is is cancelled; but the calling task goes on.
+fn end_all(handle: &Handle) {
+    let me = with_current_task(|task| task.map(TaskRef::id));
+    for task in handle.shared().tasks.live.close() {
+        if Some(task.id()) != me {
+            task.cancel();
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! `CoreSet`: the cores, the jobs that run, the queue in front of them, and the containers.
+//!
+//! A container is a runtime on the set's workers. When its job is over it is *parked*. A later job of the same shape
+//! has it, if nothing but the set keeps the container. (A thread that has just run the job, or a task's handle that the
+//! program keeps, still does.) So no code of an old job can reach a new one.
+//!
+//! The *keeper* keeps the workers: a runtime without tasks, or the runtime that the program wants the jobs beside.
+
+use super::{
+    JobBuilder, JobErrorKind, JobHandle, SubmitError,
+    record::{self, Record},
+};
+use crate::{
+    BuildError, Builder, LevelId, Runtime, Stats, runtime::Handle, sched::block::block_on,
+    sync::Notify,
+};
+use std::{
+    collections::VecDeque,
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard},
+};
+use urgency_policy::cores::{CorePolicy, Demand, Refusal};
+
+/// How many jobs run at once if the builder says nothing.
+const MOST_RUNNING: usize = 64;
+
+/// How many jobs are queued if the builder says nothing.
+const MOST_QUEUED: usize = 4096;
+
+/// A set of cores, for any number of jobs. Clones are the same set.
+///
+/// The jobs of a set whose last clone was dropped go on, the queued ones as well; then its threads end.
+///
+/// ```
+/// use urgency::jobs::CoreSet;
+///
+/// let cores = CoreSet::builder().cores(2).most_running(4).build()?;
+/// let squares: Vec<_> = (1..=10)
+///     .map(|n| cores.spawn_fn(move || n * n))
+///     .collect::<Result<_, _>>()?;
+/// let squares: Result<Vec<u32>, _> = squares.into_iter().map(|job| job.get()).collect();
+/// assert_eq!(squares?.into_iter().sum::<u32>(), 385);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct CoreSet {
+    set: Arc<Set>,
+    shape: Arc<Builder>,
+}
+
+/// Builds a [`CoreSet`]; see [`CoreSet::builder`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct CoreSetBuilder {
+    keeper: Builder,
+    most_running: usize,
+    most_queued: usize,
+}
+
+/// What a core set did so far, and has now; see [`CoreSet::stats`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CoreSetStats {
+    /// How many jobs run.
+    pub running: usize,
+    /// How many jobs are queued.
+    pub queued: usize,
+    /// How many containers wait for a job.
+    pub parked: usize,
+    /// How many containers were ever built.
+    pub built: u64,
+    /// How many jobs were ever accepted.
+    pub submitted: u64,
+    /// How many of them are over.
+    pub over: u64,
+}
+
+/// What the clones of a [`CoreSet`], its jobs and its descriptions share.
+pub(super) struct Set {
+    keeper: Runtime,
+    most_running: usize,
+    most_queued: usize,
+    state: Mutex<State>,
+    /// Notified when a job is over and no other runs or is queued.
+    drained: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    running: Vec<Arc<Record>>,
+    queue: VecDeque<Pending>,
+    parked: Vec<Container>,
+    built: u64,
+    submitted: u64,
+    over: u64,
+}
+
+/// A job that has not started.
+pub(super) struct Pending {
+    pub(super) record: Arc<Record>,
+    pub(super) shape: Arc<Builder>,
+    pub(super) level: Option<LevelId>,
+    /// Starts the root.
+    pub(super) start: Box<dyn FnOnce(&Handle) + Send>,
+}
+
+struct Container {
+    runtime: Runtime,
+    shape: Arc<Builder>,
+}
+
+impl fmt::Debug for CoreSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CoreSet")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CoreSetBuilder {
+    /// How many cores the set has: the number of its workers. The default is the number of CPUs that the process may
+    /// use.
+    pub fn cores(mut self, cores: usize) -> Self {
+        self.keeper = self.keeper.workers(cores);
+        self
+    }
+
+    /// What decides how many cores each job has: see [`Builder::core_policy`]. The default is
+    /// [`Shares`](crate::policy::cores::Shares).
+    pub fn core_policy(mut self, policy: impl CorePolicy + Clone + Send + Sync + 'static) -> Self {
+        self.keeper = self.keeper.core_policy(policy);
+        self
+    }
+
+    /// How many jobs run at once, 1 or more; others are queued. The default is 64. A job that runs takes some memory
+    /// for each core and level.
+    pub fn most_running(mut self, jobs: usize) -> Self {
+        self.most_running = jobs;
+        self
+    }
+
+    /// How many jobs are queued at most. The default is 4096.
+    pub fn most_queued(mut self, jobs: usize) -> Self {
+        self.most_queued = jobs;
+        self
+    }
+
+    /// Builds the set. It has no thread until a job needs one.
+    ///
+    /// # Errors
+    ///
+    /// A number is out of its range, or a runtime cannot carry out what the core policy decides.
+    pub fn build(self) -> Result<CoreSet, BuildError> {
+        if self.most_running == 0 {
+            return Err(BuildError::MostRunning);
+        }
+        let keeper = self.keeper.build()?;
+        Ok(CoreSet::on(keeper, self.most_running, self.most_queued))
+    }
+}
+
+impl CoreSet {
+    /// Starts to describe a set of cores.
+    pub fn builder() -> CoreSetBuilder {
+        CoreSetBuilder {
+            keeper: Runtime::builder(),
+            most_running: MOST_RUNNING,
+            most_queued: MOST_QUEUED,
+        }
+    }
+
+    /// The cores of a runtime: its jobs share them with the runtime, which goes on as it is.
+    ///
+    /// ```
+    /// use urgency::{Runtime, jobs::CoreSet};
+    ///
+    /// let service = Runtime::builder().workers(2).build()?;
+    /// let backup = CoreSet::beside(&service).job().priority(1).spawn_fn(|| "saved")?;
+    /// assert_eq!(service.block_on(async { backup.await })?, "saved");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn beside(runtime: &Runtime) -> CoreSet {
+        CoreSet::on(runtime.clone(), MOST_RUNNING, MOST_QUEUED)
+    }
+
+    fn on(keeper: Runtime, most_running: usize, most_queued: usize) -> CoreSet {
+        let set = Set {
+            keeper,
+            most_running,
+            most_queued,
+            state: Mutex::default(),
+            drained: Notify::new(),
+        };
+        CoreSet {
+            set: Arc::new(set),
+            shape: Arc::new(Runtime::builder()),
+        }
+    }
+
+    /// Starts to describe a job: with one level, the weight 1, and all that is usual.
+    pub fn job(&self) -> JobBuilder {
+        JobBuilder::new(self.set.clone(), self.shape.clone())
+    }
+
+    /// Submits a future as the root of a usual job.
+    ///
+    /// # Errors
+    ///
+    /// As [`JobBuilder::spawn`].
+    pub fn spawn<F>(&self, future: F) -> Result<JobHandle<F::Output>, SubmitError>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.job().spawn(future)
+    }
+
+    /// As [`spawn`](Self::spawn), of a closure.
+    ///
+    /// # Errors
+    ///
+    /// As [`JobBuilder::spawn`].
+    pub fn spawn_fn<F, T>(&self, closure: F) -> Result<JobHandle<T>, SubmitError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.job().spawn_fn(closure)
+    }
+
+    /// Cancels all jobs that run or are queued now; see [`JobHandle::cancel`].
+    pub fn cancel_all(&self) {
+        let state = self.set.lock();
+        let queued = state.queue.iter().map(|pending| &pending.record);
+        let all: Vec<_> = queued.chain(&state.running).cloned().collect();
+        drop(state);
+        all.iter().for_each(|job| job.cancel());
+    }
+
+    /// Waits until no job runs or is queued.
+    ///
+    /// # Panics
+    ///
+    /// If code of a job of this set calls it: the job would wait for itself.
+    pub fn drain(&self) {
+        assert!(
+            !record::current_set().is_some_and(|set| Arc::ptr_eq(&set, &self.set)),
+            "a job called `CoreSet::drain` of its own core set, and would wait for itself: call it from outside of the jobs"
+        );
+        block_on(async {
+            loop {
+                let drained = self.set.drained.notified();
+                if self.set.lock().is_drained() {
+                    return;
+                }
+                drained.await;
+            }
+        });
+    }
+
+    /// What the set did so far, and has now.
+    pub fn stats(&self) -> CoreSetStats {
+        let state = self.set.lock();
+        CoreSetStats {
+            running: state.running.len(),
+            queued: state.queue.len(),
+            parked: state.parked.len(),
+            built: state.built,
+            submitted: state.submitted,
+            over: state.over,
+        }
+    }
+}
+
+impl State {
+    fn is_drained(&self) -> bool {
+        self.running.is_empty() && self.queue.is_empty()
+    }
+
+    fn take_queued(&mut self, record: &Record) -> Option<Pending> {
+        let is_it = |pending: &Pending| std::ptr::eq(&*pending.record, record);
+        let place = self.queue.iter().position(is_it)?;
+        self.queue.remove(place)
+    }
+}
+
+impl Set {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics under this lock")
+    }
+
+    /// Starts the job, or queues it.
+    pub(super) fn submit(self: &Arc<Self>, pending: Pending) -> Result<(), SubmitError> {
+        let demand = pending.record.demand();
+        demand
+            .check()
+            .map_err(|error| BuildError::Demand(Refusal::Demand(error)))?;
+        let levels = pending.shape.level_count();
+        if let Some(level) = pending.level
+            && usize::from(level.rank()) >= levels
+        {
+            return Err(BuildError::NoSuchLevel { level, levels }.into());
+        }
+        let mut state = self.lock();
+        let (running, queued) = (state.running.len(), state.queue.len());
+        if running >= self.most_running || queued > 0 {
+            if queued >= self.most_queued {
+                return Err(SubmitError::Full { running, queued });
+            }
+            state.submitted += 1;
+            state.queue.push_back(pending);
+            return Ok(());
+        }
+        state.running.push(pending.record.clone());
+        drop(state);
+        match self.start(pending) {
+            Ok(()) => {
+                self.lock().submitted += 1;
+                Ok(())
+            }
+            Err((pending, error)) => {
+                self.no_longer_runs(&pending.record);
+                self.start_next();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Starts a job that counts as running.
+    fn start(self: &Arc<Self>, pending: Pending) -> Result<(), (Pending, BuildError)> {
+        let demand = pending.record.demand();
+        let (container, before) = match self.container(&pending.shape, demand) {
+            Ok(container) => container,
+            Err(error) => return Err((pending, error)),
+        };
+        let handle = container.runtime.handle().clone();
+        let (set, record) = (self.clone(), pending.record.clone());
+        let over = move || set.job_is_over(&record, container);
+        handle.shared().tasks.when_empty(Box::new(over));
+        pending.record.run_in(handle, before, demand, pending.start);
+        Ok(())
+    }
+
+    /// A container of this shape, for a job with this demand; with its accounts, if an earlier job had it.
+    fn container(
+        &self,
+        shape: &Arc<Builder>,
+        demand: Demand,
+    ) -> Result<(Container, Option<Box<Stats>>), BuildError> {
+        let parked = {
+            let mut state = self.lock();
+            let fits = |parked: &Container| {
+                Arc::ptr_eq(&parked.shape, shape) && parked.runtime.shared().is_unused()
+            };
+            let place = state.parked.iter().position(fits);
+            place.map(|place| state.parked.swap_remove(place))
+        };
+        if let Some(container) = parked {
+            let job = container.runtime.shared();
+            if demand != Demand::default() {
+                job.set_demand(demand)?;
+            }
+            shape.restore_schedule(&container.runtime);
+            job.tasks.live.reopen();
+            let before = Box::new(container.runtime.stats());
+            return Ok((container, Some(before)));
+        }
+        let shape = shape.clone();
+        let builder = Builder::clone(&shape).share_workers_with(&self.keeper);
+        let runtime = builder.demand(demand).build()?;
+        self.lock().built += 1;
+        Ok((Container { runtime, shape }, None))
+    }
+
+    /// Called when the last task of a job has ended, on the thread that ended it.
+    fn job_is_over(self: &Arc<Self>, record: &Arc<Record>, container: Container) {
+        record.tasks_ended();
+        let job = container.runtime.shared();
+        let is_usual =
+            job.demand() == Demand::default() || job.set_demand(Demand::default()).is_ok();
+        let surplus = {
+            let mut state = self.lock();
+            state.over += 1;
+            if is_usual && state.parked.len() < self.most_running {
+                state.parked.push(container);
+                None
+            } else {
+                Some(container)
+            }
+        };
+        drop(surplus);
+        self.no_longer_runs(record);
+        self.start_next();
+    }
+
+    fn no_longer_runs(&self, record: &Arc<Record>) {
+        let mut state = self.lock();
+        let running = &mut state.running;
+        if let Some(place) = running.iter().position(|job| Arc::ptr_eq(job, record)) {
+            running.swap_remove(place);
+        }
+    }
+
+    /// Starts queued jobs for as long as more may run.
+    fn start_next(self: &Arc<Self>) {
+        loop {
+            let mut state = self.lock();
+            if state.is_drained() {
+                drop(state);
+                return self.drained.notify_waiters();
+            }
+            if state.running.len() >= self.most_running {
+                return;
+            }
+            let Some(pending) = state.queue.pop_front() else {
+                return;
+            };
+            state.running.push(pending.record.clone());
+            drop(state);
+            let Err((pending, error)) = self.start(pending) else {
+                continue;
+            };
+            self.no_longer_runs(&pending.record);
+            let mut state = self.lock();
+            if !state.running.is_empty() {
+                // Other jobs have what it needs: it has its turn when one of them is over.
+                state.queue.push_front(pending);
+                return;
+            }
+            state.over += 1;
+            drop(state);
+            pending.record.refuse(JobErrorKind::Refused(error));
+        }
+    }
+
+    /// A running job waits for this one: if it is queued it starts now, beyond the number that may run.
+    pub(super) fn start_awaited(self: &Arc<Self>, record: &Arc<Record>) {
+        let mut state = self.lock();
+        let Some(pending) = state.take_queued(record) else {
+            return;
+        };
+        state.running.push(record.clone());
+        drop(state);
+        if let Err((pending, error)) = self.start(pending) {
+            // It may need the cores of the job that waits.
+            self.no_longer_runs(record);
+            self.lock().over += 1;
+            pending.record.refuse(JobErrorKind::Refused(error));
+        }
+    }
+
+    /// Takes a job out of the queue. Whether it was there.
+    pub(super) fn unqueue(&self, record: &Record) -> bool {
+        let mut state = self.lock();
+        let pending = state.take_queued(record);
+        if pending.is_some() {
+            state.over += 1;
+        }
+        let is_drained = state.is_drained();
+        drop(state);
+        if pending.is_some() && is_drained {
+            self.drained.notify_waiters();
+        }
+        // What it captured is dropped here, without the lock.
+        pending.is_some()
+    }
+}

@@ -1,0 +1,283 @@
+//! Jobs at random: submitted by several threads and by jobs, cancelled, panicking, waiting for each other. None is
+//! lost, and everything is returned: what they captured, memory, threads, descriptors.
+//!
+//! `URGENCY_RANDOM_JOBS` says how many, `URGENCY_RANDOM_JOBS_SEED` which. In a file of its own, because it counts what
+//! the process has.
+
+mod common;
+
+use common::{ends, fib};
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    env, fs,
+    panic::resume_unwind,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use urgency::{
+    Builder,
+    jobs::{self, CoreSet, JobBuilder, JobErrorKind, JobHandle, SubmitError},
+    levels,
+    life::PanicPolicy,
+    policy::cores::Drep,
+    time::sleep,
+};
+
+levels! { Two: Urgent > Calm }
+
+/// How many bytes are allocated.
+static BYTES: AtomicIsize = AtomicIsize::new(0);
+
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+// SAFETY: all calls go on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        BYTES.fetch_add(layout.size() as isize, SeqCst);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size() as isize, SeqCst);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+fn number(name: &str, usual: u64) -> u64 {
+    let given = env::var(name).ok();
+    given.and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+/// Xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// What each job captures: counted while it is there.
+struct Captured(Arc<AtomicUsize>);
+
+impl Captured {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, SeqCst);
+        Captured(count.clone())
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+struct World {
+    one_level: JobBuilder,
+    two_levels: JobBuilder,
+    captured: Arc<AtomicUsize>,
+    /// Handles that any thread or job may take, to wait for or to drop.
+    handles: Mutex<Vec<JobHandle<u64>>>,
+    outcomes: AtomicU64,
+    full: AtomicU64,
+}
+
+impl World {
+    fn on(cores: &CoreSet) -> Self {
+        let silent = || PanicPolicy::call(|_| ());
+        let job = |levels: fn(Builder) -> Builder| {
+            let job = cores.job();
+            job.runtime(|builder| levels(builder).on_panic(silent()))
+        };
+        World {
+            one_level: job(|builder| builder),
+            two_levels: job(|builder| builder.levels::<Two>()),
+            captured: Arc::default(),
+            handles: Mutex::default(),
+            outcomes: AtomicU64::new(0),
+            full: AtomicU64::new(0),
+        }
+    }
+
+    fn some_handle(&self) -> Option<JobHandle<u64>> {
+        self.handles.lock().unwrap().pop()
+    }
+
+    fn note(&self, outcome: Result<u64, JobErrorKind>) {
+        use JobErrorKind::{Cancelled, Panicked, WaitsForItself};
+        assert!(
+            matches!(outcome, Ok(_) | Err(Cancelled | Panicked | WaitsForItself)),
+            "{outcome:?}"
+        );
+        self.outcomes.fetch_add(1, SeqCst);
+    }
+}
+
+/// Submits a job at random; `false` if the queue is full.
+fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
+    let captured = Captured::new(&world.captured);
+    let job = match random.below(4) {
+        0 => world.two_levels.clone().level(Urgent),
+        _ => world.one_level.clone(),
+    };
+    let job = job
+        .weight(1 + random.below(5) as u32)
+        .priority(random.below(3) as u8)
+        .max_cpus(1 + random.below(4) as usize);
+    let (inner, others) = (cores.clone(), world.clone());
+    let seed = random.below(u64::MAX) | 1;
+    let submitted = match random.below(8) {
+        0 => job.spawn_fn(move || {
+            let _captured = captured;
+            fib(5 + seed % 10)
+        }),
+        1 => job.spawn_fn(move || -> u64 {
+            let _captured = captured;
+            resume_unwind(Box::new("at random"))
+        }),
+        2 => job.spawn(async move {
+            let _captured = captured;
+            sleep(Duration::from_micros(seed % 500)).await;
+            seed
+        }),
+        3 => job.spawn(async move {
+            let _captured = captured;
+            for _ in 0..seed % 4 {
+                urgency::spawn(std::future::pending::<()>()).detach();
+                urgency::spawn_fn(|| fib(8)).detach();
+            }
+            seed
+        }),
+        4 => job.spawn_fn(move || {
+            let _captured = captured;
+            // For another job, by blocking.
+            match others.some_handle() {
+                Some(handle) => others.note(handle.get().map_err(|error| error.kind())),
+                None => jobs::report(1, 1),
+            }
+            seed
+        }),
+        5 => job.spawn(async move {
+            let _captured = captured;
+            if let Some(handle) = others.some_handle() {
+                others.note(handle.await.map_err(|error| error.kind()));
+            }
+            seed
+        }),
+        6 => job.spawn_fn(move || {
+            let _captured = captured;
+            // Waits for a job of its own.
+            let mut random = Random(seed);
+            let job = inner.job().max_cpus(1 + random.below(2) as usize);
+            match job.spawn_fn(move || fib(10)) {
+                Ok(job) => job.get().unwrap_or(0),
+                Err(SubmitError::Full { .. }) => 0,
+                Err(error) => panic!("{error}"),
+            }
+        }),
+        _ => job.spawn_fn(move || {
+            let _captured = captured;
+            // Until it is cancelled, or for a while.
+            let end = Instant::now() + Duration::from_micros(seed % 2000);
+            while !jobs::is_cancelled() && Instant::now() < end {
+                std::hint::spin_loop();
+            }
+            seed
+        }),
+    };
+    let handle = match submitted {
+        Ok(handle) => handle,
+        Err(SubmitError::Full { .. }) => {
+            world.full.fetch_add(1, SeqCst);
+            return false;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    match random.below(6) {
+        0 => handle.cancel(),
+        1 => return true,
+        _ => {}
+    }
+    match random.below(3) {
+        0 => world.note(handle.get().map_err(|error| error.kind())),
+        1 => world.handles.lock().unwrap().push(handle),
+        _ => handle.detach(),
+    }
+    true
+}
+
+fn run(count: u64, seed: u64) {
+    let cores = CoreSet::builder()
+        .cores(4)
+        .core_policy(Drep::new(seed))
+        .most_running(8)
+        .most_queued(64);
+    let cores = cores.build().unwrap();
+    let world = Arc::new(World::on(&cores));
+    thread::scope(|threads| {
+        for part in 1..=4 {
+            let (cores, world) = (&cores, &world);
+            threads.spawn(move || {
+                let mut random = Random(seed.wrapping_mul(part).wrapping_add(part) | 1);
+                for _ in 0..count / 4 {
+                    while !submit(cores, world, &mut random) {
+                        thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    while let Some(handle) = world.some_handle() {
+        world.note(handle.get().map_err(|error| error.kind()));
+    }
+    cores.drain();
+    let stats = cores.stats();
+    assert_eq!((stats.running, stats.queued), (0, 0), "{stats:?}");
+    assert_eq!(stats.submitted, stats.over, "{stats:?}");
+    assert!(stats.submitted >= count / 4 * 4, "{stats:?}");
+    assert_eq!(world.captured.load(SeqCst), 0, "captures are left");
+    assert_ne!(world.outcomes.load(SeqCst), 0);
+}
+
+/// Threads and descriptors of the process.
+fn threads_and_descriptors() -> (usize, usize) {
+    let count = |what| fs::read_dir(what).unwrap().count();
+    (count("/proc/self/task"), count("/proc/self/fd"))
+}
+
+#[test]
+fn of_jobs_at_random_none_is_lost_and_everything_is_returned() {
+    let count = number("URGENCY_RANDOM_JOBS", 20_000);
+    let seed = number("URGENCY_RANDOM_JOBS_SEED", 0x5eed);
+    ends(move || {
+        run(count.min(400), seed ^ 1);
+        let (before, bytes) = (threads_and_descriptors(), BYTES.load(SeqCst));
+        run(count, seed);
+        let limit = Instant::now() + Duration::from_secs(60);
+        loop {
+            let (now, more) = (threads_and_descriptors(), BYTES.load(SeqCst) - bytes);
+            let is_returned = now.0 <= before.0 && now.1 <= before.1 && more < 100_000;
+            if is_returned {
+                return;
+            }
+            assert!(
+                Instant::now() < limit,
+                "seed {seed}: threads and descriptors {before:?} -> {now:?}, {more} more bytes"
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+    });
+}
