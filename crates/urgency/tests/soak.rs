@@ -1,10 +1,10 @@
-//! A soak: a million contexts in a release build, in waves. They sleep, yield, wait for each other, fork and block; some
-//! are cancelled, some panic. Each is accounted for, and none leaves memory behind.
+//! A soak: a million contexts in a release build, in waves. They sleep, yield, wait for each other, fork and block;
+//! some are cancelled, some panic. Each is accounted for, and none leaves memory behind.
 //!
-//! The gates are counts. Each handle says what became of its context, the contexts' own count of the living comes back to
-//! zero, and the runtime's report adds up to the same numbers. An allocator counts what is allocated: after each wave the
-//! number of allocations comes back to what it was after the first waves, which leave what the runtime keeps for use
-//! again (threads, arrays that have grown).
+//! The gates are counts. Each handle says what became of its context, the contexts' own count of the living comes back
+//! to zero, and the runtime's report adds up to the same numbers. An allocator counts what is allocated: after each
+//! wave the number of allocations comes back to what it was after the first waves, which leave what the runtime keeps
+//! for use again (threads, arrays that have grown).
 
 mod common;
 
@@ -39,7 +39,8 @@ const CONTEXTS: usize = if cfg!(debug_assertions) {
 } else {
     100_000
 };
-/// How many allocations more than after the warm-up there may be: less than one in a hundred contexts of the waves since.
+/// How many allocations more than after the warm-up there may be: less than one in a hundred contexts of the waves
+/// since.
 const MARGIN: isize = 128 + (CONTEXTS / 200) as isize;
 
 /// Counts the allocations that exist.

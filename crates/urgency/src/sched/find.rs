@@ -194,10 +194,10 @@ impl Job {
                 }))
             }
             Stolen::Contended | Stolen::Empty => {
-                // Its owner or another thief is at it, or its forks are of another level. Public forks must stay in a
-                // pool while a worker is hungry.
+                // Its owner or another thief is at it, or its forks are of another level. The entry goes back, whether a
+                // worker is hungry or not: if the stack has stopped, no other thread makes one.
                 if stack.deque.seems_public() {
-                    self.leave_rest(worker, stack, level, true);
+                    self.insert_deque(stack);
                 }
                 None
             }
