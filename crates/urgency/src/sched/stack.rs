@@ -237,7 +237,8 @@ impl Stack {
             waits_as: FOR_ANYTHING,
         };
         let on_steal = |forked: *const Forked, index| {
-            super::find::on_steal(forked);
+            // SAFETY: a fork in the deque is alive until its thief has run it, and this is its one steal.
+            unsafe { super::find::on_steal(forked) };
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();
