@@ -16,8 +16,10 @@
 //!
 //! There is no cut-off to choose. A loop runs as a loop, in blocks of a few microseconds. Between two blocks it looks
 //! at the attention word of its stack. If a worker is hungry, the loop forks off the later half of what is left. So
-//! nothing is forked without free workers, and with free workers the loop forks as often as they ask. (Lazy binary
-//! splitting, after Tzannes, Caragea, Barua and Vishkin, with the thief's request instead of a look at the deque.)
+//! with free workers a loop forks as often as they ask. Without free workers a loop of short items forks once, before
+//! its first item. A loop of long items keeps a fork ready for a worker that becomes free in the midst of an item; these
+//! are at most as many as the halvings of the loop. (Lazy binary splitting, after Tzannes, Caragea, Barua and Vishkin,
+//! with the thief's request instead of a look at the deque as long as items are short.)
 //!
 //! A single item is never split. More urgent work waits for the end of the item that runs, or takes its worker after a
 //! millisecond: see [what that costs](crate#how-long-a-leaf-may-be). Let a long item call

@@ -1,11 +1,12 @@
 //! How a worker finds its next work.
 //!
-//! The level policy picks a level from the bitfield, the pool gives its oldest entry; stale entries
-//! are dropped on the way; a pool found empty has its bit cleared (with the second look). If nothing is ready, the
+//! The level policy picks a level from the bitfield; the order within the level (`aged.rs`, or `queues.rs`) gives an
+//! entry of it; stale entries are dropped on the way; a pool found empty has its bit cleared (with the second look). If nothing is ready, the
 //! worker searches (`search.rs`).
 
 use super::{
     StolenFork, Work,
+    aged::LevelView,
     job::Job,
     pool::Entry,
     queues::Queues,
@@ -13,31 +14,15 @@ use super::{
     worker::Worker,
 };
 use crate::protocol::attention::SHARE;
-use crate::{
-    protocol::deque::Stolen,
-    sched::Forked,
-    sys::{chaos, clock},
-    tasks::TaskRef,
-};
+use crate::{protocol::deque::Stolen, sched::Forked, sys::chaos, tasks::TaskRef};
 use std::{
     ptr::{self, NonNull},
     sync::{Arc, atomic::Ordering},
 };
 use urgency_policy::{
     level::{LevelPolicy, Prompt},
-    pool::Arrival,
+    pool::{Aged, Arrival},
 };
-
-/// A worker looks into the rings of all workers once in this time, in nanoseconds, and takes a task that has waited
-/// for so much longer than its own. Each look takes half a dozen cache lines from their owners: at every 16th
-/// turn and for any difference, it doubled the cost of a yield.
-pub(crate) const AGE_GAP: f64 = 50_000.0;
-
-/// How many groups of workers with something in their rings one look takes the oldest from.
-const GROUPS_PER_LOOK: u32 = 2;
-
-/// Every so many turns a worker asks whether that time has passed.
-const LOOK_AROUND: u32 = 64;
 
 /// What became of a level's bit.
 enum Cleared {
@@ -110,56 +95,15 @@ impl Job {
         }
     }
 
-    /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
-    #[inline]
-    pub(crate) fn next_in_own_ring(&self, me: Me<'_>, worker: &Worker) -> Option<TaskRef> {
-        let level = self.seat(worker).serve(self.ready.levels())?;
-        if level != me.level()
-            || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
-            || self.has_pinned(self.inbox_of(me, worker))
-            || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
-        {
-            return None;
-        }
-        let task = pop_ring(&me)?;
-        worker.next_turn();
-        self.wake_next(&me);
-        Some(task)
-    }
-
-    /// The next work of one level: the pool's mugging queue, then the older one of pool and own ring, then
-    /// the rings of others.
+    /// The next work of one level.
     #[inline]
     fn next_at(&self, me: Me<'_>, worker: &Worker, level: u8) -> Option<Work> {
-        let pool = &self.pools[usize::from(level)];
         if self.has_queues(level)
-            && let Some(queues) = pool.queues()
+            && let Some(queues) = self.pools[usize::from(level)].queues()
         {
             return self.next_in_queues(worker, level, queues);
         }
-        if worker.next_turn().is_multiple_of(LOOK_AROUND)
-            && worker.is_look_around_due(clock::ticks(AGE_GAP))
-            && let Some(task) = self.oldest_in_rings(me, worker, level, clock::ticks(AGE_GAP))
-        {
-            return Some(Work::Task(task));
-        }
-        let has_ring = me.level() == level;
-        if has_ring
-            && pool.is_younger_than(me.ring.oldest())
-            && let Some(task) = pop_ring(&me)
-        {
-            return Some(Work::Task(task));
-        }
-        while let Some((entry, mugged)) = pool.pop() {
-            if let Some(work) = self.claim_entry(worker, level, entry, mugged) {
-                return Some(work);
-            }
-        }
-        if has_ring && let Some(task) = pop_ring(&me) {
-            return Some(Work::Task(task));
-        }
-        let task = self.oldest_in_rings(me, worker, level, 0)?;
-        Some(Work::Task(task))
+        LevelView::new(self, me, worker, level).next()
     }
 
     /// As [`Job::next_at`], under another policy than aging.
@@ -172,50 +116,6 @@ impl Job {
                 return Some(work);
             }
         }
-    }
-
-    /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
-    /// it is older than the pool, and on offer. Another stack's head must be older by `gap` ticks than the own one.
-    #[cold]
-    fn oldest_in_rings(&self, me: Me<'_>, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
-        let age = |stack: &&Stack| {
-            let since = stack.ring.oldest();
-            if ptr::eq(*stack, me.shared()) {
-                since
-            } else {
-                since.saturating_add(gap)
-            }
-        };
-        let mut groups_left = GROUPS_PER_LOOK;
-        let mut oldest: Option<&Stack> = None;
-        for group in self.ringing.at(level, worker.next_look()) {
-            let stacks = self.stacks_in(group, level);
-            let offering =
-                stacks.filter(|stack| ptr::eq(*stack, me.shared()) || stack.offers_task());
-            let Some(here) = offering.min_by_key(age) else {
-                continue;
-            };
-            oldest = oldest.into_iter().chain([here]).min_by_key(age);
-            groups_left -= 1;
-            if groups_left == 0 {
-                break;
-            }
-        }
-        let oldest = oldest?;
-        let pool = &self.pools[usize::from(level)];
-        if !pool.is_younger_than(oldest.ring.oldest()) {
-            return None;
-        }
-        let task = pop_ring(oldest)?;
-        if !task.is_of(self) {
-            // That stack has taken up another job meanwhile.
-            task.put_back();
-            return None;
-        }
-        if oldest.offers_task() {
-            self.wake_next(oldest);
-        }
-        Some(task)
     }
 
     /// Work for which the worker leaves `level`, if there is any.
@@ -243,7 +143,13 @@ impl Job {
     }
 
     /// An entry is a hint: finds out whether it still stands for work, and takes that.
-    fn claim_entry(&self, worker: &Worker, level: u8, entry: Entry, mugged: bool) -> Option<Work> {
+    pub(super) fn claim_entry(
+        &self,
+        worker: &Worker,
+        level: u8,
+        entry: Entry,
+        mugged: bool,
+    ) -> Option<Work> {
         match entry {
             Entry::Task(task) => Some(Work::Task(task)),
             Entry::Stack(stack) => {

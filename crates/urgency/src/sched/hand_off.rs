@@ -26,6 +26,7 @@
 
 use super::{
     Work,
+    claim::Want,
     core::Core,
     idle_spin::IdleSpin,
     job::Job,
@@ -279,7 +280,7 @@ impl Job {
             return;
         };
         if self.core.unlist(&stack) {
-            stack.deliver(match self.claim_idle() {
+            stack.deliver(match self.claim(Want::Any) {
                 Some(worker) => Delivery::Worker(worker),
                 None => Delivery::Look,
             });
@@ -308,7 +309,7 @@ impl Job {
     /// The runtime has no thread: a plain thread that waits for a worker gets the one that no other thread will use.
     #[cold]
     fn pass_to_external(&self) {
-        while let Some(worker) = self.claim_idle() {
+        while let Some(worker) = self.claim(Want::Any) {
             let seat = self.seat(worker);
             let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
             let claimed = {
@@ -366,8 +367,9 @@ impl Job {
     /// An idle worker, if work waits for one.
     fn claim_for_queued(&self, me: Me<'_>) -> Option<&Worker> {
         self.claim_for_pinned(me).or_else(|| {
-            let is_wanted = self.core.idle.is_any_hungry();
-            is_wanted.then(|| self.claim_offered()).flatten()
+            let is_wanted = self.core.idle.is_any_hungry()
+                && (self.seats.waits() || self.most_urgent_offered().is_some());
+            is_wanted.then(|| self.claim(Want::Offered)).flatten()
         })
     }
 }

@@ -25,6 +25,7 @@
 //! not for the one that it is going to run itself.
 
 use super::{
+    claim::Want,
     hunger::each_level,
     job::Job,
     poll_context,
@@ -69,7 +70,8 @@ impl Job {
             });
             return;
         };
-        self.pools[usize::from(level)].push(Entry::Task(task));
+        // Aging places what becomes ready for a task's sake alike; other orders tell more arrivals apart (`arrival.rs`).
+        self.pools[usize::from(level)].push(Arrival::Task, Entry::Task(task));
         self.inserted(level);
     }
 
@@ -77,12 +79,9 @@ impl Job {
     #[inline]
     pub(crate) fn put(&self, level: u8, arrival: Arrival, entry: Entry) {
         let pool = &self.pools[usize::from(level)];
-        match (pool.queues(), entry) {
-            (None, Entry::Stack(stack)) if arrival == Arrival::Abandoned => {
-                pool.push_mugging(stack);
-            }
-            (None, entry) => pool.push(entry),
-            (Some(queues), entry) => self.put_into_queues(queues, level, arrival, entry),
+        match pool.queues() {
+            None => pool.push(arrival, entry),
+            Some(queues) => self.put_into_queues(queues, level, arrival, entry),
         }
         self.inserted(level);
     }
@@ -113,7 +112,7 @@ impl Job {
         stack.note_ready();
         let level = stack.level();
         let overtakes = || self.is_next_at(level).then(|| self.revoke_overrun(level))?;
-        if let Some(worker) = self.claim_for(1 << level).or_else(overtakes) {
+        if let Some(worker) = self.claim(Want::Serving(1 << level)).or_else(overtakes) {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {

@@ -5,7 +5,8 @@
 //!
 //! - [`mod@core`]: what a machine has, and [`job`]: what a program has; [`cores`]: which job a worker serves;
 //! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
-//! - [`find`] and [`search`]: how a worker finds its next work, asks for forks, and goes idle;
+//! - [`find`] and [`search`]: how a worker finds its next work, asks for forks, and goes idle; [`aged`]: which work of
+//!   a level comes next; [`claim`]: how a worker comes out of the idle set, and into it;
 //! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
@@ -26,10 +27,12 @@
 //!
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 
+pub(crate) mod aged;
 pub(crate) mod arrival;
 pub(crate) mod block;
 pub(crate) mod caller;
 pub(crate) mod capacities;
+pub(crate) mod claim;
 pub(crate) mod core;
 mod cores;
 pub(crate) mod demotion;

@@ -21,7 +21,7 @@
 //!
 //! Within an inbox the oldest fork of the most urgent level is next.
 
-use super::{StolenFork, Work, job::Job, stack::Me, worker::Worker};
+use super::{StolenFork, Work, claim::Want, job::Job, stack::Me, worker::Worker};
 use std::{
     collections::VecDeque,
     sync::{
@@ -88,7 +88,7 @@ impl Job {
         self.pinned.push(number, forked);
         if self.core.threads.are_provided() {
             self.nudge(number);
-        } else if let Some(worker) = self.claim_for_own_work(number) {
+        } else if let Some(worker) = self.claim(Want::Pinned(number)) {
             self.start(worker);
         } else if self.core.is_shared() {
             // It may serve another job.
@@ -170,7 +170,7 @@ impl Job {
     pub(crate) fn look_for_pinned(&self, worker: &Worker) {
         if !self.core.threads.are_provided()
             && self.pinned.has(worker.id)
-            && let Some(worker) = self.claim_for_own_work(worker.id)
+            && let Some(worker) = self.claim(Want::Pinned(worker.id))
         {
             self.start(worker);
         }
@@ -190,12 +190,12 @@ impl Job {
             return None;
         }
         if me.number().is_some() {
-            return self.claim_idle();
+            return self.claim(Want::Any);
         }
         let mut workers = 0..self.core.workers.len();
         workers.find_map(|id| {
             let waits = self.pinned.has(id);
-            waits.then(|| self.claim_for_own_work(id)).flatten()
+            waits.then(|| self.claim(Want::Pinned(id))).flatten()
         })
     }
 }

@@ -17,6 +17,7 @@
 //! (`protocol/poll_mode.rs`). What becomes of work that waits for long is in `relief.rs`.
 
 use super::{
+    claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     poll_context,
@@ -260,7 +261,7 @@ impl Job {
         // Where seats wait this may not be the one that was meant: it then starts another.
         taken
             .ok()
-            .and_then(|_| self.claim_if_offered().or_else(|| self.claim_idle()))
+            .and_then(|_| self.claim(Want::Offered).or_else(|| self.claim(Want::Any)))
     }
 
     /// A look at the poller by a worker that has nothing to do, if no thread waits there for everything.
@@ -309,7 +310,7 @@ impl Job {
             return Some(worker);
         }
         let level = self.most_urgent_offered()?;
-        if let Some(worker) = self.claim_if_offered() {
+        if let Some(worker) = self.claim(Want::Offered) {
             return Some(worker);
         }
         let below = self.workers().filter(|w| {

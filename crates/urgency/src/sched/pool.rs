@@ -6,10 +6,11 @@
 //!   and deques with public forks.
 //!
 //! That order is the aging heuristic of Prompt I-Cilk, and the reason why this is one central queue
-//! and not a set of stealing queues. The queue itself is `crossbeam`'s segmented queue: fetch-and-add
+//! and not a set of stealing queues. It is policy code (`urgency_policy::pool::Aging`): the queues here do what it says,
+//! and `aged.rs` looks at them in its order. The queue itself is `crossbeam`'s segmented queue: fetch-and-add
 //! style positions in a list of blocks, as in the paper, without an epoch scheme.
 //!
-//! That is the default, *aging*. Under another policy the level has the queues of `queues.rs` instead, and
+//! That is the default. Under another order the level has the queues of `queues.rs` instead, and
 //! neither these two nor rings; the default pays one branch for the choice.
 //!
 //! An entry is a hint, and may be stale: a task that another entry already ran (it was boosted), a stack that another
@@ -27,7 +28,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use urgency_policy::pool::{Arrival, Kind};
+use urgency_policy::pool::{Aging, Arrival, Kind, Place, PoolPolicy, Queue, comes_first};
 
 /// A ready context.
 #[derive(Debug)]
@@ -71,23 +72,24 @@ impl Pool {
         self.queues.as_deref()
     }
 
-    /// An abandoned stack.
-    pub(crate) fn push_mugging(&self, stack: Arc<Stack>) {
-        self.mugging.push(stack);
+    /// Puts an entry where aging places this arrival.
+    #[inline]
+    pub(crate) fn push(&self, arrival: Arrival, entry: Entry) {
+        match (Aging.place(arrival, 0), entry) {
+            (Place::Tail(Queue::Mugging), Entry::Stack(stack)) => self.mugging.push(stack),
+            (_, entry) => self.regular.push(entry),
+        }
     }
 
-    /// Anything else.
-    pub(crate) fn push(&self, entry: Entry) {
-        self.regular.push(entry);
-    }
-
-    /// The next entry, and whether it comes from the mugging queue.
-    pub(crate) fn pop(&self) -> Option<(Entry, bool)> {
-        // `is_empty` is two loads, `pop` of an empty queue a full fence.
-        if !self.mugging.is_empty()
-            && let Some(stack) = self.mugging.pop()
-        {
-            return Some((Entry::Stack(stack), true));
+    /// Takes the oldest entry of one of the two queues.
+    #[inline]
+    pub(crate) fn pop(&self, queue: Queue) -> Option<Entry> {
+        if queue == Queue::Mugging {
+            // `is_empty` is two loads, `pop` of an empty queue a full fence.
+            if self.mugging.is_empty() {
+                return None;
+            }
+            return self.mugging.pop().map(Entry::Stack);
         }
         if chaos::one_in(4)
             && let Some(entry) = self.regular.pop()
@@ -98,7 +100,7 @@ impl Pool {
         if let Entry::Task(task) = &entry {
             self.given.store(task.ready_since(), Ordering::Relaxed);
         }
-        Some((entry, false))
+        Some(entry)
     }
 
     /// When the oldest entry became ready at the earliest, in ticks; never, if there is none.
@@ -133,14 +135,15 @@ impl Pool {
         }
     }
 
-    /// Whether a task that became ready at `since` goes first: nothing is here, or what is here became
-    /// ready later. (The queue cannot be looked into; its head is at least as young as what it gave last.)
+    /// Whether a task that became ready at `since` goes first: nothing is here, or what is here became ready later.
     #[inline]
     pub(crate) fn is_younger_than(&self, since: u64) -> bool {
-        if !self.mugging.is_empty() {
-            return false;
-        }
-        since < self.given.load(Ordering::Relaxed) || self.regular.is_empty()
+        comes_first(
+            since,
+            || self.mugging.is_empty(),
+            || self.given.load(Ordering::Relaxed),
+            || self.regular.is_empty(),
+        )
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -26,6 +26,7 @@
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
 use super::{
+    claim::Want,
     core::{Core, JobList},
     job::Job,
     relief::Waiting,
@@ -61,7 +62,7 @@ impl Job {
         if holders.any(|stack| stack.is_of(self) && !stack.deque.seems_empty()) {
             self.arm_late();
             if self.core.idle.is_any_hungry()
-                && let Some(worker) = self.claim_idle()
+                && let Some(worker) = self.claim(Want::Any)
             {
                 self.start(worker);
             }
@@ -75,7 +76,7 @@ impl Job {
         }
         while let Some(level) = Prompt.serve(waiting.levels)
             && self.core.idle.is_any_hungry()
-            && let Some(worker) = self.claim_idle()
+            && let Some(worker) = self.claim(Want::Any)
         {
             waiting.serve(level);
             called.push(worker);

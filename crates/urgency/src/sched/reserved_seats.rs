@@ -10,7 +10,7 @@
 //! afterwards, behind a full barrier:
 //!
 //! 1. *An insertion* at level L, after the announcement: claims an idle worker whose seat serves L
-//!    ([`Job::claim_for`]). It cannot leave the entry to a searcher, which may have another seat.
+//!    ([`Want::Serving`]). It cannot leave the entry to a searcher, which may have another seat.
 //! 2. *A release*, after the worker's bit is in the idle set: reads its seat, then looks at those levels
 //!    ([`Job::is_anything_left_to`]).
 //! 3. *The seat assigner*, after the seats are written: looks at the levels and the idle set (`Job::reseated`; after a
@@ -38,6 +38,7 @@
 //! they are the worker's, or the stack's, whatever the seat.
 
 use super::{
+    claim::Want,
     job::Job,
     stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
@@ -46,42 +47,12 @@ use crate::protocol::fence;
 use urgency_policy::level::LevelPolicy;
 
 impl Job {
-    /// Takes an idle worker that serves one of these levels out of the idle set, for the caller. If no seat
-    /// waits, that is any idle one, whatever the levels.
-    #[inline]
-    pub(crate) fn claim_for(&self, levels: u64) -> Option<&Worker> {
-        if self.seats.waits() {
-            self.claim_serving(levels)
-        } else {
-            self.claim_idle()
-        }
-    }
-
-    #[cold]
-    fn claim_serving(&self, levels: u64) -> Option<&Worker> {
-        let mut idle = self.idle_serving(levels);
-        idle.find_map(|worker| self.claim_exactly(worker.id))
-    }
-
-    fn idle_serving(&self, levels: u64) -> impl Iterator<Item = &Worker> {
+    /// The idle workers whose seats serve one of these levels.
+    pub(super) fn idle_serving(&self, levels: u64) -> impl Iterator<Item = &Worker> {
         let workers = self.core.workers.iter().map(|worker| &**worker);
         workers.filter(move |worker| {
             self.core.idle.contains(worker.id) && self.seat(worker).serves_any(levels)
         })
-    }
-
-    /// Takes an idle worker out of the idle set for what is offered, if it serves that.
-    pub(crate) fn claim_offered(&self) -> Option<&Worker> {
-        let is_offered = self.seats.waits() || self.most_urgent_offered().is_some();
-        is_offered.then(|| self.claim_if_offered()).flatten()
-    }
-
-    /// The same, if the caller knows that something is offered.
-    pub(crate) fn claim_if_offered(&self) -> Option<&Worker> {
-        if self.seats.waits() {
-            return self.claim_serving(self.levels_offered());
-        }
-        self.claim_idle()
     }
 
     /// Whether something is offered that an idle worker would serve, if there is one.
@@ -100,7 +71,7 @@ impl Job {
         if seat.serves_any(offered) {
             return true;
         }
-        if let Some(other) = self.claim_serving(offered) {
+        if let Some(other) = self.claim(Want::Serving(offered)) {
             self.start(other);
         }
         self.watch_queued();
@@ -147,7 +118,7 @@ impl Job {
             return None;
         }
         self.arm_for_quantum();
-        self.claim_serving(self.levels_offered())
+        self.claim(Want::Offered)
     }
 
     /// Under quanta: while one worker runs and another is idle, the quantum ends though nothing is queued.

@@ -5,12 +5,12 @@
 //!    until a thread has woken up is at the expense of the round's level. A worker that is idle at the expiry has taken
 //!    nothing from other levels: its next round is drawn when it is busy at an expiry, and the round before is not
 //!    charged.
-//! 2. **What others ran in it.** A worker in a round for level P may run another level L. At each expiry that time is
-//!    charged to L, unless it was a donation: P had no queued work and the worker has not returned to P. (Time that is
-//!    no donation has one of two reasons: the worker was late, or L is ahead.) A level is *ahead*
-//!    (`urgency_policy::level::Advance`) if it has used little of its share. The levels that are ahead become part of
-//!    every seat, and come before the primary level. All accounts are kept by the workers' own counters of running
-//!    time.
+//! 2. **What others ran in it.** A worker in a round for level P may run another level L. At each expiry
+//!    [`Settlement`] charges that time to L, unless it was a donation: P had no queued work and the worker has not
+//!    returned to P. (Time that is no donation has one of two reasons: the worker was late, or L is ahead.) A level is
+//!    *ahead* (`urgency_policy::level::Advance`) if it has used little of its share. The levels that are ahead become
+//!    part of every seat, and come before the primary level. All accounts are kept by the workers' own counters of
+//!    running time.
 //! 3. **Missed forks.** Forks are private until a worker is hungry, and a worker that donates is not: it has other
 //!    work. So the level of its round would never get a second worker. Therefore a worker that donates while another
 //!    one runs its primary level *misses* that level. The seat assigner has a bit for it, the level's stacks get SHARE,
@@ -34,6 +34,7 @@ use super::{
 use crate::protocol::attention::{PREEMPT, SHARE};
 use crate::sys::clock;
 use std::sync::atomic::Ordering;
+use urgency_policy::level::Settlement;
 
 impl Job {
     /// Whether the stack of a worker may lose it to an event: not for a moment after its seat drew it elsewhere, and
@@ -85,39 +86,26 @@ impl Job {
         }
     }
 
-    /// Settles the accounts of all levels. Returns which are ahead.
+    /// Settles the accounts of all levels, by the workers' counters. Returns which are ahead.
     fn settle(&self, state: &mut State, levels: u64, now: u64) -> u64 {
         let count = self.pools.len();
         let is_first = state.ran_by.is_empty();
         state.ran_by.resize(count * self.core.workers.len(), 0);
         state.round_ran.resize(self.core.workers.len(), 0);
-        let mut ran = vec![0; count];
-        let running = self.levels_running();
+        let mut settlement = Settlement::new(count, levels, self.levels_running());
         for (worker, before) in self.core.workers.iter().zip(state.ran_by.chunks_mut(count)) {
             let seat = self.seat(worker);
             let serves = worker.levels_in(self);
             for (level, before) in (0u8..).zip(before) {
                 let by_now = self.run_ticks_of(worker, level, now);
                 let ran_now = nanos(by_now.saturating_sub(std::mem::replace(before, by_now)));
-                if is_first || ran_now == 0 {
-                    continue;
-                }
-                ran[usize::from(level)] += ran_now;
-                state.round_ran[worker.id] += ran_now;
-                let Some(primary) = seat.primary().filter(|primary| *primary != level) else {
-                    continue;
-                };
-                let with_work = if seat.is_ahead(level) {
-                    levels | running
-                } else {
-                    levels | serves
-                };
-                if with_work >> primary & 1 == 1 {
-                    state.schedule.move_time(level, primary, ran_now);
+                if !is_first {
+                    settlement.ran(&mut state.schedule, seat, serves, level, ran_now);
+                    state.round_ran[worker.id] += ran_now;
                 }
             }
         }
-        state.schedule.settle(&ran)
+        settlement.end(&mut state.schedule)
     }
 
     /// The levels that run now.

@@ -10,6 +10,7 @@
 
 use super::{
     StolenFork, Work,
+    claim::Want,
     find::pop_ring,
     job::Job,
     stack::{Me, Stack},
@@ -63,16 +64,7 @@ impl Job {
                 return None;
             }
             raise = true;
-            let idle = &self.core.idle;
-            let claim = || {
-                if self.seats.waits() {
-                    // Another one may have another seat.
-                    idle.claim_exactly(worker.id).then_some(worker.id)
-                } else {
-                    idle.claim(worker.id)
-                }
-            };
-            let Some(claimed) = self.claim_with(claim) else {
+            let Some(claimed) = self.claim(Want::Rather(worker.id)) else {
                 // The thread that took it may have done so for something else than what insertions left to this
                 // searcher.
                 self.arm_relief();

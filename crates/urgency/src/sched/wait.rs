@@ -14,6 +14,7 @@
 
 use super::{
     Work,
+    claim::Want,
     inheriting::run_as,
     job::Job,
     poll_context,
@@ -180,7 +181,7 @@ impl Job {
     /// The worker was taken from this stack. Returns when it holds one again.
     #[cold]
     pub(crate) fn regain(&self, me: Me<'_>) {
-        if let Some(worker) = self.claim_for(1 << me.level()) {
+        if let Some(worker) = self.claim(Want::Serving(1 << me.level())) {
             me.hold(worker);
             return;
         }
@@ -238,7 +239,7 @@ impl Job {
         // A thread of the program's own has no level, and waits for its call: nothing of the runtime's comes first.
         let level = level.unwrap_or(0);
         me.set_level(level);
-        match self.claim_for(1 << level) {
+        match self.claim(Want::Serving(1 << level)) {
             Some(worker) => me.hold(worker),
             None => {
                 self.externals.enters(me.arc());

@@ -36,6 +36,7 @@ pub(crate) use self::division::Report;
 
 use self::division::{Division, Seen};
 use super::{
+    claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     revoke::Cause,
@@ -431,7 +432,7 @@ impl Job {
             if std::ptr::eq(&**other, self) || !other.has_work_for(me, worker) {
                 continue;
             }
-            if let Some(claimed) = other.claim_exactly(worker.id) {
+            if let Some(claimed) = other.claim(Want::This(worker.id)) {
                 return Some(&self.core.workers[claimed.id]);
             }
             other.start_unless_searched();

@@ -1,0 +1,175 @@
+//! The default order within a level, aging, as a worker of the runtime looks at it.
+//!
+//! The order is policy code: [`Aged::next`] says which look comes first, and [`comes_first`] when the own ring goes before
+//! the pool. The simulator serves the same sequence (`urgency-sim/tests/same_order.rs`). Here are the looks: the pool's
+//! two queues (`pool.rs`), the ring of the calling stack, and the rings of others. All of them are inlined into
+//! [`Job::next_ready`]; the order itself is no code at run time.
+//!
+//! The rings of others are looked at in two cases: nothing else is left, or it is time to look whether a task there is
+//! much older than what this worker would run. Without the second case a worker that is never done would never see one.
+
+use super::{
+    Work,
+    find::pop_ring,
+    job::Job,
+    pool::{Entry, Pool},
+    stack::{Me, Stack},
+    worker::Worker,
+};
+use crate::{sys::clock, tasks::TaskRef};
+use std::ptr;
+use urgency_policy::{
+    level::LevelPolicy,
+    pool::{Aged, Queue},
+};
+
+/// A worker looks into the rings of all workers once in this time, in nanoseconds, and takes a task that has waited
+/// for so much longer than its own. Each look takes half a dozen cache lines from their owners: at every 16th
+/// turn and for any difference, it doubled the cost of a yield.
+pub(crate) const AGE_GAP: f64 = 50_000.0;
+
+/// How many groups of workers with something in their rings one look takes the oldest from.
+const GROUPS_PER_LOOK: u32 = 2;
+
+/// Every so many turns a worker asks whether that time has passed.
+const LOOK_AROUND: u32 = 64;
+
+/// One level as this worker looks at it.
+pub(super) struct LevelView<'a> {
+    job: &'a Job,
+    me: Me<'a>,
+    worker: &'a Worker,
+    level: u8,
+    pool: &'a Pool,
+    /// The ring of `me` has tasks of this level, if of any.
+    has_ring: bool,
+}
+
+impl<'a> LevelView<'a> {
+    #[inline(always)]
+    pub(super) fn new(job: &'a Job, me: Me<'a>, worker: &'a Worker, level: u8) -> Self {
+        LevelView {
+            job,
+            me,
+            worker,
+            level,
+            pool: &job.pools[usize::from(level)],
+            has_ring: me.level() == level,
+        }
+    }
+}
+
+impl Aged for LevelView<'_> {
+    type Entry = Entry;
+    type Work = Work;
+
+    #[inline(always)]
+    fn pop(&mut self, queue: Queue) -> Option<Entry> {
+        self.pool.pop(queue)
+    }
+
+    #[inline(always)]
+    fn claim(&mut self, entry: Entry, from: Queue) -> Option<Work> {
+        let was_abandoned = from == Queue::Mugging;
+        self.job
+            .claim_entry(self.worker, self.level, entry, was_abandoned)
+    }
+
+    #[inline(always)]
+    fn own_goes_first(&mut self) -> bool {
+        self.has_ring && self.pool.is_younger_than(self.me.ring.oldest())
+    }
+
+    #[inline(always)]
+    fn pop_own(&mut self) -> Option<Work> {
+        if !self.has_ring {
+            return None;
+        }
+        pop_ring(&self.me).map(Work::Task)
+    }
+
+    #[inline(always)]
+    fn much_older_elsewhere(&mut self) -> Option<Work> {
+        if !self.worker.next_turn().is_multiple_of(LOOK_AROUND)
+            || !self.worker.is_look_around_due(clock::ticks(AGE_GAP))
+        {
+            return None;
+        }
+        let gap = clock::ticks(AGE_GAP);
+        let task = self
+            .job
+            .oldest_in_rings(self.me, self.worker, self.level, gap);
+        task.map(Work::Task)
+    }
+
+    #[inline(always)]
+    fn oldest_elsewhere(&mut self) -> Option<Work> {
+        let task = self
+            .job
+            .oldest_in_rings(self.me, self.worker, self.level, 0);
+        task.map(Work::Task)
+    }
+}
+
+impl Job {
+    /// The usual case of a worker that is busy with tasks, in registers: its own ring has what is next.
+    #[inline]
+    pub(crate) fn next_in_own_ring(&self, me: Me<'_>, worker: &Worker) -> Option<TaskRef> {
+        let level = self.seat(worker).serve(self.ready.levels())?;
+        if level != me.level()
+            || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
+            || self.has_pinned(self.inbox_of(me, worker))
+            || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
+        {
+            return None;
+        }
+        let task = pop_ring(&me)?;
+        worker.next_turn();
+        self.wake_next(&me);
+        Some(task)
+    }
+
+    /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
+    /// it is older than the pool, and on offer. Another stack's head must be older by `gap` ticks than the own one.
+    #[cold]
+    fn oldest_in_rings(&self, me: Me<'_>, worker: &Worker, level: u8, gap: u64) -> Option<TaskRef> {
+        let age = |stack: &&Stack| {
+            let since = stack.ring.oldest();
+            if ptr::eq(*stack, me.shared()) {
+                since
+            } else {
+                since.saturating_add(gap)
+            }
+        };
+        let mut groups_left = GROUPS_PER_LOOK;
+        let mut oldest: Option<&Stack> = None;
+        for group in self.ringing.at(level, worker.next_look()) {
+            let stacks = self.stacks_in(group, level);
+            let offering =
+                stacks.filter(|stack| ptr::eq(*stack, me.shared()) || stack.offers_task());
+            let Some(here) = offering.min_by_key(age) else {
+                continue;
+            };
+            oldest = oldest.into_iter().chain([here]).min_by_key(age);
+            groups_left -= 1;
+            if groups_left == 0 {
+                break;
+            }
+        }
+        let oldest = oldest?;
+        let pool = &self.pools[usize::from(level)];
+        if !pool.is_younger_than(oldest.ring.oldest()) {
+            return None;
+        }
+        let task = pop_ring(oldest)?;
+        if !task.is_of(self) {
+            // That stack has taken up another job meanwhile.
+            task.put_back();
+            return None;
+        }
+        if oldest.offers_task() {
+            self.wake_next(oldest);
+        }
+        Some(task)
+    }
+}
