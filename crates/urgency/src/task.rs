@@ -7,13 +7,16 @@
 //! | [`JoinError`] | why there is no result, with the panic of the task as a value |
 //! | [`AbortHandle`] | the right to cancel a task, without its result |
 //! | [`JoinSet`] | many tasks, whose results come in the order in which they end |
+//! | [`LocalSet`], [`spawn_local`] | tasks that stay on one thread, so that they need not be `Send` |
 //! | [`TaskTracker`] | many tasks whose end is awaited, and whose results are not |
 //! | [`id`], [`try_id`] | the name of the task that runs |
 //! | [`yield_now`], [`coop`] | to let others of the same level run |
 //! | [`block_in_place`] | a call that blocks, in the middle of a task |
 
 pub use crate::{
-    life::{JoinSet, TaskTracker, TaskTrackerToken},
+    life::{
+        JoinSet, JoinSetAt, LocalEnterGuard, LocalSet, TaskTracker, TaskTrackerToken, spawn_local,
+    },
     runtime::{
         coop,
         yield_now::{YieldNow, yield_now},

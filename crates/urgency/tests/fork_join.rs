@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, fib, runtime};
+use common::{ends, fib, rounds, runtime};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -76,7 +76,7 @@ fn a_panic_of_the_left_side_waits_for_the_right_one_that_was_stolen() {
                 while !panics.load(SeqCst) {
                     std::thread::yield_now();
                 }
-                for _ in 0..100 {
+                for _ in 0..rounds(100) {
                     std::thread::yield_now();
                 }
                 ended.store(true, SeqCst);
@@ -94,7 +94,7 @@ fn a_scope_waits_for_all_its_children_and_theirs() {
     let count = AtomicUsize::new(0);
     runtime.run(|| {
         scope(|s| {
-            for _ in 0..100 {
+            for _ in 0..rounds(100) {
                 s.spawn(|| {
                     fib(8);
                     for _ in 0..10 {
@@ -107,7 +107,7 @@ fn a_scope_waits_for_all_its_children_and_theirs() {
             }
         });
     });
-    assert_eq!(count.load(Relaxed), 1000);
+    assert_eq!(count.load(Relaxed), 10 * rounds(100));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn sync_waits_for_the_children_spawned_so_far() {
     let count = AtomicUsize::new(0);
     runtime.run(|| {
         scope(|s| {
-            for round in 1..=20 {
+            for round in 1..=rounds(20) {
                 for _ in 0..50 {
                     s.spawn(|| {
                         fib(6);
@@ -136,7 +136,7 @@ fn sync_inside_a_child_does_not_wait_for_itself() {
     let count = AtomicUsize::new(0);
     runtime.run(|| {
         scope(|s| {
-            for _ in 0..200 {
+            for _ in 0..rounds(200) {
                 s.spawn(|| {
                     s.spawn(|| count.fetch_add(1, Relaxed));
                     s.sync();
@@ -145,7 +145,7 @@ fn sync_inside_a_child_does_not_wait_for_itself() {
             }
         });
     });
-    assert_eq!(count.load(Relaxed), 400);
+    assert_eq!(count.load(Relaxed), 2 * rounds(200));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn spawns_in_a_join_inside_a_scope_belong_to_the_scope() {
     let count = AtomicUsize::new(0);
     runtime.run(|| {
         scope(|s| {
-            for _ in 0..200 {
+            for _ in 0..rounds(200) {
                 join(
                     || {
                         s.spawn(|| count.fetch_add(1, Relaxed));
@@ -190,7 +190,7 @@ fn spawns_in_a_join_inside_a_scope_belong_to_the_scope() {
             }
         });
     });
-    assert_eq!(count.load(Relaxed), 400);
+    assert_eq!(count.load(Relaxed), 2 * rounds(200));
 }
 
 /// rayon#592: a join under a lock, beside other work that wants the lock.
@@ -200,7 +200,7 @@ fn a_lock_held_across_a_join_does_not_deadlock() {
     let lock = Mutex::new(0);
     runtime.run(|| {
         scope(|s| {
-            for _ in 0..200 {
+            for _ in 0..rounds(200) {
                 s.spawn(|| {
                     let mut held = lock.lock().unwrap();
                     let (a, b) = join(|| fib(8), || fib(8));
@@ -209,7 +209,7 @@ fn a_lock_held_across_a_join_does_not_deadlock() {
             }
         });
     });
-    assert_eq!(lock.into_inner().unwrap(), 200 * 42);
+    assert_eq!(lock.into_inner().unwrap(), rounds(200) as u64 * 42);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn borrowed_data_is_written_by_both_sides() {
             join(|| double(left), || double(right));
         }
     }
-    let mut numbers: Vec<u32> = (0..10_000).collect();
+    let mut numbers: Vec<u32> = (0..rounds(10_000) as u32).collect();
     double(&mut numbers);
     assert!(numbers.iter().enumerate().all(|(i, n)| *n == 2 * i as u32));
 }
@@ -234,7 +234,7 @@ fn a_sync_of_a_scope_inside_a_join_runs_each_closure_once() {
         let runtime = runtime(workers);
         let (children, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
         runtime.run(|| {
-            for _ in 0..100 {
+            for _ in 0..rounds(100) {
                 scope(|s| {
                     s.spawn(|| children.fetch_add(1, Relaxed));
                     join(
@@ -248,7 +248,10 @@ fn a_sync_of_a_scope_inside_a_join_runs_each_closure_once() {
                 });
             }
         });
-        assert_eq!((children.into_inner(), others.into_inner()), (200, 100));
+        assert_eq!(
+            (children.into_inner(), others.into_inner()),
+            (2 * rounds(100), rounds(100))
+        );
     }
 }
 
@@ -279,7 +282,7 @@ fn a_countdown_waited_for_inside_a_join_ends_and_leaves_the_join_its_job() {
         let (done, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
         runtime(workers).run(|| {
             let host = Host::current().unwrap();
-            for _ in 0..20 {
+            for _ in 0..rounds(20) {
                 let ended = Countdown::new(1);
                 // SAFETY: waited for below.
                 unsafe {
@@ -291,6 +294,9 @@ fn a_countdown_waited_for_inside_a_join_ends_and_leaves_the_join_its_job() {
                 join(|| ended.wait(), || others.fetch_add(1, Relaxed));
             }
         });
-        assert_eq!((done.into_inner(), others.into_inner()), (20, 20));
+        assert_eq!(
+            (done.into_inner(), others.into_inner()),
+            (rounds(20), rounds(20))
+        );
     }
 }

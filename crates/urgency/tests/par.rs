@@ -1,6 +1,9 @@
 //! The parallel algorithms: results as by the sequential loop, with or without steals; panics without leaks;
 //! promptness.
 
+mod common;
+
+use common::rounds;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::SeqCst},
@@ -9,7 +12,8 @@ use std::{
 use urgency::{Runtime, par};
 
 fn with_runtimes(test: impl Fn()) {
-    for workers in [1, 2, 5] {
+    let counts: &[usize] = if cfg!(miri) { &[2] } else { &[1, 2, 5] };
+    for &workers in counts {
         let runtime = Runtime::builder().workers(workers).build().unwrap();
         runtime.run(&test);
     }
@@ -22,7 +26,10 @@ fn work(n: u64) -> u64 {
     })
 }
 
-const SIZES: [u64; 7] = [0, 1, 2, 3, 100, 4_097, 20_000];
+const SIZES: [u64; 7] = [0, 1, 2, 3, 100, rounds(4_097) as u64, MANY];
+
+/// Enough for some steals.
+const MANY: u64 = rounds(20_000) as u64;
 
 #[test]
 fn map_fold_reduce_and_for_each_give_what_the_loop_gives_in_its_order() {
@@ -62,8 +69,8 @@ fn map_fold_reduce_and_for_each_give_what_the_loop_gives_in_its_order() {
 #[test]
 fn chunks_are_those_of_the_slice() {
     with_runtimes(|| {
-        let numbers: Vec<u64> = (0..10_007).collect();
-        for size in [1, 100, 10_006, 10_007, usize::MAX] {
+        let numbers: Vec<u64> = (0..rounds(10_007) as u64).collect();
+        for size in [1, 100, numbers.len() - 1, numbers.len(), usize::MAX] {
             let sums = par::map(par::chunks(&numbers, size), |c| c.iter().sum::<u64>());
             let expected: Vec<u64> = numbers.chunks(size).map(|c| c.iter().sum()).collect();
             assert_eq!(sums, expected);
@@ -122,7 +129,7 @@ fn scan_is_the_running_combination() {
 #[test]
 fn sorting_is_stable() {
     with_runtimes(|| {
-        for size in [0u64, 1, 2, 4_096, 4_097, 40_003] {
+        for size in [0u64, 1, 2, 4_096, 4_097, 40_003].map(|size| rounds(size as usize) as u64) {
             for keys in [2, 100, u64::MAX] {
                 let mut pairs: Vec<(u64, u64)> = (0..size).map(|n| (work(n) % keys, n)).collect();
                 let mut expected = pairs.clone();
@@ -161,10 +168,10 @@ impl Drop for Counted<'_> {
 #[test]
 fn a_panic_leaks_nothing_and_drops_nothing_twice() {
     with_runtimes(|| {
-        for bad in [0, 1, 700, 19_999] {
+        for bad in [0, 1, MANY / 3, MANY - 1] {
             let alive = AtomicIsize::new(0);
             let mapped = catch_unwind(AssertUnwindSafe(|| {
-                par::map(0..20_000u64, |n| {
+                par::map(0..MANY, |n| {
                     assert_ne!(n, bad, "the bad one");
                     Counted::new(&alive, work(n))
                 })
@@ -174,7 +181,7 @@ fn a_panic_leaks_nothing_and_drops_nothing_twice() {
 
             let folded = catch_unwind(AssertUnwindSafe(|| {
                 par::reduce(
-                    0..20_000u64,
+                    0..MANY,
                     |n| {
                         assert_ne!(n, bad, "the bad one");
                         Counted::new(&alive, work(n))
@@ -191,9 +198,11 @@ fn a_panic_leaks_nothing_and_drops_nothing_twice() {
 #[test]
 fn a_comparison_that_panics_leaves_each_element_in_the_slice_once() {
     with_runtimes(|| {
-        for after in [0, 1_000, 200_000] {
+        for after in [0, rounds(1_000), rounds(200_000)] {
             let alive = AtomicIsize::new(0);
-            let mut items: Vec<_> = (0..30_000).map(|n| Counted::new(&alive, work(n))).collect();
+            let mut items: Vec<_> = (0..rounds(30_000) as u64)
+                .map(|n| Counted::new(&alive, work(n)))
+                .collect();
             let mut before: Vec<u64> = items.iter().map(|item| item.1).collect();
             let compared = AtomicUsize::new(0);
             let sorted = catch_unwind(AssertUnwindSafe(|| {
@@ -217,14 +226,14 @@ fn a_comparison_that_panics_leaves_each_element_in_the_slice_once() {
 fn a_comparison_without_an_order_is_survived() {
     with_runtimes(|| {
         let calls = AtomicUsize::new(0);
-        let mut numbers: Vec<u64> = (0..20_000).collect();
+        let mut numbers: Vec<u64> = (0..MANY).collect();
         let _ = catch_unwind(AssertUnwindSafe(|| {
             par::sort_by(&mut numbers, |a, b| {
                 work(a ^ b ^ calls.fetch_add(1, SeqCst) as u64).cmp(&work(*a))
             });
         }));
         numbers.sort();
-        assert!(numbers.into_iter().eq(0..20_000));
+        assert!(numbers.into_iter().eq(0..MANY));
     });
 }
 
@@ -301,9 +310,9 @@ fn a_loop_of_short_items_that_nobody_wants_a_part_of_hardly_forks() {
             parts.fetch_add(1, SeqCst);
             0
         };
-        par::fold(0..1_000_000u64, start, |a, n| a + n, |a, b| a + b)
+        par::fold(0..MANY, start, |a, n| a + n, |a, b| a + b)
     });
-    assert_eq!(sum, 499_999_500_000);
+    assert_eq!(sum, MANY * (MANY - 1) / 2);
     // Before its first item, and again only if the machine was so busy that a short item seemed long.
     let parts = parts.load(SeqCst);
     assert!((1..=20).contains(&parts), "{parts} parts");
@@ -348,10 +357,15 @@ fn urgent_work_goes_first_beside_a_loop() {
 
 #[test]
 fn loops_nest_and_run_on_plain_threads() {
-    let sums = par::map(0..64u64, |row| {
-        par::reduce(0..1_000u64, |n| work(n) & row, u64::wrapping_add).unwrap()
+    const ROWS: u64 = rounds(64) as u64;
+    const COLUMNS: u64 = rounds(1_000) as u64;
+    let sums = par::map(0..ROWS, |row| {
+        par::reduce(0..COLUMNS, |n| work(n) & row, u64::wrapping_add).unwrap()
     });
-    let expected =
-        (0..64u64).map(|row| (0..1_000).map(|n| work(n) & row).fold(0, u64::wrapping_add));
+    let expected = (0..ROWS).map(|row| {
+        (0..COLUMNS)
+            .map(|n| work(n) & row)
+            .fold(0, u64::wrapping_add)
+    });
     assert!(sums.into_iter().eq(expected));
 }

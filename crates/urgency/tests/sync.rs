@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, runtime, with_levels};
+use common::{ends, rounds, runtime, with_levels};
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
@@ -245,7 +245,7 @@ fn tasks_closures_and_plain_threads_share_a_lock() {
                 let count = count.clone();
                 if n % 2 == 0 {
                     runtime.spawn(async move {
-                        for _ in 0..200 {
+                        for _ in 0..rounds(200) {
                             let mut count = count.lock().await;
                             let before = *count;
                             yield_now().await;
@@ -253,15 +253,17 @@ fn tasks_closures_and_plain_threads_share_a_lock() {
                         }
                     })
                 } else {
-                    runtime.spawn_fn(move || (0..200).for_each(|_| *count.blocking_lock() += 1))
+                    runtime.spawn_fn(move || {
+                        (0..rounds(200)).for_each(|_| *count.blocking_lock() += 1)
+                    })
                 }
             })
             .collect();
-        for _ in 0..200 {
+        for _ in 0..rounds(200) {
             *count.blocking_lock() += 1;
         }
         all(tasks);
-        assert_eq!(*count.blocking_lock(), 9 * 200);
+        assert_eq!(*count.blocking_lock(), 9 * rounds(200));
     });
 }
 
@@ -275,7 +277,7 @@ fn a_full_channel_holds_its_producers_back() {
             .map(|_| {
                 let (sender, sent) = (sender.clone(), sent.clone());
                 runtime.spawn(async move {
-                    for n in 0..500 {
+                    for n in 0..rounds(500) {
                         sender.send(n).await.unwrap();
                         sent.fetch_add(1, SeqCst);
                     }
@@ -288,7 +290,7 @@ fn a_full_channel_holds_its_producers_back() {
             let ahead = sent.load(SeqCst).saturating_sub(received);
             assert!(ahead <= 4, "{ahead} messages in a channel for 4");
         }
-        assert_eq!(received.into_inner(), 1500);
+        assert_eq!(received.into_inner(), 3 * rounds(500));
         all(producers);
     });
 }
@@ -300,13 +302,13 @@ fn messages_of_one_sender_arrive_in_order_bounded_or_not() {
         let (sender, mut receiver) = mpsc::channel(3);
         let (sends_at_once, mut unbounded) = mpsc::unbounded_channel();
         let producer = runtime.spawn(async move {
-            for n in 0..1000 {
+            for n in 0..rounds(1000) {
                 sends_at_once.send(n).unwrap();
                 sender.send(n).await.unwrap();
             }
         });
         let consumer = runtime.spawn(async move {
-            for n in 0..1000 {
+            for n in 0..rounds(1000) {
                 assert_eq!(receiver.recv().await, Some(n));
                 assert_eq!(unbounded.recv().await, Some(n));
             }
@@ -397,7 +399,7 @@ fn a_synchronous_wait_inside_a_poll_does_more_operations_than_a_poll_may() {
         let runtime = runtime(1);
         let many = async || {
             let places = Semaphore::new(1);
-            for _ in 0..1000 {
+            for _ in 0..rounds(10_000) {
                 drop(places.acquire().await.unwrap());
             }
         };

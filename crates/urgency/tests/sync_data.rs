@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ends, runtime};
+use common::{ends, rounds, runtime};
 use std::{
     future::{Future, pending, ready},
     pin::{Pin, pin},
@@ -104,7 +104,7 @@ fn readers_never_see_half_of_a_write() {
             .map(|n| {
                 let lock = lock.clone();
                 runtime.spawn(async move {
-                    for _ in 0..200 {
+                    for _ in 0..rounds(200) {
                         if n % 3 == 0 {
                             let mut pair = lock.write().await;
                             pair.0 += 1;
@@ -120,7 +120,7 @@ fn readers_never_see_half_of_a_write() {
             })
             .collect();
         tasks.into_iter().for_each(|task| task.get().unwrap());
-        assert_eq!(*lock.blocking_read(), (400, 400));
+        assert_eq!(*lock.blocking_read(), (2 * rounds(200), 2 * rounds(200)));
     });
 }
 
@@ -136,7 +136,7 @@ fn consumers_that_wait_for_a_condition_get_each_item_once() {
                     let mut got = 0;
                     loop {
                         let state = shared.0.lock().await;
-                        let empty = |state: &mut (u32, bool)| state.0 == 0 && !state.1;
+                        let empty = |state: &mut (usize, bool)| state.0 == 0 && !state.1;
                         let mut state = shared.1.wait_while(state, empty).await;
                         if state.0 == 0 {
                             return got;
@@ -152,14 +152,14 @@ fn consumers_that_wait_for_a_condition_get_each_item_once() {
                 }
             })
             .collect();
-        for _ in 0..500 {
+        for _ in 0..rounds(500) {
             shared.0.blocking_lock().0 += 1;
             shared.1.notify_one();
         }
         shared.0.blocking_lock().1 = true;
         shared.1.notify_all();
-        let got: u32 = consumers.into_iter().map(|c| c.get().unwrap()).sum();
-        assert_eq!(got, 500);
+        let got: usize = consumers.into_iter().map(|c| c.get().unwrap()).sum();
+        assert_eq!(got, rounds(500));
     });
 }
 
@@ -186,7 +186,7 @@ fn all_pass_a_barrier_together_each_round_and_one_leads() {
             .map(|_| {
                 let (barrier, came, led) = (barrier.clone(), came.clone(), led.clone());
                 runtime.spawn(async move {
-                    for round in 1..=50 {
+                    for round in 1..=rounds(50) {
                         came.fetch_add(1, SeqCst);
                         led.fetch_add(usize::from(barrier.wait().await.is_leader()), SeqCst);
                         let came = came.load(SeqCst);
@@ -197,7 +197,7 @@ fn all_pass_a_barrier_together_each_round_and_one_leads() {
             })
             .collect();
         tasks.into_iter().for_each(|task| task.get().unwrap());
-        assert_eq!(led.load(SeqCst), 50);
+        assert_eq!(led.load(SeqCst), rounds(50));
     });
 }
 
@@ -289,10 +289,10 @@ fn broadcast_to_tasks_loses_nothing_that_fits() {
                 })
             })
             .collect();
-        (0..1000).for_each(|n| assert_eq!(sender.send(n).unwrap(), 5));
+        (0..rounds(1000)).for_each(|n| assert_eq!(sender.send(n).unwrap(), 5));
         drop((sender, receiver));
         for receiver in receivers {
-            assert_eq!(receiver.get().unwrap(), 499_500);
+            assert_eq!(receiver.get().unwrap(), (0..rounds(1000)).sum::<usize>());
         }
     });
 }
@@ -358,11 +358,13 @@ fn concurrent_changes_of_a_watched_value_are_all_made() {
         let tasks: Vec<_> = (0..4)
             .map(|_| {
                 let sender = sender.clone();
-                runtime.spawn_fn(move || (0..200).for_each(|_| sender.send_modify(|n| *n += 1)))
+                runtime.spawn_fn(move || {
+                    (0..rounds(200)).for_each(|_| sender.send_modify(|n| *n += 1))
+                })
             })
             .collect();
         tasks.into_iter().for_each(|task| task.get().unwrap());
-        assert_eq!(*receiver.borrow(), 800);
+        assert_eq!(*receiver.borrow(), 4 * rounds(200));
     });
 }
 
@@ -414,7 +416,8 @@ fn of_two_that_are_ready_the_first_wins_and_the_others_are_dropped() {
 #[test]
 fn a_thousand_joined_futures_that_end_one_by_one_are_polled_once_for_each_wake_up() {
     let polls = Arc::new(AtomicUsize::new(0));
-    let (senders, receivers): (Vec<_>, Vec<_>) = (0..1000).map(|_| oneshot::channel()).unzip();
+    let (senders, receivers): (Vec<_>, Vec<_>) =
+        (0..rounds(1000)).map(|_| oneshot::channel()).unzip();
     let futures = receivers.into_iter().map(|receiver| {
         let polls = polls.clone();
         let mut receiver = Box::pin(receiver);
@@ -434,8 +437,8 @@ fn a_thousand_joined_futures_that_end_one_by_one_are_polled_once_for_each_wake_u
         }
     }
     let outputs: Vec<_> = outputs.unwrap().into_iter().map(Result::unwrap).collect();
-    assert_eq!(outputs, (0..1000).collect::<Vec<_>>());
-    assert_eq!(polls.load(SeqCst), 2000);
+    assert_eq!(outputs, (0..rounds(1000)).collect::<Vec<_>>());
+    assert_eq!(polls.load(SeqCst), 2 * rounds(1000));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! | [`TaskTracker`] | the end of a number of tasks whose results nobody needs |
 //! | [`task_scope`] | tasks that end before the code that started them goes on |
 //! | [`with_deadline`], [`deadline`] | a limit for a piece of work and all the tasks that it spawns |
+//! | [`LocalSet`] | tasks that stay on one thread, so that they need not be `Send` |
 //! | [`Local`] | a value for a piece of work and all the tasks that it spawns |
 //! | [`admit`], [`try_admit`] | a limit on how many tasks of a level there are at once (backpressure) |
 //!
@@ -26,14 +27,16 @@ mod deadline;
 mod held;
 mod join_set;
 mod local;
+mod local_set;
 mod scope;
 mod token;
 mod tracker;
 
 pub use admission::{Admission, AtCapacity, Capacity, admit, blocking_admit, try_admit};
 pub use deadline::{WithDeadline, deadline, with_deadline};
-pub use join_set::JoinSet;
+pub use join_set::{JoinSet, JoinSetAt};
 pub use local::{Local, WithLocal};
+pub use local_set::{LocalEnterGuard, LocalSet, spawn_local};
 pub use scope::{TaskScope, task_scope};
 pub use token::{CancellationToken, Cancelled, DropGuard};
 pub use tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWait};

@@ -15,9 +15,9 @@ use crate::join;
 use std::{cmp::Ordering, mem::MaybeUninit, ptr};
 
 /// Slices up to this length are sorted by the standard library alone.
-const LEAST: usize = 4096;
+const LEAST: usize = if cfg!(miri) { 32 } else { 4096 };
 /// Merges of up to this many elements are not cut.
-const MERGE: usize = 8192;
+const MERGE: usize = 2 * LEAST;
 /// How many leaves there are for each worker.
 const LEAVES: usize = 8;
 

@@ -108,12 +108,13 @@ struct Public<T> {
     top: AtomicUsize,
     /// The same as the owner's `split`.
     split: AtomicUsize,
-    buffer: Mutex<Box<[Slot<T>]>>,
+    /// Not a box: a box that is moved must have the only pointer to its slots, and `slots` is another.
+    buffer: Mutex<Vec<Slot<T>>>,
 }
 
 impl<T> Deque<T> {
     pub(crate) fn new() -> Self {
-        let buffer: Box<[Slot<T>]> = empty_slots(INITIAL_SLOTS);
+        let buffer = empty_slots(INITIAL_SLOTS);
         Deque {
             bottom: AtomicUsize::new(0),
             split: AtomicUsize::new(0),
@@ -373,12 +374,12 @@ impl<T> Own<'_, Deque<T>> {
     }
 }
 
-fn empty_slots<T>(length: usize) -> Box<[Slot<T>]> {
+fn empty_slots<T>(length: usize) -> Vec<Slot<T>> {
     (0..length).map(|_| Slot::new(ptr::null_mut())).collect()
 }
 
 /// Nothing panics while the lock is held.
-fn lock<T>(buffer: &Mutex<Box<[Slot<T>]>>) -> MutexGuard<'_, Box<[Slot<T>]>> {
+fn lock<T>(buffer: &Mutex<Vec<Slot<T>>>) -> MutexGuard<'_, Vec<Slot<T>>> {
     buffer.lock().expect("nothing panics under a deque's lock")
 }
 

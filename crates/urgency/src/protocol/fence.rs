@@ -22,6 +22,13 @@ pub(crate) fn light() {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
+/// Does what the first [`heavy`] would have to do before. The kernel lets a process with several threads wait for
+/// that until each processor has switched threads, 5 to 14 ms here, and a thief would hold its victim's lock meanwhile.
+pub(crate) fn prepare() {
+    #[cfg(not(any(urgency_loom, miri)))]
+    os::register();
+}
+
 /// A full barrier behind a sequentially consistent read-modify-write of the same thread, which on x86-64 is
 /// one already.
 #[inline(always)]
@@ -53,14 +60,21 @@ mod os {
     /// Whether this process is registered for private expedited barriers.
     static REGISTERED: OnceLock<bool> = OnceLock::new();
 
-    pub(super) fn membarrier() -> bool {
+    pub(super) fn register() -> bool {
         *REGISTERED.get_or_init(|| call(MembarrierCommand::RegisterPrivateExpedited).is_ok())
-            && call(MembarrierCommand::PrivateExpedited).is_ok()
+    }
+
+    pub(super) fn membarrier() -> bool {
+        register() && call(MembarrierCommand::PrivateExpedited).is_ok()
     }
 }
 
 #[cfg(all(not(any(urgency_loom, miri)), not(target_os = "linux")))]
 mod os {
+    pub(super) fn register() -> bool {
+        false
+    }
+
     pub(super) fn membarrier() -> bool {
         false
     }

@@ -102,8 +102,8 @@ impl Drop for EnterGuard<'_> {
 impl Handle {
     /// From now on, until the guard is dropped, the free functions of this crate use this runtime where this thread
     /// calls them: `spawn`, `at`, `join`, [`Handle::current`], timers and sockets. A plain thread gets no worker by it,
-    /// and nothing waits; [`run`](Self::run) is the form with a worker. On a stack of another runtime `join` and `scope`
-    /// go on to fork there.
+    /// and nothing waits; [`run`](Self::run) is the form with a worker. On a stack of another runtime `join` and
+    /// `scope` go on to fork there.
     ///
     /// In async code a guard cannot be kept across an `.await`.
     ///

@@ -30,7 +30,7 @@ use super::{
     thread_options::ThreadOptions, worker::Worker,
 };
 use crate::{
-    protocol::{idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
+    protocol::{fence, idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
     sys::{clock, fork::Process, thread},
 };
@@ -108,6 +108,7 @@ impl Core {
         policy: BoxedPolicy,
     ) -> Arc<Self> {
         clock::calibrate();
+        fence::prepare();
         let core = Arc::new_cyclic(|myself| Core {
             workers: (0..workers)
                 .map(|id| CachePadded::new(Worker::new(id)))

@@ -29,9 +29,12 @@ impl Process {
     pub(crate) fn this() -> Process {
         static ASKED: Once = Once::new();
         ASKED.call_once(|| {
-            // SAFETY: the function is there as long as the program, and does what is allowed in a handler of a signal.
-            // If there is no memory for it, copies are not told apart.
-            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+            // Miri interprets no `fork`.
+            if cfg!(not(miri)) {
+                // SAFETY: the function is there as long as the program, and does what is allowed in a handler of a
+                // signal. If there is no memory for it, copies are not told apart.
+                unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+            }
         });
         Process(FORKS.load(Relaxed))
     }

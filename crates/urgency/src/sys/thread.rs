@@ -2,7 +2,7 @@
 //!
 //! Each means is probed: where it is missing or not permitted, the runtime does without. A probe changes the class of a
 //! thread of its own. The kernel's answer is remembered. If no thread could be had for the question, there is no
-//! answer, and the next caller asks again.
+//! answer, and the next caller asks again. Under miri, which interprets none of these calls, all are missing.
 //!
 //! - *Lowering*: a thread whose worker was revoked for more urgent work gets a higher niceness, or goes to the idle
 //!   class, so that the thread that got its worker runs first. Any process may do that. To come back the kernel
@@ -20,7 +20,7 @@
 //!   that looks (`sched/migrate.rs`).
 //! - *The real-time class* for that thread instead, if the program asks for it and the system permits it.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod imp {
     use crate::sys::IDLE;
     use std::{
@@ -286,7 +286,7 @@ mod imp {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), miri))]
 mod imp {
     pub(crate) fn current_id() -> i32 {
         0

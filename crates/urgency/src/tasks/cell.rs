@@ -131,8 +131,8 @@ pub(super) struct Cell<F: Future, S> {
 
 impl<F, S> Cell<F, S>
 where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
+    F: Future + 'static,
+    F::Output: 'static,
     S: Schedule,
 {
     const VTABLE: Vtable = Vtable {

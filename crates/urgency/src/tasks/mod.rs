@@ -169,6 +169,26 @@ where
     make(run, scheduler, level, true)
 }
 
+/// Makes a task of a future that may be tied to the calling thread, and so may its output.
+///
+/// # Safety
+/// The scheduler runs and shuts down the task on the calling thread, and on no other thread drops an entry of it while
+/// it is unfinished.
+#[cfg(not(urgency_loom))]
+pub(crate) unsafe fn new_local<F, S>(
+    future: F,
+    scheduler: Arc<S>,
+    level: u8,
+) -> (TaskRef, JoinHandle<F::Output>)
+where
+    F: Future + 'static,
+    F::Output: 'static,
+    S: Schedule,
+{
+    make(future, scheduler, level, false)
+}
+
+/// If the future or its output are not `Send`, the caller promises what [`new_local`] asks for.
 fn make<F, S>(
     future: F,
     scheduler: Arc<S>,
@@ -176,8 +196,8 @@ fn make<F, S>(
     is_closure: bool,
 ) -> (TaskRef, JoinHandle<F::Output>)
 where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
+    F: Future + 'static,
+    F::Output: 'static,
     S: Schedule,
 {
     let header = cell::Cell::allocate(future, scheduler, level, is_closure);

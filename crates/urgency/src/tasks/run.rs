@@ -44,8 +44,9 @@ use std::{
 /// is left: an entry that cannot be run must go to [`shut_down`](TaskRef::shut_down).
 pub(crate) struct TaskRef(NonNull<Header>);
 
-// SAFETY: the future and its output are `Send` (bounds of `new`), and all that is reachable through
-// a shared reference is atomic or locked; see the rules in state.rs.
+// SAFETY: the future and its output are `Send` (bounds of `new`), or its scheduler keeps them on their thread
+// (`new_local`), and a handle of an output that is not `Send` is not `Send` either. All that is reachable through a
+// shared reference is atomic or locked; see the rules in state.rs.
 unsafe impl Send for TaskRef {}
 // SAFETY: as above.
 unsafe impl Sync for TaskRef {}

@@ -28,6 +28,15 @@ fn hangs() -> Duration {
 /// Set in a child process that runs one test of this binary.
 const CHILD: &str = "URGENCY_TEST_CHILD";
 
+/// So many rounds, or a few where an interpreter runs them.
+pub const fn rounds(count: usize) -> usize {
+    if cfg!(miri) {
+        count.div_ceil(50)
+    } else {
+        count
+    }
+}
+
 pub fn runtime(workers: usize) -> Runtime {
     Runtime::builder().workers(workers).build().unwrap()
 }
