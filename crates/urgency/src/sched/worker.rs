@@ -327,9 +327,15 @@ impl Worker {
     /// The stack that the worker was revoked from last.
     #[inline]
     pub(crate) fn pop_revoked_from(&self) -> Option<Arc<Stack>> {
-        if !self.was_revoked.load(Ordering::Relaxed) {
-            return None;
+        if self.was_revoked.load(Ordering::Relaxed) {
+            self.pop_revoked_from_cold()
+        } else {
+            None
         }
+    }
+
+    #[cold]
+    fn pop_revoked_from_cold(&self) -> Option<Arc<Stack>> {
         let mut stacks = locked(&self.revoked_from);
         let last = stacks.pop();
         self.was_revoked
