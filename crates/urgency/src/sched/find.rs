@@ -1,8 +1,8 @@
 //! How a worker finds its next work.
 //!
 //! The level policy picks a level from the bitfield; the order within the level (`aged.rs`, or `queues.rs`) gives an
-//! entry of it; stale entries are dropped on the way; a pool found empty has its bit cleared (with the second look). If nothing is ready, the
-//! worker searches (`search.rs`).
+//! entry of it; stale entries are dropped on the way; a pool found empty has its bit cleared (with the second look). If
+//! nothing is ready, the worker searches (`search.rs`).
 
 use super::{
     StolenFork, Work,

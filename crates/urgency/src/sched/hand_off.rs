@@ -11,6 +11,7 @@
 
 use super::{
     Work,
+    claim::Want,
     job::Job,
     poll_context::{self, Departure},
     stack::{Delivery, Me, Stack},
