@@ -401,7 +401,7 @@ pub fn worker_index() -> Option<usize> {
             if let Some(number) = me.number() {
                 return number;
             }
-            while !me.attention().pin() {
+            while !me.attention().keep_worker() {
                 run::check_cold(me);
             }
             me.worker().id

@@ -64,7 +64,7 @@ impl Job {
                     self.announced(level);
                 }
                 // Another thread may have taken the worker, and emptied the ring, before the push.
-                if me.attention.is_taken() {
+                if me.attention.is_revoked() {
                     self.flush_ring(&me);
                 }
             });

@@ -103,7 +103,7 @@ impl Overrunning {
 
 /// Whether a listed stack still overruns in this job. It may have come back, and serve another job.
 fn overruns_in(job: &Job, stack: &Stack) -> bool {
-    stack.attention.is_taken() && stack.is_of(job)
+    stack.attention.is_revoked() && stack.is_of(job)
 }
 
 /// How many pieces of work wait, by level.
@@ -573,7 +573,7 @@ mod tests {
         let mut binding = unsafe { Binding::new(stack.clone()) };
         binding.take_up(jobs[1].clone());
         binding.me().attention().leave(0, 8);
-        assert_eq!(stack.attention.take(None), Some(0));
+        assert_eq!(stack.attention.revoke(None), Some(0));
         for job in jobs {
             job.overrunning.add(&stack, true);
         }

@@ -237,7 +237,8 @@ impl<'a> Own<'a, Stack> {
     pub(crate) fn runtime(self) -> &'a Job {
         let job = self.runtime_ptr();
         debug_assert!(!job.is_null(), "a stack without a job runs nothing");
-        // SAFETY: the stack keeps its job (`kept`), and takes up another one by its binding, which is not borrowed then.
+        // SAFETY: the stack keeps its job (`kept`), and takes up another one by its binding, which is not borrowed
+        // then.
         unsafe { &*job }
     }
 
