@@ -1,7 +1,7 @@
 //! The table of all experiments, in the order in which `--list` prints them: fork-join first, then
 //! promptness, async, I/O and the mix.
 
-use crate::harness::{Experiment, Scale};
+use urgency_measure::{Experiment, Scale};
 
 /// Every experiment with its contenders and bars, at the given scale.
 pub fn all(scale: Scale) -> Vec<Experiment> {

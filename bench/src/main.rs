@@ -19,19 +19,15 @@
 //!
 //! Each contender verifies its own result: a wrong answer is a failed sample, and a failed sample fails `--check`.
 //!
-//! Layout, floors that import only downwards: `<problem>/` (one folder per problem: `mod.rs` is the shared
-//! configuration, the input and the verification, then one file per contender), `engines/` (how each runtime
-//! is built), `client/` (load clients that run in a process of their own), `harness/` (experiments, rounds,
-//! summaries).
+//! Layout: `<problem>/` (one folder per problem: `mod.rs` is the shared configuration, the input and the verification,
+//! then one file per contender), `engines/` (how each runtime is built). How it is measured is `urgency-measure`.
 //!
 //! There is no unsafe code in this crate.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod client;
 mod engines;
-mod harness;
 
 mod experiments;
 
@@ -75,5 +71,5 @@ fn main() -> std::process::ExitCode {
     if std::env::args().nth(1).as_deref() == Some("cache-tokio") {
         return cache_tokio::main(std::env::args().skip(1));
     }
-    harness::main(experiments::all)
+    urgency_measure::experiment::main(experiments::all)
 }

@@ -7,10 +7,10 @@
 mod ours;
 mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// How large the wave is.
 #[derive(Clone, Copy)]
@@ -72,7 +72,7 @@ pub fn measure<H>(
         .with("cancel_ns", cancelled.as_nanos() as f64)
         .with("free_ns", free.as_nanos() as f64)
         .with("gone_ns", given_up.elapsed().as_nanos() as f64)
-        .with("peak_rss_bytes", crate::harness::machine::peak_rss())
+        .with("peak_rss_bytes", urgency_measure::machine::peak_rss())
 }
 
 /// The experiment.

@@ -2,9 +2,9 @@
 
 use super::{Config, measure, request};
 use crate::engines;
-use crate::harness::Sample;
 use std::time::Duration;
 use tokio::{task::JoinHandle, time::sleep};
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

@@ -1,8 +1,8 @@
 //! TCP request and reply over loopback with 1, 64 and 1000 connections: each connection always has one
 //! request of 64 bytes under way.
 //!
-//! The load client is a process of its own on the same two processors (see `client/`). `cpu_ns` is the
-//! server's CPU time per request. The contender `threads` (a thread per connection) is for orientation; no
+//! The load client is a process of its own on the same two processors (see `urgency_measure::client`). `cpu_ns` is the
+//! server's CPU time per request under load. The contender `threads` (a thread per connection) is for orientation; no
 //! bar refers to it.
 
 #[cfg(feature = "ours")]
@@ -10,57 +10,69 @@ pub mod ours;
 pub mod threads;
 pub mod tokio;
 
-use crate::client::{Load, Pace};
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
 use std::net::SocketAddr;
+use std::time::Duration;
+use urgency_measure::client::lanes::{Lane, Lanes, Pace, Served};
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
+
+/// The series of the requests.
+const REQUEST: &str = "request";
 
 /// How many connections, and for how long.
 #[derive(Clone, Copy)]
 pub struct Config {
     /// Connections.
     pub connections: usize,
-    /// Milliseconds that are recorded, after half as many of warm-up.
-    pub run_ms: u64,
+    /// Of a whole run.
+    pub lengths: Lengths,
 }
 
 impl Config {
+    /// Makes room for the connections.
+    fn allow_descriptors(&self) {
+        let needed = self.connections as u64 + 32;
+        machine::allow_descriptors(needed).expect("there are descriptors");
+    }
+
     /// Lets a client load the server at `server`, which runs in this process.
     pub fn measure(&self, server: SocketAddr) -> Sample {
-        let load = Load {
-            server,
-            connections: self.connections,
-            pace: Pace::Closed,
-            warm_up_ms: self.run_ms / 2,
-            run_ms: self.run_ms,
-        };
-        let cpu = machine::cpu_time();
-        let sample = load.run();
-        let cpu = (machine::cpu_time() - cpu).as_nanos() as f64;
-        let per_s = sample
-            .get("requests_per_s")
-            .expect("the closed loop measures throughput");
-        // The server also worked during the warm-up, at the same pace.
-        let requests = per_s * (self.run_ms + self.run_ms / 2) as f64 / 1000.0;
-        sample
-            .with("cpu_ns", cpu / requests)
-            .with("peak_rss_bytes", machine::peak_rss())
+        let lane = Lane::of_echoes(REQUEST, Pace::Closed, self.connections);
+        let served = Served::start(&Lanes::new(server, vec![lane]), || 0);
+        loaded::measure(served, self.lengths, summarize)
     }
+}
+
+/// What is said about the requests of a closed loop.
+pub fn summarize(events: &Events) -> Sample {
+    let per_s = events.per_s(REQUEST);
+    events.sample_as(REQUEST, "").with("requests_per_s", per_s)
 }
 
 /// One experiment per number of connections.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
     let sizes = [1, 64, scale.pick(1000, 200)];
     let names = ["echo-1", "echo-64", "echo-1000"];
-    let run_ms = scale.pick(2000, 100);
+    let lengths = Lengths {
+        warm_up: Duration::from_millis(scale.pick(1000, 50)),
+        run: Duration::from_millis(scale.pick(2000, 100)),
+        alone: Duration::ZERO,
+    };
+    let slices = Slices {
+        length: Duration::from_millis(scale.pick(200, 50)),
+        count: scale.pick(10, 2),
+        reach: Duration::from_millis(2),
+        summarize,
+    };
     let both = sizes.into_iter().zip(names);
     both.map(|(connections, name)| {
-        experiment(
-            name,
-            Config {
-                connections,
-                run_ms,
-            },
-        )
+        let config = Config {
+            connections,
+            lengths,
+        };
+        experiment(name, config).sliced(slices)
     })
     .collect()
 }

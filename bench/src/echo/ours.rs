@@ -1,14 +1,14 @@
 //! A task per connection.
 
 use super::Config;
-use crate::client::MESSAGE;
 use crate::engines;
-use crate::harness::{Sample, machine};
 use urgency::net::{TcpListener, TcpStream};
+use urgency_measure::Sample;
+use urgency_measure::client::lanes::MESSAGE;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {
-    machine::allow_descriptors(config.connections as u64 + 32);
+    config.allow_descriptors();
     let runtime = engines::ours::runtime(2);
     let listener = listen();
     let address = listener.local_addr().expect("a listener has an address");

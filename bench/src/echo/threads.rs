@@ -1,15 +1,15 @@
 //! A plain thread per connection, blocking.
 
 use super::Config;
-use crate::client::MESSAGE;
-use crate::harness::{Sample, machine};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
+use urgency_measure::Sample;
+use urgency_measure::client::lanes::MESSAGE;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {
-    machine::allow_descriptors(config.connections as u64 + 32);
+    config.allow_descriptors();
     config.measure(serve())
 }
 

@@ -22,15 +22,15 @@ mod ours;
 mod text;
 mod tokio_rayon;
 
-use crate::client::pacer::{Schedule, Stamps};
 use crate::engines::pair::{ARRANGEMENTS, NAMES};
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 pub use text::Fit;
 use text::{Names, Text};
+use urgency_measure::client::pacer::{Schedule, Stamps};
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
 
 /// How large everything is.
 #[derive(Clone, Copy)]

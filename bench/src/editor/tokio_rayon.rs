@@ -5,13 +5,13 @@
 //! what comes from outside when there is nothing else left.)
 
 use super::{Config, Editor, best};
-use crate::client::pacer::{ARRIVAL, arrival, socket};
 use crate::engines::pair::{self, Arrangement, Pair, run_in};
-use crate::harness::Sample;
 use rayon::{ThreadPool, prelude::*};
 use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Semaphore;
+use urgency_measure::Sample;
+use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 
 /// Files under way at once: as many as the pool has threads.
 const AT_ONCE: usize = 2;

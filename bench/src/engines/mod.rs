@@ -2,13 +2,15 @@
 //! with the same number of workers.
 
 pub mod chili;
+pub mod go;
 #[cfg(feature = "ours")]
 pub mod ours;
 pub mod pair;
 pub mod rayon;
+pub mod tasks;
 pub mod tokio;
 
-use crate::harness::{Experiment, Scale};
+use urgency_measure::{Experiment, Scale};
 
 /// Numbers of workers that fork-join experiments are run with. The bars are about a machine of two processors.
 pub const WORKERS: [usize; 2] = [1, 2];

@@ -3,8 +3,9 @@
 //! Samples of ours carry the runtime's own accounting as metrics `stats_<counter>` (see [`with_stats`]). They
 //! are in the raw samples, not in the tables: they say why a number is what it is, and no peer has them.
 
-use crate::harness::Sample;
+use std::fmt::Debug;
 use urgency::Runtime;
+use urgency_measure::Sample;
 
 urgency::levels! {
     /// The levels of the experiments that need two.
@@ -76,5 +77,42 @@ pub struct Join;
 impl super::Join for Join {
     fn join(&self, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
         urgency::join(a, b);
+    }
+}
+
+/// Tasks of Urgency.
+pub struct Ours;
+
+impl super::tasks::Tasks for Ours {
+    type Runtime = Runtime;
+
+    fn spawn<T: Send + 'static>(
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = Result<T, impl Debug>> + Send {
+        urgency::spawn(task)
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        urgency::yield_now()
+    }
+
+    fn run<T: Send + 'static>(
+        runtime: &Runtime,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let done = runtime.block_on(runtime.spawn(task));
+        done.expect("nothing is cancelled")
+    }
+
+    fn sample(
+        workers: usize,
+        with_levels: bool,
+        measure: impl FnOnce(&Runtime) -> Sample,
+    ) -> Sample {
+        let runtime = match with_levels {
+            true => runtime_with_levels(workers),
+            false => runtime(workers),
+        };
+        with_stats(measure(&runtime), &runtime)
     }
 }

@@ -1,7 +1,7 @@
 //! rayon: one pool per process.
 
-use crate::harness::machine;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use urgency_measure::class::{self, Cpus};
 
 /// A pool of so many threads.
 pub fn pool(workers: usize) -> ThreadPool {
@@ -11,16 +11,18 @@ pub fn pool(workers: usize) -> ThreadPool {
 /// The same with threads that are as nice as the kernel knows, for compute beside something that is urgent:
 /// one line, and no privilege.
 pub fn nice_pool(workers: usize) -> ThreadPool {
-    start(workers, |_| machine::become_nice())
+    start(workers, |_| class::become_nice())
 }
 
 /// The same with one thread bound to each processor in turn.
 pub fn bound_pool(workers: usize, nice: bool) -> ThreadPool {
-    let processors = machine::allowed_processors();
+    let allowed = Cpus::allowed().expect("the affinity can be read");
+    let processors: Vec<Cpus> = allowed.in_turn().take(workers).collect();
     start(workers, move |index| {
-        machine::bind_to_processor(processors[index % processors.len()]);
+        let bound = processors[index].bind();
+        bound.expect("an allowed processor is allowed");
         if nice {
-            machine::become_nice();
+            class::become_nice();
         }
     })
 }

@@ -5,10 +5,10 @@
 //! is dear enough.
 
 use super::{bfs::Bfs, sample_sort::SampleSort, strassen::Strassen};
-use crate::harness::Scale;
 use crate::uts::Node;
 use crate::{fib, uts};
 use std::hint::black_box;
+use urgency_measure::Scale;
 
 /// A computation with its input.
 pub trait Kernel: Send {

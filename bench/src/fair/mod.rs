@@ -34,21 +34,43 @@ mod sample_sort;
 #[cfg(feature = "ours")]
 mod strassen;
 
-use crate::client::{Load, Pace};
-use crate::harness::{Experiment, Scale};
 use std::net::SocketAddr;
+use std::time::Duration;
+use urgency_measure::Sample;
+use urgency_measure::client::Arrivals;
+use urgency_measure::client::lanes::{Client, Lane, Lanes, Pace};
+use urgency_measure::machine::now_ns;
+use urgency_measure::{Experiment, Scale};
 
 /// Echo requests per second.
 const PER_S: f64 = 50.0;
 
+/// The series of the echo.
+const ECHO: &str = "echo";
+/// Longer than any kernel takes.
+const LONGEST: Duration = Duration::from_secs(600);
+
 /// The echo's load, until it is ended.
-fn echo_load(server: SocketAddr) -> Load {
-    Load {
-        server,
-        connections: 8,
-        pace: Pace::Open(PER_S),
-        warm_up_ms: 0,
-        run_ms: 600_000,
+struct EchoLoad(Client);
+
+impl EchoLoad {
+    /// Starts a client of this server.
+    fn start(server: SocketAddr) -> Self {
+        let lane = Lane::of_echoes(ECHO, Pace::Open(PER_S, Arrivals::Poisson), 8);
+        let lanes = Lanes::new(server, vec![lane]);
+        let client = Client::start("the echo's client", "--lanes", &lanes);
+        let mut client = client.expect("the load client can be started");
+        let now = now_ns();
+        let opened = client.open(now, now + LONGEST.as_nanos() as u64);
+        opened.expect("the load client reads its orders");
+        EchoLoad(client)
+    }
+
+    /// Lets the client send no more; what it measured when the last reply has come.
+    fn end(self) -> Sample {
+        let done = self.0.end().unwrap_or_else(|error| panic!("{error}"));
+        let sample = done.events.sample_as(ECHO, "");
+        sample.with("client_real_time", f64::from(u8::from(done.is_real_time)))
     }
 }
 
@@ -69,7 +91,7 @@ mod tables {
     use super::kernel::Which;
     use super::ours;
     use crate::engines::WORKERS;
-    use crate::harness::{Bar, Experiment, Scale};
+    use urgency_measure::{Bar, Experiment, Scale};
 
     /// Criteria by name: shares of the high, the middle and the low level.
     const CRITERIA: [(&str, [f64; 3]); 5] = [

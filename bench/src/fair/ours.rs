@@ -1,10 +1,9 @@
 //! One runtime with three levels.
 
-use super::echo_load;
+use super::EchoLoad;
 use super::kernel::{Kernel, Which};
 use super::pace::Pace;
 use crate::engines::ours::with_stats;
-use crate::harness::{Sample, Scale, machine};
 use crate::{echo, fib};
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -12,8 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use urgency::{
     Criterion, LevelId, Runtime,
-    policy::{Adaptive, Parameters, Schedule},
+    policy::{Adaptive, Kind, Parameters, Schedule},
 };
+use urgency_measure::{Sample, Scale, machine};
 
 urgency::levels! {
     /// The paper's three.
@@ -126,7 +126,7 @@ fn end(sample: Sample, runtime: Runtime) -> Sample {
 pub fn stretched(scale: Scale, which: Which, workers: usize, shares: [f64; 3]) -> Sample {
     let kernel = which.prepare(scale);
     let runtime = runtime(workers, Some(shares));
-    let echo = echo_load(serve_echo(&runtime)).start();
+    let echo = EchoLoad::start(serve_echo(&runtime));
     endless(&runtime, Middle);
     std::thread::sleep(Duration::from_millis(100));
     let before = ran(&runtime);
@@ -156,7 +156,7 @@ pub fn alone(scale: Scale, which: Which, workers: usize, fair: bool) -> Sample {
 pub fn beside_echo(scale: Scale, which: Which, workers: usize, fair: bool) -> Sample {
     let kernel = which.prepare(scale);
     let runtime = runtime(workers, alone_shares(fair));
-    let echo = echo_load(serve_echo(&runtime)).start();
+    let echo = EchoLoad::start(serve_echo(&runtime));
     std::thread::sleep(Duration::from_millis(50));
     let (kernel, time) = time_of(&runtime, kernel);
     let sample = time.add_to(echo.end());
@@ -202,7 +202,7 @@ pub fn scheduled(
                 .workers(workers)
                 .levels::<Paper>()
                 .schedule(Schedule::Adaptive(adaptive))
-                .pool(pool.parse().expect("a pool policy's name"))
+                .pool(pool.parse::<Kind>().expect("a pool policy's name"))
                 .build()
                 .expect("threads can be started")
         }
@@ -213,7 +213,7 @@ pub fn scheduled(
 
 /// The shares of what ran, and the echo's responses, for so long.
 fn beside(runtime: &Runtime, length: Duration) -> (Sample, [f64; 3]) {
-    let echo = echo_load(serve_echo(runtime)).start();
+    let echo = EchoLoad::start(serve_echo(runtime));
     endless(runtime, Middle);
     endless(runtime, Low);
     std::thread::sleep(Duration::from_millis(100));

@@ -11,15 +11,14 @@
 //! one of them for as long as nothing moves it. So a processor's probes count by how busy it was
 //! (`/proc/stat`, in hundredths of a second).
 
-use crate::harness::machine;
-use crate::harness::timing::serial_fib;
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use urgency_measure::class::{self, Cpus};
+use urgency_measure::machine;
+use urgency_measure::timing::serial_fib;
 
 const PROBE: u32 = 22;
 const EVERY: Duration = Duration::from_millis(20);
@@ -35,14 +34,13 @@ impl Pace {
     /// Starts a thread for each processor.
     pub fn start() -> Self {
         let ends = Arc::new(AtomicBool::new(false));
-        let allowed = sched_getaffinity(Pid::from_raw(0)).expect("a thread has an affinity");
-        let processors = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu) == Ok(true));
-        let probe = |cpu| {
+        let allowed = Cpus::allowed().expect("a thread has an affinity");
+        let probe = |&cpu: &usize| {
             let ends = ends.clone();
             (cpu, busy(cpu), thread::spawn(move || probe(cpu, &ends)))
         };
         Pace {
-            probes: processors.map(probe).collect(),
+            probes: allowed.numbers().iter().map(probe).collect(),
             ends,
         }
     }
@@ -75,10 +73,10 @@ fn busy(cpu: usize) -> f64 {
 }
 
 fn probe(cpu: usize, ends: &AtomicBool) -> Vec<f64> {
-    let mut here = CpuSet::new();
-    here.set(cpu).expect("the processor is in range");
-    sched_setaffinity(Pid::from_raw(0), &here).expect("the processor is allowed");
-    machine::enter_real_time_class();
+    let bound = Cpus::new(vec![cpu]).bind();
+    bound.expect("the processor is allowed");
+    // Where that is refused, probes are late for all criteria alike.
+    let _ = class::enter_real_time(class::CLIENT);
     let mut times = Vec::new();
     loop {
         // The first one fetches the code.

@@ -8,7 +8,7 @@ pub mod rayon;
 mod serial;
 
 use crate::engines::by_workers;
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// What to compute, with how many workers.
 #[derive(Clone, Copy)]

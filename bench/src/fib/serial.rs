@@ -1,7 +1,7 @@
 //! The serial program.
 
 use super::Config;
-use crate::harness::{Sample, timing::serial_fib};
+use urgency_measure::{Sample, timing::serial_fib};
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

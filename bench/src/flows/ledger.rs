@@ -4,12 +4,12 @@
 //! window one counter. Work that belongs to no item any more (the heavy operations of `packets-bimodal`) is
 //! counted, so that the run ends with it.
 
-use crate::harness::Sample;
-use crate::harness::timing::Latencies;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+use urgency_measure::Sample;
+use urgency_measure::latencies::Latencies;
 
 /// See the module's text.
 pub struct Ledger {

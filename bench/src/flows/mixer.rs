@@ -7,13 +7,13 @@
 //! The codec is SHA-1, as the dissertation's is MD5. The load is the number of conferences; `breaches_share`
 //! is the result.
 
-use crate::harness::timing::Latencies;
-use crate::harness::{Experiment, Sample, Scale};
 use sha1::{Digest as _, Sha1};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use urgency_measure::latencies::Latencies;
+use urgency_measure::{Experiment, Sample, Scale};
 
 const FRAME: usize = 1600;
 const PERIOD: Duration = Duration::from_millis(20);
@@ -149,7 +149,7 @@ fn run<T: Tasks>(config: Config, start: impl FnOnce(Box<dyn FnOnce() + Send>)) -
     }
     let latencies = tally.latencies.lock().expect("no panic");
     let frames = config.conferences * LEGS * config.frames;
-    assert_eq!(latencies.len(), frames as u64, "a frame was lost");
+    assert_eq!(latencies.asked(), frames as u64, "a frame was lost");
     let breaches = tally.breaches.load(Ordering::Relaxed) as f64;
     latencies
         .sample("")

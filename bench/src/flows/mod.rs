@@ -27,9 +27,9 @@ mod rayon;
 mod tokio;
 
 use crate::engines::WORKERS;
-use crate::harness::{Experiment, Sample, Scale};
 use ledger::Ledger;
 use std::sync::Arc;
+use urgency_measure::{Experiment, Sample, Scale};
 
 /// What a feeder did when it was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

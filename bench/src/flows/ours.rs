@@ -4,9 +4,9 @@
 
 use super::{Executor, Fed, Flow};
 use crate::engines::ours::with_stats;
-use crate::harness::Sample;
 use urgency::Runtime;
 use urgency::policy::Kind;
+use urgency_measure::Sample;
 
 /// The contenders' names with their policies.
 pub fn policies() -> impl Iterator<Item = (&'static str, Kind)> {

@@ -3,11 +3,11 @@
 //! A feeder copies one of ten premade packets of 2 to 3 KiB. The first task counts its lines.
 
 use super::{Executor, Flow, Way, flow_experiment};
-use crate::harness::timing::serial_fib;
-use crate::harness::{Experiment, Scale};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use urgency_measure::timing::serial_fib;
+use urgency_measure::{Experiment, Scale};
 
 /// Reads of each link of a chain.
 const READS: usize = 20;

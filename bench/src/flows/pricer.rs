@@ -3,9 +3,9 @@
 //! ones have 5000, the text's 2000.)
 
 use super::{Executor, Flow, Way, flow_experiment};
-use crate::harness::{Experiment, Scale};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use urgency_measure::{Experiment, Scale};
 
 const START: f64 = 100.0;
 const STRIKE: f64 = 110.0;

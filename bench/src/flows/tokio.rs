@@ -2,7 +2,7 @@
 
 use super::{Executor, Fed, Flow};
 use crate::engines;
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// The runtime that the caller belongs to.
 #[derive(Clone)]

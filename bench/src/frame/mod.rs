@@ -19,13 +19,13 @@
 mod ours;
 mod two_pools;
 
-use crate::harness::events::{Event, Events, Log};
-use crate::harness::gate::Gate;
-use crate::harness::loaded::{self, Lengths, Loaded};
-use crate::harness::slices::Slices;
-use crate::harness::{Bar, Experiment, Sample, Scale, machine, work as units};
 use std::time::Duration;
-use urgency_load::frame::{self, AUDIO, FRAME};
+use urgency_measure::events::{Event, Events, Log};
+use urgency_measure::frame::{self, AUDIO, FRAME};
+use urgency_measure::gate::Gate;
+use urgency_measure::loaded::{self, Lengths, Loaded};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
 
 /// The frames' pulse.
 const FRAMES: usize = 0;
@@ -95,7 +95,7 @@ impl Loaded for &'static Scene {
         frame::decoded()
     }
 
-    fn events(self) -> Events {
+    fn events(self) -> (Events, Sample) {
         let mut events = Events::default();
         for (series, log) in [
             ("frame", &self.frames),
@@ -104,13 +104,13 @@ impl Loaded for &'static Scene {
         ] {
             events.add(series, log.events());
         }
-        events
+        (events, Sample::new())
     }
 }
 
 /// Lets a contender have its load; `start` starts its loops.
 fn measure(scene: &'static Scene, lengths: Lengths, start: impl FnOnce()) -> Sample {
-    let unit = units::unit_ns();
+    let unit = frame::unit_ns();
     start();
     loaded::measure(scene, lengths, summarize).with("unit_ns", unit)
 }

@@ -2,12 +2,13 @@
 
 use super::{Scene, measure};
 use crate::engines::ours::with_stats;
-use crate::harness::gate::{NAP, until};
-use crate::harness::loaded::Lengths;
-use crate::harness::{Sample, machine};
 use urgency::Runtime;
 use urgency::time::sleep;
-use urgency_load::frame::{self, DECODERS, ITEMS, STAGES, Stage};
+use urgency_measure::frame::{self, DECODERS, ITEMS, STAGES, Stage};
+use urgency_measure::gate::NAP;
+use urgency_measure::loaded::Lengths;
+use urgency_measure::machine::until;
+use urgency_measure::{Sample, class};
 
 urgency::levels! {
     /// The scene's levels.
@@ -36,7 +37,7 @@ pub enum Variant {
 /// One sample.
 pub fn run(lengths: Lengths, variant: Variant) -> Sample {
     if variant == Variant::User {
-        machine::drop_privileges();
+        class::drop_privileges();
     }
     let privileged = variant == Variant::Privileged;
     let runtime = Runtime::builder()

@@ -2,12 +2,13 @@
 
 use super::{Scene, measure};
 use crate::engines;
-use crate::harness::gate::{NAP, until};
-use crate::harness::loaded::Lengths;
-use crate::harness::{Sample, machine};
 use rayon::ThreadPool;
 use std::thread;
-use urgency_load::frame::{self, DECODERS, ITEMS, STAGES, Stage};
+use urgency_measure::frame::{self, DECODERS, ITEMS, STAGES, Stage};
+use urgency_measure::gate::NAP;
+use urgency_measure::loaded::Lengths;
+use urgency_measure::machine::until;
+use urgency_measure::{Sample, class};
 
 /// One sample; with `fifo`, the audio's thread is in the class SCHED_FIFO where that is permitted.
 pub fn run(lengths: Lengths, fifo: bool) -> Sample {
@@ -15,7 +16,7 @@ pub fn run(lengths: Lengths, fifo: bool) -> Sample {
     let scene = Scene::new();
     let start = || {
         thread::spawn(move || {
-            if fifo && !machine::enter_real_time_class() {
+            if fifo && class::enter_real_time(class::CLIENT).is_err() {
                 eprintln!("urgency-bench: the audio's thread may not enter the class SCHED_FIFO");
             }
             audio(scene)

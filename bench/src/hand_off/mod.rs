@@ -15,9 +15,10 @@
 mod ours;
 mod threads;
 
-use crate::harness::timing::{Latencies, serial_fib};
-use crate::harness::{Bar, Experiment, Sample, Scale};
 use std::time::{Duration, Instant};
+use urgency_measure::latencies::Latencies;
+use urgency_measure::timing::serial_fib;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// How long and how often.
 #[derive(Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use super::Config;
 use crate::engines::ours::{Batch, Urgent, runtime_with_levels, with_stats};
-use crate::harness::{Sample, machine};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
+use urgency_measure::{Sample, class};
 
 /// One sample on all processors: the woken stack may land on the idle one.
 pub fn run(config: Config) -> Sample {
@@ -16,7 +16,7 @@ pub fn run(config: Config) -> Sample {
 
 /// One sample with the whole process bound to one processor.
 pub fn run_bound(config: Config) -> Sample {
-    machine::bind_to_one_processor();
+    class::bind_to_one_processor();
     run(config)
 }
 

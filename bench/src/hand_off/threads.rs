@@ -1,18 +1,18 @@
 //! Two plain threads on one processor that unpark each other.
 
 use super::Config;
-use crate::harness::{Sample, machine};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
+use urgency_measure::{Sample, class};
 
 static TURN: AtomicU32 = AtomicU32::new(0);
 static STARTED: Mutex<Option<Instant>> = Mutex::new(None);
 
 /// One sample.
 pub fn run(config: Config) -> Sample {
-    machine::bind_to_one_processor();
+    class::bind_to_one_processor();
     let lower = thread::current();
     let urgent = thread::spawn(move || {
         loop {

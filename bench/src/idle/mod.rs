@@ -7,8 +7,8 @@ mod ours;
 mod rayon;
 mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
 use std::time::Duration;
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
 
 /// For how long.
 #[derive(Clone, Copy)]

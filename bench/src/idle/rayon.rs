@@ -2,7 +2,7 @@
 
 use super::Config;
 use crate::engines;
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

@@ -12,12 +12,13 @@ mod ours;
 mod rayon;
 mod tokio;
 
-use crate::harness::timing::{Latencies, serial_fib};
-use crate::harness::{Bar, Experiment, Sample, Scale};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use urgency_measure::latencies::Latencies;
+use urgency_measure::timing::serial_fib;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// The computation, and what is handed in.
 #[derive(Clone, Copy)]
@@ -75,11 +76,11 @@ impl Config {
         });
         let patience = Instant::now() + Duration::from_secs(10);
         let waits = || waits.lock().unwrap_or_else(PoisonError::into_inner);
-        while waits().len() < handed_in {
+        while waits().asked() < handed_in {
             assert!(
                 Instant::now() < patience,
                 "{} of {handed_in} jobs ran",
-                waits().len()
+                waits().asked()
             );
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -4,8 +4,8 @@
 use super::Config;
 use crate::engines::ours::{Batch, Urgent, runtime_with_levels, with_stats};
 use crate::fib::ours::fib;
-use crate::harness::Sample;
 use urgency::Runtime;
+use urgency_measure::Sample;
 
 /// One sample with jobs that are closures.
 pub fn closures(config: Config) -> Sample {

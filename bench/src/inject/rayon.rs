@@ -3,7 +3,7 @@
 use super::Config;
 use crate::engines;
 use crate::fib::rayon::fib;
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

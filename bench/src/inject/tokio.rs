@@ -3,8 +3,8 @@
 
 use super::Config;
 use crate::engines;
-use crate::harness::Sample;
 use std::pin::Pin;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

@@ -2,10 +2,10 @@
 
 use super::{BASE, Config, N, add, serial_fib, timer};
 use crate::engines;
-use crate::harness::Sample;
 use nix::sys::timerfd::TimerFlags;
 use std::ops::Range;
 use std::time::Duration;
+use urgency_measure::Sample;
 
 /// One sample with `times` threads per worker.
 pub fn run(config: Config, times: usize) -> Sample {

@@ -18,12 +18,12 @@ mod blocking;
 mod ours;
 
 use crate::engines::WORKERS;
-use crate::harness::{Bar, Experiment, Sample, Scale, machine, timing};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::ops::Range;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine, timing};
 
 /// The argument of fib at each leaf.
 pub const N: u32 = 30;
@@ -48,7 +48,7 @@ pub struct Config {
 impl Config {
     /// Times `map_reduce` over `leaves` leaves; the time is scaled up to all of them.
     pub fn measure(&self, leaves: u64, map_reduce: impl FnOnce(Range<u64>) -> u64) -> Sample {
-        machine::allow_descriptors(leaves + 64);
+        machine::allow_descriptors(leaves + 64).expect("there are descriptors");
         let cpu = machine::cpu_time();
         let start = Instant::now();
         let (result, threads) = watching_threads(|| map_reduce(0..leaves));

@@ -2,12 +2,12 @@
 
 use super::{BASE, Config, N, add, serial_fib, timer};
 use crate::engines;
-use crate::harness::Sample;
 use nix::sys::timerfd::TimerFlags;
 use std::ops::Range;
 use std::pin::Pin;
 use std::time::Duration;
 use urgency::io::Async;
+use urgency_measure::Sample;
 
 /// One sample without waits.
 pub fn ideal(config: Config) -> Sample {

@@ -16,9 +16,10 @@ mod rayon;
 pub mod serial;
 
 use crate::engines::by_workers;
-use crate::harness::{Bar, Experiment, Sample, Scale, machine, timing};
 pub use matrix::{BLOCK, multiply_block, quarters, quarters_mut};
 use std::time::Instant;
+use urgency_measure::rounds::median;
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
 
 /// The matrices' size and the number of workers.
 #[derive(Clone, Copy)]
@@ -48,7 +49,7 @@ impl Config {
             assert!(matrix::is_product(self.size, &c, &a, &b), "wrong product");
         }
         Sample::new()
-            .with("time_ns", timing::median(&mut times))
+            .with("time_ns", median(times).expect("it ran"))
             .with("peak_rss_bytes", machine::peak_rss())
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{BLOCK, Config, multiply_block, quarters, quarters_mut};
 use crate::engines;
-use crate::harness::Sample;
 use urgency::join;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

@@ -1,8 +1,8 @@
 //! The compute that never ends, and the meter that counts its units.
 
-use crate::harness::timing::serial_fib;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
+use urgency_measure::timing::serial_fib;
 
 /// Argument of fib at each leaf of the fork-join compute.
 pub const LEAF: u32 = 16;

@@ -23,14 +23,15 @@ mod threads;
 mod tokio_alone;
 pub mod tokio_rayon;
 
-use crate::client::lanes::{Client, Lane, Lanes, Protocol, unanswered};
-use crate::harness::events::Events;
-use crate::harness::loaded::{self, Lengths, Loaded};
-use crate::harness::slices::Slices;
-use crate::harness::{Bar, Experiment, Sample, Scale};
 pub use compute::{LEAF, METER, TREE_DEPTH, endless_loop, serial_leaf};
 use std::net::SocketAddr;
 use std::time::Duration;
+use urgency_measure::client::Arrivals;
+use urgency_measure::client::lanes::{Lane, Lanes, Pace, Served};
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// The load and its duration.
 #[derive(Clone, Copy)]
@@ -51,53 +52,22 @@ pub enum Compute {
 /// The series of the requests.
 const REQUEST: &str = "request";
 
-/// A server in this process and its client.
-struct Served(Client);
-
-impl Loaded for Served {
-    fn open(&mut self, start: u64, end: u64) {
-        self.0.open(start, end);
-    }
-
-    fn is_drained(&mut self) -> bool {
-        self.0.is_drained()
-    }
-
-    fn units(&self) -> u64 {
-        METER.units()
-    }
-
-    fn events(self) -> Events {
-        self.0.end()
-    }
-}
-
 impl Config {
     /// Starts the compute, if there is some, and loads the server at `server`.
     pub fn measure(&self, server: SocketAddr, start: Option<impl FnOnce()>) -> Sample {
-        let lane = Lane {
-            name: REQUEST.to_owned(),
-            protocol: Protocol::Echo,
-            per_s: self.per_s,
-            connections: 32,
-        };
-        let client = Client::start(&Lanes {
-            server,
-            lanes: vec![lane],
-        });
+        let pace = Pace::Open(self.per_s, Arrivals::Poisson);
+        let lane = Lane::of_echoes(REQUEST, pace, 32);
+        let served = Served::start(&Lanes::new(server, vec![lane]), || METER.units());
         if let Some(start) = start {
             start();
         }
-        loaded::measure(Served(client), self.lengths, summarize)
+        loaded::measure(served, self.lengths, summarize)
     }
 }
 
 /// What is said about the requests.
 fn summarize(events: &Events) -> Sample {
-    let silent = events.of(&unanswered(REQUEST)).len();
-    events
-        .sample_as(REQUEST, "")
-        .with("unanswered", silent as f64)
+    events.sample_as(REQUEST, "")
 }
 
 const COLUMNS: [&str; 8] = [

@@ -2,9 +2,9 @@
 
 use super::{Compute, Config, LEAF, METER, TREE_DEPTH, endless_loop};
 use crate::engines::ours::{Batch, Urgent, runtime_with_levels, with_stats};
-use crate::harness::Sample;
 use crate::{echo, fib};
 use std::hint::black_box;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config, compute: Option<Compute>) -> Sample {

@@ -2,7 +2,7 @@
 
 use super::{Config, endless_loop};
 use crate::echo;
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

@@ -1,10 +1,10 @@
 //! Tokio alone: the compute as tasks that yield each 0.1 ms, or as closures in `spawn_blocking`.
 
 use super::{Config, endless_loop, serial_leaf};
-use crate::harness::Sample;
 use crate::{echo, engines};
 use std::net::SocketAddr;
 use tokio::runtime::Runtime;
+use urgency_measure::Sample;
 
 /// One sample with nothing beside the requests.
 pub fn idle(config: Config) -> Sample {

@@ -1,10 +1,10 @@
 //! The usual pair: Tokio serves, a rayon pool beside it computes, with the niceness of the rest or the most.
 
 use super::{Compute, Config, LEAF, METER, TREE_DEPTH, endless_loop};
-use crate::harness::Sample;
 use crate::{echo, engines, fib};
 use rayon::ThreadPool;
 use std::hint::black_box;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config, compute: Compute) -> Sample {

@@ -2,9 +2,9 @@
 
 use super::{Board, Config};
 use crate::engines;
-use crate::harness::Sample;
 use chili::Scope;
 use std::ops::Range;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

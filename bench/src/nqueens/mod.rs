@@ -8,8 +8,8 @@ mod rayon;
 mod serial;
 
 use crate::engines::by_workers;
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
 use std::ops::Range;
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// The board's size and the number of workers.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The serial program.
 
 use super::{Board, Config};
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

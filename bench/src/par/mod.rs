@@ -12,7 +12,7 @@ mod rayon;
 mod serial;
 
 use crate::engines::WORKERS;
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// Which loop.
 #[derive(Clone, Copy, PartialEq, Eq)]

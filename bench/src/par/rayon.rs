@@ -2,8 +2,8 @@
 
 use super::{Config, Loops, uneven, work};
 use crate::engines;
-use crate::harness::Sample;
 use rayon::prelude::*;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

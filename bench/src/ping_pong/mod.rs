@@ -6,8 +6,8 @@
 mod ours;
 mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
 use async_channel::{Receiver, Sender, bounded};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// How many pairs, and how often each number comes back.
 #[derive(Clone, Copy)]

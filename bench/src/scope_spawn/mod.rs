@@ -10,7 +10,7 @@ mod ours;
 mod rayon;
 
 use crate::engines::WORKERS;
-use crate::harness::{Bar, Experiment, Sample, Scale, machine, timing};
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine, timing};
 
 /// How many children, and the number of workers.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use super::Config;
 use crate::engines;
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample of the children program.
 pub fn children(config: Config) -> Sample {

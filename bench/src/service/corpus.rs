@@ -1,8 +1,8 @@
 //! What is searched: bytes in memory, scanned whole for each request.
 
-use crate::harness::{Scale, machine};
 use std::sync::OnceLock;
 use std::time::Instant;
+use urgency_measure::{Scale, machine};
 
 /// Bytes that one leaf of the scan reads.
 const LEAF: usize = 256 * 1024;

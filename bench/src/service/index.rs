@@ -3,12 +3,12 @@
 //! A *document* is 20 us of work. A *leaf* of the reindex computes so many documents without a scheduling point,
 //! then writes all of them into the map under the lock. A search reads some entries under the lock.
 
-use crate::harness::work::units;
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use urgency_measure::frame::units;
 
 /// Units of work of a document.
 const DOCUMENT: u64 = 20;

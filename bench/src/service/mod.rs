@@ -10,24 +10,28 @@
 //! with rayon as in `engines/pair.rs`: searches are the urgent compute, the reindex is the batch work. `scan_ns` is
 //! what a contender's scan takes before the load, on both processors. `tokio-bound-pools` is there because the kernel
 //! often puts both threads of the search pool onto one processor: the other one runs a thread of the reindex, so it
-//! is not idle, and a search is over before the kernel balances. A scan is then serial.
+//! is not idle, and a search is over before the kernel balances. A scan is then serial. `go` is the same
+//! service in Go (`main.go`), where its toolchain is installed; no bar refers to it.
 
 mod corpus;
+mod go;
 mod index;
 #[cfg(feature = "ours")]
 mod ours;
 mod tokio_rayon;
 
-use crate::client::lanes::{Client, Lane, Lanes, Protocol, unanswered};
+use crate::engines::go::is_installed;
 use crate::engines::pair::{ARRANGEMENTS, Arrangement, NAMES};
-use crate::harness::events::Events;
-use crate::harness::loaded::{self, Lengths, Loaded};
-use crate::harness::slices::Slices;
-use crate::harness::{Bar, Experiment, Sample, Scale};
 use corpus::Corpus;
 use index::Index;
 use std::net::SocketAddr;
 use std::time::Duration;
+use urgency_measure::client::Arrivals;
+use urgency_measure::client::lanes::{Lane, Lanes, Pace, Protocol, Served};
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// Two pools, each with a thread bound to each processor.
 const BOUND: &str = "tokio-bound-pools";
@@ -54,28 +58,22 @@ impl Config {
     }
 }
 
-/// A server and its client.
-struct Served {
-    client: Client,
-    index: &'static Index,
-}
-
-impl Loaded for Served {
-    fn open(&mut self, start: u64, end: u64) {
-        self.client.open(start, end);
-    }
-
-    fn is_drained(&mut self) -> bool {
-        self.client.is_drained()
-    }
-
-    fn units(&self) -> u64 {
-        self.index.written()
-    }
-
-    fn events(self) -> Events {
-        self.client.end()
-    }
+/// The load on the server at `server`.
+fn lanes(config: Config, corpus: &Corpus, server: SocketAddr) -> Lanes {
+    let lane = |name: &str, per_s, expects| Lane {
+        name: name.to_owned(),
+        protocol: Protocol::Get {
+            path: format!("/{name}"),
+            expects,
+        },
+        pace: Pace::Open(per_s, Arrivals::Poisson),
+        connections: 64,
+    };
+    let lanes = vec![
+        lane("health", HEALTH_PER_S, "ok".to_owned()),
+        lane("search", config.per_s, corpus.answer()),
+    ];
+    Lanes::new(server, lanes)
 }
 
 /// Loads the server at `server`, which runs in this process; `start` starts the reindex.
@@ -87,22 +85,8 @@ fn measure(
     start: impl FnOnce(),
 ) -> Sample {
     let scan = corpus.scan_cpu_ns();
-    let lane = |name: &str, per_s, connections, expects| Lane {
-        name: name.to_owned(),
-        protocol: Protocol::Get {
-            path: format!("/{name}"),
-            expects,
-        },
-        per_s,
-        connections,
-    };
-    let lanes = vec![
-        lane("health", HEALTH_PER_S, 64, "ok".to_owned()),
-        lane("search", config.per_s, 64, corpus.answer()),
-    ];
-    let client = Client::start(&Lanes { server, lanes });
+    let served = Served::start(&lanes(config, corpus, server), || index.written());
     start();
-    let served = Served { client, index };
     loaded::measure(served, config.lengths, summarize)
         .with("scan_cpu_ns", scan)
         .with("load_share", config.per_s * scan / 2e9)
@@ -110,12 +94,18 @@ fn measure(
 
 /// What is said about a service's events.
 fn summarize(events: &Events) -> Sample {
-    let lanes = ["health", "search"];
-    let silent = lanes.map(|lane| events.of(&unanswered(lane)).len() as f64);
-    let sample = Sample::new().with("unanswered", silent.iter().sum());
+    let lanes = ["health", "search"].map(|lane| events.sample(lane));
+    let silent = |metric: &str| {
+        lanes
+            .iter()
+            .filter_map(|lane| lane.get(metric))
+            .sum::<f64>()
+    };
+    let silent = silent("health_unanswered") + silent("search_unanswered");
+    let sample = Sample::new().with("unanswered", silent);
     lanes
         .iter()
-        .fold(sample, |all, lane| all.with_all("", &events.sample(lane)))
+        .fold(sample, |all, lane| all.with_all("", lane))
 }
 
 const COLUMNS: [&str; 12] = [
@@ -177,6 +167,10 @@ fn experiment(name: &str, config: Config) -> Experiment {
         .fold(experiment, |all, (name, arrangement)| {
             all.contender(name, move || tokio_rayon::run(config, arrangement))
         });
+    let experiment = match is_installed() {
+        true => experiment.contender("go", move || go::run(config)),
+        false => experiment,
+    };
     #[cfg(feature = "ours")]
     let experiment = experiment
         .contender("ours", move || ours::run(config, false))

@@ -6,9 +6,9 @@ use super::index::{self, DOCUMENTS, Index};
 use super::{Config, measure};
 use crate::echo;
 use crate::engines::ours::with_stats;
-use crate::harness::Sample;
 use axum::{Router, routing::get};
 use urgency::{Criterion, Runtime, join};
+use urgency_measure::Sample;
 use urgency_web::level::LevelLayer;
 
 urgency::levels! {

@@ -5,10 +5,10 @@ use super::index::{self, DOCUMENTS, Index};
 use super::{Config, measure};
 use crate::echo;
 use crate::engines::pair::{Arrangement, Pair, run_in};
-use crate::harness::Sample;
 use axum::{Router, routing::get};
 use rayon::ThreadPool;
 use std::sync::Arc;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config, arrangement: Arrangement) -> Sample {

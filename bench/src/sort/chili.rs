@@ -2,8 +2,8 @@
 
 use super::{Config, GRAIN, merge_leaf, sort_leaf, split_merge};
 use crate::engines;
-use crate::harness::Sample;
 use chili::Scope;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

@@ -12,8 +12,9 @@ mod rayon;
 mod serial;
 
 use crate::engines::by_workers;
-use crate::harness::{Bar, Experiment, Sample, Scale, machine, timing};
 use std::time::Instant;
+use urgency_measure::rounds::median;
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
 
 /// From this many elements down, sorting and merging are serial.
 pub const GRAIN: usize = 4096;
@@ -49,7 +50,7 @@ impl Config {
             );
         }
         Sample::new()
-            .with("time_ns", timing::median(&mut times))
+            .with("time_ns", median(times).expect("it ran"))
             .with("peak_rss_bytes", machine::peak_rss())
     }
 }

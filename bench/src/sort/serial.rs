@@ -1,7 +1,7 @@
 //! The serial program: the same recursion with a serial merge.
 
 use super::{Config, GRAIN, merge_leaf, sort_leaf};
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

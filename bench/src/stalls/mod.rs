@@ -15,10 +15,10 @@ mod ours;
 mod thread;
 mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, machine, timing};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use urgency_measure::{Bar, Experiment, Latencies, Sample, Scale, machine, timing};
 
 /// How long it goes on.
 #[derive(Clone, Copy)]
@@ -51,8 +51,8 @@ pub async fn build<F: Future<Output = ()>>(over: &AtomicBool, pause: impl Fn() -
 pub async fn sentinel<F: Future<Output = ()>>(
     config: Config,
     sleep: impl Fn(Duration) -> F,
-) -> timing::Latencies {
-    let mut late = timing::Latencies::new();
+) -> Latencies {
+    let mut late = Latencies::new();
     for _ in 0..config.rounds {
         let start = Instant::now();
         sleep(CADENCE).await;
@@ -75,7 +75,7 @@ pub struct Streams {
     start: Instant,
     cpu: Duration,
     /// Of fetches, and of streams.
-    late: Mutex<(timing::Latencies, timing::Latencies)>,
+    late: Mutex<(Latencies, Latencies)>,
 }
 
 impl Streams {
@@ -84,7 +84,7 @@ impl Streams {
         Streams {
             start: Instant::now(),
             cpu: machine::cpu_time(),
-            late: Mutex::new((timing::Latencies::new(), timing::Latencies::new())),
+            late: Mutex::new((Latencies::new(), Latencies::new())),
         }
     }
 
@@ -118,8 +118,8 @@ impl Streams {
 }
 
 /// The sample of a distribution.
-pub fn sample(late: &timing::Latencies, expected: u64) -> Sample {
-    assert_eq!(late.len(), expected, "some are missing");
+pub fn sample(late: &Latencies, expected: u64) -> Sample {
+    assert_eq!(late.asked(), expected, "some are missing");
     late.sample("late_")
 }
 

@@ -2,10 +2,10 @@
 
 use super::{Config, STREAMS, Streams, build, fetch, sample, sentinel};
 use crate::engines::{self, ours::Batch, ours::Urgent};
-use crate::harness::Sample;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use urgency::{time::sleep, yield_now};
+use urgency_measure::Sample;
 
 /// One sample of the builders.
 pub fn sst_build(config: Config) -> Sample {

@@ -1,12 +1,12 @@
 //! The control: builders and sentinel are plain threads.
 
 use super::{Config, build, sample, sentinel};
-use crate::harness::Sample;
 use std::future::ready;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use urgency_measure::Sample;
 
 /// Runs a future that never waits.
 fn run<F: Future>(future: F) -> F::Output {

@@ -2,10 +2,10 @@
 
 use super::{Config, STREAMS, Streams, build, fetch, sample, sentinel};
 use crate::engines;
-use crate::harness::Sample;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::{task::yield_now, time::sleep};
+use urgency_measure::Sample;
 
 /// One sample of the builders.
 pub fn sst_build(config: Config) -> Sample {

@@ -11,10 +11,11 @@ mod ours;
 mod rayon;
 
 use crate::engines::Join;
-use crate::harness::timing::{self, Latencies};
-use crate::harness::{Bar, Experiment, Sample, Scale};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use urgency_measure::latencies::Latencies;
+use urgency_measure::timing;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// How long the first branch waits for the second to start elsewhere.
 const PATIENCE: Duration = Duration::from_millis(20);

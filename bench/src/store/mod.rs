@@ -24,15 +24,15 @@ mod run;
 mod threads;
 mod tokio_rayon;
 
-use crate::client::pacer::{Schedule, Stamps};
 use crate::engines::pair::{ARRANGEMENTS, NAMES};
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
 use engine::Size;
 pub use engine::{Frozen, Store};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use urgency_measure::client::pacer::{Schedule, Stamps};
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
 
 /// The load and the store's size.
 #[derive(Clone, Copy)]

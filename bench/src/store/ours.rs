@@ -1,12 +1,12 @@
 //! One runtime of two workers with four levels.
 
 use super::{Config, Scene};
-use crate::client::pacer::{ARRIVAL, arrival, socket};
 use crate::engines::ours::{runtime_with, with_stats};
-use crate::harness::Sample;
 use std::sync::Arc;
 use urgency::net::UnixStream;
 use urgency::par;
+use urgency_measure::Sample;
+use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 
 urgency::levels! {
     /// What a store does.

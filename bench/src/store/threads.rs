@@ -1,14 +1,14 @@
 //! Plain threads: three read and write, whichever is free, one flushes, and two compact at niceness 19.
 
 use super::{Config, Frozen, Scene};
-use crate::client::pacer::{ARRIVAL, arrival, socket};
-use crate::harness::{Sample, machine};
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
+use urgency_measure::{Sample, class};
 
 /// One sample.
 pub fn run(config: Config) -> Sample {
@@ -61,7 +61,7 @@ fn flush(scene: &Scene, full: &Receiver<Arc<Frozen>>) {
 
 /// Takes the next piece, whichever thread that is: flushed runs once a round, then the parts of the cold ones.
 fn compact(scene: &Scene, next: &AtomicUsize) {
-    machine::become_nice();
+    class::become_nice();
     let parts = scene.store.parts();
     loop {
         match next.fetch_add(1, Ordering::Relaxed) % (parts.len() + 1) {

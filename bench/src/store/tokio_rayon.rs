@@ -1,12 +1,12 @@
 //! Reads and writes are tasks of Tokio; flushes sort in the urgent pool, compaction forks in the batch pool.
 
 use super::{Config, Scene};
-use crate::client::pacer::{ARRIVAL, arrival, socket};
 use crate::engines::pair::{self, Arrangement, Pair, run_in};
-use crate::harness::Sample;
 use rayon::{ThreadPool, prelude::*};
 use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
+use urgency_measure::Sample;
+use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 
 /// One sample.
 pub fn run(config: Config, arrangement: Arrangement) -> Sample {

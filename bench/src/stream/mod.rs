@@ -22,9 +22,7 @@ mod ours;
 mod packet;
 mod tokio_rayon;
 
-use crate::client::pacer::{Schedule, Stamps};
 use crate::engines::pair::{ARRANGEMENTS, NAMES};
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
 pub use packet::Aggregate;
 use packet::{Decoded, Packet};
 use std::ops::Range;
@@ -32,6 +30,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use urgency_measure::client::pacer::{Schedule, Stamps};
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
 
 /// How long it goes on.
 #[derive(Clone, Copy)]

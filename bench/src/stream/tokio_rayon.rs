@@ -2,14 +2,14 @@
 //! urgent pool, the backfill forks in the batch pool, each batch a job of its own.
 
 use super::{Aggregate, Config, Pipeline, aggregate};
-use crate::client::pacer::{ARRIVAL, arrival, socket};
 use crate::engines::pair::{self, Arrangement, Pair, run_in};
-use crate::harness::Sample;
 use rayon::{ThreadPool, prelude::*};
 use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use urgency_measure::Sample;
+use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 
 /// Decoders at once: as many as there are processors.
 const DECODERS: usize = 2;

@@ -8,7 +8,7 @@ mod rayon;
 mod serial;
 
 use crate::engines::WORKERS;
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// How much to add up, in what grain, with how many workers.
 #[derive(Clone, Copy)]

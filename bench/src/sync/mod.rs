@@ -12,7 +12,7 @@ mod programs;
 mod tokio;
 
 use crate::engines::WORKERS;
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// What is done, how often in all.
 #[derive(Clone, Copy)]

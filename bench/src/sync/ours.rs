@@ -2,7 +2,7 @@
 
 use super::programs::programs;
 use crate::engines;
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 programs! {
     sync: urgency,

@@ -1,10 +1,10 @@
 //! Spawn 10^6 async tasks from one task, then await them all: allocation, queues, and the wake-up of the waiting task.
 
 #[cfg(feature = "ours")]
-mod ours;
-mod tokio;
-
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+use crate::engines::ours::Ours;
+use crate::engines::tasks::{Tasks, sum};
+use crate::engines::tokio::OnTokio;
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// How many tasks.
 #[derive(Clone, Copy)]
@@ -14,12 +14,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// Times `sum`, which spawns tasks that return 0, 1, 2, ... and adds up what they return.
-    pub fn measure(&self, sum: impl FnMut() -> u64) -> Sample {
-        let expected = (self.tasks - 1) * self.tasks / 2;
-        let sample = timing::repeat(3, &expected, sum);
+    /// One sample: tasks return 0, 1, 2, ... and are added up.
+    fn measure<E: Tasks>(self) -> Sample {
+        let tasks = self.tasks;
+        let expected = (tasks - 1) * tasks / 2;
+        let sample = E::sample(2, false, |runtime| {
+            let all = || E::run(runtime, sum::<E, _>(tasks, |index| async move { index }));
+            timing::repeat(3, &expected, all)
+        });
         let time = sample.get("time_ns").expect("repeat measures the time");
-        sample.with("task_ns", time / self.tasks as f64)
+        sample.with("task_ns", time / tasks as f64)
     }
 }
 
@@ -30,9 +34,9 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     };
     let experiment = Experiment::new("task-spawn", "spawn and await 10^6 async tasks, 2 workers")
         .table("tokio", &["task_ns", "cpu_ns", "peak_rss_bytes"])
-        .contender("tokio", move || tokio::run(config))
+        .contender("tokio", move || config.measure::<OnTokio>())
         .bar(Bar::times_at_most("ours", "task_ns", 1.0, &["tokio"]));
     #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::run(config));
+    let experiment = experiment.contender("ours", move || config.measure::<Ours>());
     vec![experiment]
 }

@@ -10,10 +10,10 @@ mod ours;
 mod rayon;
 
 use crate::engines::Join;
-use crate::harness::timing;
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use urgency_measure::timing;
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
 
 /// How many calls.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 
 use super::Config;
 use crate::engines;
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample of the loop on a worker.
 pub fn inside(config: Config) -> Sample {

@@ -13,8 +13,8 @@ pub mod serial;
 mod tree;
 
 use crate::engines::by_workers;
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
 pub use tree::Node;
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// The tree and the number of workers.
 #[derive(Clone, Copy)]

@@ -2,8 +2,8 @@
 
 use super::{Config, Node};
 use crate::engines;
-use crate::harness::Sample;
 use std::ops::Range;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

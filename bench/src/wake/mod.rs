@@ -7,8 +7,8 @@ mod ours;
 mod ring;
 mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
 pub use ring::{Ring, member};
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// How many tasks, tokens and passes.
 #[derive(Clone, Copy)]

@@ -7,19 +7,27 @@
 //! *Beside* means the compute of `mixed`: on ours at a lower level of the same runtime, on Tokio in a rayon
 //! pool of two threads, as one does.
 //!
-//! The client is a process of its own with one thread: `wrk`, a closed loop that saturates the machine, or
-//! for *paced* `h2load` at 50 requests a second on each connection. Beside compute it runs in the class
-//! SCHED_FIFO where that is permitted, because otherwise the compute delays the client, and the client's
-//! clock measures that; metric `client_real_time`.
-mod load;
+//! The client is a process of its own with one thread: a closed loop that saturates the machine, or for *paced* an open
+//! one of 50 requests a second for each connection. (Until 22 November 2026 these were `wrk` and `h2load`, in whole
+//! runs. `h2load` counts from when it sends, so figures of `web-json-paced` from before do not compare.)
 #[cfg(feature = "ours")]
 mod ours;
 mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, machine};
 use crate::mixed::METER;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use urgency_measure::client::Arrivals;
+use urgency_measure::client::lanes::{Lane, Lanes, Pace, Protocol, Served};
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
+
+/// Connections of the client.
+const CONNECTIONS: usize = 64;
+/// The series of the requests.
+const REQUEST: &str = "request";
 
 /// What is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,15 +38,6 @@ pub enum Program {
     AxumJson,
 }
 
-/// When requests are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// The next one on a connection when the answer to the last has come.
-    Closed,
-    /// So many per second on each connection.
-    PerConnection(u32),
-}
-
 /// The load and its surroundings.
 #[derive(Clone, Copy)]
 pub struct Config {
@@ -46,7 +45,7 @@ pub struct Config {
     /// Whether two processors' worth of compute runs beside it.
     beside: bool,
     pace: Pace,
-    run: Duration,
+    lengths: Lengths,
 }
 
 /// What the hello service says.
@@ -75,40 +74,61 @@ pub fn router() -> axum::Router {
 impl Config {
     /// Loads the server at `server`, which runs in this process, after `compute` was started if it is to be.
     fn measure(&self, server: SocketAddr, compute: impl FnOnce()) -> Sample {
+        let expects = match self.program {
+            Program::HyperHello => HELLO.to_owned(),
+            Program::AxumJson => serde_json::to_string(&answer()).expect("numbers can be JSON"),
+        };
+        let path = "/".to_owned();
+        let lane = Lane {
+            name: REQUEST.to_owned(),
+            protocol: Protocol::Get { path, expects },
+            pace: self.pace,
+            connections: CONNECTIONS,
+        };
+        let served = Served::start(&Lanes::new(server, vec![lane]), || METER.units());
         if self.beside {
             compute();
-            std::thread::sleep(Duration::from_millis(20));
         }
-        // Warms up.
-        load::run(server, self.pace, self.run / 4, self.beside);
-        let (cpu, start, units) = (machine::cpu_time(), Instant::now(), METER.units());
-        let sample = load::run(server, self.pace, self.run, self.beside);
-        let elapsed = start.elapsed().as_secs_f64();
-        let units = (METER.units() - units) as f64;
-        let cpu = (machine::cpu_time() - cpu).as_nanos() as f64;
-        let requests = sample
-            .get("requests_per_s")
-            .expect("both clients measure it")
-            * elapsed;
-        sample
-            .with("cpu_ns", cpu / requests)
-            .with("compute_per_s", units / elapsed)
-            .with("peak_rss_bytes", machine::peak_rss())
+        loaded::measure(served, self.lengths, self.summarize())
+    }
+
+    fn summarize(&self) -> fn(&Events) -> Sample {
+        match self.pace {
+            Pace::Closed => saturated,
+            Pace::Open(..) => paced,
+        }
     }
 }
 
-const COLUMNS: [&str; 6] = [
+/// What is said about the requests of the closed loop.
+fn saturated(events: &Events) -> Sample {
+    let per_s = events.per_s(REQUEST);
+    paced(events).with("requests_per_s", per_s)
+}
+
+/// What is said about the requests of the open loop.
+fn paced(events: &Events) -> Sample {
+    events.sample_as(REQUEST, "")
+}
+
+const COLUMNS: [&str; 7] = [
     "requests_per_s",
     "p50_ns",
     "p99_ns",
     "cpu_ns",
-    "compute_per_s",
+    "units_per_s",
+    "compute_share",
     "client_real_time",
 ];
 
 /// Each program alone and beside compute.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    let run = Duration::from_millis(scale.pick(3000, 1000));
+    let lengths = |beside| Lengths {
+        warm_up: Duration::from_millis(scale.pick(750, 50)),
+        run: Duration::from_millis(scale.pick(3000, 200)),
+        alone: Duration::from_millis(if beside { scale.pick(500, 50) } else { 0 }),
+    };
+    let rate = 50.0 * CONNECTIONS as f64;
     [
         ("web-hello", Program::HyperHello, false, Pace::Closed),
         ("web-json", Program::AxumJson, false, Pace::Closed),
@@ -118,7 +138,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             "web-json-paced",
             Program::AxumJson,
             true,
-            Pace::PerConnection(50),
+            Pace::Open(rate, Arrivals::Poisson),
         ),
     ]
     .into_iter()
@@ -127,9 +147,14 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             program,
             beside,
             pace,
-            run,
+            lengths: lengths(beside),
         };
-        experiment(name, config)
+        experiment(name, config).sliced(Slices {
+            length: Duration::from_millis(scale.pick(200, 50)),
+            count: scale.pick(15, 2),
+            reach: Duration::from_millis(2),
+            summarize: config.summarize(),
+        })
     })
     .collect()
 }
@@ -145,17 +170,21 @@ fn experiment(name: &str, config: Config) -> Experiment {
         ""
     };
     let load = match config.pace {
-        Pace::Closed => "wrk, 64 connections".to_owned(),
-        Pace::PerConnection(rate) => format!("h2load, 64 connections at {rate}/s each"),
+        Pace::Closed => format!("{CONNECTIONS} connections, closed loop"),
+        Pace::Open(per_s, _) => format!("{per_s} requests/s over {CONNECTIONS} connections"),
     };
     let about = format!("{program} under {load}{beside}, 2 workers");
+    let columns = match config.pace {
+        Pace::Closed => &COLUMNS[..],
+        Pace::Open(..) => &COLUMNS[1..],
+    };
     let peer = if config.beside {
         "tokio-rayon"
     } else {
         "tokio"
     };
     let experiment = Experiment::new(name, about)
-        .table(peer, &COLUMNS)
+        .table(peer, columns)
         .contender(peer, move || tokio::run(config));
     #[cfg(feature = "ours")]
     let experiment = experiment.contender("ours", move || ours::run(config));

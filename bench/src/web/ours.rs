@@ -2,12 +2,12 @@
 
 use super::{Config, HELLO, Program, router};
 use crate::engines::ours::{Batch, Urgent, runtime, runtime_with_levels, with_stats};
-use crate::harness::Sample;
 use crate::{echo, mixed};
 use http_body_util::Full;
 use hyper::{Response, body::Bytes, server::conn::http1, service::service_fn};
 use std::convert::Infallible;
 use urgency::net::TcpListener;
+use urgency_measure::Sample;
 use urgency_web::rt::Io;
 
 /// One sample.
@@ -58,7 +58,7 @@ async fn hello(listener: TcpListener) {
                     HELLO.as_bytes(),
                 ))))
             });
-            // wrk ends its connections when it ends.
+            // The client ends its connections when it ends.
             let _ = http1::Builder::new()
                 .serve_connection(Io::new(stream), service)
                 .await;

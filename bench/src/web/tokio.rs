@@ -1,13 +1,13 @@
 //! Tokio with two workers; the compute, if any, in a rayon pool of two threads.
 
 use super::{Config, HELLO, Program, router};
-use crate::harness::Sample;
 use crate::{echo, engines, mixed};
 use http_body_util::Full;
 use hyper::{Response, body::Bytes, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use tokio::net::TcpListener;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {
@@ -44,7 +44,7 @@ async fn hello(listener: TcpListener) {
                     HELLO.as_bytes(),
                 ))))
             });
-            // wrk ends its connections when it ends.
+            // The client ends its connections when it ends.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

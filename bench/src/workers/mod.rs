@@ -8,9 +8,12 @@
 #[cfg(feature = "ours")]
 mod ours;
 mod rayon;
-mod tokio;
 
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+#[cfg(feature = "ours")]
+use crate::engines::ours::Ours;
+use crate::engines::tasks::{self, Tasks};
+use crate::engines::tokio::OnTokio;
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// The numbers of workers.
 const WORKERS: [usize; 7] = [1, 2, 8, 32, 64, 128, 256];
@@ -51,6 +54,35 @@ impl Config {
         sample.with("operation_ns", time / operations as f64)
     }
 
+    /// One sample of tasks that spawn others.
+    fn spawning<E: Tasks>(self) -> Sample {
+        let spawns = self.spawns;
+        self.of_tasks::<E, _>(SPAWNERS * spawns, || {
+            tasks::sum::<E, _>(SPAWNERS, move |_| async move {
+                for _ in 0..spawns {
+                    E::spawn(async {}).await.expect("no task is lost");
+                }
+                spawns
+            })
+        })
+    }
+
+    /// One sample of tasks that yield.
+    fn yielding<E: Tasks>(self) -> Sample {
+        let yields = self.yields;
+        self.of_tasks::<E, _>(YIELDERS * yields, || tasks::yielding::<E>(YIELDERS, yields))
+    }
+
+    fn of_tasks<E: Tasks, F: Future<Output = u64> + Send + 'static>(
+        self,
+        operations: u64,
+        program: impl Fn() -> F,
+    ) -> Sample {
+        E::sample(self.workers, true, |runtime| {
+            self.measure(operations, || E::run(runtime, program()))
+        })
+    }
+
     /// As [`Config::measure`], of fib: an operation is a fork.
     pub fn measure_fib(&self, mut fib: impl FnMut(u32) -> u64) -> Sample {
         let n = self.n;
@@ -79,10 +111,10 @@ fn spawn(config: Config) -> Experiment {
         format!("16 tasks that spawn and await 20,000 each, {workers} worker(s)"),
     )
     .table("tokio", &["operation_ns", "cpu_ns", "peak_rss_bytes"])
-    .contender("tokio", move || tokio::spawn(config))
+    .contender("tokio", move || config.spawning::<OnTokio>())
     .bar(Bar::times_at_most("ours", "operation_ns", 1.0, &["tokio"]));
     #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::spawn(config));
+    let experiment = experiment.contender("ours", move || config.spawning::<Ours>());
     experiment
 }
 
@@ -93,10 +125,10 @@ fn yields(config: Config) -> Experiment {
         format!("64 tasks that yield 10,000 times each, {workers} worker(s)"),
     )
     .table("tokio", &["operation_ns", "cpu_ns", "peak_rss_bytes"])
-    .contender("tokio", move || tokio::yields(config))
+    .contender("tokio", move || config.yielding::<OnTokio>())
     .bar(Bar::times_at_most("ours", "operation_ns", 1.0, &["tokio"]));
     #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::yields(config));
+    let experiment = experiment.contender("ours", move || config.yielding::<Ours>());
     experiment
 }
 

@@ -1,10 +1,10 @@
 //! 100 tasks that yield 10^4 times each: the cost of going once through the queue.
 
 #[cfg(feature = "ours")]
-mod ours;
-mod tokio;
-
-use crate::harness::{Bar, Experiment, Sample, Scale, timing};
+use crate::engines::ours::Ours;
+use crate::engines::tasks::{Tasks, yielding};
+use crate::engines::tokio::OnTokio;
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// How many tasks, and how often each yields.
 #[derive(Clone, Copy)]
@@ -16,10 +16,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// Times `yields`, which returns how often its tasks have yielded in all.
-    pub fn measure(&self, yields: impl FnMut() -> u64) -> Sample {
-        let expected = self.tasks * self.yields;
-        let sample = timing::repeat(3, &expected, yields);
+    /// One sample.
+    fn measure<E: Tasks>(self) -> Sample {
+        let Config { tasks, yields } = self;
+        let expected = tasks * yields;
+        let sample = E::sample(2, false, |runtime| {
+            let all = || E::run(runtime, yielding::<E>(tasks, yields));
+            timing::repeat(3, &expected, all)
+        });
         let time = sample.get("time_ns").expect("repeat measures the time");
         sample.with("yield_ns", time / expected as f64)
     }
@@ -36,9 +40,9 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         "100 async tasks that yield 10^4 times each, 2 workers",
     )
     .table("tokio", &["yield_ns", "cpu_ns", "peak_rss_bytes"])
-    .contender("tokio", move || tokio::run(config))
+    .contender("tokio", move || config.measure::<OnTokio>())
     .bar(Bar::times_at_most("ours", "yield_ns", 1.0, &["tokio"]));
     #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::run(config));
+    let experiment = experiment.contender("ours", move || config.measure::<Ours>());
     vec![experiment]
 }

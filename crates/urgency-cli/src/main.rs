@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         Command::Sim(options) => urgency_sim::command::run(&options),
         Command::DemoServer { spec } => with_spec(&spec, demo::server::main),
         Command::DemoFrames { spec } => with_spec(&spec, demo::frames::stage::main),
-        Command::DemoClient { spec } => with_spec(&spec, demo::client::main),
+        Command::DemoClient { spec } => with_spec(&spec, urgency_measure::client::lanes::main),
         Command::CompareChild { spec } => with_spec(&spec, compare::embedded),
     }
 }

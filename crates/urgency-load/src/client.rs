@@ -1,16 +1,17 @@
-//! The client: lanes that run together, and what came of it.
+//! The client: threads that run together, and what came of it.
 
-use crate::lane::{Lane, Pace, Run};
 use crate::record::Live;
 use crate::shared::Shared;
+use crate::traffic::{self, Pace, Request, Run};
 use crate::value::Versions;
 use crate::{Error, Load, Outcome, workload::Draw};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use urgency_measure::client::Thread;
+use urgency_measure::machine;
 
 /// How often a display is shown what happens.
 const SHOW: Duration = Duration::from_millis(500);
@@ -45,7 +46,7 @@ pub struct Progress {
 /// ```
 #[derive(Debug)]
 pub struct Client {
-    lanes: Vec<Lane>,
+    threads: Vec<Thread<Request>>,
     shared: Shared,
     runs: u64,
 }
@@ -81,8 +82,8 @@ impl Client {
     pub fn connect(load: Load) -> Result<Client, Error> {
         load.check()?;
         allow_descriptors(load.connections, load.threads)?;
-        let open = |index| Lane::open(index, &load);
-        let lanes = (0..load.threads).map(open).collect::<Result<_, _>>()?;
+        let open = |index| traffic::open(index, &load);
+        let threads = (0..load.threads).map(open).collect::<Result<_, _>>()?;
         let known = match load.workload.verify {
             true => load.workload.keys,
             false => 0,
@@ -98,7 +99,7 @@ impl Client {
             load,
         };
         Ok(Client {
-            lanes,
+            threads,
             shared,
             runs: 0,
         })
@@ -161,12 +162,12 @@ impl Client {
         let start = Instant::now();
         let (done, ended) = channel();
         let results: Vec<_> = thread::scope(|scope| {
-            let lanes = self.lanes.iter_mut();
-            let threads: Vec<_> = lanes
-                .map(|lane| {
+            let threads = self.threads.iter_mut().enumerate();
+            let threads: Vec<_> = threads
+                .map(|(index, thread)| {
                     let done = done.clone();
                     scope.spawn(move || {
-                        let result = lane.run(shared, &run);
+                        let result = traffic::run(index, thread, shared, &run);
                         if result.is_err() {
                             shared.stop.store(true, Ordering::Relaxed);
                         }
@@ -237,24 +238,8 @@ fn watch(
 /// [`Error::System`] if the hard limit is below, or the system refuses.
 pub fn allow_descriptors(connections: usize, threads: usize) -> Result<(), Error> {
     let needed = connections as u64 + threads as u64 + 32;
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    if limit.maximum.is_some_and(|maximum| maximum < needed) {
-        let cause = std::io::Error::other(format!(
-            "{needed} open descriptors are needed, the hard limit is {}; raise it with `ulimit -Hn {needed}` or use fewer --connections",
-            limit.maximum.unwrap_or(0)
-        ));
-        let what = "too many connections";
-        return Err(Error::System { what, cause });
-    }
-    let raised = Rlimit {
-        current: Some(needed),
-        ..limit
-    };
-    setrlimit(Resource::Nofile, raised).map_err(|cause| Error::System {
-        what: "the limit on open descriptors cannot be raised",
-        cause: cause.into(),
+    machine::allow_descriptors(needed).map_err(|cause| Error::System {
+        what: "too many connections",
+        cause,
     })
 }

@@ -4,7 +4,9 @@
 //! [`Outcome`](crate::Outcome), and the run goes on.
 
 use crate::Server;
+use crate::protocol::shorten;
 use std::{fmt, io};
+use urgency_measure::client::Trouble;
 
 /// Why a load could not be run, or not to its end.
 #[derive(Debug)]
@@ -103,6 +105,33 @@ impl Error {
     /// Whether the command line was wrong, so that nothing was started.
     pub fn is_usage(&self) -> bool {
         matches!(self, Error::Option { .. })
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Connect { server, cause } => Error::Connect { server, cause },
+            Trouble::Closed {
+                server,
+                replies,
+                awaited,
+            } => Error::Closed {
+                server,
+                replies,
+                awaited,
+            },
+            Trouble::Broken { server, cause } => Error::Broken { server, cause },
+            Trouble::Unasked { bytes, .. } => Error::Malformed {
+                command: "request that was not sent",
+                line: shorten(&bytes),
+            },
+            Trouble::System { what, cause } => Error::System { what, cause },
+            other => Error::System {
+                what: "the client",
+                cause: io::Error::other(other.to_string()),
+            },
+        }
     }
 }
 

@@ -7,10 +7,10 @@
 //! not speak the protocol, and what follows cannot be trusted.
 
 use crate::Error;
-use crate::connection::{Due, Request, command_name};
 use crate::protocol::{Command, Reply, shorten};
 use crate::record::Record;
 use crate::shared::Shared;
+use crate::traffic::Request;
 use crate::value;
 use std::sync::atomic::Ordering;
 
@@ -22,7 +22,7 @@ pub fn settle(
     record: &mut Record,
     counts: bool,
 ) -> Result<(), Error> {
-    let Due { command, key, .. } = request.due;
+    let Request { command, key, .. } = *request;
     let once = u64::from(counts);
     match reply {
         Reply::Stored => record.counts.stored += once,
@@ -41,11 +41,11 @@ pub fn settle(
         }
         Reply::ServerError(line) => {
             record.counts.server_errors += 1;
-            record.fault(|| format!("a {} got {:?}", command_name(command), shorten(line)));
+            record.fault(|| format!("a {} got {:?}", command.name(), shorten(line)));
         }
         Reply::Refused(line) => {
             return Err(Error::Refused {
-                command: command_name(command),
+                command: command.name(),
                 line: shorten(line),
             });
         }
@@ -68,7 +68,7 @@ fn verify(
     record: &mut Record,
 ) {
     let workload = &shared.load.workload;
-    let key = request.due.key;
+    let key = request.key;
     if let Some(named) = named {
         let mut asked = Vec::with_capacity(workload.key_size);
         workload.write_key(key, &mut asked);

@@ -13,41 +13,36 @@
 //! - **Search**: the highest rate that meets a quality of service, such as `p95<10ms` ([`search`]).
 //!
 //! The timing depends on no runtime: plain threads around `epoll`, in the class SCHED_FIFO where that is
-//! permitted ([`class`]).
+//! permitted ([`class`]). That client is [`urgency_measure::client`]'s; what is asked of it is here.
 //!
-//! Floors: `workload`, `value`, `arrivals`, `protocol`, `search` decide, without a socket or a clock of their
-//! own; `connection` and `lane` (one thread) do; [`Client`] runs the lanes together; [`command`] is the
-//! command line. [`frame`] stands beside them: the work of a frame loop, for the demo and the benchmarks.
+//! Floors: `workload`, `value`, `protocol`, `search` decide, without a socket or a clock of their
+//! own; `traffic` (one thread) asks; [`Client`] runs the threads together; [`command`] is the
+//! command line.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod class;
 pub mod command;
-pub mod frame;
 pub mod protocol;
 pub mod search;
 pub mod value;
 pub mod workload;
 
-mod arrivals;
 mod client;
-mod connection;
 mod error;
 mod judge;
-mod lane;
 mod load;
 mod outcome;
 mod record;
-mod server;
 mod shared;
+mod traffic;
 
-pub use arrivals::Arrivals;
 pub use client::{Client, Progress, Timing, allow_descriptors};
 pub use error::Error;
-pub use lane::Pace;
-pub use load::{Load, Waiting};
+pub use load::Load;
 pub use outcome::{Health, Latency, Outcome};
 pub use record::Counts;
-pub use server::Server;
+pub use traffic::Pace;
+pub use urgency_measure::class::{self, Waiting};
+pub use urgency_measure::client::{Arrivals, Server};
 pub use workload::{Popularity, ValueSizes, Workload};

@@ -1,21 +1,9 @@
 //! A load: what is asked, of which server, over how many connections.
 
-use crate::class::{Class, Cpus};
+use crate::class::{Class, Cpus, Waiting};
 use crate::protocol::Protocol;
 use crate::{Error, Popularity, Server, Workload};
-use clap::ValueEnum;
 use serde::Serialize;
-
-/// What the client's threads do while there is nothing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Waiting {
-    /// Sleep in the kernel until a reply comes or a request is due. For a client that shares its processors.
-    Sleep,
-    /// Look again and again: most exact, and costs no wake-ups (in a virtual machine, one costs more than a
-    /// request), but each thread needs a processor of its own.
-    Spin,
-}
 
 /// Everything about a load but its pace and its length.
 #[derive(Clone, Debug, Serialize)]

@@ -1,7 +1,7 @@
 //! What came of a run: rates, latencies, counts, and whether the client itself kept up.
 
-use crate::lane::Pace;
 use crate::record::{Counts, Record, histogram};
+use crate::traffic::Pace;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::time::Duration;

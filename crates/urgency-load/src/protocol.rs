@@ -29,6 +29,16 @@ pub enum Command {
     Set,
 }
 
+impl Command {
+    /// Its name in messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Command::Get => "get",
+            Command::Set => "set",
+        }
+    }
+}
+
 /// What a server said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {

@@ -1,9 +1,9 @@
 //! What the threads of a client have in common: what was asked for, the history of the keys, and how a
 //! request is written that takes its place in it.
 
-use crate::connection::Due;
 use crate::protocol::Command;
 use crate::record::Live;
+use crate::traffic::Request;
 use crate::value::Versions;
 use crate::{Load, workload::Draw};
 use std::sync::atomic::AtomicBool;
@@ -34,20 +34,20 @@ impl Shared {
     }
 
     /// Writes a request and returns its version.
-    pub fn write(&self, due: &Due, to: &mut Vec<u8>) -> u32 {
+    pub fn write(&self, request: &Request, to: &mut Vec<u8>) -> u32 {
         let Load {
             protocol, workload, ..
         } = &self.load;
-        let mut versions = self.versions(due.key);
-        match due.command {
+        let mut versions = self.versions(request.key);
+        match request.command {
             Command::Get => {
-                protocol.write_get(workload, due.key, to);
+                protocol.write_get(workload, request.key, to);
                 versions.map_or(0, |versions| versions.floor())
             }
             Command::Set => {
                 let version = versions.as_mut().map_or(1, |versions| versions.send());
                 drop(versions);
-                protocol.write_set(workload, due.key, version, to);
+                protocol.write_set(workload, request.key, version, to);
                 version
             }
         }

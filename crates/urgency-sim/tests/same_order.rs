@@ -7,9 +7,9 @@
 //! ring shows.
 //!
 //! Two things are left out, because the runtime's order is off by an entry there. A task in a ring stands behind a
-//! younger stack in the queue, which nobody can see (`protocol/ring.rs` in `urgency`): so a level has tasks or closures.
-//! What a poll makes ready has the time at which the poll began: so no task spawns a more urgent thread, and is
-//! abandoned in the middle of a poll.
+//! younger stack in the queue, which nobody can see (`protocol/ring.rs` in `urgency`): so a level has tasks or
+//! closures. What a poll makes ready has the time at which the poll began: so no task spawns a more urgent thread, and
+//! is abandoned in the middle of a poll.
 //!
 //! The runtime takes real time. If it revoked the worker from a step that took too long (the machine was busy), the
 //! run is repeated.

@@ -24,8 +24,8 @@
 //!
 //! # Within a level
 //!
-//! [`Builder::pool`](crate::Builder::pool) and [`Builder::pool_at`](crate::Builder::pool_at) take a [`Kind`],
-//! by value or by its name:
+//! [`Builder::pool`](crate::Builder::pool) and [`Builder::pool_at`](crate::Builder::pool_at) take a [`Kind`], or a
+//! [`PoolOrder`] of your own. These are built in:
 //!
 //! | kind | names | order |
 //! | --- | --- | --- |
@@ -43,6 +43,13 @@
 //! Where several runtimes [share their workers](crate::Builder::share_workers_with), a core policy decides how many
 //! each has: see [`cores`], and [`Builder::core_policy`](crate::Builder::core_policy).
 //!
+//! # Your own
+//!
+//! [`Builder::schedule`](crate::Builder::schedule) takes a [`LevelSchedule`] ([`Schedule::own`]), and
+//! [`Builder::pool`](crate::Builder::pool) a [`PoolOrder`]; the built-in ones implement the same traits. What these
+//! traits talk about (seats, places, sources) is in the crate `urgency-policy`. `examples-external/own-policy` brings
+//! one of each, in a runtime and in the simulator.
+//!
 //! # Stages and silos
 //!
 //! A *stage* is a level with workers and an order of its own: fixed shares between levels, a pool policy at
@@ -51,9 +58,10 @@
 
 pub use urgency_policy::cores;
 pub use urgency_policy::level::{
-    Adaptive, AdaptiveError, Criterion, CriterionError, FixedShares, Otherwise, Parameters, Rounds,
-    Schedule, ScheduleError, WinnerTakeAll,
+    Adaptive, AdaptiveError, Criterion, CriterionError, FixedShares, LevelSchedule, Otherwise,
+    Parameters, Rounds, Schedule, ScheduleError, WinnerTakeAll,
 };
 pub use urgency_policy::pool::{
-    Amount, Asking, Kind, KindError, Order, Overflow, Pick, Plan, PlanError, Sharing, Victims,
+    Amount, AnyOrder, Asking, Kind, KindError, Layout, Order, Overflow, Pick, Plan, PlanError,
+    PoolOrder, Sharing, Victims,
 };

@@ -303,6 +303,7 @@ fn a_worker_that_becomes_free_during_an_item_gets_items_after_it() {
 
 #[test]
 fn a_loop_of_short_items_that_nobody_wants_a_part_of_hardly_forks() {
+    const ITEMS: u64 = rounds(1_000_000) as u64;
     let runtime = Runtime::builder().workers(1).build().unwrap();
     let parts = AtomicUsize::new(0);
     let sum = runtime.run(|| {
@@ -310,9 +311,9 @@ fn a_loop_of_short_items_that_nobody_wants_a_part_of_hardly_forks() {
             parts.fetch_add(1, SeqCst);
             0
         };
-        par::fold(0..MANY, start, |a, n| a + n, |a, b| a + b)
+        par::fold(0..ITEMS, start, |a, n| a + n, |a, b| a + b)
     });
-    assert_eq!(sum, MANY * (MANY - 1) / 2);
+    assert_eq!(sum, ITEMS * (ITEMS - 1) / 2);
     // Before its first item, and again only if the machine was so busy that a short item seemed long.
     let parts = parts.load(SeqCst);
     assert!((1..=20).contains(&parts), "{parts} parts");

@@ -64,16 +64,9 @@ mod tests {
                 .unwrap();
             cores.decide(&mut policy, Event::Start(JobId(id))).unwrap();
         }
-        let counts = |cores: &Cores| {
-            cores
-                .jobs()
-                .iter()
-                .map(|job| job.cores())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(counts(&cores), [0, 4, 4]);
+        assert_eq!(cores.counts(), [0, 4, 4]);
         cores.exit(JobId(3)).unwrap();
         cores.decide(&mut policy, Event::Exit(JobId(3))).unwrap();
-        assert_eq!(counts(&cores), [4, 4]);
+        assert_eq!(cores.counts(), [4, 4]);
     }
 }

@@ -1,8 +1,10 @@
 //! Policies of a user's own: one within a level, one between levels, one between jobs.
 //!
-//! They implement the same traits as the built-in ones, and run in the simulator with all options of `urgency sim`:
+//! They implement the same traits as the built-in ones. The first two run in a runtime, and all three in the
+//! simulator, with all options of `urgency sim`:
 //!
 //! ```sh
+//! cargo run --release -- run
 //! cargo run --release -- --dag memcached --pool shortest-queue --compare
 //! cargo run --release -- --dag three-levels --schedule night-shift
 //! cargo run --release -- jobs --policies newest-few,drep,shares --jobs 5000
@@ -10,6 +12,7 @@
 
 mod between_jobs;
 mod between_levels;
+mod in_runtime;
 mod within_level;
 
 use clap::Parser;
@@ -25,6 +28,20 @@ struct Line {
 }
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("run") {
+        return match in_runtime::run(10_000) {
+            Ok(sum) => {
+                println!(
+                    "10,000 tasks of a batch ended below endless requests; their sum is {sum}"
+                );
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let own = Own::default()
         .with_pool("shortest-queue", within_level::ShortestQueue)
         .with_schedule("night-shift", Schedule::own(between_levels::NightShift))

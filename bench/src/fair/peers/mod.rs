@@ -16,14 +16,13 @@ mod ours;
 mod rayon;
 mod tokio;
 
-use super::echo_load;
-use crate::client::UnderWay;
-use crate::engines::by_workers;
+use super::EchoLoad;
+use crate::engines::{by_workers, go::is_installed};
 use crate::fib;
-use crate::harness::timing::serial_fib;
-use crate::harness::{Bar, Experiment, Sample, Scale};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+use urgency_measure::timing::serial_fib;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// fib of this and less is serial.
 const BASE: u32 = 20;
@@ -44,13 +43,13 @@ impl Config {
         self.end(echo, start.elapsed(), value)
     }
 
-    fn start(&self, server: SocketAddr) -> UnderWay {
-        let echo = echo_load(server).start();
+    fn start(&self, server: SocketAddr) -> EchoLoad {
+        let echo = EchoLoad::start(server);
         std::thread::sleep(Duration::from_millis(50));
         echo
     }
 
-    fn end(&self, echo: UnderWay, time: Duration, value: u64) -> Sample {
+    fn end(&self, echo: EchoLoad, time: Duration, value: u64) -> Sample {
         assert_eq!(value, fib::value(self.n), "wrong result");
         echo.end().with("time_ns", time.as_nanos() as f64)
     }
@@ -66,7 +65,7 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
         n: scale.pick(43, 28),
         workers,
     };
-    let peers: &[&str] = match go::is_installed() {
+    let peers: &[&str] = match is_installed() {
         true => &["rayon", "threads-rayon", "tokio", "tokio-rayon", "go"],
         false => &["rayon", "threads-rayon", "tokio", "tokio-rayon"],
     };
@@ -84,7 +83,7 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
     .contender("tokio-rayon", move || tokio::beside_rayon(config))
     .bar(Bar::at_most("ours", "mean_ns", 1e6))
     .bar(Bar::times_at_most("ours", "mean_ns", 1.0, peers));
-    let experiment = match go::is_installed() {
+    let experiment = match is_installed() {
         true => experiment.contender("go", move || go::run(config)),
         false => experiment,
     };

@@ -3,7 +3,7 @@
 use super::{BASE, Config, serial_fib};
 use crate::echo;
 use crate::engines::ours::{Batch, Urgent, runtime_with_levels, with_stats};
-use crate::harness::Sample;
+use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {

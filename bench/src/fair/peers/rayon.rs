@@ -1,13 +1,13 @@
 //! rayon, with threads for the connections.
 
 use super::{BASE, Config, serial_fib};
-use crate::client::MESSAGE;
-use crate::harness::Sample;
 use crate::{echo, engines};
 use ::rayon::ThreadPool;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use urgency_measure::Sample;
+use urgency_measure::client::lanes::MESSAGE;
 
 /// The pool writes the replies.
 pub fn run(config: Config) -> Sample {

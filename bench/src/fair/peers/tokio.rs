@@ -1,11 +1,11 @@
 //! Tokio, for both or for the echo.
 
 use super::{BASE, Config, rayon, serial_fib};
-use crate::harness::Sample;
 use crate::{echo, engines};
 use ::tokio::runtime::Runtime;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use urgency_measure::Sample;
 
 /// Everything on Tokio.
 pub fn run(config: Config) -> Sample {

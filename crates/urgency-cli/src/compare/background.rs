@@ -7,7 +7,7 @@
 
 use super::calm::calmest;
 use super::process::{command, statistics};
-use super::rows::{Latencies, median};
+use super::rows::Latencies;
 use super::turns::{Titled, Turns, take};
 use super::{Bar, Contender, Error, Options, Scheduled, Serving, Verdict, check, highest};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use urgency_load::class::{self, Class};
 use urgency_load::{Arrivals, Outcome, Pace, Timing, Waiting};
+use urgency_measure::rounds::median;
 
 /// The load as a share of memcached's highest rate.
 const SHARE: f64 = 0.3;

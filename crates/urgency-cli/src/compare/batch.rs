@@ -8,7 +8,7 @@
 
 use super::calm::calmest;
 use super::process::Process;
-use super::rows::{Latencies, median};
+use super::rows::Latencies;
 use super::turns::{Titled, Turns, take};
 use super::{
     Bar, Contender, Error, Options, Scheduled, Serving, Spec, Verdict, check, highest, threads,
@@ -16,6 +16,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use urgency_load::{Arrivals, Pace, Timing};
+use urgency_measure::rounds::median;
 
 /// The server, and the job beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

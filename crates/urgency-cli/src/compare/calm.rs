@@ -17,6 +17,7 @@
 use super::{Error, Options};
 use std::thread;
 use std::time::{Duration, Instant};
+use urgency_measure::others::Moment;
 
 /// The most that others may use, in processors.
 const CALM: f64 = 0.05;
@@ -40,9 +41,9 @@ pub fn calmest<T>(
     let mut again = if options.quick { 0 } else { options.retries };
     let mut best: Option<(f64, T)> = None;
     loop {
-        let before = Spent::now();
+        let before = Moment::now();
         let result = measure();
-        let others = before.others();
+        let others = others(before);
         let is_last = again == 0;
         let measured = match result {
             Err(error @ Error::Wrong { .. }) => return Err(error),
@@ -73,66 +74,24 @@ pub fn calmest<T>(
 fn wait_for_calm() {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        let before = Spent::now();
+        let before = Moment::now();
         thread::sleep(Duration::from_millis(500));
-        if before.others() <= CALM {
+        if others(before) <= CALM {
             break;
         }
     }
 }
 
-/// Processor time spent so far, in the kernel's ticks of a hundredth of a second.
-struct Spent {
-    at: Instant,
-    all: f64,
-    ours: f64,
+/// How many processors other programs use, since `before`. Interrupts belong to nobody.
+fn others(before: Moment) -> f64 {
+    before.programs_until(Moment::now(), machine_processors())
 }
 
-impl Spent {
-    fn now() -> Self {
-        let own = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        Spent {
-            at: Instant::now(),
-            all: all(&std::fs::read_to_string("/proc/stat").unwrap_or_default()),
-            ours: with_waited(&own) + children(),
-        }
-    }
-
-    /// Processors that others have used since, in the mean.
-    fn others(&self) -> f64 {
-        let now = Spent::now();
-        let ticks = (now.all - self.all) - (now.ours - self.ours);
-        (ticks / 100.0 / (now.at - self.at).as_secs_f64()).max(0.0)
-    }
-}
-
-/// User, nice and system time of the machine. Interrupts belong to nobody.
-fn all(stat: &str) -> f64 {
-    let line = stat.lines().next().unwrap_or_default();
-    let fields = line.split_whitespace().skip(1).take(3);
-    fields.filter_map(|ticks| ticks.parse::<f64>().ok()).sum()
-}
-
-/// The fields of a process after its name, which may have spaces.
-fn fields(stat: &str) -> impl Iterator<Item = &str> {
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    after_name.split_whitespace()
-}
-
-/// User and system time of a process and of the children that it has waited for.
-fn with_waited(stat: &str) -> f64 {
-    let times = fields(stat).skip(11).take(4);
-    times.filter_map(|ticks| ticks.parse::<f64>().ok()).sum()
-}
-
-/// The same of the children that live.
-fn children() -> f64 {
-    let parent = std::process::id().to_string();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let stats =
-        processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
-    let mine = stats.filter(|stat| fields(stat).nth(1) == Some(&parent));
-    mine.map(|stat| with_waited(&stat)).sum()
+/// Processors of the machine, whatever this process is bound to.
+fn machine_processors() -> usize {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let is_one = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
+    stat.lines().filter(is_one).count().max(1)
 }
 
 #[cfg(test)]
@@ -203,13 +162,5 @@ mod tests {
             },
         );
         assert_eq!((tries, counts.ok()), (1, Some(9.0)));
-    }
-
-    #[test]
-    fn the_time_of_the_machine_and_of_a_process_is_read() {
-        let stat = "cpu  10 20 30 4000 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n";
-        assert_eq!(all(stat), 60.0);
-        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 2 3 4 100 20 3 4 20 0 1 0 9 8 7";
-        assert_eq!(with_waited(stat), 127.0);
     }
 }

@@ -4,7 +4,7 @@
 //! The rates are shares of memcached's highest rate. A server that is far beyond its limit is not asked for more.
 
 use super::calm::calmest;
-use super::rows::{Latencies, median};
+use super::rows::Latencies;
 use super::turns::{Titled as _, Turns, take};
 use super::{
     Bar, Contender, Error, Options, Scheduled, Serving, Verdict, check, files, highest, picture,
@@ -12,6 +12,7 @@ use super::{
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use urgency_load::{Arrivals, Pace, Timing};
+use urgency_measure::rounds::median;
 
 /// Shares of memcached's highest rate.
 const SHARES: [f64; 9] = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.2];
@@ -84,7 +85,10 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         failures,
     } = turns;
     print(&points, &wanted, base);
-    files::write(options.picture.clone(), &picture::draw(&points)?)?;
+    files::write(
+        options.picture.clone(),
+        &picture::draw(&points).map_err(Error::Draw)?,
+    )?;
     println!("picture: {}", options.picture.display());
     let p99 = |contender, round| {
         let point = points.iter().find(|point| {

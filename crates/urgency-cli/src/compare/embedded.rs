@@ -10,7 +10,6 @@ use crate::demo::compute::{self, Join};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
-use std::process::Command;
 use std::sync::Arc;
 use urgency::{Runtime, Stats, net::TcpListener};
 use urgency_cache::{
@@ -20,6 +19,7 @@ use urgency_cache::{
     },
     store::{Limits, Store},
 };
+use urgency_measure::child::Child;
 
 urgency::levels! {
     /// The levels of a cache with a batch job.
@@ -77,14 +77,10 @@ impl Join for OnUrgency {
 impl Spec {
     /// Starts the process with this niceness.
     pub fn start(&self, title: &str, niceness: i32) -> Result<Process, Error> {
-        let start = |cause| Error::Start {
-            title: title.to_owned(),
-            cause,
-        };
         let spec = serde_json::to_string(self).expect("numbers can be JSON");
-        let mut command = Command::new(std::env::current_exe().map_err(start)?);
+        let mut command = Child::again(title)?;
         command.args(["compare-child", &spec]);
-        Process::start(title, &command, niceness, true)
+        Process::start(title, &command, niceness)
     }
 }
 

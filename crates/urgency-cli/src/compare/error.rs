@@ -1,6 +1,7 @@
 //! What can go wrong in a comparison.
 
 use std::{fmt, io, path::PathBuf};
+use urgency_measure::{child, picture};
 
 /// Why the comparison, or one contender of it, failed.
 #[derive(Debug)]
@@ -19,11 +20,8 @@ pub enum Error {
         /// What it said.
         last_words: String,
     },
-    /// A child process did not answer.
-    Silent {
-        /// Which.
-        title: String,
-    },
+    /// A child process failed, or did not answer.
+    Child(child::Error),
     /// The load could not be run.
     Load(urgency_load::Error),
     /// A server gave wrong values.
@@ -51,6 +49,8 @@ pub enum Error {
         /// The reason.
         cause: String,
     },
+    /// The picture could not be drawn.
+    Draw(picture::Error),
     /// New keys could not be written beside the load.
     Insert(io::Error),
     /// This process could not be bound to processors.
@@ -60,6 +60,12 @@ pub enum Error {
 impl From<urgency_load::Error> for Error {
     fn from(error: urgency_load::Error) -> Self {
         Error::Load(error)
+    }
+}
+
+impl From<child::Error> for Error {
+    fn from(error: child::Error) -> Self {
+        Error::Child(error)
     }
 }
 
@@ -74,7 +80,7 @@ impl fmt::Display for Error {
             Error::NotReady { title, last_words } => {
                 write!(f, "{title} does not accept connections: {last_words}")
             }
-            Error::Silent { title } => write!(f, "{title} does not answer"),
+            Error::Child(error) => error.fmt(f),
             Error::Load(error) => error.fmt(f),
             Error::Wrong { title, fault } => write!(f, "{title} gave a wrong reply: {fault}"),
             Error::Missing {
@@ -88,6 +94,7 @@ impl fmt::Display for Error {
             ),
             Error::Write(error) => error.fmt(f),
             Error::File { path, cause } => write!(f, "{}: {cause}", path.display()),
+            Error::Draw(error) => error.fmt(f),
             Error::Insert(cause) => {
                 write!(f, "new keys cannot be written beside the load: {cause}")
             }

@@ -2,13 +2,13 @@
 //! quality of service is met.
 
 use super::calm::calmest;
-use super::rows::median;
 use super::turns::{Titled as _, Turns, take};
 use super::{Bar, Contender, Error, Options, Part, Serving, Verdict, check, files};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use urgency_load::search::Search;
 use urgency_load::{Arrivals, Pace, Timing};
+use urgency_measure::rounds::median;
 
 /// What one contender did in one round.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -6,11 +6,11 @@
 //! and its threads' memory come on top. Ours is about everything.
 
 use super::process::{Process, statistics};
-use super::rows::median;
 use super::turns::{Titled as _, Turns, take};
 use super::{Contender, Error, MEGABYTES, Options, Verdict, start};
 use serde::{Deserialize, Serialize};
 use urgency_load::{Client, Popularity, Waiting};
+use urgency_measure::rounds::median;
 
 const KEY: u64 = 20;
 /// Bytes of the values.

@@ -236,7 +236,7 @@ fn start(
         outer.args(command.get_args());
         command = outer;
     }
-    let mut process = Process::start(contender.title(), &command, 0, false)?;
+    let mut process = Process::start(contender.title(), &command, 0)?;
     process.wait_for(port)?;
     Ok((process, port))
 }

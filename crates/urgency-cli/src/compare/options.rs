@@ -10,7 +10,7 @@ use urgency_load::{Load, Waiting};
 /// Measures `urgency cache` beside memcached: same machine, same client, same processors for each server.
 ///
 /// Each server is a process of its own on --server-cpus; this process is the client and spins on
-/// --client-cpus. Contenders take turns in an order shuffled in each round; the tables have medians, the
+/// --client-cpus. Contenders take turns in an order that changes from round to round; the tables have medians, the
 /// directory --save has everything as JSON. A part that needs the result of an earlier one takes it from
 /// there.
 #[derive(Args, Clone, Debug)]

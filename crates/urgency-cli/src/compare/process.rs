@@ -1,7 +1,7 @@
 //! A server or a batch job as a child process: started, waited for, asked how much processor time it used, ended.
 //!
 //! Children inherit the processors of the thread that starts them, so the parent binds itself before. A child that is
-//! dropped is killed, and waited for. No `drop` runs in a parent that a signal ends, and a child in a session of its
+//! dropped ends, and is waited for. No `drop` runs in a parent that a signal ends, and a child in a session of its
 //! own hears nothing of the terminal's Ctrl-C. So each child asks the kernel to end it when the thread that started it
 //! ends (`setpriv --pdeathsig`; in a comparison this is the main thread). Only a parent that dies in the milliseconds
 //! before the child has asked leaves the child behind.
@@ -12,131 +12,73 @@
 //! requests per second then.
 
 use super::{Error, embedded::Account};
-use rustix::event::{self, PollFd, PollFlags, Timespec};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
+use urgency_measure::child::Child;
+use urgency_measure::{machine, others};
 
 /// How long an answer to a question may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// How long a server may take until it accepts.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// Hundredths of a second: the unit of times in `/proc`.
-const TICK: f64 = 0.01;
 
 /// A child process.
 #[derive(Debug)]
 pub struct Process {
     title: String,
     child: Child,
-    questions: Option<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
 impl Process {
-    /// Starts it, so much nicer than this process is. With `talks` it answers questions on its standard streams.
-    pub fn start(
-        title: &str,
-        command: &Command,
-        niceness: i32,
-        talks: bool,
-    ) -> Result<Self, Error> {
-        let failed = |cause| Error::Start {
-            title: title.to_owned(),
-            cause,
-        };
+    /// Starts it, so much nicer than this process is.
+    pub fn start(title: &str, command: &Command, niceness: i32) -> Result<Self, Error> {
         if !is_installed(Path::new(command.get_program())) {
-            return Err(failed(ErrorKind::NotFound.into()));
+            return Err(Error::Start {
+                title: title.to_owned(),
+                cause: ErrorKind::NotFound.into(),
+            });
         }
-        let pipe = || if talks { Stdio::piped() } else { Stdio::null() };
-        let child = in_own_session(command, niceness)
-            .stdin(pipe())
-            .stdout(pipe())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut child = child.map_err(failed)?;
-        let questions = match (child.stdin.take(), child.stdout.take()) {
-            (Some(questions), Some(answers)) => Some((questions, BufReader::new(answers))),
-            _ => None,
-        };
-        Ok(Process {
-            title: title.to_owned(),
-            child,
-            questions,
-        })
+        let child = Child::start(title, in_own_session(command, niceness))?;
+        let title = title.to_owned();
+        Ok(Process { title, child })
     }
 
     /// Waits until a server accepts on `port`.
     pub fn wait_for(&mut self, port: u16) -> Result<(), Error> {
         let start = Instant::now();
-        loop {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Ok(());
-            }
-            let is_over = self.child.try_wait().ok().flatten().is_some();
-            if is_over || start.elapsed() > READY_WITHIN {
-                // A process that lives keeps its end of the pipe open; it has to go before the rest can be read.
-                let _ = self.child.kill();
-                let mut last_words = String::new();
-                if let Some(stderr) = &mut self.child.stderr {
-                    let _ = stderr.read_to_string(&mut last_words);
-                }
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            self.child.check_alive(Duration::ZERO)?;
+            if start.elapsed() > READY_WITHIN {
                 return Err(Error::NotReady {
                     title: self.title.clone(),
-                    last_words,
+                    last_words: self.child.ended().to_string(),
                 });
             }
             thread::sleep(Duration::from_millis(20));
         }
+        Ok(())
     }
 
     /// Processor time that it has used so far, in seconds.
     pub fn cpu_seconds(&self) -> f64 {
-        let path = format!("/proc/{}/stat", self.child.id());
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        // The name in parentheses may have spaces; fields 14 and 15 are user and system time.
-        let after_name = text.rsplit(')').next().unwrap_or_default();
-        let fields = after_name.split_whitespace().skip(11).take(2);
-        fields
-            .filter_map(|ticks| ticks.parse::<f64>().ok())
-            .sum::<f64>()
-            * TICK
+        others::cpu_seconds(self.child.id())
     }
 
     /// Bytes of memory that it has in use: the pages that the kernel has given it.
     pub fn resident_bytes(&self) -> f64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        let kib = machine::status(&self.child.id().to_string(), "VmRSS");
         kib.unwrap_or(0.0) * 1024.0
     }
 
-    /// Asks a process that talks for its accounts.
+    /// Asks a process that talks for its accounts: each question has one line as its answer.
     pub fn ask(&mut self) -> Result<Account, Error> {
-        self.ask_within(ANSWER_WITHIN)
-    }
-
-    fn ask_within(&mut self, limit: Duration) -> Result<Account, Error> {
-        let title = &self.title;
-        let silent = || Error::Silent {
-            title: title.clone(),
-        };
-        let (questions, answers) = self.questions.as_mut().ok_or_else(silent)?;
-        questions.write_all(b"\n").map_err(|_| silent())?;
-        // Nothing is left of earlier answers: each question has one line, written at once.
-        let readable = PollFd::new(answers.get_ref(), PollFlags::IN);
-        let limit = Timespec::try_from(limit).expect("the limits are short");
-        match event::poll(&mut [readable], Some(&limit)) {
-            Ok(1..) => {}
-            _ => return Err(silent()),
-        }
-        let mut line = String::new();
-        answers.read_line(&mut line).map_err(|_| silent())?;
-        serde_json::from_str(&line).map_err(|_| silent())
+        self.child.tell_line("")?;
+        Ok(self.child.hear(ANSWER_WITHIN)?)
     }
 }
 
@@ -164,14 +106,6 @@ fn in_own_session(command: &Command, niceness: i32) -> Command {
     outer.args([session, niceness].map(|nice: i32| nice.to_string()));
     outer.arg(command.get_program()).args(command.get_args());
     outer
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may be gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// A port that was free a moment ago.
@@ -209,18 +143,4 @@ pub fn statistics(port: u16, name: &str) -> BTreeMap<String, f64> {
         .iter()
         .filter_map(number)
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_child_that_does_not_answer_is_silent_and_holds_nobody_up() {
-        let mut command = Command::new("sleep");
-        command.arg("60");
-        let mut child = Process::start("a mute", &command, 0, true).expect("sleep is installed");
-        let answer = child.ask_within(Duration::from_millis(50));
-        assert!(matches!(answer, Err(Error::Silent { .. })), "{answer:?}");
-    }
 }

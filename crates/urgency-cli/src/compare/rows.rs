@@ -1,20 +1,9 @@
-//! What the parts' tables share: medians, and a latency as a row.
+//! What the parts' tables share: a latency as a row.
 
 use super::calm::LATE;
 use serde::{Deserialize, Serialize};
 use urgency_load::Outcome;
-
-/// The middle one, or the mean of the two in the middle; none of nothing.
-pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<_> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        count if count % 2 == 1 => Some(values[middle]),
-        _ => Some((values[middle - 1] + values[middle]) / 2.0),
-    }
-}
+use urgency_measure::rounds::median;
 
 /// The latencies of a run, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -86,17 +75,5 @@ impl Latencies {
             "{:9.3} {:9.3} {:9.3} {:9.3} {:10.3} {:10.3}",
             self.p50, self.p95, self.p99, self.p999, self.sent_p99, self.lag_p99
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_of_an_even_count_is_between_the_middle_two() {
-        assert_eq!(median([4.0, 1.0, 3.0, 2.0]), Some(2.5));
-        assert_eq!(median([9.0, 1.0, 3.0]), Some(3.0));
-        assert_eq!(median([]), None);
     }
 }

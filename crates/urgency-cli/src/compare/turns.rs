@@ -3,6 +3,7 @@
 
 use super::{Error, Failure, Options, files};
 use serde::{Serialize, de::DeserializeOwned};
+use urgency_measure::rounds::in_round;
 
 /// A contender that takes turns.
 pub trait Titled: Copy {
@@ -37,7 +38,11 @@ pub fn take<C: Titled, R: Serialize + DeserializeOwned>(
         failures: Vec::new(),
     };
     let mut earlier = files::earlier(options, part)?;
-    for (round, contender) in order(options.rounds, contenders) {
+    let rounds = (0..options.rounds).flat_map(|round| {
+        let order = in_round(round, contenders);
+        order.into_iter().map(move |contender| (round, contender))
+    });
+    for (round, contender) in rounds {
         let title = contender.title();
         match turn(round, contender) {
             Ok(rows) => {
@@ -59,22 +64,12 @@ pub fn take<C: Titled, R: Serialize + DeserializeOwned>(
     Ok(turns)
 }
 
-/// Each of `contenders` once in every round, in an order shuffled afresh: slow drifts of the machine hit all alike.
-fn order<C: Copy>(rounds: u32, contenders: &[C]) -> Vec<(u32, C)> {
-    let mut random = fastrand::Rng::with_seed(u64::from(rounds));
-    let mut turns = Vec::new();
-    for round in 0..rounds {
-        let mut order = contenders.to_vec();
-        random.shuffle(&mut order);
-        turns.extend(order.into_iter().map(|contender| (round, contender)));
-    }
-    turns
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::compare::options::parsed as options;
+    use std::time::Duration;
+    use urgency_measure::child;
 
     impl Titled for &'static str {
         fn title(self) -> &'static str {
@@ -103,7 +98,11 @@ mod tests {
         let row = |who, round| Row { who, round };
         let give = |options: &Options, contenders: &[&'static str], fails: &str| {
             let turn = |round, who: &'static str| match who == fails {
-                true => Err(Error::Silent { title: who.into() }),
+                true => Err(child::Error::Silent {
+                    who: who.into(),
+                    waited: Duration::from_secs(30),
+                }
+                .into()),
                 false => Ok(vec![row(if who == "a" { 'a' } else { 'b' }, round)]),
             };
             take(options, "part", contenders, whose, turn).expect("the file can be written")
@@ -116,7 +115,7 @@ mod tests {
         assert_eq!(turns.rows, [row('b', 0), row('b', 1)]);
         let failed: Vec<_> = turns.failures.iter().map(|f| (f.title, f.round)).collect();
         assert_eq!(failed, [("a", 0), ("a", 1)]);
-        assert!(turns.failures[0].say().contains("a does not answer"));
+        assert!(turns.failures[0].say().contains("a gave no sign of life"));
 
         // Others' turns, and turns that measure nothing, leave the rows of b.
         give(&line("--rounds 1"), &["a"], "");

@@ -2,19 +2,18 @@
 //!
 //! - The server prints [`ServerSays::Ready`] when it listens. It reads [`ServerHears`] and answers each; the
 //!   end of its input ends it, so no server outlives its parent.
-//! - The client prints [`ClientSays`]: `Begun` when the warm-up is over, `Progress` four times a second,
-//!   `Sent` after the last request, `Done` with everything, and ends.
+//! - The client is one of [`urgency_measure::client::lanes`] and says what these say.
 //! - A process that draws frames prints [`FramesSaid`] and ends.
 //!
 //! Whatever a child prints to standard error are its last words, shown if it fails.
 
 use super::{
     contender::Contender,
-    latencies::Latencies,
-    options::{Arrivals, Kind, ServeAt},
+    options::{Kind, ServeAt},
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, io::Write, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr};
+use urgency_measure::Latencies;
 
 /// The task of a server process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -99,60 +98,5 @@ impl FramesSaid {
     /// Frames that were late, skipped, or never drawn.
     pub fn missed(&self) -> u64 {
         self.due - self.on_time.min(self.due)
-    }
-}
-
-/// The task of a load client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ClientSpec {
-    /// The server.
-    pub server: SocketAddr,
-    /// Requests per second over all connections.
-    pub rate: f64,
-    /// When they are due.
-    pub arrivals: Arrivals,
-    /// Chooses among random arrivals.
-    pub seed: u64,
-    /// Milliseconds of load before anything is recorded.
-    pub warm_up_ms: u64,
-    /// Milliseconds of load that are recorded.
-    pub run_ms: u64,
-    /// Milliseconds to wait for the last replies.
-    pub grace_ms: u64,
-}
-
-/// Reports of a load client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum ClientSays {
-    /// From here on, requests are recorded.
-    Begun,
-    /// So far.
-    Progress {
-        /// Replies to recorded requests.
-        answered: u64,
-        /// Median latency, ms.
-        p50_ms: f64,
-        /// 99th percentile, ms.
-        p99_ms: f64,
-    },
-    /// All requests are sent.
-    Sent,
-    /// The end.
-    Done {
-        /// All recorded latencies.
-        latencies: Latencies,
-        /// Why the client could not raise itself to the real-time class; `None` if it did.
-        not_real_time: Option<String>,
-    },
-}
-
-/// Prints one value as a line. If nobody reads it any more, the parent is gone and so is the purpose of this
-/// process: it ends.
-pub fn say(value: &impl Serialize) {
-    let mut line = serde_json::to_vec(value).expect("the messages can be written as JSON");
-    line.push(b'\n');
-    let mut out = std::io::stdout().lock();
-    if out.write_all(&line).and_then(|()| out.flush()).is_err() {
-        std::process::exit(1);
     }
 }

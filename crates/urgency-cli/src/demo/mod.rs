@@ -11,33 +11,27 @@
 //! that nothing of one contender disturbs another, and a client process of its own.
 //!
 //! Reading order: `plan.rs` (which turns, how long), `turn.rs` (what happens in one), `server/` (the
-//! contenders: the code that a user would write), `client/` (the load), then what is made of the numbers:
-//! `outcome.rs`, `table.rs`, `words.rs`, `picture.rs`, `raw.rs`.
+//! contenders: the code that a user would write), then what is made of the numbers: `outcome.rs`, `table.rs`,
+//! `words.rs`, `raw.rs`. The client, the distributions and the drawer are in `urgency-measure`.
 //!
 //! A contender that fails loses its further turns; the others go on, their results are shown and written as
 //! ever, and the exit code is 1. What can be known to fail is tried before the first turn: files that cannot
 //! be written, a port that is taken.
 
-mod child;
-pub mod client;
 pub mod compute;
 mod contender;
 mod error;
 pub mod files;
 pub mod frames;
-mod latencies;
 mod messages;
 mod options;
-mod others;
 mod outcome;
-mod picture;
 mod plan;
 mod progress;
 mod raw;
 pub mod server;
 mod table;
 mod turn;
-mod wire;
 mod words;
 
 pub use error::Error;
@@ -46,7 +40,6 @@ pub use options::Options;
 use contender::Contender;
 use files::{Wanted, are_one};
 use options::{Kind, ServeAt};
-use others::Moment;
 use outcome::Outcome;
 use plan::Plan;
 use progress::Progress;
@@ -56,6 +49,9 @@ use std::{
     process::ExitCode,
 };
 use turn::Gained;
+use urgency_measure::others::Moment;
+use urgency_measure::picture::{Axis, Chart, Picture};
+use urgency_measure::table as numbers;
 
 /// The second scene, in a sentence.
 const FRAMES: &str =
@@ -138,30 +134,41 @@ fn try_run(options: &Options) -> Result<(), Vec<String>> {
 /// The picture: a panel for each scene that ran.
 fn draw(options: &Options, measured: &Measured) -> Result<String, Error> {
     let scenario = scenario(options).replace('\n', " ");
-    let mut panels = Vec::new();
+    let panel = |title: &str, subtitle: &str, shares_of: &str, times: &str, series| Chart {
+        title: title.to_owned(),
+        subtitle: subtitle.to_owned(),
+        across: Axis::shares(shares_of),
+        up: Axis::logarithmic(times),
+        bar: None,
+        series,
+    };
+    let mut charts = Vec::new();
     if !measured.outcomes.is_empty() {
-        panels.push(picture::Panel {
-            title: "How long interactive requests take beside endless compute",
-            subtitle: &scenario,
-            shares_of: "share of the requests",
-            times: "answered within, milliseconds",
-            curves: measured.outcomes.iter().map(Outcome::curve).collect(),
-        });
+        charts.push(panel(
+            "How long interactive requests take beside endless compute",
+            &scenario,
+            "share of the requests",
+            "answered within, milliseconds",
+            measured.outcomes.iter().map(Outcome::curve).collect(),
+        ));
     }
     if !measured.frames.is_empty() {
-        panels.push(picture::Panel {
-            title: "How long frames and audio take beside decoders",
-            subtitle: FRAMES,
-            shares_of: "share of the frames, and of the buffers of audio",
-            times: "done within, milliseconds",
-            curves: measured
-                .frames
-                .iter()
-                .flat_map(frames::Outcome::curves)
-                .collect(),
-        });
+        let curves = measured.frames.iter().flat_map(frames::Outcome::curves);
+        charts.push(panel(
+            "How long frames and audio take beside decoders",
+            FRAMES,
+            "share of the frames, and of the buffers of audio",
+            "done within, milliseconds",
+            curves.collect(),
+        ));
     }
-    picture::draw(&panels)
+    let picture = Picture {
+        title: String::new(),
+        size: (960, 600),
+        columns: 1,
+        charts,
+    };
+    picture.draw().map_err(Error::Draw)
 }
 
 /// Fails now with what would fail later.
@@ -238,7 +245,7 @@ fn measure(options: &Options) -> Measured {
     }
     measured.frames = frames::measure(options, for_frames, &progress);
     let end = Moment::now();
-    measured.others = begin.zip(end).map(|(begin, end)| begin.share_until(end));
+    measured.others = begin.is_known().then(|| begin.share_until(end));
     measured
 }
 
@@ -257,7 +264,7 @@ impl Measured {
             text.push_str(&format!(
                 "Other programs used {} of the machine meanwhile, which makes everything slower and the longest times longer: compare again when it \
                  is quiet.\n",
-                table::percent(others)
+                numbers::percent(others)
             ));
         }
         let asked = self
@@ -278,12 +285,12 @@ fn summary(gained: &Gained) -> String {
     let mut text = format!("{} answered", gained.latencies.answered_count());
     let p50 = gained.latencies.quantile(0.5);
     if let (Some(p50), Some(p99)) = (p50, gained.latencies.quantile(0.99)) {
-        let (p50, p99) = (table::ms(p50.ms), table::ms(p99.ms));
+        let (p50, p99) = (numbers::ms(p50.ms), numbers::ms(p99.ms));
         text.push_str(&format!(", p50 {p50} ms, p99 {p99} ms"));
     }
     if let Some(rates) = gained.compute {
         let kept = rates.loaded.per_s() / rates.alone.per_s();
-        text.push_str(&format!(", compute keeps {}", table::percent(kept)));
+        text.push_str(&format!(", compute keeps {}", numbers::percent(kept)));
     }
     text
 }

@@ -7,6 +7,7 @@ use super::contender::Contender;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
+use urgency_measure::client::Arrivals;
 
 const RATES: RangeInclusive<f64> = 1.0..=100_000.0;
 const SECONDS: RangeInclusive<f64> = 1.0..=3600.0;
@@ -91,16 +92,6 @@ pub enum Kind {
     ForkJoin,
     /// One loop per worker that neither forks nor checks in.
     Sequential,
-}
-
-/// When requests are due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// Independent of each other: exponential gaps.
-    Poisson,
-    /// Equal gaps.
-    Uniform,
 }
 
 impl Options {

@@ -2,26 +2,27 @@
 
 use super::{
     contender::Contender,
-    latencies::{Latencies, Quantile},
     messages::Account,
     turn::{Gained, Rates},
 };
+use urgency_measure::latencies::{Latencies, Quantile};
+use urgency_measure::picture::{Colour, Series};
 
 /// The quantiles that are shown, with their names.
 pub const QUANTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// A distribution as it is drawn.
-#[derive(Clone, Debug)]
-pub struct Curve<'a> {
-    /// Decides the colour.
-    pub contender: Contender,
-    /// For the legend.
-    pub name: String,
-    /// Whether it is less important than the contender's other one.
-    pub is_thin: bool,
-    /// What is drawn.
-    pub latencies: &'a Latencies,
+/// A distribution as a curve: the contender's colour, Urgency's is thick; a curve that is less important is thin.
+pub fn curve(name: &str, contender: Contender, is_thin: bool, latencies: &Latencies) -> Series {
+    let (colour, width) = match contender {
+        Contender::Idle => (Colour::GREY, 2),
+        Contender::Urgency => (Colour::BLUE, 4),
+        Contender::TokioRayon => (Colour::VERMILION, 2),
+        Contender::Threads => (Colour::GREEN, 2),
+        Contender::TwoPools => (Colour::PURPLE, 2),
+    };
+    let width = if is_thin { 1 } else { width };
+    Series::of_latencies(name.to_owned(), colour, width, latencies)
 }
 
 /// One contender's results.
@@ -72,13 +73,13 @@ impl Outcome {
     }
 
     /// The distribution that is drawn.
-    pub fn curve(&self) -> Curve<'_> {
-        Curve {
-            contender: self.contender,
-            name: self.contender.title().to_owned(),
-            is_thin: false,
-            latencies: &self.latencies,
-        }
+    pub fn curve(&self) -> Series {
+        curve(
+            self.contender.title(),
+            self.contender,
+            false,
+            &self.latencies,
+        )
     }
 
     /// The compute's rate beside the requests over its rate alone.

@@ -3,13 +3,13 @@
 
 use super::{
     frames,
-    latencies::{Latencies, Quantile},
     messages::Account,
     options::Options,
     outcome::{Outcome, QUANTILES},
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
+use urgency_measure::latencies::{Latencies, Quantile};
 
 /// The whole run.
 #[derive(Serialize)]

@@ -1,10 +1,11 @@
 //! The results as a table for people.
 
 use super::{
-    latencies::Quantile,
     options::Kind,
     outcome::{Outcome, QUANTILES},
 };
+use urgency_measure::latencies::Quantile;
+use urgency_measure::table::{Rule, aligned, ms, percent};
 
 const NONE: &str = "-";
 
@@ -22,7 +23,7 @@ pub fn table(outcomes: &[Outcome], kind: Kind) -> String {
         "Time from the moment a request was due until its answer, in ms: half of the requests took at most p50, 99 of 100 at most p99.\n\
          Compute keeps: its speed beside the requests, as a share of its own speed alone (units/s alone; {unit}).\n\n"
     );
-    text.push_str(&aligned(&rows));
+    text.push_str(&aligned(&rows, Rule::Line));
     for outcome in outcomes {
         if let Some(failure) = &outcome.failure {
             text.push_str(&format!(
@@ -32,22 +33,6 @@ pub fn table(outcomes: &[Outcome], kind: Kind) -> String {
         }
     }
     text
-}
-
-/// A number of milliseconds with three significant digits, and never more than three decimals.
-pub fn ms(value: f64) -> String {
-    let decimals = match value {
-        v if v < 0.9995 => 3,
-        v if v < 9.995 => 2,
-        v if v < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}")
-}
-
-/// A share as a percentage.
-pub fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 fn header() -> Vec<String> {
@@ -83,30 +68,6 @@ fn quantile(quantile: Quantile) -> String {
     format!("{mark}{}", ms(quantile.ms))
 }
 
-/// The first column to the left, the others to the right, a rule under the first row.
-pub fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
-        widths.max().unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(column, (cell, &width))| match column {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        cells.collect::<Vec<_>>().join("   ").trim_end().to_owned() + "\n"
-    };
-    let rule = widths.iter().sum::<usize>() + 3 * columns.saturating_sub(1);
-    let mut text: String = rows.iter().take(1).map(line).collect();
-    text.push_str(&"-".repeat(rule));
-    text.push('\n');
-    text.extend(rows.iter().skip(1).map(line));
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,20 +80,9 @@ mod tests {
     fn outcome(contender: Contender, ms: &[u64]) -> Outcome {
         let mut outcome = Outcome::new(contender);
         for &ms in ms {
-            outcome.latencies.answered(Duration::from_millis(ms));
+            outcome.latencies.record(Duration::from_millis(ms));
         }
         outcome
-    }
-
-    #[test]
-    fn milliseconds_have_three_significant_digits() {
-        let shown = [0.0, 0.0104, 0.183, 0.9997, 1.254, 9.999, 27.44, 1204.4].map(ms);
-        assert_eq!(
-            shown,
-            [
-                "0.000", "0.010", "0.183", "1.00", "1.25", "10.0", "27.4", "1204"
-            ]
-        );
     }
 
     #[test]

@@ -1,21 +1,28 @@
 //! One turn of one contender: a server process, a client process, and what they say, in the order of `plan.rs`.
 
 use super::{
-    child::Child,
     error::Error,
-    latencies::Latencies,
-    messages::{Account, ClientSays, ClientSpec, Metering, ServerHears, ServerSays, ServerSpec},
+    messages::{Account, Metering, ServerHears, ServerSays, ServerSpec},
     options::Options,
     plan::Turn,
 };
-use std::{thread, time::Duration};
+use std::{collections::HashSet, thread, time::Duration};
+use urgency_measure::child::{self, Child};
+use urgency_measure::client::lanes::{self, Client, Heard, Lane, Lanes, Pace, Protocol};
+use urgency_measure::{events::Events, latencies::Latencies, machine::now_ns};
 
 /// How long a child may say nothing when it should answer at once. Machines can be very busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a server has to show that it is ending when its client failed.
 const MOMENT: Duration = Duration::from_millis(200);
-/// How long the client waits for the last replies.
-const GRACE: Duration = Duration::from_secs(2);
+/// Connections of the client.
+const CONNECTIONS: usize = 8;
+/// More requests are never under way on one of them: a server that is late has them all.
+const PIPELINE: usize = 100_000;
+/// From an order to the first request.
+const LEAD: Duration = Duration::from_millis(5);
+/// The series of the requests.
+const REQUEST: &str = "request";
 
 /// What a turn brought.
 #[derive(Clone, Debug)]
@@ -86,16 +93,18 @@ pub fn take(turn: &Turn, options: &Options, live: &mut dyn FnMut(&str)) -> Resul
         alone = server.span_of(turn.alone)?;
     }
     live("connecting");
-    let mut client = Child::start(
-        &format!("the load client of {title}"),
-        "demo-client",
-        &client_spec(turn, options, server.address),
-    )?;
+    let who = format!("the load client of {title}");
+    let lanes = Lanes {
+        pipeline: PIPELINE,
+        seed: turn.round,
+        reports: true,
+        ..Lanes::new(server.address, vec![lane(options)])
+    };
     let load = Load {
         server: &mut server,
-        client: &mut client,
+        client: Client::start(&who, "demo-client", &lanes)?,
     };
-    let (loaded, latencies, not_real_time) = load.watch(turn, live)?;
+    let (loaded, latencies, not_real_time) = load.run(turn, live)?;
     let mut compute = None;
     if computes {
         live("computing alone");
@@ -110,16 +119,12 @@ pub fn take(turn: &Turn, options: &Options, live: &mut dyn FnMut(&str)) -> Resul
     })
 }
 
-fn client_spec(turn: &Turn, options: &Options, server: std::net::SocketAddr) -> ClientSpec {
-    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    ClientSpec {
-        server,
-        rate: options.rate,
-        arrivals: options.arrivals,
-        seed: turn.round,
-        warm_up_ms: ms(turn.warm_up),
-        run_ms: ms(turn.load).max(1),
-        grace_ms: ms(GRACE),
+fn lane(options: &Options) -> Lane {
+    Lane {
+        name: REQUEST.to_owned(),
+        protocol: Protocol::Chain,
+        pace: Pace::Open(options.rate, options.arrivals),
+        connections: CONNECTIONS,
     }
 }
 
@@ -138,10 +143,10 @@ impl Server {
             kind: options.kind,
             port: options.port.unwrap_or(0),
         };
-        let mut child = Child::start(&who, "demo-server", &spec)?;
+        let mut child = Child::with_task(&who, "demo-server", &spec)?;
         match child.hear(PATIENCE)? {
             ServerSays::Ready(address) => Ok(Server { child, address }),
-            other => Err(child.unexpected(&format!("{other:?}"))),
+            other => Err(child.unexpected(&format!("{other:?}")).into()),
         }
     }
 
@@ -149,7 +154,7 @@ impl Server {
         self.child.tell(&what)?;
         match self.child.hear(PATIENCE)? {
             ServerSays::Metered(metering) => Ok(metering),
-            other => Err(self.child.unexpected(&format!("{other:?}"))),
+            other => Err(self.child.unexpected(&format!("{other:?}")).into()),
         }
     }
 
@@ -163,7 +168,7 @@ impl Server {
         self.child.tell(&ServerHears::Account)?;
         match self.child.hear(PATIENCE)? {
             ServerSays::Account(account) => Ok(account),
-            other => Err(self.child.unexpected(&format!("{other:?}"))),
+            other => Err(self.child.unexpected(&format!("{other:?}")).into()),
         }
     }
 }
@@ -171,69 +176,63 @@ impl Server {
 /// A load under way.
 struct Load<'a> {
     server: &'a mut Server,
-    client: &'a mut Child,
+    client: Client,
 }
 
 impl Load<'_> {
-    /// Follows the client to its end.
-    fn watch(
+    /// A stretch of load that is not recorded, then one that is.
+    fn run(
         mut self,
         turn: &Turn,
         live: &mut dyn FnMut(&str),
     ) -> Result<(Span, Latencies, Option<String>), Error> {
-        // Without progress it may be silent for the whole load, and for all of the grace time.
-        let limit = turn.warm_up + turn.load + GRACE + PATIENCE;
-        let mut begun = None;
-        let mut loaded = Span::default();
+        self.stretch(turn.warm_up, &mut |_| ())?;
+        live("answering");
+        let begun = self.server.ask(ServerHears::Meter)?;
+        let start = self.stretch(turn.load, live)?;
+        let loaded = Span::between(begun, self.server.ask(ServerHears::Meter)?);
+        let Load { server, client } = self;
+        let done = client.end().map_err(|error| server.cause_of(error))?;
+        let (events, _) = done.events.only(|event| event.due >= start);
+        let not_real_time = (!done.is_real_time).then_some(done.class);
+        Ok((loaded, latencies(&events), not_real_time))
+    }
+
+    /// Load of this length, until its last reply has come or was given up; when it began.
+    fn stretch(&mut self, length: Duration, live: &mut dyn FnMut(&str)) -> Result<u64, Error> {
+        let start = now_ns() + LEAD.as_nanos() as u64;
+        let opened = self.client.open(start, start + length.as_nanos() as u64);
+        opened.map_err(|error| self.server.cause_of(error))?;
         loop {
-            match self.hear(limit)? {
-                ClientSays::Begun => {
-                    begun = Some(self.server.ask(ServerHears::Meter)?);
-                    live("answering");
-                }
-                ClientSays::Progress {
-                    answered,
-                    p50_ms,
-                    p99_ms,
-                } => live(&format!(
-                    "{answered} answered, p50 {p50_ms:.2}, p99 {p99_ms:.2} ms"
+            let heard = self.client.hear(length);
+            match heard.map_err(|error| self.server.cause_of(error))? {
+                Heard::Drained => return Ok(start),
+                Heard::Report(answered, p50, p99) => live(&format!(
+                    "{answered} answered, p50 {p50:.2}, p99 {p99:.2} ms"
                 )),
-                ClientSays::Sent => {
-                    let now = self.server.ask(ServerHears::Meter)?;
-                    loaded = begun.map_or(loaded, |begun| Span::between(begun, now));
-                    live("waiting for the last answers");
-                }
-                ClientSays::Done {
-                    latencies,
-                    not_real_time,
-                } => return Ok((loaded, latencies, not_real_time)),
             }
         }
     }
+}
 
-    /// The client's next report. If both processes are in trouble, the server's is the cause.
-    fn hear(&mut self, limit: Duration) -> Result<ClientSays, Error> {
-        self.client.hear(limit).map_err(|error| {
-            let server = self.server.child.check_alive(MOMENT);
-            server.err().unwrap_or(error)
-        })
+impl Server {
+    /// Why the client failed. If both processes are in trouble, the server's is the cause.
+    fn cause_of(&mut self, error: child::Error) -> Error {
+        self.child.check_alive(MOMENT).err().unwrap_or(error).into()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rate_is_units_per_second_over_all_spans() {
-        let metering = |units, at_ns| Metering { units, at_ns };
-        let first = Span::between(metering(10, 1_000), metering(40, 500_000_000));
-        let both = first.and(Span {
-            units: 70,
-            ns: 500_001_000,
-        });
-        assert_eq!((both.units, both.ns), (100, 1_000_000_000));
-        assert!((both.per_s() - 100.0).abs() < 1e-9);
-        assert_eq!(Span::default().per_s(), 0.0);
+/// The distribution of the requests, answered or not.
+fn latencies(events: &Events) -> Latencies {
+    let silent = events.of(&lanes::unanswered(REQUEST)).iter();
+    let silent: HashSet<u64> = silent.map(|event| event.due).collect();
+    let mut latencies = Latencies::new();
+    for event in events.of(REQUEST) {
+        let time = Duration::from_nanos(event.latency);
+        match silent.contains(&event.due) {
+            true => latencies.unanswered(time),
+            false => latencies.record(time),
+        }
     }
+    latencies
 }

@@ -5,11 +5,11 @@
 
 use super::{
     contender::Contender,
-    latencies::Quantile,
     options::{Kind, ServeAt},
     outcome::Outcome,
-    table::{ms, percent},
 };
+use urgency_measure::latencies::Quantile;
+use urgency_measure::table::{ms, percent};
 
 /// What it all means.
 pub fn meaning(outcomes: &[Outcome], level: ServeAt, kind: Kind) -> String {
@@ -106,7 +106,7 @@ mod tests {
 
     fn outcome(contender: Contender, us: u64) -> Outcome {
         let mut outcome = Outcome::new(contender);
-        outcome.latencies.answered(Duration::from_micros(us));
+        outcome.latencies.record(Duration::from_micros(us));
         outcome
     }
 

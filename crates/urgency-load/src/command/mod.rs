@@ -8,8 +8,8 @@ mod report;
 
 pub use options::Options;
 
-use crate::lane::Pace;
 use crate::search::{Found, Quality, Search, Trial};
+use crate::traffic::Pace;
 use crate::{Client, Error, Load, Outcome, Progress, Timing};
 use serde::Serialize;
 use std::io::{IsTerminal as _, Write as _};

@@ -10,7 +10,7 @@
 
 use super::{
     Claim, CorePolicy, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, Job,
-    ParametersError, Part, PerJob, credit::Credits,
+    ParametersError, Part, learnt::Learnt,
 };
 use alloc::vec::Vec;
 
@@ -37,11 +37,7 @@ use alloc::vec::Vec;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Feedback {
-    parameters: FeedbackParameters,
-    desires: PerJob<Desire>,
-    credits: Credits,
-    /// When the interval ends.
-    due: u64,
+    learnt: Learnt,
 }
 
 impl Feedback {
@@ -51,16 +47,13 @@ impl Feedback {
     ///
     /// If one is out of its range.
     pub fn new(parameters: FeedbackParameters) -> Result<Self, ParametersError> {
-        parameters.check()?;
-        Ok(Feedback {
-            parameters,
-            ..Feedback::default()
-        })
+        let learnt = Learnt::new(parameters)?;
+        Ok(Feedback { learnt })
     }
 
     /// How many cores this job desires; `None` before the first decision about it.
     pub fn desire(&self, id: super::JobId) -> Option<usize> {
-        self.desires.get(id).map(|desire| desire.cores())
+        self.learnt.desires.get(id).map(|desire| desire.cores())
     }
 }
 
@@ -71,14 +64,7 @@ impl CorePolicy for Feedback {
         cores: &Cores,
         decision: &mut Decision,
     ) -> Result<(), DecisionError> {
-        let all = cores.count();
-        self.desires.keep_up(cores, |_| Desire::new(all));
-        self.credits.settle(cores);
-        if event == Event::Timer {
-            for (desire, job) in self.desires.values_mut().zip(cores.jobs()) {
-                desire.learn(job.usage(), &self.parameters, all);
-            }
-        }
+        self.learnt.learn(event, cores);
         let claim = |(job, desire): (&Job, &Desire)| {
             let (least, most) = (job.demand().min_cores, job.demand().max_cores);
             Claim {
@@ -90,19 +76,11 @@ impl CorePolicy for Feedback {
         let claims: Vec<Claim> = cores
             .jobs()
             .iter()
-            .zip(self.desires.values())
+            .zip(self.learnt.desires.values())
             .map(claim)
             .collect();
         let parts = Part::of(cores.available().count(), &claims);
-        let counts = self.credits.round(&parts, self.parameters.interval);
-        decision.give_counts(cores, &counts)?;
-        if !cores.jobs().is_empty() {
-            if self.due <= cores.now() {
-                self.due = cores.now() + self.parameters.interval;
-            }
-            decision.set_timer(self.due)?;
-        }
-        Ok(())
+        self.learnt.give(&parts, cores, decision, 1)
     }
 }
 

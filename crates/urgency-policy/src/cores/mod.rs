@@ -90,6 +90,7 @@ mod elastic;
 mod error;
 mod feedback;
 mod job;
+mod learnt;
 mod named;
 mod per_job;
 mod shares;

@@ -21,8 +21,8 @@
 //!   a less urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
 
 use super::{
-    Claim, CorePolicy, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, Job,
-    ParametersError, Part, PerJob, credit::Credits,
+    Claim, CorePolicy, Cores, Decision, DecisionError, Event, FeedbackParameters, Job,
+    ParametersError, Part, learnt::Learnt,
 };
 use alloc::{vec, vec::Vec};
 
@@ -38,17 +38,12 @@ use alloc::{vec, vec::Vec};
 ///     cores.start(&mut shares, JobId(id), demand)?;
 ///     cores.decide(&mut shares, Event::Start(JobId(id)))?;
 /// }
-/// let counts: Vec<usize> = cores.jobs().iter().map(|job| job.cores()).collect();
-/// assert_eq!(counts, [5, 2, 1], "7 to 3:1 is 5.25 to 1.75; they take turns");
+/// assert_eq!(cores.counts(), [5, 2, 1], "7 to 3:1 is 5.25 to 1.75; they take turns");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Shares {
-    parameters: FeedbackParameters,
-    desires: PerJob<Desire>,
-    credits: Credits,
-    /// When the interval ends.
-    due: u64,
+    learnt: Learnt,
 }
 
 impl Shares {
@@ -58,11 +53,8 @@ impl Shares {
     ///
     /// If one is out of its range.
     pub fn new(parameters: FeedbackParameters) -> Result<Self, ParametersError> {
-        parameters.check()?;
-        Ok(Shares {
-            parameters,
-            ..Shares::default()
-        })
+        let learnt = Learnt::new(parameters)?;
+        Ok(Shares { learnt })
     }
 
     /// The shares of all jobs, in their order.
@@ -70,7 +62,7 @@ impl Shares {
         let (jobs, available) = (cores.jobs(), cores.available().count());
         let least: Vec<usize> = jobs.iter().map(|job| job.demand().min_cores).collect();
         let most: Vec<usize> = jobs.iter().map(|job| job.demand().max_cores).collect();
-        let desires = self.desires.values().zip(&most);
+        let desires = self.learnt.desires.values().zip(&most);
         let wanted: Vec<usize> = desires.map(|(d, &most)| d.cores().min(most)).collect();
         let parts = by_priority(jobs, available, &least, &wanted);
         if parts.iter().map(|part| part.share()).sum::<f64>() + 0.5 > available as f64 {
@@ -116,25 +108,10 @@ impl CorePolicy for Shares {
         cores: &Cores,
         decision: &mut Decision,
     ) -> Result<(), DecisionError> {
-        let all = cores.count();
-        self.desires.keep_up(cores, |_| Desire::new(all));
-        self.credits.settle(cores);
-        if event == Event::Timer {
-            for (desire, job) in self.desires.values_mut().zip(cores.jobs()) {
-                desire.learn(job.usage(), &self.parameters, all);
-            }
-        }
+        self.learnt.learn(event, cores);
         let parts = self.parts(cores);
-        let counts = self.credits.round(&parts, self.parameters.interval);
-        decision.give_counts(cores, &counts)?;
-        // One job alone has nobody to share with.
-        if cores.jobs().len() > 1 {
-            if self.due <= cores.now() {
-                self.due = cores.now() + self.parameters.interval;
-            }
-            decision.set_timer(self.due)?;
-        }
-        Ok(())
+        // One job alone has nothing to share.
+        self.learnt.give(&parts, cores, decision, 2)
     }
 
     fn is_work_conserving(&self) -> bool {

@@ -20,8 +20,7 @@ use core::ops::Range;
 ///     cores.start(&mut halves, JobId(id), Demand::default())?;
 ///     cores.decide(&mut halves, Event::Start(JobId(id)))?;
 /// }
-/// let counts: Vec<usize> = cores.jobs().iter().map(|job| job.cores()).collect();
-/// assert_eq!(counts, [19, 19, 0], "the third one waits");
+/// assert_eq!(cores.counts(), [19, 19, 0], "the third one waits");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -110,14 +109,7 @@ mod tests {
                 .unwrap();
             cores.decide(&mut parts, Event::Start(JobId(id))).unwrap();
         }
-        let counts = |cores: &Cores| {
-            cores
-                .jobs()
-                .iter()
-                .map(|job| job.cores())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(counts(&cores), [2, 2, 2, 3, 0, 0, 0]);
+        assert_eq!(cores.counts(), [2, 2, 2, 3, 0, 0, 0]);
         cores.exit(JobId(1)).unwrap();
         let moves = cores
             .decide(&mut parts, Event::Exit(JobId(1)))
@@ -127,7 +119,7 @@ mod tests {
             moves.iter().all(|change| change.to == Some(JobId(4))),
             "{moves:?}"
         );
-        assert_eq!(counts(&cores), [2, 2, 3, 2, 0, 0]);
+        assert_eq!(cores.counts(), [2, 2, 3, 2, 0, 0]);
     }
 
     #[test]

@@ -136,6 +136,21 @@ impl Cores {
         &self.jobs
     }
 
+    /// How many cores each job has, in their order.
+    ///
+    /// ```
+    /// use urgency_policy::cores::{Cores, Demand, Event, JobId, Shares};
+    ///
+    /// let (mut cores, mut shares) = (Cores::new(4), Shares::default());
+    /// cores.start(&mut shares, JobId(1), Demand::default())?;
+    /// cores.decide(&mut shares, Event::Start(JobId(1)))?;
+    /// assert_eq!(cores.counts(), [4]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn counts(&self) -> Vec<usize> {
+        self.jobs.iter().map(Job::cores).collect()
+    }
+
     /// The job of this name, if it runs.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.index(id).map(|index| &self.jobs[index])

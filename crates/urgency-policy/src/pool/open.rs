@@ -4,6 +4,14 @@
 //! policy talks about ([`Layout`]), and makes a policy for each worker. [`Kind`] is the built-in one. [`AnyOrder`]
 //! holds any of them.
 //!
+//! # What a mechanism does with an answer that does not fit
+//!
+//! An answer may name a queue or a worker that the layout does not have. A place that does not exist is the tail of the
+//! own queue; under [`Layout::Central`] it is the tail of the regular queue. In a source that does not exist there is
+//! nothing. A worker that finds nothing takes the oldest entry of any queue before it sleeps. A policy is asked under a
+//! lock of its worker, so it must not call into the runtime, and it should not take long. The runtime does not ask a
+//! policy again that has panicked: its worker goes on without, as if no answer fitted.
+//!
 //! ```
 //! use urgency_policy::{
 //!     dice::Dice,
@@ -46,10 +54,10 @@
 //! assert_eq!(policy.take_from(both), Source::Head(Queue::Mugging));
 //! ```
 
-use super::{Kind, KindError, Order, Overflow, PlanError, PoolPolicy, Sharing};
+use super::{Kind, KindError, Order, Overflow, PlanError, PoolPolicy, Sharing, plan::MOST_SHARED};
 use crate::dice::Dice;
 use alloc::{boxed::Box, sync::Arc};
-use core::{fmt, ops::Deref, str::FromStr};
+use core::{any::Any, fmt, ops::Deref, str::FromStr};
 
 /// The structures that a policy talks about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +87,23 @@ pub struct QueueLayout {
     pub is_lock_free: bool,
     /// Where the policy answers [`Place::Full`](super::Place::Full), the spawner gives its turn to what is queued.
     pub spawners_wait: bool,
+}
+
+impl QueueLayout {
+    /// Whether its numbers are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// If one is not.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if self.capacity == 0 {
+            return Err(PlanError::Capacity);
+        }
+        if !(1..=MOST_SHARED).contains(&self.shared) {
+            return Err(PlanError::SharedQueues(self.shared));
+        }
+        Ok(())
+    }
 }
 
 impl Default for QueueLayout {
@@ -141,11 +166,43 @@ impl PoolOrder for Kind {
 
 /// Any order within a level. Clones share it.
 #[derive(Clone, Debug)]
-pub struct AnyOrder(Arc<dyn PoolOrder>);
+pub struct AnyOrder {
+    order: Arc<dyn PoolOrder>,
+    kind: Option<Kind>,
+}
+
+impl AnyOrder {
+    /// The built-in kind that it is, if it is one. A mechanism may have code of its own for a kind, as the runtime has
+    /// for [`Kind::Aging`]: [`Aged`](super::Aged).
+    ///
+    /// ```
+    /// use urgency_policy::pool::{AnyOrder, Kind};
+    ///
+    /// assert_eq!(AnyOrder::default().kind(), Some(Kind::Aging));
+    /// ```
+    pub fn kind(&self) -> Option<Kind> {
+        self.kind
+    }
+
+    /// Whether its numbers and its layout's are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// If one is not.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if let Layout::Queues(queues) = self.order.layout() {
+            queues.check()?;
+        }
+        self.order.check()
+    }
+}
 
 impl<O: PoolOrder + 'static> From<O> for AnyOrder {
     fn from(order: O) -> Self {
-        AnyOrder(Arc::new(order))
+        AnyOrder {
+            kind: (&order as &dyn Any).downcast_ref().copied(),
+            order: Arc::new(order),
+        }
     }
 }
 
@@ -160,7 +217,7 @@ impl Deref for AnyOrder {
     type Target = dyn PoolOrder;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0
+        &*self.order
     }
 }
 
@@ -175,8 +232,35 @@ impl FromStr for AnyOrder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Sight;
+    use super::super::{Plan, Sight};
     use super::*;
+
+    #[derive(Debug)]
+    struct Of(usize, usize);
+
+    impl PoolOrder for Of {
+        fn layout(&self) -> Layout {
+            Layout::Queues(QueueLayout {
+                shared: self.0,
+                capacity: self.1,
+                ..QueueLayout::default()
+            })
+        }
+
+        fn policy(&self, me: usize, workers: usize, dice: &Dice) -> Box<dyn PoolPolicy + Send> {
+            PoolOrder::policy(&Kind::Queues(Plan::FIFO), me, workers, dice)
+        }
+    }
+
+    #[test]
+    fn a_layout_out_of_range_is_named_and_an_own_order_is_no_kind() {
+        let check = |shared, capacity| AnyOrder::from(Of(shared, capacity)).check();
+        assert_eq!(check(64, 1), Ok(()));
+        assert_eq!(check(65, 1), Err(PlanError::SharedQueues(65)));
+        assert_eq!(check(0, 1), Err(PlanError::SharedQueues(0)));
+        assert_eq!(check(1, 0), Err(PlanError::Capacity));
+        assert_eq!(AnyOrder::from(Of(1, 1)).kind(), None);
+    }
 
     #[test]
     fn a_kind_behind_the_open_trait_decides_as_it_does_itself() {

@@ -21,7 +21,7 @@ pub enum Overflow {
 }
 
 /// The most shared queues: a [`Sight`] has a bit for each.
-const MOST_SHARED: usize = u64::BITS as usize;
+pub(super) const MOST_SHARED: usize = u64::BITS as usize;
 
 /// Which number of a [`Plan`] is out of its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::{
     Blocking,
     source::{Done, Source, Waits, ready_now},
 };
-use crate::reactor::{directions::Direction, poller::set_nonblocking, readiness::Ticket};
+use crate::reactor::{directions::Direction, readiness::Ticket, sockets::set_nonblocking};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{fd::AsFd, fs::FileType};
 use std::{

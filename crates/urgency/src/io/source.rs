@@ -22,8 +22,9 @@ use crate::{
     reactor::{
         directions::{Direction, Directions},
         driver::{Driver, DriverShut},
-        poller::{Interest, is_ready_now},
+        poller::Interest,
         readiness::{Look, Readiness, Ticket, wake},
+        sockets::is_ready_now,
     },
     runtime,
     sched::caller::{ends_with_runtime, has_ended},

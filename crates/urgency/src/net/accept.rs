@@ -7,7 +7,7 @@ use crate::{
         source::Done,
         unread::{Place, Unread},
     },
-    reactor::{directions::Direction, poller},
+    reactor::{directions::Direction, sockets},
 };
 use rustix::{fd::OwnedFd, net::SocketAddrAny};
 use std::{
@@ -49,7 +49,7 @@ impl<C: Accepted> Acceptor<C> {
     }
 
     fn accept_now(&self) -> io::Result<C> {
-        let (socket, peer) = poller::accept(self.io.get_ref())?;
+        let (socket, peer) = sockets::accept(self.io.get_ref())?;
         C::new(socket, peer)
     }
 

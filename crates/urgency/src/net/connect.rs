@@ -19,7 +19,7 @@ use super::{
 use crate::{
     fs::Offloaded,
     io::{Async, source::Done},
-    reactor::{directions::Direction, poller::socket, readiness::Ticket},
+    reactor::{directions::Direction, readiness::Ticket, sockets::socket},
 };
 use rustix::{
     fd::OwnedFd,

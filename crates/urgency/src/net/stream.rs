@@ -14,7 +14,7 @@ use crate::{
     },
     reactor::{
         directions::Direction,
-        poller::{MOST_SLICES, SEND_FLAGS},
+        sockets::{MOST_SLICES, SEND_FLAGS},
     },
 };
 use rustix::{

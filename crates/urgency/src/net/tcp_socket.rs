@@ -1,7 +1,7 @@
 //! A TCP socket before it is a listener or a stream: for the options that must be set before.
 
 use super::{TcpListener, connect::Connect, tcp_stream::address};
-use crate::reactor::poller;
+use crate::reactor::sockets;
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     net::{AddressFamily, SocketType, sockopt},
@@ -78,7 +78,7 @@ impl TcpSocket {
     }
 
     fn new(family: AddressFamily) -> io::Result<Self> {
-        let fd = poller::socket(family, SocketType::STREAM)?;
+        let fd = sockets::socket(family, SocketType::STREAM)?;
         Ok(TcpSocket { fd })
     }
 

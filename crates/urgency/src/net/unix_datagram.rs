@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     io::{Async, Blocking},
-    reactor::poller::{Interest, is_ready_now},
+    reactor::{poller::Interest, sockets::is_ready_now},
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{io, os::unix::net as unix, path::Path};

@@ -11,6 +11,8 @@
 //! While the clock is paused and the runtime has nothing to do but wait for a timer, the driver moves the clock on to
 //! that timer (`Driver::expire`). To notice this, the driver looks at the runtime each [`LOOK`] of real time.
 
+#![cfg(not(urgency_loom))]
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether any clock was ever paused.

@@ -1,5 +1,7 @@
 //! The two directions of a descriptor: what the driver knows of it.
 
+#![cfg(not(urgency_loom))]
+
 use super::{
     poller::{Edge, Interest},
     readiness::Readiness,

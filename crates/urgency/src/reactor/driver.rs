@@ -1,9 +1,10 @@
 //! The driver: what one runtime waits for in the kernel, descriptors, timers and relief alike.
 //!
-//! It owns the [`Poller`], the table of registered sources and the timers. It has no thread: workers and the thread in
-//! the poller call [`Driver::wait`], any number of them at once. It wakes tasks by itself in [`Driver::shutdown`] only.
-//! `wait` hands the wakers out in the order in which the kernel reported the events, and for expired timers in the
-//! order of their deadlines. Together with FIFO queues that order is the aging heuristic (fairness paper, section 3).
+//! It is over any [`Poller`], and [`Driver`] is the one over the system's. It owns the poller, the table of registered
+//! sources and the timers. It has no thread: workers and the thread in the poller call [`Driver::wait`], any number of
+//! them at once. It wakes tasks by itself in [`Driver::shutdown`] only. `wait` hands the wakers out in the order in
+//! which the kernel reported the events, and for expired timers in the order of their deadlines. Together with FIFO
+//! queues that order is the aging heuristic (fairness paper, section 3).
 //!
 //! # Locks
 //!
@@ -34,12 +35,17 @@
 //! `shut` is set under each of the two locks before the registered wakers are collected, so that a
 //! registration is either collected or refused.
 
+#![cfg(not(urgency_loom))]
+
+#[cfg(test)]
+mod completions;
 mod paused;
 
 use super::{
     clock::Clock,
     directions::Directions,
-    poller::{Batch, Event, Interest, Poller},
+    epoll::Epoll,
+    poller::{Event, Interest, Poller},
     readiness::wake,
     slab::Slab,
     timers::{TimerKey, Timers},
@@ -96,9 +102,12 @@ impl From<DriverShut> for io::Error {
     }
 }
 
+/// The driver over the system's poller.
+pub(crate) type Driver = DriverOver<Epoll>;
+
 /// See the module's text.
-pub(crate) struct Driver {
-    poller: Poller,
+pub(crate) struct DriverOver<P> {
+    poller: P,
     sources: Mutex<Slab<Arc<Directions>>>,
     timers: Mutex<Schedule>,
     /// When relief is due; written under the lock of `timers`.
@@ -132,11 +141,11 @@ impl Schedule {
     }
 }
 
-impl Driver {
-    /// Makes a driver: three descriptors, no thread. Fails at the limit of open descriptors.
-    pub(crate) fn new() -> io::Result<Arc<Driver>> {
-        Ok(Arc::new(Driver {
-            poller: Poller::new()?,
+impl<P: Poller> DriverOver<P> {
+    /// Makes a driver: three descriptors over epoll, no thread. Fails at the limit of open descriptors.
+    pub(crate) fn new() -> io::Result<Arc<Self>> {
+        Ok(Arc::new(DriverOver {
+            poller: P::new()?,
             sources: Mutex::new(Slab::new()),
             timers: Mutex::new(Schedule {
                 timers: Timers::new(),
@@ -176,7 +185,7 @@ impl Driver {
     /// A blocking wait returns when an event came, relief is due, it took a notification, or it was
     /// interrupted by a signal (then the outcome is empty).
     pub(crate) fn wait(&self, block: bool, ready: &mut Vec<Waker>) -> io::Result<WaitOutcome> {
-        let mut batch = Batch::new();
+        let mut batch = P::Batch::default();
         loop {
             let mut outcome = WaitOutcome::default();
             let mut interrupted = true;
@@ -300,7 +309,7 @@ impl Driver {
     /// Stops watching a descriptor that is about to be closed or given back.
     pub(crate) fn forget(&self, fd: BorrowedFd<'_>, key: u64) {
         // Nothing is left to do if the kernel has forgotten it already.
-        let _ = self.poller.remove(fd);
+        let _ = self.poller.remove(fd, key);
         let removed = lock(&self.sources).remove(key);
         if removed.is_some() {
             self.interest.fetch_sub(1, Ordering::SeqCst);
@@ -402,7 +411,7 @@ impl Driver {
     }
 }
 
-impl fmt::Debug for Driver {
+impl<P> fmt::Debug for DriverOver<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver")
             .field("interest", &self.interest)

@@ -2,7 +2,8 @@
 //!
 //! From the bottom up:
 //!
-//! - `poller`: the kernel's interface, Linux's.
+//! - `poller`: what the driver needs of a system, as a trait; `epoll` is Linux's, and the only one. `sockets`: system
+//!   calls that differ between systems.
 //! - `slab`: keys that are never valid twice.
 //! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
 //!   `watchers`: a part of it.
@@ -10,17 +11,13 @@
 //! - `clock`: the clock of the timers, which tests may pause. `timers`: the heap of pending timers.
 //! - `driver`: all sources and timers of a runtime; what the scheduler calls.
 
-#[cfg(not(urgency_loom))]
 pub(crate) mod clock;
-#[cfg(not(urgency_loom))]
 pub(crate) mod directions;
-#[cfg(not(urgency_loom))]
 pub(crate) mod driver;
-#[cfg(not(urgency_loom))]
+mod epoll;
 pub(crate) mod poller;
 pub(crate) mod readiness;
-#[cfg(not(urgency_loom))]
 pub(crate) mod slab;
-#[cfg(not(urgency_loom))]
+pub(crate) mod sockets;
 pub(crate) mod timers;
 pub(crate) mod watchers;

@@ -1,60 +1,96 @@
-//! The kernel's readiness queue on Linux: one epoll instance, one eventfd, one timerfd.
+//! What the driver needs of an operating system: a [`Poller`], one type for each of its interfaces.
 //!
-//! Everything that is special to an operating system about waiting for descriptors is in this file;
-//! a kqueue twin needs the same dozen functions. The poller knows no wakers and no sources: it hands
-//! out [`Event`]s that carry the key under which a descriptor was added.
+//! Everything above it (sources, readiness, timers, the paused clock, relief) is
+//! [`DriverOver`](super::driver::DriverOver) any poller, and is the same code for each. The runtime's is
+//! [`Epoll`](super::epoll::Epoll), by the alias [`Driver`](super::driver::Driver): the choice is made when the crate is
+//! compiled, by `cfg`, so a call of a poller is a plain call. A trait object would make every wait an indirect call,
+//! and no program wants two pollers.
 //!
-//! # Rules
+//! # What a poller promises
 //!
-//! 1. Everything is edge-triggered, the eventfd and the timerfd included. So nothing has to be read from these two (but
-//!    by `rest`, which polls the eventfd without the epoll instance). One event wakes one of the threads that wait, and
-//!    no thread is woken for an event that another one has taken already. (Level-triggered descriptors go back to the
-//!    ready list at once and wake the next thread for nothing.)
-//! 2. No lock is held anywhere while a thread waits. The kernel wakes the thread that came last.
-//! 3. A notification is a count in user space plus an edge of the eventfd. A thread that harvests the edge and wants
-//!    the notification takes one from the count. If some are left, the thread raises the edge again: so `n`
-//!    notifications end `n` waits although the kernel may have merged their edges.
-//! 4. Interest in writing is added when a write would block for the first time. Asking for both at once
-//!    would make each new connection report that it is writable, and so wake a thread for nothing.
-//! 5. The timer is programmed with absolute times of the monotonic clock; a time in the past fires at once. Programming
-//!    the timer anew discards an expiry that no thread has harvested yet, which is harmless since the new time is then
-//!    in the past.
+//! 1. *Edges.* A descriptor that was [added](Poller::add) is reported when it becomes ready in a direction that is
+//!    watched, and if it was ready when it was added or [modified](Poller::modify). An edge more costs an attempt in
+//!    vain; an edge less is a task that waits for ever.
+//! 2. *One thread each.* Any number of threads may wait at once. An event is given to one of them. No lock is held
+//!    while a thread waits.
+//! 3. *Stale events.* After [`Poller::remove`] events of the descriptor may still come under its key. Keys are never
+//!    valid twice, so the driver drops them.
+//! 4. *Notifications* are counted: `n` of them end `n` blocking waits, now or later.
+//! 5. *The timer* is one, with absolute times. Programming it replaces the time before. A time in the past fires at
+//!    once.
 //!
-//! # Rejected
+//! # Interfaces that complete operations
 //!
-//! `EPOLLONESHOT` (a system call per wait instead of one per descriptor), a time limit for
-//! `epoll_wait` (only the thread that computed it would honour it, and it rounds to milliseconds), and a
-//! pipe for the notification (must be drained).
+//! An interface like io_uring has operations that are submitted and completions that are harvested. It fits as follows;
+//! `driver/completions.rs` is such a poller, over a kernel that is a table in memory, and runs the driver's tests.
+//!
+//! - `add` submits an operation that waits for the descriptor (`IORING_OP_POLL_ADD`), with the key as its user data.
+//!   Its completion is the edge. The operation is then over, or says that it goes on; the poller submits it anew before
+//!   it gives the edge out, since nobody above does (promise 1).
+//! - `modify` and `remove` cancel it by its key, and a completion that was on its way is a stale event (promise 3).
+//! - The timer is an operation as well (`IORING_OP_TIMEOUT`), and so is a notification (a read of an eventfd, or a
+//!   message to the ring).
+//! - `wait` submits what is queued and harvests completions, in one system call.
+//!
+//! What does not go through here is the transfer itself: `io/source.rs` makes the system call when an edge says so. An
+//! interface that also transfers would give out a third kind of event, with a result; sources with a buffer of their
+//! own would be its users.
 
-use crate::sys::primitives::atomic::{AtomicU32, Ordering};
-use rustix::{
-    event::{
-        EventfdFlags, PollFd, PollFlags,
-        epoll::{self, EventData, EventFlags},
-        eventfd, poll,
-    },
-    fd::{AsFd, BorrowedFd, OwnedFd},
-    io::Errno,
-    net::{AddressFamily, SendFlags, SocketAddrAny, SocketFlags, SocketType},
-    time::{
-        ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec,
-        clock_gettime, timerfd_create, timerfd_settime,
-    },
-};
+#![cfg(not(urgency_loom))]
+
+use rustix::fd::BorrowedFd;
 use std::{
     io,
-    mem::MaybeUninit,
     time::{Duration, Instant},
 };
 
-/// How many events one system call fetches at most.
-const BATCH: usize = 128;
+/// See the module's text. Times are in nanoseconds since the poller was made.
+pub(crate) trait Poller: Sized + Send + Sync {
+    /// Room for the events of one wait, on the stack of the waiting thread.
+    type Batch: Default;
 
-/// The key of the eventfd; descriptors have smaller ones.
-const NOTIFICATION: u64 = u64::MAX;
+    /// Takes what it needs of the system; the error says that a limit is reached.
+    fn new() -> io::Result<Self>;
 
-/// The key of the timerfd.
-const TIMER: u64 = u64::MAX - 1;
+    /// Watches `fd`. Readiness that exists already is reported as an event.
+    fn add(&self, fd: BorrowedFd<'_>, key: u64, interest: Interest) -> io::Result<()>;
+
+    /// Watches `fd` for other directions. Readiness that exists already is reported again.
+    fn modify(&self, fd: BorrowedFd<'_>, key: u64, interest: Interest) -> io::Result<()>;
+
+    /// Stops watching `fd`. Events that a thread has fetched already may still come.
+    fn remove(&self, fd: BorrowedFd<'_>, key: u64) -> io::Result<()>;
+
+    /// Waits for events without a time limit, or only looks. An interrupted wait has no events.
+    fn wait<'a>(
+        &'a self,
+        block: bool,
+        batch: &'a mut Self::Batch,
+    ) -> io::Result<impl Iterator<Item = Event> + 'a>;
+
+    /// Waits until a thread notifies, for `limit` at most, and for nothing else. `true`: this thread took one
+    /// notification.
+    fn rest(&self, limit: Duration) -> io::Result<bool>;
+
+    /// Ends one wait, now or later.
+    fn notify(&self);
+
+    /// After the event [`Event::Notification`]: takes one of the pending notifications if `wanted`, and
+    /// passes on the rest.
+    fn take_notification(&self, wanted: bool) -> bool;
+
+    /// [`Event::Timer`] comes at this time, instead of the time set before.
+    fn program_timer(&self, at: u64);
+
+    /// The time now.
+    fn now(&self) -> u64;
+
+    /// A moment as a time; 0 for earlier ones.
+    fn nanoseconds(&self, at: Instant) -> u64;
+
+    /// The moment of a time.
+    fn instant(&self, at: u64) -> Instant;
+}
 
 /// The directions in which a descriptor is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,17 +117,6 @@ impl Interest {
     pub(crate) fn and(self, other: Interest) -> Self {
         Interest(self.0 | other.0)
     }
-
-    fn flags(self) -> EventFlags {
-        let mut flags = EventFlags::ET;
-        if self.contains(Interest::READ) {
-            flags |= EventFlags::IN | EventFlags::RDHUP | EventFlags::PRI;
-        }
-        if self.contains(Interest::WRITE) {
-            flags |= EventFlags::OUT;
-        }
-        flags
-    }
 }
 
 /// What the kernel said about one descriptor.
@@ -115,286 +140,4 @@ pub(crate) enum Event {
     Timer,
     /// A thread notified.
     Notification,
-}
-
-/// Room for the events of one system call, on the stack of the waiting thread.
-pub(crate) struct Batch([MaybeUninit<epoll::Event>; BATCH]);
-
-impl Batch {
-    pub(crate) fn new() -> Self {
-        Batch([MaybeUninit::uninit(); BATCH])
-    }
-}
-
-/// See the module's text.
-#[derive(Debug)]
-pub(crate) struct Poller {
-    epoll: OwnedFd,
-    notification: OwnedFd,
-    pending: AtomicU32,
-    timer: OwnedFd,
-    /// The same moment on both clocks; nanoseconds of the poller count from it.
-    origin: (Instant, Duration),
-}
-
-impl Poller {
-    /// Takes three descriptors; the error says that the process's or the system's limit is reached.
-    pub(crate) fn new() -> io::Result<Self> {
-        // Miri interprets no timerfd. The runtime does without a driver, as in a process without descriptors.
-        if cfg!(miri) {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let notification = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let timer = timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-        )?;
-        let edge = EventFlags::IN | EventFlags::ET;
-        epoll::add(
-            &epoll,
-            &notification,
-            EventData::new_u64(NOTIFICATION),
-            edge,
-        )?;
-        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), edge)?;
-        Ok(Poller {
-            epoll,
-            notification,
-            pending: AtomicU32::new(0),
-            timer,
-            origin: both_clocks(),
-        })
-    }
-
-    /// Watches `fd`. Readiness that exists already is reported as an event.
-    pub(crate) fn add(&self, fd: BorrowedFd<'_>, key: u64, interest: Interest) -> io::Result<()> {
-        debug_assert!(key < TIMER);
-        Ok(epoll::add(
-            &self.epoll,
-            fd,
-            EventData::new_u64(key),
-            interest.flags(),
-        )?)
-    }
-
-    /// Watches `fd` for other directions. Readiness that exists already is reported again.
-    pub(crate) fn modify(
-        &self,
-        fd: BorrowedFd<'_>,
-        key: u64,
-        interest: Interest,
-    ) -> io::Result<()> {
-        Ok(epoll::modify(
-            &self.epoll,
-            fd,
-            EventData::new_u64(key),
-            interest.flags(),
-        )?)
-    }
-
-    /// Stops watching `fd`. Events that a thread has fetched already may still come.
-    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
-        Ok(epoll::delete(&self.epoll, fd)?)
-    }
-
-    /// One `epoll_wait`: without a time limit, or without waiting. An interrupted wait has no events.
-    pub(crate) fn wait<'a>(
-        &self,
-        block: bool,
-        batch: &'a mut Batch,
-    ) -> io::Result<impl Iterator<Item = Event> + use<'a>> {
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let limit = if block { None } else { Some(&now) };
-        let events = match epoll::wait(&self.epoll, &mut batch.0[..], limit) {
-            Ok((events, _)) => events,
-            Err(Errno::INTR) => &mut [],
-            Err(error) => return Err(error.into()),
-        };
-        Ok(events.iter().map(|event| translate(*event)))
-    }
-
-    /// Waits until somebody notifies, for `limit` at most, and for nothing else. `true`: this thread took one
-    /// notification.
-    pub(crate) fn rest(&self, limit: Duration) -> io::Result<bool> {
-        let limit = Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: limit.subsec_nanos().into(),
-        };
-        let mut set = [PollFd::new(&self.notification, PollFlags::IN)];
-        match poll(&mut set, Some(&limit)) {
-            Ok(0) | Err(Errno::INTR) => return Ok(false),
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
-        }
-        // Unread, old notifications would end every rest. To read takes the edge away as well, so what is
-        // pending is taken here, or the edge raised anew.
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.notification, &mut count);
-        Ok(self.take_notification(true))
-    }
-
-    /// Ends one wait, now or later.
-    pub(crate) fn notify(&self) {
-        // Release: what the notifier wrote is visible to the thread that takes the notification.
-        self.pending.fetch_add(1, Ordering::Release);
-        self.raise();
-    }
-
-    /// After the event [`Event::Notification`]: takes one of the pending notifications if `wanted`, and
-    /// passes on the rest.
-    pub(crate) fn take_notification(&self, wanted: bool) -> bool {
-        let mut pending = self.pending.load(Ordering::Acquire);
-        let taken = loop {
-            if !wanted || pending == 0 {
-                break false;
-            }
-            match self.pending.compare_exchange_weak(
-                pending,
-                pending - 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => {
-                    pending -= 1;
-                    break true;
-                }
-                Err(now) => pending = now,
-            }
-        };
-        if pending != 0 {
-            self.raise();
-        }
-        taken
-    }
-
-    fn raise(&self) {
-        // Cannot fail but for a full counter, which takes centuries, and a full one is readable as well.
-        let _ = rustix::io::write(&self.notification, &1u64.to_ne_bytes());
-    }
-
-    /// Nanoseconds since the poller was made.
-    pub(crate) fn now(&self) -> u64 {
-        self.nanoseconds(Instant::now())
-    }
-
-    /// `at` in nanoseconds since the poller was made; 0 for earlier times.
-    pub(crate) fn nanoseconds(&self, at: Instant) -> u64 {
-        let since = at.saturating_duration_since(self.origin.0).as_nanos();
-        // 292 years; later times are never reached.
-        u64::try_from(since)
-            .unwrap_or(u64::MAX)
-            .min(i64::MAX as u64)
-    }
-
-    /// The time so many nanoseconds after the poller was made.
-    pub(crate) fn instant(&self, at: u64) -> Instant {
-        self.origin.0 + Duration::from_nanos(at)
-    }
-
-    /// [`Event::Timer`] comes at `at` nanoseconds since the poller was made, instead of the time set before.
-    pub(crate) fn program_timer(&self, at: u64) {
-        let at = self.origin.1 + Duration::from_nanos(at);
-        let setting = Itimerspec {
-            it_interval: Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-            it_value: Timespec {
-                tv_sec: at.as_secs() as _,
-                tv_nsec: at.subsec_nanos() as _,
-            },
-        };
-        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)
-            .expect("the descriptor is a timer and the time is valid");
-    }
-}
-
-fn translate(event: epoll::Event) -> Event {
-    match event.data.u64() {
-        NOTIFICATION => Event::Notification,
-        TIMER => Event::Timer,
-        key => {
-            let flags = event.flags;
-            let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
-            let ending = EventFlags::RDHUP | EventFlags::PRI;
-            Event::Ready(
-                key,
-                Edge {
-                    readable: gone || flags.intersects(EventFlags::IN | ending),
-                    writable: gone || flags.contains(EventFlags::OUT),
-                    exceptional: gone || flags.intersects(ending),
-                },
-            )
-        }
-    }
-}
-
-/// Reads both clocks at nearly the same moment; the second reading is the later one, so that no timer
-/// fires before its time by [`Instant`].
-fn both_clocks() -> (Instant, Duration) {
-    let reading = || {
-        let instant = Instant::now();
-        let raw = clock_gettime(ClockId::Monotonic);
-        let width = instant.elapsed();
-        let raw = Duration::new(raw.tv_sec as u64, raw.tv_nsec as u32);
-        (width, instant, raw)
-    };
-    let (_, instant, raw) = (0..8)
-        .map(|_| reading())
-        .min_by_key(|reading| reading.0)
-        .expect("eight readings were taken");
-    (instant, raw)
-}
-
-/// Sending to a connection that is gone is an error, not a signal.
-pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
-
-/// How many slices one system call takes (`UIO_MAXIOV`).
-pub(crate) const MOST_SLICES: usize = 1024;
-
-/// A socket, already non-blocking, by a single system call.
-pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    Ok(rustix::net::socket_with(family, kind, flags, None)?)
-}
-
-/// Accepts one connection, already non-blocking, by a single system call.
-///
-/// A connection that was aborted while it was in the queue is no error of the listener: the next one is taken.
-pub(crate) fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    loop {
-        match rustix::net::acceptfrom_with(&listener, flags) {
-            Err(Errno::CONNABORTED) => {}
-            result => return Ok(result?),
-        }
-    }
-}
-
-/// Makes the open file behind `fd` non-blocking.
-pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    let flags = rustix::fs::fcntl_getfl(fd)?;
-    if !flags.contains(rustix::fs::OFlags::NONBLOCK) {
-        rustix::fs::fcntl_setfl(fd, flags | rustix::fs::OFlags::NONBLOCK)?;
-    }
-    Ok(())
-}
-
-/// Whether a read (or write) of `fd` would return at once: an answer, the end, or an error.
-pub(crate) fn is_ready_now(fd: impl AsFd, interest: Interest) -> io::Result<bool> {
-    let wanted = if interest.contains(Interest::READ) {
-        PollFlags::IN | PollFlags::RDHUP
-    } else {
-        PollFlags::OUT
-    };
-    let mut set = [PollFd::new(&fd, wanted)];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    Ok(poll(&mut set, Some(&now))? != 0)
 }

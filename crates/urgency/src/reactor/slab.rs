@@ -5,6 +5,8 @@
 //! fetched before the descriptor was closed, of a timer that fired) finds nothing, also when the slot is in
 //! use again. A generation comes back after 2^31 uses of one slot.
 
+#![cfg(not(urgency_loom))]
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {

@@ -9,6 +9,8 @@
 //! searched for the next occupied slot, and it rounds), a B-tree (allocates, three times slower for the
 //! timeout that is added and cancelled).
 
+#![cfg(not(urgency_loom))]
+
 use crate::reactor::slab::Slab;
 use std::task::Waker;
 

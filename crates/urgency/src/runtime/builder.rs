@@ -4,14 +4,17 @@ use super::{BuildError, GLOBAL, Runtime, sharing::MakePolicy};
 use crate::{
     inherit::record,
     rank::{LevelId, LevelTable, Levels, OneLevel},
-    sched::{capacities::Capacities, core::Core, job::Job, run, thread_options::ThreadOptions},
+    sched::{
+        capacities::Capacities, core::Core, job::Job, pool::Pool, run,
+        thread_options::ThreadOptions,
+    },
     tasks::PanicPolicy,
 };
 use std::{sync::Arc, thread};
 use urgency_policy::{
     cores::Demand,
     level::{Criterion, Schedule},
-    pool::Kind,
+    pool::AnyOrder,
 };
 
 /// The most workers that a runtime can have.
@@ -30,8 +33,8 @@ pub struct Builder {
     real_time: bool,
     lowers_threads: bool,
     schedule: Schedule,
-    pool: Kind,
-    pools: Vec<(LevelId, Kind)>,
+    pool: AnyOrder,
+    pools: Vec<(LevelId, AnyOrder)>,
     recorded_steps: Option<usize>,
     capacities: Vec<(LevelId, u32)>,
     on_panic: PanicPolicy,
@@ -53,7 +56,7 @@ impl Builder {
             real_time: false,
             lowers_threads: true,
             schedule: Schedule::Prompt,
-            pool: Kind::Aging,
+            pool: AnyOrder::default(),
             pools: Vec::new(),
             recorded_steps: None,
             capacities: Vec::new(),
@@ -193,13 +196,14 @@ impl Builder {
     }
 
     /// In which order the ready contexts of a level come, for all levels; see [`policy`](crate::policy) for
-    /// the choice. The default is
-    /// [`Kind::Aging`]: as they became ready, over all workers. Any order but that has a queue for each worker.
+    /// the choice: a [`Kind`](crate::policy::Kind), or a [`PoolOrder`](crate::policy::PoolOrder) of your own. The
+    /// default is [`Kind::Aging`](crate::policy::Kind::Aging): as they became ready, over all workers. Under any other
+    /// order a level has the queues that the order's [`Layout`](crate::policy::Layout) names, each with a lock.
     ///
     /// ```
     /// use urgency::{Runtime, policy::{Kind, Order, Plan}};
     ///
-    /// let by_name = Runtime::builder().pool("slot".parse()?).build()?;
+    /// let by_name = Runtime::builder().pool("slot".parse::<Kind>()?).build()?;
     /// let by_plan = Runtime::builder()
     ///     .pool(Kind::Queues(Plan::FIFO.in_order(Order::Mix { newest: 20 })))
     ///     .build()?;
@@ -207,27 +211,39 @@ impl Builder {
     /// # drop(by_name);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn pool(mut self, kind: Kind) -> Self {
-        self.pool = kind;
+    pub fn pool(mut self, order: impl Into<AnyOrder>) -> Self {
+        self.pool = order.into();
         self
     }
 
     /// As [`Builder::pool`], for one level.
-    pub fn pool_at(mut self, level: impl Into<LevelId>, kind: Kind) -> Self {
-        self.pools.push((level.into(), kind));
+    ///
+    /// ```
+    /// use urgency::{Runtime, policy::Kind};
+    /// urgency::levels! { App: Interactive > Batch }
+    ///
+    /// let builder = Runtime::builder().levels::<App>().pool_at(Batch, "lifo".parse::<Kind>()?);
+    /// # drop(builder.build()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pool_at(mut self, level: impl Into<LevelId>, order: impl Into<AnyOrder>) -> Self {
+        self.pools.push((level.into(), order.into()));
         self
     }
 
-    /// The kind of pool of each level, by rank.
-    fn pool_kinds(&self) -> Result<Vec<Kind>, BuildError> {
+    /// The pool of each level, by rank.
+    fn level_pools(&self, workers: usize) -> Result<Box<[Pool]>, BuildError> {
         let levels = self.levels.len();
-        let mut kinds = vec![self.pool; levels];
-        for &(level, kind) in &self.pools {
-            let known = kinds.get_mut(usize::from(level.rank()));
-            *known.ok_or(BuildError::NoSuchLevel { level, levels })? = kind;
+        let mut orders = vec![&self.pool; levels];
+        for (level, order) in &self.pools {
+            let (level, known) = (*level, orders.get_mut(usize::from(level.rank())));
+            *known.ok_or(BuildError::NoSuchLevel { level, levels })? = order;
         }
-        kinds.iter().try_for_each(|kind| kind.check())?;
-        Ok(kinds)
+        orders.iter().try_for_each(|order| order.check())?;
+        let pools = orders.iter().enumerate();
+        Ok(pools
+            .map(|(level, order)| Pool::new(order, level, workers))
+            .collect())
     }
 
     /// Puts the thread that waits for events into the real-time class while it waits, and while it polls the tasks that
@@ -346,7 +362,7 @@ impl Builder {
         self.schedule.check(levels, workers)?;
         let (capacities, pools) = (
             Capacities::new(levels, &self.capacities),
-            self.pool_kinds()?,
+            self.level_pools(workers)?,
         );
         let policy = self.core_policy.make()?;
         // From here on there is a place for a job that is to be filled.
@@ -366,7 +382,7 @@ impl Builder {
                 self.levels,
                 (capacities, self.on_panic.clone()),
                 self.demand,
-                &pools,
+                pools,
             )
         });
         let shared = admitted.inspect_err(|_| core.ended())?;

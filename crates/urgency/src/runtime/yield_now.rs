@@ -46,7 +46,7 @@ pub fn yield_now() -> YieldNow {
 /// ```
 /// use std::sync::{Arc, atomic::{AtomicBool, Ordering::Relaxed}};
 ///
-/// let runtime = urgency::Runtime::builder().workers(1).pool("lifo".parse()?).build()?;
+/// let runtime = urgency::Runtime::builder().workers(1).pool("lifo".parse::<urgency::policy::Kind>()?).build()?;
 /// let flag = Arc::new(AtomicBool::new(false));
 /// let theirs = flag.clone();
 /// let spins = runtime.spawn(async move {

@@ -1,8 +1,8 @@
 //! The default order within a level, aging, as a worker of the runtime looks at it.
 //!
-//! The order is policy code: [`Aged::next`] says which look comes first, and [`comes_first`] when the own ring goes before
-//! the pool. The simulator serves the same sequence (`urgency-sim/tests/same_order.rs`). Here are the looks: the pool's
-//! two queues (`pool.rs`), the ring of the calling stack, and the rings of others. All of them are inlined into
+//! The order is policy code: [`Aged::next`] says which look comes first, and [`comes_first`] when the own ring goes
+//! before the pool. The simulator serves the same sequence (`urgency-sim/tests/same_order.rs`). Here are the looks: the
+//! pool's two queues (`pool.rs`), the ring of the calling stack, and the rings of others. All of them are inlined into
 //! [`Job::next_ready`]; the order itself is no code at run time.
 //!
 //! The rings of others are looked at in two cases: nothing else is left, or it is time to look whether a task there is

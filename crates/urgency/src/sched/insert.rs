@@ -70,7 +70,8 @@ impl Job {
             });
             return;
         };
-        // Aging places what becomes ready for a task's sake alike; other orders tell more arrivals apart (`arrival.rs`).
+        // Aging places what becomes ready for a task's sake alike; other orders tell more arrivals apart
+        // (`arrival.rs`).
         self.pools[usize::from(level)].push(Arrival::Task, Entry::Task(task));
         self.inserted(level);
     }

@@ -34,7 +34,7 @@ use std::{
         atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
-use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Kind};
+use urgency_policy::{cores::Demand, level::LevelPolicy};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub(crate) struct Job {
     pub(crate) look_period: u64,
     /// Whether an entry in a ring needs no barrier; see `insert.rs`.
     pub(crate) rings_are_light: bool,
-    /// The levels with another policy than aging.
+    /// The levels with another order than aging.
     with_queues: u64,
     /// How many workers were left for a thread in the poller to start.
     pub(crate) unstarted: AtomicUsize,
@@ -93,7 +93,7 @@ impl Job {
         levels: LevelTable,
         (capacities, on_panic): (Capacities, PanicPolicy),
         demand: Demand,
-        pools: &[Kind],
+        pools: Box<[Pool]>,
     ) -> Arc<Self> {
         let (count, workers) = (levels.len(), core.workers.len());
         let job = Arc::new_cyclic(|myself| Job {
@@ -104,9 +104,10 @@ impl Job {
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),
             entitled: AtomicUsize::new(usize::MAX),
-            pools: (0..count)
-                .map(|level| Pool::new(pools[level], level, workers))
-                .collect(),
+            with_queues: (0..count).fold(0, |levels, level| {
+                levels | u64::from(pools[level].queues().is_some()) << level
+            }),
+            pools,
             levels,
             tasks: super::shutdown::Tasks::new(workers),
             pinned: super::pinned::Pinned::new(workers),
@@ -125,9 +126,6 @@ impl Job {
             recorder: OnceLock::new(),
             look_period: clock::ticks(look_period(count)),
             rings_are_light: count == 1 && asymmetric::heavy(),
-            with_queues: (0..count).fold(0, |levels, level| {
-                levels | u64::from(pools[level] != Kind::Aging) << level
-            }),
             unstarted: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             capacities,
@@ -186,7 +184,7 @@ impl Job {
         worker.no_longer_wanted(|| self.seat(worker), serves, now)
     }
 
-    /// Whether a level has another policy than aging.
+    /// Whether a level has another order than aging.
     #[inline]
     pub(crate) fn has_queues(&self, level: u8) -> bool {
         self.with_queues >> level & 1 != 0

@@ -15,8 +15,8 @@
 //!   first;
 //! - [`seats`]: rounds, quanta and fixed shares, if the runtime is not simply prompt; [`rounds`];
 //! - [`reserved_seats`]: seats that wait for their level;
-//! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`overflow`]: what
-//!   is too much there;
+//! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`asked`]: how the policy is
+//!   asked, [`overflow`]: what is too much there;
 //! - [`pinned`]: forks for one certain worker;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
@@ -30,6 +30,7 @@
 
 pub(crate) mod aged;
 pub(crate) mod arrival;
+mod asked;
 pub(crate) mod block;
 pub(crate) mod caller;
 pub(crate) mod capacities;

@@ -5,10 +5,10 @@
 //! - The *regular queue* holds everything else in the order in which it became ready: tasks, stacks whose wait is over,
 //!   and deques with public forks.
 //!
-//! That order is the aging heuristic of Prompt I-Cilk, and the reason why this is one central queue
-//! and not a set of stealing queues. It is policy code (`urgency_policy::pool::Aging`): the queues here do what it says,
-//! and `aged.rs` looks at them in its order. The queue itself is `crossbeam`'s segmented queue: fetch-and-add
-//! style positions in a list of blocks, as in the paper, without an epoch scheme.
+//! That order is the aging heuristic of Prompt I-Cilk, and the reason why this is one central queue and not a set of
+//! stealing queues. It is policy code (`urgency_policy::pool::Aging`): the queues here do what it says, and `aged.rs`
+//! looks at them in its order. The queue itself is `crossbeam`'s segmented queue: fetch-and-add style positions in a
+//! list of blocks, as in the paper, without an epoch scheme.
 //!
 //! That is the default. Under another order the level has the queues of `queues.rs` instead, and
 //! neither these two nor rings; the default pays one branch for the choice.
@@ -28,7 +28,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
-use urgency_policy::pool::{Aging, Arrival, Kind, Place, PoolPolicy, Queue, comes_first};
+use urgency_policy::pool::{Aging, AnyOrder, Arrival, Kind, Place, PoolPolicy, Queue, comes_first};
 
 /// A ready context.
 #[derive(Debug)]
@@ -50,23 +50,23 @@ pub(crate) struct Pool {
     regular: SegQueue<Entry>,
     /// When the task that was popped last had become ready, in ticks; at first, when the pool was made.
     given: CachePadded<AtomicU64>,
-    /// Where entries are under another policy. On a cache line that is never written: all threads read it.
+    /// Where entries are under another order. On a cache line that is never written: all threads read it.
     queues: Option<Box<Queues>>,
 }
 
 impl Pool {
     /// The pool of a level.
-    pub(crate) fn new(kind: Kind, level: usize, workers: usize) -> Self {
-        let is_aging = kind == Kind::Aging;
+    pub(crate) fn new(order: &AnyOrder, level: usize, workers: usize) -> Self {
+        let is_aging = order.kind() == Some(Kind::Aging);
         Pool {
             mugging: SegQueue::new(),
             regular: SegQueue::new(),
             given: CachePadded::new(AtomicU64::new(clock::now())),
-            queues: (!is_aging).then(|| Box::new(Queues::new(kind, level, workers))),
+            queues: (!is_aging).then(|| Box::new(Queues::new(order, level, workers))),
         }
     }
 
-    /// The queues of another policy than aging.
+    /// The queues of another order than aging.
     #[inline]
     pub(crate) fn queues(&self) -> Option<&Queues> {
         self.queues.as_deref()

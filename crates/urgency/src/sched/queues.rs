@@ -1,10 +1,9 @@
-//! The pool of one level under another policy than aging: a queue for each worker, and shared ones.
+//! The pool of one level under another order than aging: a queue for each worker, and shared ones.
 //!
-//! The policy code (`urgency_policy::pool`: [`Proactive`](urgency_policy::pool::Proactive),
-//! [`Queues`](urgency_policy::pool::Queues)) says where an entry goes and where a worker looks; here are the
-//! queues that it talks about, each with a lock of its own (a shared one may have none: `overflow.rs`). Every
-//! worker has its own value of the policy, under the lock of its queue. Simple first: this is for the choice
-//! of an order, and for comparisons; the default does not come here.
+//! The policy code, built in or a user's, says where an entry goes and where a worker looks; here are the
+//! queues that it talks about, each with a lock of its own (a shared one may have none: `overflow.rs`). An order over
+//! two central queues has two shared ones. Every worker has its own value of the policy, under the lock of its queue
+//! (`asked.rs`). Simple first: this is for the choice of an order, and for comparisons; the default does not come here.
 //!
 //! What stands in a worker's queue are *entries*: tasks, resumable stacks, and deques with public forks. A deque gives
 //! its oldest fork, and comes back if it has more, so that public forks are always in some queue. (The policies' own
@@ -30,7 +29,11 @@
 //!    under way than the queues held, each of which spawned its successor, all waited for ever for room that only one
 //!    of them could have made.)
 
-use super::{overflow::SharedQueue, pool::Entry};
+use super::{
+    asked::{Asked, Home, MUGGING, REGULAR, Shape},
+    overflow::SharedQueue,
+    pool::Entry,
+};
 use crate::sys::clock;
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
@@ -43,10 +46,7 @@ use std::{
 };
 use urgency_policy::{
     dice::Dice,
-    pool::{
-        Amount, Arrival, Chooser, End, Kind, Order, Overflow, Place, Policy, PoolPolicy, Queue,
-        Shed, Sight, Source, deal,
-    },
+    pool::{Amount, AnyOrder, Arrival, Chooser, End, Queue, Shed, Sight, Source, deal},
 };
 
 /// How many looks of a worker may fail before it takes what it finds.
@@ -58,7 +58,7 @@ const SHED_EVERY: u32 = 16;
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    kind: Kind,
+    shape: Shape,
     locals: Box<[CachePadded<Mutex<Local>>]>,
     shared: Box<[SharedQueue<Waiting>]>,
     /// Which of the shared queues have an entry.
@@ -84,7 +84,7 @@ struct Waiting {
 /// What is a worker's own.
 #[derive(Debug)]
 struct Local {
-    policy: Policy,
+    policy: Asked,
     /// The oldest first; in banks by depth.
     queue: VecDeque<Waiting>,
     slot: Option<Waiting>,
@@ -137,16 +137,14 @@ enum Look {
 }
 
 impl Queues {
-    pub(crate) fn new(kind: Kind, level: usize, workers: usize) -> Self {
+    pub(crate) fn new(order: &AnyOrder, level: usize, workers: usize) -> Self {
         let dice = Dice::new(level as u64);
-        let is_bank = matches!(kind, Kind::Queues(plan) if plan.order == Order::Deepest);
-        let is_lock_free =
-            matches!(kind, Kind::Queues(plan) if matches!(plan.overflow, Overflow::LockFree(_)));
+        let shape = Shape::of(order.layout(), workers);
         let local = |me| Local {
-            policy: kind.policy(me, workers, &dice),
+            policy: Asked::new(me, shape, order.policy(me, workers, &dice)),
             queue: VecDeque::new(),
             slot: None,
-            is_bank,
+            is_bank: shape.is_sorted,
             asked_by: None,
             has_advertised: false,
             takings: 0,
@@ -154,12 +152,12 @@ impl Queues {
             left_room: false,
         };
         Queues {
-            kind,
+            shape,
             locals: (0..workers)
                 .map(|me| CachePadded::new(Mutex::new(local(me))))
                 .collect(),
-            shared: (0..kind.shared_queues())
-                .map(|_| SharedQueue::new(is_lock_free))
+            shared: (0..shape.shared)
+                .map(|_| SharedQueue::new(shape.is_lock_free))
                 .collect(),
             occupied: AtomicU64::new(0),
             adverts: SegQueue::new(),
@@ -195,23 +193,23 @@ impl Queues {
         let is_new = at.is_some() && matches!(arrival, Arrival::Task | Arrival::Root);
         let fills_room = is_new && std::mem::take(&mut local.left_room);
         match place {
-            Place::Slot => {
+            Home::Slot => {
                 if let Some(last) = local.slot.replace(waiting) {
                     local.put(last);
                 }
             }
-            Place::Worker(worker) if worker != home => {
+            Home::Worker(worker) if worker != home => {
                 drop(local);
                 self.local(worker).put(waiting);
             }
-            Place::Tail(Queue::Shared(number)) => {
+            Home::Shared(number) => {
                 drop(local);
                 self.put_shared(number, waiting);
             }
-            Place::Worker(_) | Place::Full | Place::Tail(_) | Place::Dropped => local.put(waiting),
+            Home::Worker(_) | Home::Full => local.put(waiting),
         }
         self.len.fetch_add(1, Ordering::SeqCst);
-        place == Place::Full && is_new && !fills_room
+        place == Home::Full && is_new && !fills_room
     }
 
     fn put_shared(&self, number: usize, waiting: Waiting) {
@@ -269,14 +267,17 @@ impl Queues {
     fn look(&self, me: usize, failed: u32) -> Look {
         let mut local = self.local(me);
         let local = &mut *local;
+        let occupied = self.occupied.load(Ordering::SeqCst);
+        let is_central = self.shape.is_central;
         let sight = Sight {
-            shared: self.occupied.load(Ordering::SeqCst),
+            mugging: is_central && occupied >> MUGGING & 1 == 1,
+            regular: is_central && occupied >> REGULAR & 1 == 1,
+            shared: if is_central { 0 } else { occupied },
             adverts: !self.adverts.is_empty(),
             own: local.queue.len(),
             slot: local.slot.is_some(),
             asked_by: local.asked_by.take(),
             failed,
-            ..Sight::default()
         };
         let source = local.policy.take_from(sight);
         let taken = match source {
@@ -379,16 +380,12 @@ impl Queues {
 
     /// Whether spawners wait for room.
     fn waits(&self) -> bool {
-        matches!(self.kind, Kind::Queues(plan) if plan.overflow == Overflow::Wait)
+        self.shape.most_waiting > 0
     }
 
     /// A spawner waits, while `f` runs, unless so many do already.
     pub(crate) fn as_waiting_spawner(&self, f: impl FnOnce()) {
-        let most = match self.kind {
-            Kind::Queues(plan) => plan.capacity,
-            Kind::Aging | Kind::Proactive { .. } => 0,
-        };
-        if self.spawners.fetch_add(1, Ordering::Relaxed) < most {
+        if self.spawners.fetch_add(1, Ordering::Relaxed) < self.shape.most_waiting {
             f();
         }
         self.spawners.fetch_sub(1, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The frame loop: the demo's second scene.
 //!
 //! A frame 60 times a second, forked into 600 items of 16 to 100 us; audio each 5 ms above it; four decoders below,
-//! which compute for 5 to 80 ms without a look at anything else ([`urgency_load::frame`]). Two contenders: Urgency
+//! which compute for 5 to 80 ms without a look at anything else ([`urgency_measure::frame`]). Two contenders: Urgency
 //! with three levels, and what an expert would build today, two Rayon pools (the decoders' at niceness 19) and a
 //! thread for audio.
 //!
@@ -17,15 +17,14 @@ pub mod words;
 pub use outcome::Outcome;
 
 use super::{
-    child::Child,
     contender::Contender,
     error::Error,
     messages::{FramesSaid, FramesSpec},
     options::Options,
     progress::Progress,
-    table,
 };
 use std::time::Duration;
+use urgency_measure::{Latencies, child::Child, table};
 
 /// The share of the demo's time that the frame loop has, if both scenes have contenders.
 pub const SHARE: f64 = 0.25;
@@ -78,13 +77,13 @@ fn take(contender: Contender, options: &Options, seconds: f64) -> Result<FramesS
         run_ms: ms(1.0 - WARM_UP),
     };
     let who = format!("the frame loop of {}", contender.title());
-    let mut child = Child::start(&who, "demo-frames", &spec)?;
-    child.hear(Duration::from_secs_f64(usable) + PATIENCE)
+    let mut child = Child::with_task(&who, "demo-frames", &spec)?;
+    Ok(child.hear(Duration::from_secs_f64(usable) + PATIENCE)?)
 }
 
 /// One turn in a line.
 fn summary(said: &FramesSaid) -> String {
-    let p99 = |latencies: &super::latencies::Latencies| {
+    let p99 = |latencies: &Latencies| {
         let p99 = latencies.quantile(0.99);
         p99.map_or_else(|| "-".to_owned(), |p99| table::ms(p99.ms))
     };

@@ -1,8 +1,7 @@
 //! What a contender of the frame loop achieved over all its turns.
 
-use crate::demo::{
-    contender::Contender, latencies::Latencies, messages::FramesSaid, outcome::Curve, turn::Span,
-};
+use crate::demo::{contender::Contender, messages::FramesSaid, outcome::curve, turn::Span};
+use urgency_measure::{Latencies, picture::Series};
 
 /// One contender's results.
 #[derive(Clone, Debug)]
@@ -50,20 +49,14 @@ impl Outcome {
     }
 
     /// The distributions that are drawn.
-    pub fn curves(&self) -> [Curve<'_>; 2] {
+    pub fn curves(&self) -> [Series; 2] {
+        let of = |what: &str, is_thin, latencies| {
+            let name = format!("{}, {what}", self.contender.title());
+            curve(&name, self.contender, is_thin, latencies)
+        };
         [
-            Curve {
-                contender: self.contender,
-                name: format!("{}, frames", self.contender.title()),
-                is_thin: false,
-                latencies: &self.frames,
-            },
-            Curve {
-                contender: self.contender,
-                name: format!("{}, audio", self.contender.title()),
-                is_thin: true,
-                latencies: &self.audio,
-            },
+            of("frames", false, &self.frames),
+            of("audio", true, &self.audio),
         ]
     }
 }

@@ -11,15 +11,16 @@ use super::{two_pools, urgency};
 use crate::demo::{
     contender::Contender,
     error::Error,
-    latencies::Latencies,
-    messages::{FramesSaid, FramesSpec, say},
+    messages::{FramesSaid, FramesSpec},
 };
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
-use urgency_load::frame::{self, AUDIO, FRAME};
+use urgency_measure::child::say;
+use urgency_measure::frame::{self, AUDIO, FRAME};
+use urgency_measure::latencies::Latencies;
 
 /// From the start of the contender to the first tick.
 const LEAD: Duration = Duration::from_millis(20);
@@ -50,10 +51,8 @@ pub fn main(spec: &FramesSpec) -> Result<(), Error> {
         Contender::Urgency => Box::new(urgency::start(spec, stage)?),
         Contender::TwoPools => Box::new(two_pools::start(spec, stage)?),
         other => {
-            return Err(Error::Unexpected {
-                who: "the parent process".to_owned(),
-                line: format!("{} draws no frames", other.title()),
-            });
+            let line = format!("{} draws no frames", other.title());
+            return Err(Error::unexpected(line));
         }
     };
     let meter = |at: Duration| {
@@ -93,7 +92,7 @@ impl Stage {
         let late = Instant::now().saturating_duration_since(due);
         if self.is_recorded(due) {
             let mut recorded = self.recorded();
-            recorded.frames.answered(late);
+            recorded.frames.record(late);
             recorded.on_time += u64::from(late <= FRAME);
         }
         tick + 1 + (late.as_nanos() / FRAME.as_nanos()) as u32
@@ -110,7 +109,7 @@ impl Stage {
         let due = self.start + AUDIO * tick;
         if self.is_recorded(due) {
             let late = Instant::now().saturating_duration_since(due);
-            self.recorded().audio.answered(late);
+            self.recorded().audio.record(late);
         }
         tick + 1
     }

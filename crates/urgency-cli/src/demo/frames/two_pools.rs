@@ -7,11 +7,8 @@ use std::{
     thread::{self, sleep},
     time::{Duration, Instant},
 };
-use thread_priority::{
-    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id,
-};
-use urgency_load::frame::{self, DECODERS, ITEMS, STAGES};
+use urgency_measure::class::become_nice;
+use urgency_measure::frame::{self, DECODERS, ITEMS, STAGES};
 
 pub fn start(spec: &FramesSpec, stage: &'static Stage) -> Result<impl Send + use<>, Error> {
     let pool = || ThreadPoolBuilder::new().num_threads(spec.workers);
@@ -26,13 +23,6 @@ pub fn start(spec: &FramesSpec, stage: &'static Stage) -> Result<impl Send + use
         decoding.spawn_fifo(move || decode(decoder, 0));
     }
     Ok(decoding)
-}
-
-/// As nice as the kernel knows, which takes no privilege.
-fn become_nice() {
-    let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
-    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy)
-        .expect("any thread may become nicer");
 }
 
 fn audio(stage: &Stage) {

@@ -3,7 +3,7 @@
 use super::stage::Stage;
 use crate::demo::{error::Error, messages::FramesSpec, server::cannot_build};
 use urgency::{Runtime, time::sleep_until};
-use urgency_load::frame::{self, DECODERS, ITEMS, STAGES};
+use urgency_measure::frame::{self, DECODERS, ITEMS, STAGES};
 
 urgency::levels! { Loop: Audio > Frame > Decode }
 

@@ -1,10 +1,8 @@
 //! The frame loop's results: as a table, and in a sentence for each contender, with the numbers that were measured.
 
 use super::Outcome;
-use crate::demo::{
-    latencies::Latencies,
-    table::{self, ms},
-};
+use urgency_measure::latencies::Latencies;
+use urgency_measure::table::{self, Rule, ms};
 
 const COLUMNS: [&str; 7] = [
     "",
@@ -23,7 +21,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
     let mut text = "Frames: from the tick of a frame until it is drawn, and from the tick of a buffer of audio until it is full, in ms.\n\
          A frame is late when the next one is due. Decoded/s: pieces of 100 us of work.\n\n"
         .to_owned();
-    text.push_str(&table::aligned(&rows));
+    text.push_str(&table::aligned(&rows, Rule::Line));
     for outcome in outcomes {
         if let Some(failure) = &outcome.failure {
             let title = outcome.contender.title();
@@ -81,7 +79,7 @@ mod tests {
     fn outcome() -> Outcome {
         let of = |ms| {
             let mut latencies = Latencies::new();
-            latencies.answered(Duration::from_millis(ms));
+            latencies.record(Duration::from_millis(ms));
             latencies
         };
         let mut outcome = Outcome::new(Contender::TwoPools);

@@ -1,8 +1,8 @@
 //! A server process: one contender.
 //!
 //! It listens on 127.0.0.1, says where, and then does what it is told, line by line, until its input ends.
-//! The work of a request and the units of the compute are the same for all contenders (`wire.rs`, `compute.rs`); what
-//! differs is what schedules them, and that is all that the files beside this one contain.
+//! The work of a request (`chain.rs` of `urgency_measure`) and the units of the compute (`compute.rs`) are the same for
+//! all contenders; what differs is what schedules them, and that is all that the files beside this one contain.
 //!
 //! The thread that reads the commands belongs to none of the runtimes. It may be late under load; that does
 //! not falsify the metering, because units and time are read together.
@@ -15,13 +15,14 @@ use super::{
     compute,
     contender::Contender,
     error::Error,
-    messages::{Account, Metering, ServerHears, ServerSays, ServerSpec, say},
+    messages::{Account, Metering, ServerHears, ServerSays, ServerSpec},
 };
 use std::{
     io::{self, BufRead},
     net::{Ipv4Addr, SocketAddr},
     time::Instant,
 };
+use urgency_measure::child::say;
 
 /// A contender that answers requests by now.
 trait Serving {
@@ -43,19 +44,14 @@ pub fn main(spec: &ServerSpec) -> Result<(), Error> {
         Contender::TokioRayon => Box::new(tokio_rayon::serve(spec)?),
         Contender::Threads => Box::new(threads::serve(spec)?),
         Contender::TwoPools => {
-            return Err(Error::Unexpected {
-                who: "the parent process".to_owned(),
-                line: format!("{} answers no requests", spec.contender.title()),
-            });
+            let line = format!("{} answers no requests", spec.contender.title());
+            return Err(Error::unexpected(line));
         }
     };
     say(&ServerSays::Ready(serving.address()));
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(heard) = serde_json::from_str(&line) else {
-            return Err(Error::Unexpected {
-                who: "the parent process".to_owned(),
-                line,
-            });
+            return Err(Error::unexpected(line));
         };
         if heard == ServerHears::Compute {
             serving.compute();

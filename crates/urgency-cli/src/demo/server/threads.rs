@@ -5,12 +5,13 @@
 //! the cost of forking.
 
 use super::{Serving, address, cannot_listen};
-use crate::demo::{compute, error::Error, messages::ServerSpec, wire};
+use crate::demo::{compute, error::Error, messages::ServerSpec};
 use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     thread,
 };
+use urgency_measure::client::lanes::chain;
 
 struct Threads {
     address: SocketAddr,
@@ -34,10 +35,10 @@ pub fn serve(spec: &ServerSpec) -> Result<impl Serving + use<>, Error> {
 
 fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut request = [0; wire::MESSAGE];
+    let mut request = [0; chain::MESSAGE];
     loop {
         stream.read_exact(&mut request)?;
-        stream.write_all(&wire::reply(&request))?;
+        stream.write_all(&chain::reply(&request))?;
     }
 }
 

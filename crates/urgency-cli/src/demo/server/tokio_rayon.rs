@@ -2,13 +2,14 @@
 //! there are workers. The kernel shares the processors between the two.
 
 use super::{Serving, address, cannot_build, cannot_listen};
-use crate::demo::{compute, error::Error, messages::ServerSpec, options::Kind, wire};
+use crate::demo::{compute, error::Error, messages::ServerSpec, options::Kind};
 use std::{io, net::SocketAddr};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     runtime::{Builder, Runtime},
 };
+use urgency_measure::client::lanes::chain;
 
 struct TokioRayon {
     /// Runs as long as it is kept.
@@ -51,10 +52,10 @@ async fn accept(listener: TcpListener) {
 
 async fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut request = [0; wire::MESSAGE];
+    let mut request = [0; chain::MESSAGE];
     loop {
         stream.read_exact(&mut request).await?;
-        stream.write_all(&wire::reply(&request)).await?;
+        stream.write_all(&chain::reply(&request)).await?;
     }
 }
 

@@ -7,13 +7,13 @@ use crate::demo::{
     error::Error,
     messages::{Account, ServerSpec},
     options::{Kind, ServeAt},
-    wire,
 };
 use std::{io, net::SocketAddr};
 use urgency::{
     LevelId, Runtime,
     net::{TcpListener, TcpStream},
 };
+use urgency_measure::client::lanes::chain;
 
 urgency::levels! { Demo: Interactive > Batch > Background }
 
@@ -61,10 +61,10 @@ async fn accept(listener: TcpListener, level: LevelId) {
 
 async fn answer(stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut request = [0; wire::MESSAGE];
+    let mut request = [0; chain::MESSAGE];
     loop {
         stream.read_exact(&mut request).await?;
-        stream.write_all(&wire::reply(&request)).await?;
+        stream.write_all(&chain::reply(&request)).await?;
     }
 }
 

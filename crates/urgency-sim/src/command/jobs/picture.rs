@@ -1,13 +1,9 @@
 //! Pictures of `urgency sim jobs` (SVG).
 
-use super::{
-    super::picture::{COLOURS, FONT, SIZE},
-    Row,
-};
-use plotters::prelude::*;
-use std::error::Error;
+use super::{super::picture::SIZE, Row};
+use urgency_measure::picture::{self, Axis, Chart, Colour, Picture, Shape};
 
-type Drawn = Result<String, Box<dyn Error>>;
+type Drawn = Result<String, picture::Error>;
 
 /// A named line.
 type Series<'a> = (&'a str, Vec<(f64, f64)>);
@@ -25,21 +21,14 @@ fn by_policy(rows: &[Row], value: impl Fn(&Row) -> f64) -> Vec<Series<'_>> {
     series
 }
 
-/// The least and the greatest of numbers.
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-        (low.min(value), high.max(value))
-    })
-}
-
 /// Mean flow time by load.
 pub(super) fn flow(rows: &[Row]) -> Drawn {
     let series = by_policy(rows, |row| row.report.flow.mean / 1e6);
     lines(
         "Mean flow time",
-        ("load, percent", "milliseconds"),
-        &series,
-        true,
+        "load, percent",
+        Axis::logarithmic("milliseconds"),
+        series,
     )
 }
 
@@ -49,11 +38,9 @@ pub(super) fn misses(rows: &[Row]) -> Drawn {
         let task = row.report.tasks[0];
         f64::from(task.missed) / f64::from(task.released.max(1)) * 100.0
     });
-    let axes = (
-        "period of the first task, milliseconds",
-        "missed deadlines, percent",
-    );
-    lines("Deadlines that the first task missed", axes, &series, false)
+    let across = "period of the first task, milliseconds";
+    let up = Axis::linear("missed deadlines, percent");
+    lines("Deadlines that the first task missed", across, up, series)
 }
 
 /// The cores of two jobs over time.
@@ -69,64 +56,25 @@ pub(super) fn cores(row: &Row) -> Drawn {
         }
         points
     };
-    let series = [("first job", steps(0)), ("second job", steps(1))];
+    let series = vec![("first job", steps(0)), ("second job", steps(1))];
     let caption = format!("Cores of two jobs in opposite phases under {}", row.policy);
-    lines(&caption, ("milliseconds", "cores"), &series, false)
+    lines(&caption, "milliseconds", Axis::linear("cores"), series)
 }
 
-fn lines(caption: &str, (x, y): (&str, &str), series: &[Series<'_>], logarithmic: bool) -> Drawn {
-    let mut svg = String::new();
-    let points = || series.iter().flat_map(|(_, points)| points.iter().copied());
-    let (left, right) = range(points().map(|p| p.0));
-    let (low, high) = range(points().map(|p| p.1));
-    // A line needs two different ends.
-    let right = right.max(left + 1e-3);
-    let shown = |value: f64| {
-        if logarithmic {
-            value.max(1e-6).log10()
-        } else {
-            value
-        }
+fn lines(title: &str, across: &str, up: Axis, series: Vec<Series<'_>>) -> Drawn {
+    let series = series.into_iter().enumerate();
+    let series = series.map(|(number, (name, points))| picture::Series {
+        name: name.to_owned(),
+        colour: Colour::of(number),
+        shape: Shape::Line(2, points),
+    });
+    let chart = Chart {
+        title: title.to_owned(),
+        subtitle: String::new(),
+        across: Axis::linear_from_least(across),
+        up,
+        bar: None,
+        series: series.collect(),
     };
-    let (bottom, top) = match logarithmic {
-        true => (shown(low) - 0.05, shown(high) + 0.05),
-        false => (0.0, (high * 1.05).max(1.0)),
-    };
-    {
-        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        root.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&root)
-            .caption(caption, (FONT, 22))
-            .margin(14)
-            .x_label_area_size(44)
-            .y_label_area_size(80)
-            .build_cartesian_2d(left..right, bottom..top)?;
-        let label = |value: &f64| match logarithmic {
-            true => format!("{:.0}", 10f64.powf(*value)),
-            false => format!("{value:.0}"),
-        };
-        chart
-            .configure_mesh()
-            .x_desc(x)
-            .y_desc(y)
-            .y_label_formatter(&label)
-            .draw()?;
-        for (number, (name, points)) in series.iter().enumerate() {
-            let colour = COLOURS[number % COLOURS.len()];
-            let line = points.iter().map(|&(x, y)| (x, shown(y)));
-            chart
-                .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
-                .label(*name)
-                .legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(3))
-                });
-        }
-        chart
-            .configure_series_labels()
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.2))
-            .draw()?;
-        root.present()?;
-    }
-    Ok(svg)
+    Picture::of(SIZE, chart).draw()
 }

@@ -1,14 +1,17 @@
 //! The timers' clock, where it can be stopped and moved: clock.rs says what for.
 
-use super::{Driver, Schedule, lock, wake_all};
-use crate::reactor::clock::{self, Clock};
+use super::{DriverOver, Schedule, lock, wake_all};
+use crate::reactor::{
+    clock::{self, Clock},
+    poller::Poller,
+};
 use std::{
     sync::atomic::Ordering,
     task::Waker,
     time::{Duration, Instant},
 };
 
-impl Driver {
+impl<P: Poller> DriverOver<P> {
     /// A paused clock goes on to the earliest timer, if the runtime is idle.
     #[cold]
     pub(super) fn move_if_idle(&self) {

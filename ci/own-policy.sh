@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# The example of policies of a user's own: its tests, a run in a runtime and one in the simulator. After
+# `cargo test --workspace` little is left to compile: the versions and the profile are the workspace's.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+own=examples-external/own-policy
+cp Cargo.lock "$own/"
+timeout 600 cargo test --manifest-path "$own/Cargo.toml"
+cargo build --manifest-path "$own/Cargo.toml"
+timeout 60 "$CARGO_TARGET_DIR/debug/own-policy" run
+timeout 60 "$CARGO_TARGET_DIR/debug/own-policy" --dag memcached --pool shortest-queue --schedule night-shift >/dev/null

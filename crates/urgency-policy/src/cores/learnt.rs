@@ -1,0 +1,59 @@
+//! What a policy with feedback keeps from one decision to the next: the jobs' desires, their credits, and when the
+//! interval ends.
+
+use super::{
+    Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, ParametersError, Part,
+    PerJob, credit::Credits,
+};
+
+/// See the module's text.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Learnt {
+    parameters: FeedbackParameters,
+    pub(super) desires: PerJob<Desire>,
+    credits: Credits,
+    /// When the interval ends.
+    due: u64,
+}
+
+impl Learnt {
+    pub(super) fn new(parameters: FeedbackParameters) -> Result<Self, ParametersError> {
+        parameters.check()?;
+        Ok(Learnt {
+            parameters,
+            ..Learnt::default()
+        })
+    }
+
+    /// A decision begins: credits are settled, and at the end of an interval the desires learn.
+    pub(super) fn learn(&mut self, event: Event, cores: &Cores) {
+        let all = cores.count();
+        self.desires.keep_up(cores, |_| Desire::new(all));
+        self.credits.settle(cores);
+        if event == Event::Timer {
+            for (desire, job) in self.desires.values_mut().zip(cores.jobs()) {
+                desire.learn(job.usage(), &self.parameters, all);
+            }
+        }
+    }
+
+    /// It ends: each job has its part, in turns where that is no whole number. The policy is asked again at the end of
+    /// the interval if there are so many jobs.
+    pub(super) fn give(
+        &mut self,
+        parts: &[Part],
+        cores: &Cores,
+        decision: &mut Decision,
+        timed_from: usize,
+    ) -> Result<(), DecisionError> {
+        let counts = self.credits.round(parts, self.parameters.interval);
+        decision.give_counts(cores, &counts)?;
+        if cores.jobs().len() >= timed_from {
+            if self.due <= cores.now() {
+                self.due = cores.now() + self.parameters.interval;
+            }
+            decision.set_timer(self.due)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! System calls for sockets and descriptors that differ between systems: Linux's.
+
+#![cfg(not(urgency_loom))]
+
+use super::poller::Interest;
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    io::Errno,
+    net::{AddressFamily, SendFlags, SocketAddrAny, SocketFlags, SocketType},
+    time::Timespec,
+};
+use std::io;
+
+/// Sending to a connection that is gone is an error, not a signal.
+pub(crate) const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
+
+/// How many slices one system call takes (`UIO_MAXIOV`).
+pub(crate) const MOST_SLICES: usize = 1024;
+
+/// A socket, already non-blocking, by a single system call.
+pub(crate) fn socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    Ok(rustix::net::socket_with(family, kind, flags, None)?)
+}
+
+/// Accepts one connection, already non-blocking, by a single system call.
+///
+/// A connection that was aborted while it was in the queue is no error of the listener: the next one is taken.
+pub(crate) fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    loop {
+        match rustix::net::acceptfrom_with(&listener, flags) {
+            Err(Errno::CONNABORTED) => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+/// Makes the open file behind `fd` non-blocking.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(fd)?;
+    if !flags.contains(rustix::fs::OFlags::NONBLOCK) {
+        rustix::fs::fcntl_setfl(fd, flags | rustix::fs::OFlags::NONBLOCK)?;
+    }
+    Ok(())
+}
+
+/// Whether a read (or write) of `fd` would return at once: an answer, the end, or an error.
+pub(crate) fn is_ready_now(fd: impl AsFd, interest: Interest) -> io::Result<bool> {
+    let wanted = if interest.contains(Interest::READ) {
+        PollFlags::IN | PollFlags::RDHUP
+    } else {
+        PollFlags::OUT
+    };
+    let mut set = [PollFd::new(&fd, wanted)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    Ok(poll(&mut set, Some(&now))? != 0)
+}
