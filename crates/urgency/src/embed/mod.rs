@@ -261,7 +261,8 @@ impl Host {
 
     /// A fork that is in no deque, as if it had been stolen out of one.
     fn taken(&self, forked: *const crate::sched::Forked, pinned: bool) -> StolenFork {
-        on_steal(forked);
+        // SAFETY: the fork was made for this, and no thread has it yet.
+        unsafe { on_steal(forked) };
         StolenFork {
             forked,
             level: self.level,
@@ -400,7 +401,7 @@ pub fn worker_index() -> Option<usize> {
             if let Some(number) = me.number() {
                 return number;
             }
-            while !me.attention().pin() {
+            while !me.attention().keep_worker() {
                 run::check_cold(me);
             }
             me.worker().id

@@ -9,16 +9,16 @@
 //! # States of `word`
 //!
 //! - `BUSY` set: the stack is inside the scheduler (or parked there). Only the stack itself sets and clears the bit,
-//!   and no other thread writes the word meanwhile. The stack's worker cannot be taken now: the scheduler never runs
+//!   and no other thread writes the word meanwhile. The stack's worker cannot be revoked now: the scheduler never runs
 //!   user code, so the stack will look at everything by itself in a moment.
-//! - `BUSY` clear, `TAKEN` clear: the stack runs user code and holds a worker. The worker's number is in the upper half
-//!   of the word: the taker learns *which* worker it took in the same step. (A first version read the number from the
-//!   stack afterwards; by then the stack could have checked in and got another worker.)
-//! - `TAKEN` set: another thread took the worker (relief, or an urgent event). The stack goes on until its next
-//!   scheduling point, where [`Attention::enter`] tells it. Until then the taker may give the worker back, and the
-//!   stack never notices.
-//! - `PINNED` set: the stack asked for the number of its worker, and may use the number as an index that no other stack
-//!   uses at the same time. The worker is not taken until the next `enter`, which clears the bit.
+//! - `BUSY` clear, `REVOKED` clear: the stack runs user code and holds a worker. The worker's number is in the upper
+//!   half of the word: the taker learns *which* worker it took in the same step. (A first version read the number from
+//!   the stack afterwards; by then the stack could have checked in and got another worker.)
+//! - `REVOKED` set: another thread took the worker (relief, or an urgent event). The stack goes on until its next
+//!   scheduling point, where [`Own::enter`] tells it. Until then the taker may restore the worker, and the stack never
+//!   notices.
+//! - `KEPT` set: the stack asked for the number of its worker, and may use the number as an index that no other stack
+//!   uses at the same time. The worker is not revoked until the next `enter`, which clears the bit.
 //!
 //! The bits between count the visits to user code ([`Visit`]): what was seen of a stack during a visit is a reason to
 //! take its worker only as long as that very visit lasts.
@@ -30,11 +30,11 @@
 //! # Rules
 //!
 //! 1. Only the stack calls `enter` and `leave`, alternately. `enter` is a locked instruction, since it decides against
-//!    `take`; a `leave` without pending requests is a plain store. (With one word for both, a leave had to be a locked
-//!    instruction as well, so as not to lose a request.)
-//! 2. `take` succeeds at most once between a `leave` and the next `enter`, and never inside.
-//! 3. Whatever a taker wrote before `take` is visible to the stack after `enter` returned
-//!    [`Entered::Taken`]; whatever the stack wrote before `leave` is visible to the taker.
+//!    `revoke`; a `leave` without pending requests is a plain store. (With one word for both, a leave had to be a
+//!    locked instruction as well, so as not to lose a request.)
+//! 2. `revoke` succeeds at most once between a `leave` and the next `enter`, and never inside.
+//! 3. Whatever a taker wrote before `revoke` is visible to the stack after `enter` returned
+//!    [`Entered::Revoked`]; whatever the stack wrote before `leave` is visible to the taker.
 //! 4. A request that is pending when the stack is in user code has cleared `room`, or is about to: a requester sets
 //!    its bit before it clears `room`, and the stack raises `room` only before a look at the requests, with a
 //!    barrier between the two on both sides. If `room` is as it should be it is not written, so that no
@@ -47,9 +47,9 @@ use crate::sys::{
 };
 
 const BUSY: u32 = 1;
-const TAKEN: u32 = 2;
-/// Set by the stack itself: its worker is not taken before its next scheduling point.
-const PINNED: u32 = 4;
+const REVOKED: u32 = 2;
+/// Set by the stack itself: its worker is not revoked before its next scheduling point.
+const KEPT: u32 = 4;
 /// One visit to user code.
 const VISIT: u32 = 8;
 const VISITS: u32 = (1 << WORKER_SHIFT) - VISIT;
@@ -70,8 +70,8 @@ pub(crate) const FULL: u32 = 8;
 pub(crate) enum Entered {
     /// The stack still holds its worker; these requests were pending and are now cleared.
     Holding(u32),
-    /// The worker was taken meanwhile.
-    Taken,
+    /// The worker was revoked meanwhile.
+    Revoked,
 }
 
 /// One visit of a stack to user code, during which it holds its worker.
@@ -119,7 +119,8 @@ impl Attention {
     pub(crate) fn is_for_forks(&self) -> bool {
         // The thread that cleared `room` wrote these before.
         fence(Ordering::Acquire);
-        self.requests.load(Ordering::Relaxed) == 0 && self.word.load(Ordering::Relaxed) & TAKEN == 0
+        self.requests.load(Ordering::Relaxed) == 0
+            && self.word.load(Ordering::Relaxed) & REVOKED == 0
     }
 
     /// Sets request bits.
@@ -132,16 +133,16 @@ impl Attention {
         }
     }
 
-    /// Whether the worker with this number was taken from the stack and it has not checked in since.
+    /// Whether the worker with this number was revoked from the stack and it has not checked in since.
     #[inline]
-    pub(crate) fn is_taken_from(&self, worker: usize) -> bool {
+    pub(crate) fn is_revoked_from(&self, worker: usize) -> bool {
         let word = self.word.load(Ordering::SeqCst);
-        word & TAKEN != 0 && (word >> WORKER_SHIFT) as usize == worker
+        word & REVOKED != 0 && (word >> WORKER_SHIFT) as usize == worker
     }
 
-    /// Whether the stack's worker was taken and it has not checked in since.
-    pub(crate) fn is_taken(&self) -> bool {
-        self.word.load(Ordering::SeqCst) & TAKEN != 0
+    /// Whether the stack's worker was revoked and it has not checked in since.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.word.load(Ordering::SeqCst) & REVOKED != 0
     }
 
     /// Whether these requests are pending.
@@ -149,23 +150,23 @@ impl Attention {
         self.requests.load(Ordering::Acquire) & bits == bits
     }
 
-    /// The visit that the stack is on, if its worker can be taken now.
+    /// The visit that the stack is on, if its worker can be revoked now.
     pub(crate) fn visit(&self) -> Option<Visit> {
         let word = self.word.load(Ordering::Acquire);
-        (word & (BUSY | TAKEN | PINNED) == 0).then_some(Visit(word))
+        (word & (BUSY | REVOKED | KEPT) == 0).then_some(Visit(word))
     }
 
-    /// Takes the worker from a stack that is in user code, and returns its number; if a visit is given, only as long as
+    /// Revokes the worker of a stack that is in user code, and returns its number; if a visit is given, only as long as
     /// that lasts.
-    pub(crate) fn take(&self, during: Option<Visit>) -> Option<usize> {
+    pub(crate) fn revoke(&self, during: Option<Visit>) -> Option<usize> {
         let mut old = self.word.load(Ordering::Acquire);
         loop {
-            if old & (BUSY | TAKEN | PINNED) != 0 || during.is_some_and(|visit| visit.0 != old) {
+            if old & (BUSY | REVOKED | KEPT) != 0 || during.is_some_and(|visit| visit.0 != old) {
                 return None;
             }
             match self.word.compare_exchange_weak(
                 old,
-                old | TAKEN,
+                old | REVOKED,
                 Ordering::SeqCst,
                 Ordering::Acquire,
             ) {
@@ -178,20 +179,20 @@ impl Attention {
         }
     }
 
-    /// Gives the worker with this number back to the stack that it was taken from, if the stack has not
+    /// Gives the worker with this number back to the stack that it was revoked from, if the stack has not
     /// noticed yet. `false`: it has, and waits (or will wait) for a worker.
-    pub(crate) fn give_back(&self, worker: usize) -> bool {
+    pub(crate) fn restore(&self, worker: usize) -> bool {
         if chaos::one_in(2) {
             return false;
         }
         let mut old = self.word.load(Ordering::Relaxed);
         loop {
-            if old & TAKEN == 0 || (old >> WORKER_SHIFT) as usize != worker {
+            if old & REVOKED == 0 || (old >> WORKER_SHIFT) as usize != worker {
                 return false;
             }
             match self.word.compare_exchange_weak(
                 old,
-                old & !TAKEN,
+                old & !REVOKED,
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             ) {
@@ -207,11 +208,11 @@ impl Own<'_, Attention> {
     #[inline]
     pub(crate) fn enter(self) -> Entered {
         let old = self.word.swap(BUSY, Ordering::SeqCst);
-        if old & (TAKEN | BUSY) != 0 {
+        if old & (REVOKED | BUSY) != 0 {
             if old & BUSY != 0 {
                 entered_twice();
             }
-            Entered::Taken
+            Entered::Revoked
         } else if self.room.load(Ordering::Relaxed) != 0
             || self.requests.load(Ordering::Relaxed) == 0
         {
@@ -250,13 +251,13 @@ impl Own<'_, Attention> {
         }
     }
 
-    /// The stack, in user code, keeps its worker until its next `enter`. `false`: it was taken already.
-    pub(crate) fn pin(self) -> bool {
+    /// The stack, in user code, keeps its worker until its next `enter`. `false`: it was revoked already.
+    pub(crate) fn keep_worker(self) -> bool {
         let old = self.word.load(Ordering::Relaxed);
-        if old & PINNED != 0 {
+        if old & KEPT != 0 {
             return true;
         }
-        self.word.fetch_or(PINNED, Ordering::AcqRel) & TAKEN == 0
+        self.word.fetch_or(KEPT, Ordering::AcqRel) & REVOKED == 0
     }
 
     /// By the stack itself: its next fork looks around.
@@ -306,7 +307,7 @@ mod loom_models {
                 .map(|_| {
                     let model = model.clone();
                     thread::spawn(move || {
-                        let took = model.word.take(None) == Some(5);
+                        let took = model.word.revoke(None) == Some(5);
                         if took {
                             // SAFETY: the thread that took the worker is its one holder; loom checks it.
                             model.worker.with_mut(|w| unsafe { *w += 1 });
@@ -319,7 +320,7 @@ mod loom_models {
             match own_in_model(&model.word).enter() {
                 // SAFETY: as above.
                 Entered::Holding(_) => model.worker.with_mut(|w| unsafe { *w += 1 }),
-                Entered::Taken => {}
+                Entered::Revoked => {}
             }
             let taken = takers
                 .into_iter()
@@ -331,12 +332,12 @@ mod loom_models {
     }
 
     #[test]
-    fn a_worker_that_is_given_back_is_held_by_one_stack() {
+    fn a_worker_that_is_restored_is_held_by_one_stack() {
         loom::model(|| {
             let word = Arc::new(Attention::new_busy());
             own_in_model(&*word).leave(5, 8);
             let other = word.clone();
-            let taker = thread::spawn(move || other.take(None) == Some(5) && !other.give_back(5));
+            let taker = thread::spawn(move || other.revoke(None) == Some(5) && !other.restore(5));
             let holds = matches!(own_in_model(&*word).enter(), Entered::Holding(_));
             assert!(
                 holds ^ taker.join().unwrap(),
@@ -346,16 +347,16 @@ mod loom_models {
     }
 
     #[test]
-    fn a_pinned_worker_is_not_taken() {
+    fn a_kept_worker_is_not_taken() {
         loom::model(|| {
             let word = Arc::new(Attention::new_busy());
             own_in_model(&*word).leave(5, 8);
             let other = word.clone();
-            let taker = thread::spawn(move || other.take(None) == Some(5));
-            let pinned = own_in_model(&*word).pin();
+            let taker = thread::spawn(move || other.revoke(None) == Some(5));
+            let kept = own_in_model(&*word).keep_worker();
             let taken = taker.join().unwrap();
-            assert!(pinned ^ taken, "the stack has the worker, or the taker");
-            assert_eq!(taken, own_in_model(&*word).enter() == Entered::Taken);
+            assert!(kept ^ taken, "the stack has the worker, or the taker");
+            assert_eq!(taken, own_in_model(&*word).enter() == Entered::Revoked);
         });
     }
 
@@ -367,10 +368,10 @@ mod loom_models {
             own_in_model(&*word).leave(5, 8);
             let seen = word.visit();
             let other = word.clone();
-            let taker = thread::spawn(move || other.take(seen) == Some(5));
-            let first = own_in_model(&*word).enter() == Entered::Taken;
+            let taker = thread::spawn(move || other.revoke(seen) == Some(5));
+            let first = own_in_model(&*word).enter() == Entered::Revoked;
             own_in_model(&*word).leave(5, 8);
-            let second = own_in_model(&*word).enter() == Entered::Taken;
+            let second = own_in_model(&*word).enter() == Entered::Revoked;
             assert!(!second, "the worker of a later visit is taken");
             assert_eq!(taker.join().unwrap(), first);
         });

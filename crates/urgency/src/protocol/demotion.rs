@@ -171,7 +171,7 @@ mod loom_models {
 
         fn lower(&self) {
             self.set_class(true);
-            let is_revoked = || self.attention.is_taken();
+            let is_revoked = || self.attention.is_revoked();
             self.demotion
                 .lower(IDLE, is_revoked, || self.set_class(false));
         }
@@ -190,18 +190,18 @@ mod loom_models {
             let model = Model::new();
             let theirs = model.clone();
             let taker = thread::spawn(move || {
-                let taken = theirs.attention.take(None).is_some();
+                let taken = theirs.attention.revoke(None).is_some();
                 if taken {
                     theirs.lower();
                 }
                 taken
             });
             let entered = own_in_model(&model.attention).enter();
-            if entered == Entered::Taken {
+            if entered == Entered::Revoked {
                 model.demotion.found_revoked();
                 model.begin_urgent();
             }
-            assert_eq!(taker.join().unwrap(), entered == Entered::Taken);
+            assert_eq!(taker.join().unwrap(), entered == Entered::Revoked);
             assert!(
                 !model.in_idle_class.load(Ordering::SeqCst),
                 "urgent work runs on a lowered thread"
@@ -214,11 +214,11 @@ mod loom_models {
     fn a_stack_that_two_lower_at_once_comes_back_to_its_usual_class() {
         loom::model(|| {
             let model = Model::new();
-            model.attention.take(None).unwrap();
+            model.attention.revoke(None).unwrap();
             let (taker, expiry) = (model.clone(), model.clone());
             let taker = thread::spawn(move || taker.lower());
             let expiry = thread::spawn(move || expiry.lower());
-            assert_eq!(own_in_model(&model.attention).enter(), Entered::Taken);
+            assert_eq!(own_in_model(&model.attention).enter(), Entered::Revoked);
             model.demotion.found_revoked();
             model.begin_urgent();
             taker.join().unwrap();

@@ -271,33 +271,36 @@ mod loom_models {
     /// A worker goes idle while another polls a task, without a barrier on all processors: the first fork of the poll
     /// is seen, or its stack sees that a worker is idle, and publishes the fork.
     #[test]
-    fn the_first_fork_of_a_poll_is_seen_by_who_goes_idle_or_sees_him() {
+    fn the_first_fork_of_a_poll_sees_the_worker_that_goes_idle_or_is_seen_by_it() {
         loom::model(|| {
             let idle = Arc::new(Idle::new(2, 2));
             let searchers = Arc::new(Searchers::new());
             let hides = Arc::new(AtomicBool::new(false));
             let forked = Arc::new(AtomicBool::new(false));
             searchers.start(&idle);
-            let (i, s) = (idle.clone(), searchers.clone());
+            let i = idle.clone();
             let (h, j) = (hides.clone(), forked.clone());
             let polls = thread::spawn(move || {
                 j.store(true, Relaxed);
                 h.store(true, SeqCst);
-                s.count() != 0 || i.any()
+                i.is_any_hungry()
             });
             idle.release(0);
             searchers.stop(&idle);
             // If it may hide forks the barrier on all processors follows, after which the fork is seen.
             let seen = hides.load(SeqCst) && forked.load(Relaxed);
             let published = polls.join().unwrap();
-            assert!(seen || published, "the job is hidden while a worker sleeps");
+            assert!(
+                seen || published,
+                "the fork is hidden while a worker sleeps"
+            );
         });
     }
 
     /// A stack in a poll that began while no worker was hungry is asked for forks while it has none, and forks later.
     /// Whether or not it said that it hides none, the worker that goes idle sees the fork, or the fork sees the worker.
     #[test]
-    fn the_first_fork_after_an_answer_is_seen_by_who_goes_idle_or_sees_him() {
+    fn the_first_fork_after_an_answer_sees_the_worker_that_goes_idle_or_is_seen_by_it() {
         loom::model(|| {
             let idle = Arc::new(Idle::new(2, 2));
             let searchers = Arc::new(Searchers::new());
@@ -334,7 +337,10 @@ mod loom_models {
                 seen = forked.load(Relaxed);
             }
             let published = polls.join().unwrap();
-            assert!(seen || published, "the job is hidden while a worker sleeps");
+            assert!(
+                seen || published,
+                "the fork is hidden while a worker sleeps"
+            );
         });
     }
 }

@@ -188,13 +188,13 @@ mod loom_models {
             own_in_model(&*word).leave(0, 8);
             let (their_ring, their_word) = (ring.clone(), word.clone());
             let taker = thread::spawn(move || {
-                assert_eq!(their_word.take(None), Some(0));
+                assert_eq!(their_word.revoke(None), Some(0));
                 fence(SeqCst);
                 their_ring.pop().is_some()
             });
             assert!(own_in_model(&*ring).push(entry(1), 1));
             fence(SeqCst);
-            let seen = word.is_taken() && ring.pop().is_some();
+            let seen = word.is_revoked() && ring.pop().is_some();
             let emptied = taker.join().unwrap();
             assert!(!(seen && emptied));
             assert!(seen || emptied || !ring.is_empty());

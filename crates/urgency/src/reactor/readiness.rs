@@ -7,7 +7,7 @@
 //! - **waiter**: a future that waits, known by its *ticket*; tickets order the queue (FIFO).
 //! - **watcher**: a task that used a `poll_*` form. It has no identity that could be removed, so
 //!   all watchers are woken by every edge and then forgotten.
-//! - **baton**: the obligation of a woken waiter to use the readiness or to pass it on.
+//! - **wake obligation**: the duty of a woken waiter to use the readiness or to pass it on.
 //!
 //! # State
 //!
@@ -24,12 +24,12 @@
 //!    [`retract_if_trusted`](Readiness::retract_if_trusted) saves that attempt.
 //! 3. [`wait`](Readiness::wait) enters the queue under the lock unless `READY` or `SHUT` is set by then.
 //! 4. An [`edge`](Readiness::edge) first sets `READY` and counts, then takes the lock, all watchers and
-//!    the first waiter, which thereby holds a baton.
+//!    the first waiter, which thereby has a wake obligation.
 //! 5. A future that waited calls [`leave`](Readiness::leave) when it got its result or is dropped. If it is no longer
-//!    in the queue, it held a baton: while `READY` is set the next waiter gets the baton.
-//! 6. A baton holder whose attempt would block waits again, at its old place in the queue.
+//!    in the queue, it had a wake obligation: while `READY` is set the next waiter gets that.
+//! 6. A waiter with a wake obligation whose attempt would block waits again, at its old place in the queue.
 //!
-//! Invariant: while `READY` is set and the queue is not empty, a waiter holds a baton.
+//! Invariant: while `READY` is set and the queue is not empty, a waiter has a wake obligation.
 //!
 //! # Named races
 //!
@@ -37,13 +37,13 @@
 //! - *Edge between retraction and wait*: seen under the lock (3), since the edge sets the state before
 //!   it takes the lock (4).
 //! - *Woken and dropped*: 5. A future that is leaked, or never polled again, after it was woken keeps its
-//!   baton; the next edge makes another one.
+//!   wake obligation; the next edge makes another one.
 //! - *Barging*: an attempt that finds `READY` does not look at the queue. The overtaken waiter goes
 //!   back to its place (6).
 //!
 //! Wakers are never woken or dropped under the lock: dropping a waker can drop a task, and with it a future that waits
-//! right here. A waker may be the program's code, and batons and bytes are passed on in a `Drop`: so a panic of a waker
-//! is caught ([`wake`]).
+//! right here. A waker may be the program's code, and wake obligations and bytes are passed on in a `Drop`. So a panic
+//! of a waker is caught ([`wake`]).
 //!
 //! # Rejected
 //!

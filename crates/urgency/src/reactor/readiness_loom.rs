@@ -130,7 +130,7 @@ fn one_edge_for_two_items_serves_two_readers() {
 }
 
 #[test]
-fn a_waiter_that_gives_up_passes_its_baton_on() {
+fn a_waiter_that_gives_up_passes_its_wake_obligation_on() {
     model(|| {
         let descriptor = Descriptor::new();
         assert!(descriptor.readiness.retract(descriptor.readiness.look()));

@@ -26,8 +26,8 @@
 //! afterwards.
 
 use super::{
-    cores::Sharing, demotion::DemotedStacks, hand_off::Threads, job::Job, stack::Stack,
-    thread_options::ThreadOptions, worker::Worker,
+    cores::Sharing, demotion::DemotedStacks, job::Job, stack::Stack, thread_options::ThreadOptions,
+    threads::Threads, worker::Worker,
 };
 use crate::{
     protocol::{fence, idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},

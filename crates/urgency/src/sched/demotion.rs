@@ -84,7 +84,7 @@ impl Job {
             return;
         }
         lowered.count.fetch_add(1, Ordering::Relaxed);
-        let is_revoked = || stack.attention.is_taken() || !sys::thread::can_raise();
+        let is_revoked = || stack.attention.is_revoked() || !sys::thread::can_raise();
         let raise = || sys::thread::raise(tid);
         if stack.demotion.lower(class, is_revoked, raise) && sys::thread::can_raise() {
             let mut stacks = lowered.locked();
@@ -127,7 +127,7 @@ impl Core {
         let busy: Vec<_> = busy.filter_map(|worker| self.holder(worker)).collect();
         let rested = clock::now().saturating_sub(clock::ticks(REST));
         stacks.retain(|stack| {
-            let is_needed = stack.attention.is_taken()
+            let is_needed = stack.attention.is_revoked()
                 || stack.lost_worker_at.load(Ordering::Relaxed) > rested
                 || busy.iter().any(|other| is_above(other, stack));
             let stays = is_needed && !all && stack.demotion.class() != USUAL;

@@ -327,8 +327,11 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
 }
 
 /// What happens under the deque's lock when a fork is stolen.
-pub(crate) fn on_steal(forked: *const Forked) {
-    // SAFETY: the fork is in the deque, so it is alive, until its thief has run it.
+///
+/// # Safety
+/// The fork is alive, and no thread has stolen it yet.
+pub(crate) unsafe fn on_steal(forked: *const Forked) {
+    // SAFETY: by the caller's promise.
     let kind = unsafe { (*forked).kind };
     // SAFETY: as above; `stolen` is called once, by the one steal.
     unsafe { (kind.stolen)(forked) };

@@ -1,131 +1,25 @@
 //! Hand-off: a worker goes to another thread. One piece of code for every reason.
 //!
-//! A worker changes threads when a stack waits, is abandoned for more urgent work, resumes, or when
-//! an idle worker is started. Always the same three steps: the work (if any) is left in the worker,
-//! the worker goes into the receiver's mailbox, the receiver is woken. The giver forgets the worker
-//! *before* it wakes the receiver.
+//! A worker changes threads when a stack waits, is abandoned for more urgent work, resumes, or when an idle worker is
+//! started. Always the same three steps: the work (if any) is left in the worker, the worker goes into the receiver's
+//! mailbox, the receiver is woken. The giver forgets the worker *before* it wakes the receiver.
 //!
-//! # Threads
-//!
-//! - A *spare* thread has nothing on its stack. It waits in the poller if a thread should be there, and otherwise in
-//!   its mailbox, in a last-in first-out list. Of the spares that were last seen on the wanted processor, the warmest
-//!   is used first (`pop_spare_for`).
-//! - A thread is made when a worker needs one and no spare is left, up to the runtime's limit. A spare beyond
-//!   [`KEPT_SPARES`] ends at once. Of the others, all but a few end when they have not been needed for [`KEPT_FOR`].
-//! - Where lowered threads cannot be raised (`demotion.rs`), a thread runs work of its own class: a spare is chosen
-//!   that fits the work, and a thread that finds work of another class hands its worker on ([`Job::pass_on`]). A thread
-//!   inherits the class of the thread that makes it, so a lowered thread makes none: it leaves the worker to the thread
-//!   in the poller, which is not lowered.
-//! - *Named race, "the maker comes late"*: a new thread may end, and its stack be another thread's, before its maker
-//!   goes on. So the maker touches the stack only if the thread waits for a delivery of the maker's. It names the
-//!   thread then, since the delivery may come before the thread has named itself. (At first the maker always named it:
-//!   a worker was delivered to a stack whose thread slept, and the thread that was woken had ended.)
-//! - If no thread can be had (the limit, or the system refuses), a stack that is to be abandoned simply
-//!   goes on, and a stack that must wait runs what is ready on top of itself. If the runtime has no thread at all,
-//!   tasks that cannot run end with an error. `Stats::threads_refused` counts it.
+//! The receiver is the thread of a stack that was claimed, or a spare thread (`threads.rs`). If no thread can be had
+//! (the limit, or the system refuses), a stack that is to be abandoned simply goes on, and a stack that must wait runs
+//! what is ready on top of itself. If the runtime has no thread at all, tasks that cannot run end with an error.
+//! `Stats::threads_refused` counts it.
 
 use super::{
     Work,
     claim::Want,
-    core::Core,
-    idle_spin::IdleSpin,
     job::Job,
-    poll::Polled,
     poll_context::{self, Departure},
-    stack::{Binding, Delivery, Me, Stack},
-    thread_options::ThreadOptions,
+    stack::{Delivery, Me, Stack},
+    threads::First,
     worker::Worker,
 };
-use crate::protocol::demotion::USUAL;
-use crate::{sys, sys::chaos, tasks::TaskRef};
-use std::{
-    io,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
-    thread,
-    time::Duration,
-};
-
-/// How many threads without work are kept for each worker.
-const KEPT_SPARES: usize = 4;
-
-/// For how long a thread without work is kept, but for one for each worker and [`FEW_SPARES`].
-const KEPT_FOR: Duration = Duration::from_secs(1);
-
-/// How many threads without work are kept for good beside one for each worker.
-const FEW_SPARES: usize = 2;
-
-/// The threads of a core set.
-#[derive(Debug)]
-pub(crate) struct Threads {
-    spares: Mutex<Vec<Arc<Stack>>>,
-    /// Every stack ever made, so that a worker's holder pointer stays valid.
-    stacks: Mutex<Vec<Arc<Stack>>>,
-    /// Stacks that plain threads can borrow.
-    externals: Mutex<Vec<Arc<Stack>>>,
-    /// Stacks whose threads ended, for the next thread.
-    retired: Mutex<Vec<Arc<Stack>>>,
-    options: ThreadOptions,
-    /// How many threads were ever made.
-    made: AtomicUsize,
-    alive: AtomicUsize,
-    pub(crate) peak: AtomicUsize,
-    pub(crate) refused: AtomicU64,
-    pub(crate) idle_spin: IdleSpin,
-    /// How long visits last.
-    pub(crate) visits: IdleSpin,
-}
-
-impl Threads {
-    pub(crate) fn new(options: ThreadOptions) -> Self {
-        Threads {
-            spares: Mutex::default(),
-            stacks: Mutex::default(),
-            externals: Mutex::default(),
-            retired: Mutex::default(),
-            // Provided threads count from the beginning: there is no room for others.
-            alive: AtomicUsize::new(if options.provided { options.limit } else { 0 }),
-            options,
-            made: AtomicUsize::new(0),
-            peak: AtomicUsize::new(0),
-            refused: AtomicU64::new(0),
-            idle_spin: IdleSpin::default(),
-            visits: IdleSpin::default(),
-        }
-    }
-
-    /// The stack that runs `task`.
-    pub(crate) fn stack_of(&self, task: &TaskRef) -> Option<Arc<Stack>> {
-        let stacks = locked(&self.stacks);
-        let found = stacks.iter().find(|s| s.task() == Some(task.as_raw()));
-        found.cloned()
-    }
-
-    /// The stacks with code of a job.
-    pub(crate) fn stacks_of(&self, job: &Job) -> Vec<Arc<Stack>> {
-        let stacks = locked(&self.stacks);
-        let own = stacks.iter().filter(|stack| stack.is_of(job));
-        own.cloned().collect()
-    }
-
-    /// Whether the embedder provides all threads.
-    pub(crate) fn are_provided(&self) -> bool {
-        self.options.provided
-    }
-
-    /// How many threads the runtime has now.
-    pub(crate) fn alive(&self) -> usize {
-        self.alive.load(Ordering::Acquire)
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .expect("nothing panics under the thread table's locks")
-}
+use crate::{protocol::demotion::USUAL, sys, sys::chaos};
+use std::sync::{Arc, atomic::Ordering};
 
 impl Job {
     /// Hands `worker` to the thread of a stack that the caller claimed.
@@ -261,7 +155,7 @@ impl Job {
     #[cold]
     fn rouse_suspended(&self) {
         let roused = {
-            let stacks = locked(&self.core.threads.stacks);
+            let stacks = self.core.threads.stacks();
             let mut own = stacks.iter().filter(|stack| stack.is_of(self));
             own.find(|stack| stack.suspension.wake()).cloned()
         };
@@ -273,7 +167,7 @@ impl Job {
     /// Has a provided thread look for pinned work: wakes it if it waits for anything.
     pub(crate) fn nudge(&self, number: usize) {
         let stack = {
-            let stacks = locked(&self.core.threads.stacks);
+            let stacks = self.core.threads.stacks();
             stacks.iter().find(|s| s.number() == Some(number)).cloned()
         };
         let Some(stack) = stack else {
@@ -313,7 +207,7 @@ impl Job {
             let seat = self.seat(worker);
             let serves = |stack: &Stack| stack.is_of(self) && seat.serves_any(1 << stack.level());
             let claimed = {
-                let stacks = locked(&self.core.threads.stacks);
+                let stacks = self.core.threads.stacks();
                 let mut served = stacks.iter().filter(|stack| serves(stack));
                 served.find(|stack| stack.suspension.claim()).cloned()
             };
@@ -322,7 +216,7 @@ impl Job {
             }
             self.release(worker);
             // One that came while the worker was in hand found none.
-            let stacks = locked(&self.core.threads.stacks);
+            let stacks = self.core.threads.stacks();
             let mut served = stacks.iter().filter(|stack| serves(stack));
             if !served.any(|stack| stack.suspension.is_resumable_after_writes()) {
                 return;
@@ -360,332 +254,16 @@ impl Job {
     }
 
     /// Whether work waits that an idle worker would take.
-    fn is_work_unserved(&self, me: Me<'_>) -> bool {
+    pub(super) fn is_work_unserved(&self, me: Me<'_>) -> bool {
         self.core.idle.is_any_hungry() && self.is_offered_to_idle() || self.has_pinned_for_spare(me)
     }
 
     /// An idle worker, if work waits for one.
-    fn claim_for_queued(&self, me: Me<'_>) -> Option<&Worker> {
+    pub(super) fn claim_for_queued(&self, me: Me<'_>) -> Option<&Worker> {
         self.claim_for_pinned(me).or_else(|| {
             let is_wanted = self.core.idle.is_any_hungry()
                 && (self.seats.waits() || self.most_urgent_offered().is_some());
             is_wanted.then(|| self.claim(Want::Offered)).flatten()
         })
     }
-}
-
-impl Core {
-    /// A spare thread that waits in its mailbox; the caller owes it a delivery.
-    pub(crate) fn pop_spare(&self) -> Option<Arc<Stack>> {
-        self.pop_spare_seen(USUAL, |_| true, |_| true)
-    }
-
-    /// The spare thread that has waited for longest, of the threads that may be in the poller.
-    fn pop_rested(&self) -> Option<Arc<Stack>> {
-        let mut spares = locked(&self.threads.spares);
-        let fits = |spare: &Arc<Stack>| spare.demotion.class() == USUAL || sys::thread::can_raise();
-        let place = spares.iter().position(fits)?;
-        Some(spares.remove(place))
-    }
-
-    /// As [`Core::pop_spare`], for work of a level of this class: the newest that was last seen on a processor that is
-    /// `wanted`, or else `second`, or else anywhere. A woken thread often stays on the processor where it slept: while
-    /// the processors are busy most of the time, the kernel does not look for an idle one.
-    fn pop_spare_seen(
-        &self,
-        class: u8,
-        wanted: impl Fn(i32) -> bool,
-        second: impl Fn(i32) -> bool,
-    ) -> Option<Arc<Stack>> {
-        if !self.demoted_stacks.any() || sys::thread::can_raise() {
-            return self.pop_spare_that(|_| true, wanted, second);
-        }
-        self.pop_spare_that(|spare| spare.demotion.class() <= class, wanted, second)
-    }
-
-    /// Of the spares that fit, the most lowered, and of those the newest that is `wanted`, or else `second`.
-    fn pop_spare_that(
-        &self,
-        fits: impl Fn(&Stack) -> bool,
-        wanted: impl Fn(i32) -> bool,
-        second: impl Fn(i32) -> bool,
-    ) -> Option<Arc<Stack>> {
-        let mut spares = locked(&self.threads.spares);
-        let fitting = spares.iter().filter(|spare| fits(spare));
-        let class = fitting.map(|spare| spare.demotion.class()).max()?;
-        let fits = |spare: &Stack| fits(spare) && spare.demotion.class() == class;
-        let place = spares
-            .iter()
-            .rposition(|spare| fits(spare) && wanted(spare.cpu()))
-            .or_else(|| {
-                let mut spares = spares.iter();
-                spares.rposition(|spare| fits(spare) && second(spare.cpu()))
-            })
-            .or_else(|| spares.iter().rposition(|spare| fits(spare)))?;
-        Some(spares.remove(place))
-    }
-
-    /// Every spare thread looks around: the runtime closes.
-    pub(crate) fn rouse_spares(&self) {
-        for spare in locked(&self.threads.spares).drain(..) {
-            spare.deliver(Delivery::Look);
-        }
-    }
-
-    /// A thread should be in the poller, and none is.
-    pub(crate) fn want_poller(&self) {
-        if self.pollers.load(Ordering::SeqCst) > 0 || self.closing.load(Ordering::SeqCst) {
-            return;
-        }
-        match self.pop_rested() {
-            Some(spare) => spare.deliver(Delivery::Look),
-            None => {
-                self.spawn_thread(First::Look);
-            }
-        }
-    }
-
-    /// Makes a thread. `None`: refused, by the limit or by the system.
-    fn spawn_thread(&self, first: First) -> Option<Arc<Stack>> {
-        self.try_spawn_thread(first).ok()
-    }
-
-    /// Makes a thread that looks for work, or waits as a spare.
-    ///
-    /// # Errors
-    ///
-    /// The system's, or that the limit is reached.
-    pub(crate) fn prepare_thread(&self) -> io::Result<()> {
-        self.try_spawn_thread(First::Look).map(drop)
-    }
-
-    fn try_spawn_thread(&self, first: First) -> io::Result<Arc<Stack>> {
-        let threads = &self.threads;
-        let options = &threads.options;
-        let room = |alive: usize| (alive < options.limit).then_some(alive + 1);
-        let reserved = threads
-            .alive
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, room);
-        let Ok(before) = reserved else {
-            threads.refused.fetch_add(1, Ordering::Relaxed);
-            return Err(io::Error::new(
-                io::ErrorKind::QuotaExceeded,
-                format!(
-                    "the runtime has {} threads, its limit: raise `Builder::thread_limit`",
-                    options.limit
-                ),
-            ));
-        };
-        let stack = locked(&threads.retired).pop();
-        let stack = stack.unwrap_or_else(|| self.new_stack());
-        let (core, theirs, kept) = (self.arc(), stack.clone(), self.kept_for_calls());
-        let number = threads.made.fetch_add(1, Ordering::Relaxed);
-        let spawned = thread::Builder::new()
-            .name(Stack::outside_scheduler(|| options.name_of(number)))
-            .stack_size(options.stack_size)
-            .spawn(move || {
-                // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
-                unsafe { core.run_thread(theirs, number, first) };
-                drop(kept);
-            });
-        match spawned {
-            Ok(handle) => {
-                chaos::delay();
-                if matches!(first, First::Receive) {
-                    stack.set_thread(handle.thread().clone());
-                }
-                threads.peak.fetch_max(before + 1, Ordering::Relaxed);
-                Ok(stack)
-            }
-            Err(error) => {
-                threads.alive.fetch_sub(1, Ordering::AcqRel);
-                threads.refused.fetch_add(1, Ordering::Relaxed);
-                locked(&threads.retired).push(stack);
-                Err(error)
-            }
-        }
-    }
-
-    fn new_stack(&self) -> Arc<Stack> {
-        let stack = Stack::new(Arc::downgrade(&self.arc()));
-        locked(&self.threads.stacks).push(stack.clone());
-        stack
-    }
-
-    /// The whole life of a thread of the runtime.
-    ///
-    /// # Safety
-    /// No other thread is `stack`.
-    unsafe fn run_thread(self: &Arc<Self>, stack: Arc<Stack>, number: usize, first: First) {
-        self.leave_inherited_class(&stack);
-        self.threads.options.started(number);
-        // SAFETY: by the caller's promise.
-        let mut binding = unsafe { Binding::new(stack) };
-        let mut next = match first {
-            First::Receive => self.receive_as_spare(binding.me()),
-            First::Look => Spare::Look,
-        };
-        loop {
-            match next {
-                Spare::Worker(worker) => {
-                    // Whether it comes from the poller or was called in and found work on its way: what it
-                    // runs may be long.
-                    self.call_in_poller();
-                    let mut next = Some(worker);
-                    while let Some(worker) = next {
-                        let job = worker.job().expect("a worker in hand serves a job");
-                        binding.take_up(job);
-                        let me = binding.me();
-                        let other = me.runtime().serve(me, worker);
-                        next = other.map(|worker| &*self.workers[worker.id]);
-                        me.runtime().flush_ring(&me);
-                    }
-                }
-                Spare::Look => {}
-                Spare::End => break,
-            }
-            next = self.wait_as_spare(&mut binding);
-        }
-        binding.leave_job();
-        let stack = binding.end();
-        stack.forget_thread();
-        self.threads.options.stopped(number);
-        locked(&self.threads.retired).push(stack);
-        self.threads.alive.fetch_sub(1, Ordering::AcqRel);
-        self.jobs().iter().for_each(|job| job.thread_ended());
-    }
-
-    /// Waits as a spare thread: in the poller if a thread should be there, otherwise in the mailbox.
-    fn wait_as_spare(&self, binding: &mut Binding) -> Spare<'_> {
-        if let Some(worker) = self.claim_for_queued(binding.me()) {
-            return Spare::Worker(worker);
-        }
-        if self.closing.load(Ordering::SeqCst) {
-            return Spare::End;
-        }
-        // A lowered thread would come out of the poller late.
-        if !binding.me().is_too_low_for(USUAL) || self.is_poller_missing() {
-            match self.poll_as_spare(binding) {
-                Polled::Worker(worker) => return Spare::Worker(worker),
-                Polled::Look => return Spare::Look,
-                Polled::NotNeeded => {}
-            }
-        }
-        {
-            let mut spares = locked(&self.threads.spares);
-            let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
-            if too_many && !self.threads.are_provided() {
-                return Spare::End;
-            }
-            binding.me().note_cpu();
-            binding.leave_job();
-            spares.push(binding.me().arc());
-        }
-        let me = binding.me();
-        chaos::delay();
-        // A thread that set `closing`, wanted a poller, or released a worker for us before we were in the list did not
-        // see us.
-        if (self.closing.load(Ordering::SeqCst)
-            || self.is_poller_missing()
-            || self.is_work_unserved(me))
-            && self.unlist(&me)
-        {
-            return match self.claim_for_queued(me) {
-                Some(worker) => Spare::Worker(worker),
-                None => Spare::Look,
-            };
-        }
-        if !self.threads.are_provided()
-            && locked(&self.threads.spares).len() > self.workers.len() + FEW_SPARES
-        {
-            if let Some(delivery) = me.receive_within(KEPT_FOR) {
-                return Self::received(delivery);
-            }
-            if self.unlist(&me) {
-                return Spare::End;
-            }
-        }
-        self.receive_as_spare(me)
-    }
-
-    fn receive_as_spare(&self, me: Me<'_>) -> Spare<'_> {
-        Self::received(me.receive())
-    }
-
-    fn received<'a>(delivery: Delivery) -> Spare<'a> {
-        match delivery {
-            Delivery::Worker(worker) => {
-                // SAFETY: workers live as long as the core set.
-                Spare::Worker(unsafe { &*worker })
-            }
-            Delivery::Look => Spare::Look,
-        }
-    }
-
-    /// Whether work of any job waits although a worker is idle.
-    fn is_work_unserved(&self, me: Me<'_>) -> bool {
-        let jobs = || self.jobs();
-        self.idle.any() && jobs().iter().any(|job| job.is_work_unserved(me))
-    }
-
-    /// An idle worker, if work of any job waits for one; it serves that job.
-    fn claim_for_queued(&self, me: Me<'_>) -> Option<&Worker> {
-        if !self.idle.any() {
-            return None;
-        }
-        let jobs = self.jobs();
-        let claimed = jobs.iter().find_map(|job| job.claim_for_queued(me))?;
-        Some(&self.workers[claimed.id])
-    }
-
-    /// The whole life of a thread that the embedder provided.
-    pub(crate) fn run_provided(self: &Arc<Self>, number: usize) {
-        let stack = self.new_stack();
-        stack.set_number(number);
-        let _kept = self.kept_for_calls();
-        // SAFETY: the stack is new.
-        unsafe { self.run_thread(stack, number, First::Look) };
-    }
-
-    /// The job that a thread keeps for what it calls first and last: code of the program that may look for its runtime.
-    fn kept_for_calls(&self) -> Option<Arc<Job>> {
-        let has_calls = self.threads.options.has_calls();
-        has_calls.then(|| self.jobs().iter().next().cloned())?
-    }
-
-    /// Takes a thread out of the list of spares. `false`: another thread popped it already, and a delivery is
-    /// coming.
-    fn unlist(&self, stack: &Stack) -> bool {
-        let mut spares = locked(&self.threads.spares);
-        let place = spares
-            .iter()
-            .position(|spare| std::ptr::eq(&**spare, stack));
-        place.map(|place| spares.remove(place)).is_some()
-    }
-
-    /// A stack for a plain thread.
-    pub(crate) fn borrow_external(&self) -> Arc<Stack> {
-        let external = locked(&self.threads.externals).pop();
-        external.unwrap_or_else(|| self.new_stack())
-    }
-
-    pub(crate) fn return_external(&self, stack: Arc<Stack>) {
-        locked(&self.threads.externals).push(stack);
-    }
-}
-
-/// What a new thread does first.
-#[derive(Clone, Copy)]
-enum First {
-    /// Waits for a delivery that its maker promised.
-    Receive,
-    /// Looks around as a spare thread: it is wanted in the poller.
-    Look,
-}
-
-/// How a spare thread's wait ended.
-enum Spare<'a> {
-    Worker(&'a Worker),
-    Look,
-    End,
 }

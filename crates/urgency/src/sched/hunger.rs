@@ -228,7 +228,7 @@ impl Job {
             if is_asked && now.saturating_sub(since) >= answer {
                 late = late.or(Some(worker));
             }
-            waits |= is_asked && !stack.attention.is_taken();
+            waits |= is_asked && !stack.attention.is_revoked();
         }
         let revoked = late.and_then(|worker| self.revoke_counted(worker, None, Cause::Urgency));
         if let Some(worker) = revoked {

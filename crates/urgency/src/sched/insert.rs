@@ -64,7 +64,7 @@ impl Job {
                     self.announced(level);
                 }
                 // Another thread may have taken the worker, and emptied the ring, before the push.
-                if me.attention.is_taken() {
+                if me.attention.is_revoked() {
                     self.flush_ring(&me);
                 }
             });
@@ -175,10 +175,10 @@ impl Job {
     fn insert_deque_elsewhere(&self, stack: &Stack, level: u8, arrival: Arrival) {
         stack.queued.fetch_and(!(1 << level), Ordering::AcqRel);
         if stack.deque.seems_public()
-            && let Some(other) = stack.job()
-            && !std::ptr::eq(&*other, self)
+            && let Some(job) = stack.job()
         {
-            other.insert_deque_as(stack, arrival);
+            // It may be this one again.
+            job.insert_deque_as(stack, arrival);
         }
     }
 
@@ -291,6 +291,56 @@ impl Job {
             if let Some(holder) = self.core.holder(worker) {
                 holder.attention.request(PREEMPT);
             }
+        }
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::{
+        Runtime,
+        sched::{Forked, Kind, stack::Binding},
+    };
+    use std::{
+        sync::atomic::AtomicBool,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    static RAN: AtomicBool = AtomicBool::new(false);
+
+    fn run(_: *const Forked) {
+        RAN.store(true, Ordering::SeqCst);
+    }
+
+    const KIND: Kind = Kind {
+        execute: |forked| run(forked),
+        // SAFETY: by the caller's promise.
+        stolen: |forked| unsafe { Forked::init_thief(forked) },
+        name: || "a fork of a test",
+    };
+
+    /// The owner published a fork, and found that an entry was noted. The thread that noted it had seen the stack with
+    /// another job, and takes the note back.
+    #[test]
+    fn a_stack_that_is_back_before_a_note_is_taken_back_has_an_entry() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let job = runtime.shared();
+        let stack = Stack::new(Arc::downgrade(&job.core));
+        // SAFETY: the stack is new.
+        let mut binding = unsafe { Binding::new(stack.clone()) };
+        binding.take_up(job.clone());
+        stack.queued.store(1, Ordering::SeqCst);
+        let deque = binding.me().deque();
+        // SAFETY: the fork is never freed.
+        unsafe { deque.push(Box::leak(Box::new(Forked::new(&KIND)))) };
+        assert!(deque.publish(true));
+        job.insert_deque_elsewhere(&stack, 0, Arrival::PublicForks);
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !RAN.load(Ordering::SeqCst) {
+            assert!(Instant::now() < limit, "the fork is in no pool");
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }

@@ -99,16 +99,11 @@ impl Overrunning {
             None => stacks.push((stack.clone(), for_length)),
         }
     }
+}
 
-    /// How many threads go on without their workers after they had run for long.
-    fn ahead(&self) -> usize {
-        let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
-            *for_length
-                && stack.attention.is_taken()
-                && !sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
-        };
-        locked(&self.stacks).iter().filter(is_ahead).count()
-    }
+/// Whether a listed stack still overruns in this job. It may have come back, and serve another job.
+fn overruns_in(job: &Job, stack: &Stack) -> bool {
+    stack.attention.is_revoked() && stack.is_of(job)
 }
 
 /// How many pieces of work wait, by level.
@@ -338,7 +333,7 @@ impl Job {
                 }
                 _ => continue,
             };
-            if cause == Cause::Length && self.overrunning.ahead() >= self.core.workers.len() {
+            if cause == Cause::Length && self.ahead() >= self.core.workers.len() {
                 continue;
             }
             if let Some(worker) = self.revoke_counted(worker, Some(Seen { stack, visit }), cause) {
@@ -372,7 +367,7 @@ impl Job {
     fn look_at_overrunning(&self) {
         let taken: Vec<_> = {
             let mut stacks = locked(&self.overrunning.stacks);
-            stacks.retain(|(stack, _)| stack.attention.is_taken());
+            stacks.retain(|(stack, _)| overruns_in(self, stack));
             stacks.iter().map(|(stack, _)| stack.clone()).collect()
         };
         // Not under the lock: what is inserted may have a worker revoked, which is listed.
@@ -391,7 +386,18 @@ impl Job {
     /// Whether some stack has lost its worker and not checked in since.
     pub(super) fn is_any_overrunning(&self) -> bool {
         let stacks = locked(&self.overrunning.stacks);
-        stacks.iter().any(|(stack, _)| stack.attention.is_taken())
+        stacks.iter().any(|(stack, _)| overruns_in(self, stack))
+    }
+
+    /// How many threads go on without their workers after they had run for long.
+    fn ahead(&self) -> usize {
+        let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
+            *for_length
+                && overruns_in(self, stack)
+                && !sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+        };
+        let stacks = locked(&self.overrunning.stacks);
+        stacks.iter().filter(is_ahead).count()
     }
 
     /// Asks the stacks that hold workers and have private forks only to check in. If a stack has not answered since the
@@ -419,9 +425,7 @@ impl Job {
     /// in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
         let stacks = locked(&self.overrunning.stacks);
-        let overrun = stacks
-            .iter()
-            .filter(|(stack, _)| stack.attention.is_taken());
+        let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
         overrun.fold(0, |levels, (stack, _)| levels | 1 << stack.level())
     }
 
@@ -554,7 +558,30 @@ pub(super) fn note_run_time(stack: &Stack) {
 #[cfg(all(test, not(urgency_loom)))]
 mod tests {
     use super::*;
+    use crate::{Runtime, sched::stack::Binding};
     use std::sync::Weak;
+
+    /// It came back, and its thread serves another job now, which has revoked its worker again.
+    #[test]
+    fn a_stack_that_has_gone_to_another_job_does_not_overrun_in_the_first() {
+        let first = Runtime::builder().workers(1).build().unwrap();
+        let second = Runtime::builder().share_workers_with(&first);
+        let second = second.build().unwrap();
+        let jobs = [&first, &second].map(|runtime| runtime.shared());
+        let stack = Stack::new(Arc::downgrade(&jobs[0].core));
+        // SAFETY: the stack is new.
+        let mut binding = unsafe { Binding::new(stack.clone()) };
+        binding.take_up(jobs[1].clone());
+        binding.me().attention().leave(0, 8);
+        assert_eq!(stack.attention.revoke(None), Some(0));
+        for job in jobs {
+            job.overrunning.add(&stack, true);
+        }
+        assert_eq!(jobs.map(|job| job.levels_overrunning()), [0, 1]);
+        assert_eq!(jobs.map(|job| job.is_any_overrunning()), [false, true]);
+        jobs[0].look_at_overrunning();
+        assert!(locked(&jobs[0].overrunning.stacks).is_empty());
+    }
 
     #[test]
     fn a_stack_whose_worker_is_revoked_again_and_again_is_looked_at_once() {

@@ -1,6 +1,6 @@
 //! Revoking: a worker is taken from a stack that runs user code, and restored to it.
 //!
-//! A stack in user code may lose its worker at any time (`Attention::take`). It does not notice until its next
+//! A stack in user code may lose its worker at any time (`Attention::revoke`). It does not notice until its next
 //! scheduling point, where it parks until it gets a worker again. Workers are revoked
 //!
 //! - for an event that is more urgent than what the worker runs (`poll.rs`): the kernel has preempted a processor
@@ -68,7 +68,7 @@ impl Job {
     ) -> Option<&Worker> {
         let stack = self.holder_or_seen(worker, seen)?;
         // The stack may hold another worker by now than the one we looked at; that is the one we got.
-        let revoked = &*self.core.workers[stack.attention.take(seen.map(|seen| seen.visit))?];
+        let revoked = &*self.core.workers[stack.attention.revoke(seen.map(|seen| seen.visit))?];
         chaos::delay();
         if !revoked.is_of(self) {
             return self.revoked_elsewhere(revoked, stack);
@@ -112,7 +112,7 @@ impl Job {
     /// by mistake. It goes back, unless the stack has noticed, and then on to the next work of its job.
     #[cold]
     fn revoked_elsewhere(&self, revoked: &Worker, stack: &Stack) -> Option<&Worker> {
-        if !stack.attention.give_back(revoked.id)
+        if !stack.attention.restore(revoked.id)
             && let Some(job) = revoked.job()
         {
             revoked.set_level(NO_LEVEL);
@@ -169,7 +169,7 @@ impl Job {
                 && self.seat(worker).is_drawn_by(level, serves)
                 && self.is_settled(worker)
                 && self.core.holder(worker).is_some_and(|stack| {
-                    stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_taken()
+                    stack.overruns.load(Ordering::Relaxed) && !stack.attention.is_revoked()
                 })
         };
         let worker = if self.seats.is_on() {
@@ -200,7 +200,7 @@ impl Job {
     #[inline]
     pub(crate) fn restore(&self, me: Me<'_>, worker: &Worker) -> Restored {
         while let Some(stack) = worker.pop_revoked_from() {
-            if stack.attention.is_taken_from(worker.id) {
+            if stack.attention.is_revoked_from(worker.id) {
                 return self.restore_to(me, worker, stack);
             }
             // It has noticed, and is in the mugging queue or has another worker.
@@ -248,7 +248,7 @@ impl Job {
         // The bits alone may be stale: a level's bit is cleared only when a worker finds its pool empty.
         let queued = self.levels_queued();
         let is_drawn = self.seat(worker).abandon_for(queued, level).is_some();
-        if !is_drawn && stack.attention.give_back(worker.id) {
+        if !is_drawn && stack.attention.restore(worker.id) {
             return Some(true);
         }
         me.hold(worker);

@@ -1,7 +1,7 @@
 //! The loop of a thread that holds a worker, and the scheduling point.
 //!
 //! [`Job::serve`] is the loop: find work, run it, until the worker goes elsewhere. User code runs
-//! between [`Job::go`] and `Attention::enter`; everything else is "inside the scheduler".
+//! between [`Job::go`] and `enter` of the attention; everything else is "inside the scheduler".
 //!
 //! [`check`] is the scheduling point: one load and one branch on the hot path of every fork, sync,
 //! spawn and get. Its cold side answers what others asked for, in this order:
@@ -259,7 +259,7 @@ impl Job {
                 self.account_running(me, requests);
                 requests
             }
-            Entered::Taken => {
+            Entered::Revoked => {
                 me.demotion.found_revoked();
                 self.no_longer_overruns(me, || me.what());
                 self.regain(me);
@@ -278,7 +278,7 @@ impl Job {
                 self.account_running(me, requests);
                 true
             }
-            Entered::Taken => {
+            Entered::Revoked => {
                 self.finish_overrun(me, what);
                 false
             }

@@ -10,8 +10,8 @@
 //!
 //! # The job whose code it runs
 //!
-//! A stack keeps the job that its code belongs to. Its thread takes another one up ([`Binding::take_up`]) with nothing on
-//! the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none. Other
+//! A stack keeps the job that its code belongs to. Its thread takes another one up ([`Binding::take_up`]) with nothing
+//! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none. Other
 //! threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
 use super::{Origin, core::Core, job::Job, worker::Worker};
@@ -237,7 +237,8 @@ impl Stack {
             waits_as: FOR_ANYTHING,
         };
         let on_steal = |forked: *const Forked, index| {
-            super::find::on_steal(forked);
+            // SAFETY: a fork in the deque is alive until its thief has run it, and this is its one steal.
+            unsafe { super::find::on_steal(forked) };
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();

@@ -2,7 +2,8 @@
 //!
 //! A worker is not a thread. It is held by at most one stack at a time, or is idle, and it travels: by hand-off through
 //! a mailbox, by the idle set, or by being revoked from a stack that does not answer. Its holder may write its
-//! counters, `handed` and the job that it serves. So may the thread that has claimed it and not delivered it yet.
+//! counters, `handed` and the job that it serves. So may the thread that has claimed it and not delivered it yet. No
+//! memory relies on that: all of it is atomic, or behind a lock for which no two threads ever come at once.
 //!
 //! # The job that it serves
 //!
@@ -17,11 +18,10 @@ use super::{job::Job, migrate::StalledPoll, stack::Stack};
 use crate::account::counters::WorkerCounters;
 use crossbeam_utils::CachePadded;
 use std::{
-    cell::Cell,
-    fmt, ptr,
+    fmt, mem, ptr,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -38,17 +38,20 @@ pub(crate) struct Worker {
     pub(crate) id: usize,
     shown: CachePadded<Shown>,
     /// Work that came with a hand-off.
-    handed: Cell<Option<super::Work>>,
+    handed: Mutex<Option<super::Work>>,
     /// The job that it serves.
-    job: Cell<Option<Arc<Job>>>,
-    /// The stacks that the worker was revoked from for more urgent work and not restored to, the last first.
-    revoked_from: Cell<Option<Box<RevokedFrom>>>,
+    job: Mutex<Option<Arc<Job>>>,
+    /// The stacks that the worker was revoked from for more urgent work and not restored to: each is more urgent than
+    /// the one before.
+    revoked_from: Mutex<Vec<Arc<Stack>>>,
+    /// Whether there are such stacks: asked before each piece of work.
+    was_revoked: AtomicBool,
     /// Counts looks for work; the holder's.
-    turn: Cell<u32>,
+    turn: AtomicU32,
     /// Counts looks into rings; the holder's.
-    look: Cell<u32>,
+    look: AtomicU32,
     /// When it looked into the rings of others, in ticks; the holder's.
-    looked_around: Cell<u64>,
+    looked_around: AtomicU64,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
     /// What others saw of its poll.
@@ -57,12 +60,6 @@ pub(crate) struct Worker {
     /// How often others looked at it; see `steps.rs`.
     #[cfg(test)]
     pub(super) looks: AtomicU64,
-}
-
-/// A list: each is more urgent than the one before.
-struct RevokedFrom {
-    stack: Arc<Stack>,
-    before: Option<Box<RevokedFrom>>,
 }
 
 /// What a worker shows to others; seldom written.
@@ -90,12 +87,6 @@ struct Shown {
     wanted: AtomicU64,
 }
 
-// SAFETY: `handed`, `job`, `revoked_from`, `turn`, `look` and `looked_around` are touched only by the holder or the
-// claimer (module text); hand-off, idle set and taking all order one after the other. The work in it is Send.
-unsafe impl Send for Worker {}
-// SAFETY: as above.
-unsafe impl Sync for Worker {}
-
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Worker")
@@ -120,12 +111,13 @@ impl Worker {
                 hides: AtomicBool::new(true),
                 wanted: AtomicU64::new(0),
             }),
-            handed: Cell::new(None),
-            job: Cell::new(None),
-            revoked_from: Cell::new(None),
-            turn: Cell::new(0),
-            look: Cell::new(0),
-            looked_around: Cell::new(0),
+            handed: Mutex::default(),
+            job: Mutex::default(),
+            revoked_from: Mutex::default(),
+            was_revoked: AtomicBool::new(false),
+            turn: AtomicU32::new(0),
+            look: AtomicU32::new(0),
+            looked_around: AtomicU64::new(0),
             since: AtomicU64::new(crate::sys::clock::now()),
             stalled_poll: StalledPoll::default(),
             counters: WorkerCounters::default(),
@@ -190,14 +182,16 @@ impl Worker {
         self.shown
             .job
             .store(ptr::from_ref(job).cast_mut(), Ordering::SeqCst);
-        drop(self.job.replace(Some(new)));
+        let old = locked(&self.job).replace(new);
+        drop(old);
     }
 
     /// The worker serves nothing: it is about to be idle. The caller keeps the job that it served.
     pub(crate) fn serve_none(&self) {
         self.stays();
         self.shown.job.store(ptr::null_mut(), Ordering::SeqCst);
-        drop(self.job.take());
+        let old = locked(&self.job).take();
+        drop(old);
     }
 
     /// The worker is to go to another job. Since when it is asked, in ticks.
@@ -222,10 +216,7 @@ impl Worker {
 
     /// The job that it serves. For its holder, or its claimer.
     pub(crate) fn job(&self) -> Option<Arc<Job>> {
-        let job = self.job.take();
-        let copy = job.clone();
-        self.job.set(job);
-        copy
+        locked(&self.job).clone()
     }
 
     /// The holder announces which level it serves. Whether this is news.
@@ -318,63 +309,70 @@ impl Worker {
 
     /// Leaves work for the next holder.
     pub(crate) fn hand(&self, work: Option<super::Work>) {
-        let old = self.handed.replace(work);
+        let old = mem::replace(&mut *locked(&self.handed), work);
         debug_assert!(old.is_none(), "work was lost in a hand-off");
     }
 
     /// The work that came with the worker.
     pub(crate) fn take_handed(&self) -> Option<super::Work> {
-        self.handed.take()
+        locked(&self.handed).take()
     }
 
     /// The worker was revoked from `stack`, and is to be restored to it.
     pub(crate) fn push_revoked_from(&self, stack: Arc<Stack>) {
-        let before = self.revoked_from.take();
-        self.revoked_from
-            .set(Some(Box::new(RevokedFrom { stack, before })));
+        locked(&self.revoked_from).push(stack);
+        self.was_revoked.store(true, Ordering::Relaxed);
     }
 
     /// The stack that the worker was revoked from last.
     #[inline]
     pub(crate) fn pop_revoked_from(&self) -> Option<Arc<Stack>> {
-        let last = self.revoked_from.take()?;
-        self.revoked_from.set(last.before);
-        Some(last.stack)
+        if self.was_revoked.load(Ordering::Relaxed) {
+            self.pop_revoked_from_cold()
+        } else {
+            None
+        }
+    }
+
+    #[cold]
+    fn pop_revoked_from_cold(&self) -> Option<Arc<Stack>> {
+        let mut stacks = locked(&self.revoked_from);
+        let last = stacks.pop();
+        self.was_revoked
+            .store(!stacks.is_empty(), Ordering::Relaxed);
+        last
     }
 
     /// The worker goes to `job`, from another job or from the idle set. Stacks of other jobs are not restored: they come
     /// back by themselves, at their next scheduling points. Stacks of `job` are: an idle worker that forgot them would
     /// begin something new beside each.
     fn forget_others(&self, job: &Job) {
-        let mut stacks = Vec::new();
-        while let Some(stack) = self.pop_revoked_from() {
-            stacks.push(stack);
-        }
-        for stack in stacks.into_iter().rev().filter(|stack| stack.is_of(job)) {
-            self.push_revoked_from(stack);
+        if self.was_revoked.load(Ordering::Relaxed) {
+            locked(&self.revoked_from).retain(|stack| stack.is_of(job));
         }
     }
 
     /// The number of this look for work.
     #[inline]
     pub(crate) fn next_turn(&self) -> u32 {
-        let turn = self.turn.get().wrapping_add(1);
-        self.turn.set(turn);
+        let turn = self.turn().wrapping_add(1);
+        self.turn.store(turn, Ordering::Relaxed);
         turn
     }
 
     /// The number of this look into rings; others begin elsewhere.
     pub(crate) fn next_look(&self) -> u32 {
-        let look = self.look.get().wrapping_add(1);
-        self.look.set(look);
+        let look = self.look.load(Ordering::Relaxed).wrapping_add(1);
+        self.look.store(look, Ordering::Relaxed);
         look.wrapping_add(self.id as u32)
     }
 
     /// Whether it has not looked into the rings of all for `period` ticks; then it does now.
     pub(crate) fn is_look_around_due(&self, period: u64) -> bool {
-        let due = self.since().saturating_sub(self.looked_around.get()) > period;
+        let last = self.looked_around.load(Ordering::Relaxed);
+        let due = self.since().saturating_sub(last) > period;
         if due {
-            self.looked_around.set(self.since());
+            self.looked_around.store(self.since(), Ordering::Relaxed);
         }
         due
     }
@@ -424,7 +422,7 @@ impl Worker {
     /// The number of the last look for work.
     #[inline]
     pub(crate) fn turn(&self) -> u32 {
-        self.turn.get()
+        self.turn.load(Ordering::Relaxed)
     }
 
     /// Ends the current span and returns its length in ticks.
@@ -440,6 +438,10 @@ impl Worker {
         self.since.store(now, Ordering::Relaxed);
         now.saturating_sub(since)
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under this lock")
 }
 
 /// The holder shows a flag, in a sequentially consistent step if it changes. Whether it does.

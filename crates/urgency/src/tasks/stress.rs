@@ -5,7 +5,7 @@
 //! afterwards: spawned = finished + cancelled + panicked, every future was dropped once, every output
 //! was dropped once, every waiter got an answer, and no cell is left.
 
-use super::*;
+use super::{tests::yield_once, *};
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
@@ -56,6 +56,28 @@ impl Schedule for Pool {
 }
 
 impl Pool {
+    fn new() -> Arc<Self> {
+        Arc::new(Pool {
+            queue: Mutex::default(),
+            filled: Condvar::new(),
+            closed: AtomicBool::new(false),
+            live: LiveTasks::new(WORKERS),
+            released: AtomicUsize::new(0),
+            panicked: AtomicUsize::new(0),
+            cancelled: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            stale: AtomicUsize::new(0),
+        })
+    }
+
+    /// The workers end when the queue is empty.
+    fn close(&self) {
+        self.closed.store(true, SeqCst);
+        // A worker that has just looked at `closed` holds the lock until it waits.
+        drop(self.queue.lock().unwrap());
+        self.filled.notify_all();
+    }
+
     fn spawn<F>(self: &Arc<Self>, level: u8, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -124,18 +146,6 @@ async fn suspend_once(wakers: Wakers) {
     .await;
 }
 
-async fn yield_once() {
-    let mut yielded = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
 fn torment(wakers: &Wakers, stop: &AtomicBool, mut seed: u64) {
     while !stop.load(Relaxed) {
         let waker = {
@@ -161,17 +171,7 @@ fn torment(wakers: &Wakers, stop: &AtomicBool, mut seed: u64) {
 }
 
 fn round(seed: u64) {
-    let pool = Arc::new(Pool {
-        queue: Mutex::default(),
-        filled: Condvar::new(),
-        closed: AtomicBool::new(false),
-        live: LiveTasks::new(WORKERS),
-        released: AtomicUsize::new(0),
-        panicked: AtomicUsize::new(0),
-        cancelled: AtomicUsize::new(0),
-        finished: AtomicUsize::new(0),
-        stale: AtomicUsize::new(0),
-    });
+    let pool = Pool::new();
     let wakers = Wakers::default();
     let (futures, outputs, made) =
         <(Arc<AtomicUsize>, Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
@@ -254,10 +254,7 @@ fn round(seed: u64) {
             std::thread::yield_now();
         }
         stop.store(true, SeqCst);
-        pool.closed.store(true, SeqCst);
-        // A worker that has just looked at `closed` holds the lock until it waits.
-        drop(pool.queue.lock().unwrap());
-        pool.filled.notify_all();
+        pool.close();
         workers
             .into_iter()
             .for_each(|worker| worker.join().unwrap());
@@ -291,17 +288,7 @@ fn the_account_is_even_after_random_wake_ups_cancellations_drops_and_panics() {
 
 #[test]
 fn shutting_down_in_the_middle_leaves_nothing_and_answers_everybody() {
-    let pool = Arc::new(Pool {
-        queue: Mutex::default(),
-        filled: Condvar::new(),
-        closed: AtomicBool::new(false),
-        live: LiveTasks::new(WORKERS),
-        released: AtomicUsize::new(0),
-        panicked: AtomicUsize::new(0),
-        cancelled: AtomicUsize::new(0),
-        finished: AtomicUsize::new(0),
-        stale: AtomicUsize::new(0),
-    });
+    let pool = Pool::new();
     let wakers = Wakers::default();
     let futures = Arc::new(AtomicUsize::new(0));
     let mut seized = 0;
@@ -345,9 +332,7 @@ fn shutting_down_in_the_middle_leaves_nothing_and_answers_everybody() {
             }
         }
         waker.join().unwrap();
-        pool.closed.store(true, SeqCst);
-        drop(pool.queue.lock().unwrap());
-        pool.filled.notify_all();
+        pool.close();
         workers
             .into_iter()
             .for_each(|worker| worker.join().unwrap());

@@ -6,7 +6,7 @@
 //! # Where a `Me` comes from
 //!
 //! 1. A thread becomes a stack by a [`Binding`]. To make one is the one promise that no type checks: no other thread
-//!    is that stack. The lists in `hand_off.rs` see to it: a stack is in one of them, or bound.
+//!    is that stack. The lists in `threads.rs` see to it: a stack is in one of them, or bound.
 //! 2. The thread remembers its stack in a variable, for code that is called without one
 //!    ([`Stack::with_current`]). A declared blocking call, and a call of the program's code by the scheduler, set the
 //!    stack *aside*: it is still this thread's, but no code below the call finds it by chance ([`Stack::with_own`]).
@@ -237,7 +237,8 @@ impl<'a> Own<'a, Stack> {
     pub(crate) fn runtime(self) -> &'a Job {
         let job = self.runtime_ptr();
         debug_assert!(!job.is_null(), "a stack without a job runs nothing");
-        // SAFETY: the stack keeps its job (`kept`), and takes up another one by its binding, which is not borrowed then.
+        // SAFETY: the stack keeps its job (`kept`), and takes up another one by its binding, which is not borrowed
+        // then.
         unsafe { &*job }
     }
 

@@ -229,7 +229,7 @@ impl Gate {
     }
 }
 
-async fn yield_once() {
+pub(super) async fn yield_once() {
     let mut yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut yielded, true) {
