@@ -52,7 +52,7 @@ impl Schedule {
     }
 
     /// How many arrivals there are.
-    pub fn len(&self) -> usize {
+    pub fn arrivals(&self) -> usize {
         self.due.len()
     }
 
@@ -91,7 +91,7 @@ impl Schedule {
             .set_nonblocking(true)
             .expect("a socket can be non-blocking");
         let (mut late, mut pending) = (Latencies::new(), Vec::new());
-        for arrival in 0..self.len() {
+        for arrival in 0..self.arrivals() {
             let due = self.due(arrival);
             thread::sleep(due.saturating_duration_since(Instant::now()));
             late.record(due.elapsed());
@@ -138,7 +138,7 @@ impl Schedule {
     }
 
     fn latencies(&self, stamps: &Stamps, admits: impl Fn(usize) -> bool) -> (Latencies, u64) {
-        let patience = self.due(self.len() - 1) + GRACE;
+        let patience = self.due(self.arrivals() - 1) + GRACE;
         let (mut latencies, mut unanswered) = (Latencies::new(), 0);
         for arrival in self.measured(admits) {
             while stamps.after(arrival).is_none() && Instant::now() < patience {
@@ -152,7 +152,7 @@ impl Schedule {
 
     fn measured(&self, admits: impl Fn(usize) -> bool) -> impl Iterator<Item = usize> {
         let after_warm_up = |&arrival: &usize| self.due[arrival] >= self.warm_up;
-        (0..self.len())
+        (0..self.arrivals())
             .filter(after_warm_up)
             .filter(move |&arrival| admits(arrival))
     }

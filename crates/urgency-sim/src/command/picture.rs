@@ -13,7 +13,7 @@ pub(super) fn schedule(report: &Report) -> Result<String, picture::Error> {
         let spans = spans.filter(|span| usize::from(span.level) == level);
         let bars = spans.map(|span| {
             let (start, end) = (span.start as f64 / 1e3, span.end as f64 / 1e3);
-            (start, end, u32::from(span.worker))
+            (start, end, span.worker)
         });
         Series {
             name: format!("level {level}"),
