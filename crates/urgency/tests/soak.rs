@@ -134,19 +134,19 @@ impl Shared {
         let level = LevelId::new(random.below(3) as u8).unwrap();
         let kind = random.below(64);
         match kind {
-            0..10 => runtime.spawn_at(level, async move {
+            0..10 => runtime.at(level).spawn(async move {
                 let _alive = alive;
                 for _ in 0..kind {
                     yield_now().await;
                 }
             }),
-            10..20 => runtime.spawn_at(level, async move {
+            10..20 => runtime.at(level).spawn(async move {
                 let _alive = alive;
                 sleep(Duration::from_micros(kind * kind)).await;
             }),
             20..28 => {
                 let permits = self.permits.clone();
-                runtime.spawn_at(level, async move {
+                runtime.at(level).spawn(async move {
                     let _alive = alive;
                     let _permit = permits.acquire().await.unwrap();
                     yield_now().await;
@@ -154,14 +154,14 @@ impl Shared {
             }
             28..34 => {
                 let messages = self.messages.clone();
-                runtime.spawn_at(level, async move {
+                runtime.at(level).spawn(async move {
                     let _alive = alive;
                     messages.send(kind).await.unwrap();
                 })
             }
             // One of two waits for the other. Either may be cancelled, and the last one may have no partner.
             34..38 => match promised.take() {
-                Some(sender) => runtime.spawn_at(level, async move {
+                Some(sender) => runtime.at(level).spawn(async move {
                     let _alive = alive;
                     yield_now().await;
                     let _ = sender.send(());
@@ -169,20 +169,20 @@ impl Shared {
                 None => {
                     let (sender, receiver) = oneshot::channel();
                     *promised = Some(sender);
-                    runtime.spawn_at(level, async move {
+                    runtime.at(level).spawn(async move {
                         let _alive = alive;
                         let _ = receiver.await;
                     })
                 }
             },
-            38..42 => runtime.spawn_at(level, async move {
+            38..42 => runtime.at(level).spawn(async move {
                 let _alive = alive;
                 let limit = timeout(Duration::from_micros(kind), pending::<()>());
                 assert!(limit.await.is_err());
             }),
             42..48 => {
                 let children = self.children.clone();
-                runtime.spawn_at(level, async move {
+                runtime.at(level).spawn(async move {
                     children.fetch_add(1, Relaxed);
                     let child = spawn(async move {
                         let _alive = alive;
@@ -191,7 +191,7 @@ impl Shared {
                     child.await.unwrap();
                 })
             }
-            48..54 => runtime.spawn_at(level, async move {
+            48..54 => runtime.at(level).spawn(async move {
                 let _alive = alive;
                 let fork = |n| move || (0..n).sum::<u64>();
                 let (one, other) = join(fork(kind), fork(kind));
@@ -199,21 +199,21 @@ impl Shared {
             }),
             54..56 => {
                 let count = self.count.clone();
-                runtime.spawn_fn_at(level, move || {
+                runtime.at(level).spawn_fn(move || {
                     let _alive = alive;
                     *count.blocking_lock() += 1;
                 })
             }
             56..60 => {
                 let never = self.never.clone();
-                let waits = runtime.spawn_at(level, async move {
+                let waits = runtime.at(level).spawn(async move {
                     let _alive = alive;
                     never.notified().await;
                 });
                 waits.abort();
                 waits
             }
-            _ => runtime.spawn_at(level, async move {
+            _ => runtime.at(level).spawn(async move {
                 let _alive = alive;
                 yield_now().await;
                 // Without the hook, which prints.
