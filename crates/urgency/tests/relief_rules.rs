@@ -145,8 +145,8 @@ fn bounded(workers: usize, length: Duration, ticks: Ticks, (batch, waiting): Sha
         );
         let forked = if ticks == Ticks::Forking { FORKED } else { 1 };
         let waiting = waiting(workers, count) + joiners(workers, forked);
-        // Threads that have stopped are taken again only after they ran, so a machine with much else to do needs more of
-        // them: 35 were seen with 8 workers, and no worker was revoked. Leaves do not add to them.
+        // Threads that have stopped are taken again only after they ran, so a machine with much else to do needs more
+        // of them: 35 were seen with 8 workers, and no worker was revoked. Leaves do not add to them.
         assert!(
             stats.threads_peak <= 4 * workers + 16 + waiting,
             "threads; {what}"

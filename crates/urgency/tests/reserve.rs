@@ -71,7 +71,8 @@ fn tasks_that_sleep_in_the_kernel_get_the_workers_beyond_the_processors() {
 }
 
 /// An expiry of relief asks a stack to check in, and a later one takes the worker of a stack that did not. (The count
-/// for the reserve asked first, and the look for workers found the question and took for an answer that there was none.)
+/// for the reserve asked first, and the look for workers found the question and took for an answer that there was
+/// none.)
 #[test]
 fn a_stack_that_sleeps_for_less_than_a_period_at_a_time_keeps_its_worker() {
     let workers = processors() + 1;

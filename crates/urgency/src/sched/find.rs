@@ -194,8 +194,8 @@ impl Job {
                 }))
             }
             Stolen::Contended | Stolen::Empty => {
-                // Its owner or another thief is at it, or its forks are of another level. The entry goes back, whether a
-                // worker is hungry or not: if the stack has stopped, no other thread makes one.
+                // Its owner or another thief is at it, or its forks are of another level. The entry goes back, whether
+                // a worker is hungry or not: if the stack has stopped, no other thread makes one.
                 if stack.deque.seems_public() {
                     self.insert_deque(stack);
                 }

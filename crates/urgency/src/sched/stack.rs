@@ -11,8 +11,8 @@
 //! # The job whose code it runs
 //!
 //! A stack keeps the job that its code belongs to. Its thread takes another one up ([`Binding::take_up`]) with nothing
-//! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none. Other
-//! threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
+//! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none.
+//! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
 use super::{Origin, core::Core, job::Job, worker::Worker};
 use crate::protocol::{

@@ -343,9 +343,9 @@ impl Worker {
         last
     }
 
-    /// The worker goes to `job`, from another job or from the idle set. Stacks of other jobs are not restored: they come
-    /// back by themselves, at their next scheduling points. Stacks of `job` are: an idle worker that forgot them would
-    /// begin something new beside each.
+    /// The worker goes to `job`, from another job or from the idle set. Stacks of other jobs are not restored: they
+    /// come back by themselves, at their next scheduling points. Stacks of `job` are: an idle worker that forgot them
+    /// would begin something new beside each.
     fn forget_others(&self, job: &Job) {
         if self.was_revoked.load(Ordering::Relaxed) {
             locked(&self.revoked_from).retain(|stack| stack.is_of(job));
