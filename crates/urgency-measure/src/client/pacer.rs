@@ -10,7 +10,7 @@
 //! meanwhile inherits the pacer's class, and preempts all others. [`Schedule::pace`] looks for such threads and panics.
 //!
 //! [`Stamps`] has a slot for each arrival, and takes the time from which it was due until something was done for it.
-//! The thread that did it writes the slot, without a lock. What is not done [`GRACE`] after the last arrival counts
+//! The thread that did it writes the slot, without a lock. What is not done `GRACE` after the last arrival counts
 //! with all of its wait, and as `unanswered`.
 
 use crate::class;
