@@ -5,11 +5,14 @@ mod common;
 
 use common::{ends, fib, runtime};
 use std::{
-    sync::{Arc, Barrier},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     thread,
     time::{Duration, Instant},
 };
-use urgency::MAX_WORKERS;
+use urgency::{MAX_WORKERS, sync::oneshot};
 
 fn processors() -> usize {
     thread::available_parallelism().map_or(1, |count| count.get())
@@ -98,4 +101,49 @@ fn a_stack_that_sleeps_for_less_than_a_period_at_a_time_keeps_its_worker() {
     let reliefs = runtime.stats().total().reliefs;
     let periods = began.elapsed().as_millis() as u64;
     assert!(reliefs < periods / 4, "{reliefs} reliefs in {periods} ms");
+}
+
+/// The thief that takes the first fork of a stack that waits is the only thread that knows of the rest. (It left no entry
+/// for it unless a worker was hungry at that moment.)
+#[test]
+fn a_worker_without_work_finds_the_forks_of_a_stack_that_waits() {
+    const CHILDREN: usize = 4;
+    let runtime = runtime(4 * processors());
+    ends(move || {
+        for _ in 0..50 {
+            let begun = Arc::new(AtomicUsize::new(0));
+            // Nobody is hungry when the first child begins: all processors are busy until then.
+            let busy: Vec<_> = (1..processors())
+                .map(|_| {
+                    let begun = begun.clone();
+                    runtime.spawn_fn(move || spin_until(|| begun.load(SeqCst) > 0))
+                })
+                .collect();
+            let owner = runtime.spawn_fn(move || {
+                let (tell, told) = oneshot::channel();
+                urgency::scope(|s| {
+                    let begun = &begun;
+                    let mut tell = Some(tell);
+                    for child in 0..CHILDREN {
+                        let tell = tell.take_if(|_| child == CHILDREN - 1);
+                        s.spawn(move || {
+                            begun.fetch_add(1, SeqCst);
+                            tell.into_iter().for_each(|tell| tell.send(()).unwrap());
+                            spin_until(|| begun.load(SeqCst) > child + 1 || child > 0);
+                        });
+                    }
+                    told.blocking_recv().unwrap();
+                });
+            });
+            owner.get().unwrap();
+            busy.into_iter().for_each(|task| task.get().unwrap());
+        }
+    });
+}
+
+fn spin_until(done: impl Fn() -> bool) {
+    while !done() {
+        thread::yield_now();
+        urgency::scheduling_point();
+    }
 }

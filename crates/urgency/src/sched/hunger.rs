@@ -189,12 +189,17 @@ impl Job {
     }
 
     /// A thief took a fork of `stack`, at `level`. `more`: it leaves further public forks. Without an entry in the pool
-    /// only their owner, which comes to them, and a searcher find these.
+    /// only their owner and a searcher find these, so there is none only while the owner runs and nobody is hungry. (An
+    /// owner that stops makes an entry, if it does not see the one that the thief has taken. Then the thief sees that
+    /// the owner has stopped.)
     #[inline]
     pub(crate) fn leave_rest(&self, thief: &Worker, stack: &Stack, level: u8, more: bool) {
         if !more {
             self.ask_if_last(thief, stack, level);
-        } else if !self.core.idle.may_hold_back() || self.is_anybody_hungry(level) {
+        } else if !self.core.idle.may_hold_back()
+            || stack.attention.visit().is_none()
+            || self.is_anybody_hungry(level)
+        {
             self.insert_deque(stack);
         }
     }
