@@ -240,6 +240,18 @@ impl CoreSet {
 
     /// Waits until no job runs or is queued.
     ///
+    /// ```
+    /// use urgency::jobs::CoreSet;
+    ///
+    /// let cores = CoreSet::builder().cores(2).build()?;
+    /// for file in 0..3 {
+    ///     cores.spawn_fn(move || println!("file {file} is indexed"))?.detach();
+    /// }
+    /// cores.drain();
+    /// assert_eq!(cores.stats().over, 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// If code of a job of this set calls it: the job would wait for itself.
