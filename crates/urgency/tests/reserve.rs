@@ -103,8 +103,8 @@ fn a_stack_that_sleeps_for_less_than_a_period_at_a_time_keeps_its_worker() {
     assert!(reliefs < periods / 4, "{reliefs} reliefs in {periods} ms");
 }
 
-/// The thief that takes the first fork of a stack that waits is the only thread that knows of the rest. (It left no entry
-/// for it unless a worker was hungry at that moment.)
+/// The thief that takes the first fork of a stack that waits is the only thread that knows of the rest. (It left no
+/// entry for it unless a worker was hungry at that moment.)
 #[test]
 fn a_worker_without_work_finds_the_forks_of_a_stack_that_waits() {
     const CHILDREN: usize = 4;
