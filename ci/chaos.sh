@@ -3,8 +3,8 @@
 # (crates/urgency/src/sys/chaos.rs). A seed repeats the decisions of each thread, but not the kernel's.
 #
 #   ci/chaos.sh [SEED...]           all tests; with seeds 1 and 2 if none is named
-#   ci/chaos.sh --quick [SEED...]   the tests that are over soon, of each room; with a seed of chance if none is named.
-#                                   `.ci/run` runs this form
+#   ci/chaos.sh --quick [SEED...]   the tests that are over soon, of each room; with seed 1 if none is named. `.ci/run`
+#                                   runs this form. Without `schedules`: see docs/limits.md, "A new schedule"
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg urgency_chaos" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/chaos"
@@ -12,11 +12,11 @@ tests=(--lib --tests)
 if [ "${1-}" = --quick ]; then
     shift
     tests=()
-    for name in fork_join handles levels panics par pools prompt random_scopes relief schedules scopes shutdown soak \
+    for name in fork_join handles levels panics par pools prompt random_scopes relief scopes shutdown soak \
         stress sync sync_data tasks tracker two_jobs urgent_forks waits; do
         tests+=(--test "$name")
     done
-    [ $# -gt 0 ] || set -- $((RANDOM * 32768 + RANDOM))
+    [ $# -gt 0 ] || set -- 1
 fi
 [ $# -gt 0 ] || set -- 1 2
 for seed in "$@"; do
