@@ -4,7 +4,7 @@
 #
 #   ci/chaos.sh [SEED...]           all tests; with seeds 1 and 2 if none is named
 #   ci/chaos.sh --quick [SEED...]   the tests that are over soon, of each room; with seed 1 if none is named. `.ci/run`
-#                                   runs this form. Without `schedules`: see docs/limits.md, "A new schedule"
+#                                   runs this form
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg urgency_chaos" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/chaos"
@@ -12,7 +12,7 @@ tests=(--lib --tests)
 if [ "${1-}" = --quick ]; then
     shift
     tests=()
-    for name in fork_join handles levels panics par pools prompt random_scopes relief scopes shutdown soak \
+    for name in fork_join handles levels panics par pools prompt random_scopes relief schedules scopes shutdown soak \
         stress sync sync_data tasks tracker two_jobs urgent_forks waits; do
         tests+=(--test "$name")
     done

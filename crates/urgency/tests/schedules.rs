@@ -249,15 +249,18 @@ fn after_rounds_a_level_with_workers_of_its_own_has_them_whatever_was_ahead_of_i
             endless(&runtime, Lower, &stop),
             endless(&runtime, Lower, &stop),
         ];
-        reaches(&below[0], 1000);
+        let either = || below[0].load(Relaxed) + below[1].load(Relaxed);
+        let reaches = |turns| {
+            while either() < turns {
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        // Either: neither gives way to the other.
+        reaches(1000);
         let shares = FixedShares::of_workers(&[0, 1], Otherwise::Donate);
         runtime.set_schedule(shares).unwrap();
         endless(&runtime, Upper, &stop);
-        let either = || below[0].load(Relaxed) + below[1].load(Relaxed);
-        let before = either();
-        while either() < before + 1000 {
-            thread::sleep(Duration::from_millis(1));
-        }
+        reaches(either() + 1000);
         stop.store(true, Relaxed);
     });
 }
