@@ -7,7 +7,8 @@
 # niceness, affinity and the processor time of a thread (crates/urgency/src/sys). Left out is what needs those, and what
 # computes for long.
 #
-#   ci/miri.sh                                 all
+#   ci/miri.sh                                 all: a quarter of an hour
+#   ci/miri.sh --quick                         unit tests and forks; `.ci/run` runs this form
 #   MIRIFLAGS=-Zmiri-many-seeds=0..8 ci/miri.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,7 +30,12 @@ export MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-disable-isolation -Zmiri-num-cpus=4
 export RUST_BACKTRACE=0
 miri() { cargo +nightly miri test -p urgency --locked "$@"; }
 
+quick=
+if [ "${1-}" = --quick ]; then
+    quick=yes
+fi
 miri --lib -- tasks:: account:: sync:: protocol:: --skip the_same_work_is_one_entry
 miri --test fork_join -- --skip a_plain_thread_can_join --skip every_number_of_workers --skip many_plain_threads
+[ -z "$quick" ] || exit 0
 # An urgent task beside a loop needs a stack that runs for long.
 miri --test sync --test sync_data --test par -- --skip let_equals_run --skip lets_its_equals_run --skip urgent_work
