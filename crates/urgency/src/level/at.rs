@@ -26,13 +26,13 @@ pub struct TypedAt<L> {
 
 impl<L: Level> TypedAt<L> {
     #[track_caller]
-    pub(super) fn new(runtime: &Handle) -> Self {
+    pub(super) fn new(runtime: Handle) -> Self {
         let levels = &runtime.shared().levels;
         if let Err(error) = levels.check(TypeId::of::<L::Order>(), L::Order::NAME) {
             panic!("{error}");
         }
         TypedAt {
-            at: runtime.at(L::LEVEL),
+            at: At::new(runtime, L::LEVEL.into()),
             level: PhantomData,
         }
     }

@@ -75,7 +75,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
             + 'static,
         T: Send + 'static,
     {
-        self.on(&Handle::current()).spawn(body)
+        TypedAt::<Self>::new(Handle::current()).spawn(body)
     }
 
     /// Creates the task of a closure at this level, which gets a stack of its own: it may `join`,
@@ -90,7 +90,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
         F: for<'cx> FnOnce(Cx<'cx, Self>) -> T + Send + 'static,
         T: Send + 'static,
     {
-        self.on(&Handle::current()).spawn_fn(body)
+        TypedAt::<Self>::new(Handle::current()).spawn_fn(body)
     }
 
     /// This level of `runtime`: the way from `main`, a test or another runtime into typed code.
@@ -112,7 +112,7 @@ pub trait Level: AtLeast<Self> + Copy + Debug + Send + Sync + 'static {
     /// ([`WrongOrder`](super::WrongOrder)).
     #[track_caller]
     fn on(self, runtime: &Handle) -> TypedAt<Self> {
-        TypedAt::new(runtime)
+        TypedAt::new(runtime.clone())
     }
 
     /// Goes on in typed code, in the calling task, which must be of this level: the way from untyped async code (a

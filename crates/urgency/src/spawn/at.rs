@@ -66,7 +66,7 @@ pub fn at(level: impl Into<LevelId>) -> At {
 
 impl At {
     #[track_caller]
-    fn new(handle: Handle, level: LevelId) -> At {
+    pub(crate) fn new(handle: Handle, level: LevelId) -> At {
         let level = rank_on(handle.shared(), level);
         At { handle, level }
     }
