@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use urgency_measure::client::Thread;
+use urgency_measure::client::{Thread, Trouble};
 use urgency_measure::machine;
 
 /// How often a display is shown what happens.
@@ -78,7 +78,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Option`], [`Error::Connect`], or [`Error::System`] if there are not enough descriptors.
+    /// [`Error::Option`], or [`Error::Client`]: the server is not there, or there are not enough descriptors.
     pub fn connect(load: Load) -> Result<Client, Error> {
         load.check()?;
         allow_descriptors(load.connections, load.threads)?;
@@ -235,11 +235,14 @@ fn watch(
 ///
 /// # Errors
 ///
-/// [`Error::System`] if the hard limit is below, or the system refuses.
+/// [`Error::Client`] if the hard limit is below, or the system refuses.
 pub fn allow_descriptors(connections: usize, threads: usize) -> Result<(), Error> {
     let needed = connections as u64 + threads as u64 + 32;
-    machine::allow_descriptors(needed).map_err(|cause| Error::System {
-        what: "too many connections",
-        cause,
+    machine::allow_descriptors(needed).map_err(|cause| {
+        Trouble::System {
+            what: "too many connections",
+            cause,
+        }
+        .into()
     })
 }

@@ -3,7 +3,6 @@
 //! A wrong value and a `SERVER_ERROR` are no errors here: they are counted in the
 //! [`Outcome`](crate::Outcome), and the run goes on.
 
-use crate::Server;
 use crate::protocol::shorten;
 use std::{fmt, io};
 use urgency_measure::client::Trouble;
@@ -21,29 +20,8 @@ pub enum Error {
         /// What is allowed.
         allowed: String,
     },
-    /// The server could not be reached.
-    Connect {
-        /// The server.
-        server: Server,
-        /// The system's reason.
-        cause: io::Error,
-    },
-    /// The server closed a connection on which replies were awaited, or on which none should have ended.
-    Closed {
-        /// The server.
-        server: Server,
-        /// Replies that this connection had brought since it was opened.
-        replies: u64,
-        /// Requests whose replies are missing.
-        awaited: usize,
-    },
-    /// A connection broke.
-    Broken {
-        /// The server.
-        server: Server,
-        /// The system's reason.
-        cause: io::Error,
-    },
+    /// What can go wrong with any server.
+    Client(Trouble),
     /// The server said something that is no reply to what it was asked.
     Malformed {
         /// What was asked.
@@ -57,13 +35,6 @@ pub enum Error {
         command: &'static str,
         /// The server's words.
         line: String,
-    },
-    /// The system refused what the client needs.
-    System {
-        /// What it was.
-        what: &'static str,
-        /// The system's reason.
-        cause: io::Error,
     },
     /// The fill did not store all keys.
     Fill {
@@ -111,26 +82,11 @@ impl Error {
 impl From<Trouble> for Error {
     fn from(trouble: Trouble) -> Self {
         match trouble {
-            Trouble::Connect { server, cause } => Error::Connect { server, cause },
-            Trouble::Closed {
-                server,
-                replies,
-                awaited,
-            } => Error::Closed {
-                server,
-                replies,
-                awaited,
-            },
-            Trouble::Broken { server, cause } => Error::Broken { server, cause },
             Trouble::Unasked { bytes, .. } => Error::Malformed {
                 command: "request that was not sent",
                 line: shorten(&bytes),
             },
-            Trouble::System { what, cause } => Error::System { what, cause },
-            other => Error::System {
-                what: "the client",
-                cause: io::Error::other(other.to_string()),
-            },
+            other => Error::Client(other),
         }
     }
 }
@@ -143,25 +99,19 @@ impl fmt::Display for Error {
                 value,
                 allowed,
             } => write!(f, "{option} {value} is not possible; allowed: {allowed}"),
-            Error::Connect { server, cause } => {
-                write!(f, "the server at {server} cannot be reached: {cause}")?;
-                match cause.kind() {
-                    io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+            Error::Client(trouble) => {
+                write!(f, "{trouble}")?;
+                match trouble {
+                    Trouble::Connect { cause, .. }
+                        if matches!(
+                            cause.kind(),
+                            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound
+                        ) =>
+                    {
                         write!(f, "; start it first, for example with `urgency cache`")
                     }
                     _ => Ok(()),
                 }
-            }
-            Error::Closed {
-                server,
-                replies,
-                awaited,
-            } => write!(
-                f,
-                "the server at {server} closed a connection after {replies} replies, with {awaited} replies missing"
-            ),
-            Error::Broken { server, cause } => {
-                write!(f, "a connection to {server} broke: {cause}")
             }
             Error::Malformed { command, line } => {
                 write!(f, "the server's reply to a {command} is none: {line:?}")
@@ -169,7 +119,6 @@ impl fmt::Display for Error {
             Error::Refused { command, line } => {
                 write!(f, "the server does not understand a {command}: {line:?}")
             }
-            Error::System { what, cause } => write!(f, "{what}: {cause}"),
             Error::Fill {
                 stored,
                 keys,
@@ -202,10 +151,8 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Connect { cause, .. }
-            | Error::Broken { cause, .. }
-            | Error::System { cause, .. }
-            | Error::Write { cause, .. } => Some(cause),
+            Error::Client(trouble) => trouble.source(),
+            Error::Write { cause, .. } => Some(cause),
             _ => None,
         }
     }

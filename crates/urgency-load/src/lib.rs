@@ -44,5 +44,5 @@ pub use outcome::{Health, Latency, Outcome};
 pub use record::Counts;
 pub use traffic::Pace;
 pub use urgency_measure::class::{self, Waiting};
-pub use urgency_measure::client::{Arrivals, Server};
+pub use urgency_measure::client::{Arrivals, Server, Trouble};
 pub use workload::{Popularity, ValueSizes, Workload};

@@ -20,7 +20,7 @@ use crate::{Arrivals, Error, Load};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use urgency_measure::class;
-use urgency_measure::client::{Due, Place, Thread, Times, Traffic};
+use urgency_measure::client::{Due, Place, Thread, Times, Traffic, Trouble};
 use urgency_measure::machine::thread_cpu_time;
 
 /// When requests are due.
@@ -64,7 +64,7 @@ pub struct Request {
 ///
 /// # Errors
 ///
-/// [`Error::Connect`], [`Error::System`].
+/// [`Error::Client`].
 pub fn open(index: usize, load: &Load) -> Result<Thread<Request>, Error> {
     let share =
         load.connections / load.threads + usize::from(index < load.connections % load.threads);
@@ -84,7 +84,7 @@ pub fn run(
 ) -> Result<Record, Error> {
     let load = &shared.load;
     if let Some(cpus) = &load.cpus {
-        cpus.bind().map_err(|cause| Error::System {
+        cpus.bind().map_err(|cause| Trouble::System {
             what: "the client cannot be bound to --cpus",
             cause,
         })?;

@@ -9,7 +9,7 @@ use common::{Fault, start, start_unix};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{thread, time::Duration};
 use urgency_load::protocol::Protocol;
-use urgency_load::{Arrivals, Client, Error, Load, Outcome, Pace, Server, Timing};
+use urgency_load::{Arrivals, Client, Error, Load, Outcome, Pace, Server, Timing, Trouble};
 
 const KEYS: u32 = 200;
 
@@ -196,7 +196,7 @@ fn requests_without_a_reply_are_counted_with_the_time_that_they_waited() {
 #[test]
 fn a_closed_connection_ends_the_run_with_an_error_that_says_what_is_missing() {
     match open(load(start(Fault::Closes(100))), 2000.0, 1.0) {
-        Err(Error::Closed { awaited, .. }) => assert!(awaited > 0),
+        Err(Error::Client(Trouble::Closed { awaited, .. })) => assert!(awaited > 0),
         other => panic!("{other:?}"),
     }
 }

@@ -173,4 +173,13 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for Trouble {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Trouble::Connect { cause, .. }
+            | Trouble::Broken { cause, .. }
+            | Trouble::System { cause, .. } => Some(cause),
+            Trouble::Closed { .. } | Trouble::Unasked { .. } => None,
+        }
+    }
+}
