@@ -1,0 +1,105 @@
+//! A program as a newcomer writes it from the public documentation alone: three levels on the processors that there are;
+//! leaves of 40 µs and of 40 ms below, a lock held across a fork, and a blocking call that nobody declared at each
+//! level. Everything ends, few threads are needed, and each task is accounted for.
+
+mod common;
+
+use common::ends;
+use std::{
+    hint,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use urgency::{Runtime, Shutdown, join, par, time};
+
+urgency::levels! { App: Ui > Query > Batch }
+
+const WORK: Duration = Duration::from_millis(800);
+
+fn spin(length: Duration) {
+    let since = Instant::now();
+    while since.elapsed() < length {
+        hint::spin_loop();
+    }
+}
+
+fn tree(leaves: usize, leaf: Duration) {
+    if leaves == 1 {
+        return spin(leaf);
+    }
+    let half = leaves / 2;
+    join(|| tree(half, leaf), || tree(leaves - half, leaf));
+}
+
+/// Runs the program. The most threads that the runtime had, and how often each level went round.
+fn run(leaf: Duration) -> (usize, [u64; 3]) {
+    let runtime = Runtime::builder().levels::<App>().build().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let lock = Arc::new(Mutex::new(0));
+    let rounds = Arc::new([const { AtomicU64::new(0) }; 3]);
+    let shared = || (stop.clone(), lock.clone(), rounds.clone());
+    for _ in 0..2 {
+        let (stop, lock, rounds) = shared();
+        let batch = runtime.at(Batch).spawn_fn(move || {
+            while !stop.load(Relaxed) {
+                tree(16, leaf);
+                let mut count = lock.lock().unwrap();
+                let short = || spin(Duration::from_micros(200));
+                join(short, short);
+                *count += 1;
+                drop(count);
+                thread::sleep(Duration::from_millis(1));
+                rounds[2].fetch_add(1, Relaxed);
+            }
+        });
+        batch.detach();
+    }
+    let (stops, lock, counts) = shared();
+    let query = runtime.at(Query).spawn(async move {
+        while !stops.load(Relaxed) {
+            time::sleep(Duration::from_millis(20)).await;
+            let lock = lock.clone();
+            let search = urgency::spawn_fn(move || {
+                par::for_each(0..100, |_| spin(Duration::from_micros(40)));
+                *lock.lock().unwrap() += 1;
+                thread::sleep(Duration::from_millis(5));
+            });
+            search.await.unwrap();
+            counts[1].fetch_add(1, Relaxed);
+        }
+    });
+    query.detach();
+    let (stops, _, counts) = shared();
+    let ui = runtime.at(Ui).spawn(async move {
+        while !stops.load(Relaxed) {
+            time::sleep(Duration::from_millis(5)).await;
+            let blocked = urgency::spawn_fn(|| thread::sleep(Duration::from_millis(3)));
+            blocked.await.unwrap();
+            counts[0].fetch_add(1, Relaxed);
+        }
+    });
+    ui.detach();
+    thread::sleep(WORK);
+    stop.store(true, Relaxed);
+    let report = runtime.shutdown(Shutdown::Drain);
+    assert_eq!((report.left, report.panicked, report.cancelled), (0, 0, 0));
+    assert_eq!(report.finished, report.spawned);
+    let rounds = [0, 1, 2].map(|level: usize| rounds[level].load(Relaxed));
+    (runtime.stats().threads_peak, rounds)
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn a_newcomers_program_ends_with_few_threads_and_no_task_lost() {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    for leaf in [Duration::from_micros(40), Duration::from_millis(40)] {
+        let (threads, rounds) = ends(move || run(leaf));
+        assert!(rounds.iter().all(|rounds| *rounds > 0), "{rounds:?}");
+        // 10 with 2 processors; others where the machine has much else to do.
+        assert!(threads <= 4 * processors + 16, "{threads} threads");
+    }
+}
