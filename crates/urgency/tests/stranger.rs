@@ -1,5 +1,5 @@
-//! A program as a newcomer writes it from the public documentation alone: three levels on the processors that there are;
-//! leaves of 40 µs and of 40 ms below, a lock held across a fork, and a blocking call that nobody declared at each
+//! A program as a newcomer writes it from the public documentation alone: three levels on the processors that there
+//! are; leaves of 40 µs and of 40 ms below, a lock held across a fork, and a blocking call that nobody declared at each
 //! level. Everything ends, few threads are needed, and each task is accounted for.
 
 mod common;
