@@ -143,7 +143,7 @@ impl CoreSetBuilder {
     ///
     /// # Errors
     ///
-    /// A number is out of its range, or a runtime cannot carry out what the core policy decides.
+    /// A number is out of its range.
     pub fn build(self) -> Result<CoreSet, BuildError> {
         if self.most_running == 0 {
             return Err(BuildError::MostRunning);
