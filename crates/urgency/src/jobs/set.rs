@@ -16,7 +16,6 @@ use crate::{
 };
 use std::{
     collections::VecDeque,
-    fmt,
     future::Future,
     sync::{Arc, Mutex, MutexGuard},
 };
@@ -110,13 +109,7 @@ struct Container {
     shape: Arc<Builder>,
 }
 
-impl fmt::Debug for CoreSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoreSet")
-            .field("stats", &self.stats())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(CoreSet, |it| stats: it.stats());
 
 impl CoreSetBuilder {
     /// How many cores the set has: the number of its workers. The default is the number of CPUs that the process may

@@ -242,7 +242,7 @@ impl Job {
             level = stack.level();
             level <= least && stack.is_of(self)
         };
-        let (Stolen::Forked(forked, more), origin) = stack.steal(raise, admit) else {
+        let (Stolen::Forked(taken, more), origin) = stack.steal(raise, admit) else {
             return None;
         };
         self.leave_rest(worker, stack, level, more);
@@ -256,7 +256,7 @@ impl Job {
         }
         self.at(worker, level).steals.add(1);
         Some(Work::Fork(StolenFork {
-            forked,
+            taken,
             level,
             pinned: false,
             origin,
