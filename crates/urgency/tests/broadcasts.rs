@@ -12,16 +12,13 @@ use std::{
     },
     task::{Context, Poll, Waker},
 };
-use urgency::{
-    sync::{
-        Barrier, BrokenPromise,
-        broadcast::{
-            self,
-            error::{RecvError, TryRecvError},
-        },
-        promise, watch,
+use urgency::sync::{
+    Barrier, BrokenPromise,
+    broadcast::{
+        self,
+        error::{RecvError, TryRecvError},
     },
-    yield_now,
+    promise, watch,
 };
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
