@@ -161,7 +161,7 @@ impl Job {
             is_hungry && self.searchers.count() == 1 && !self.closing.load(Ordering::Relaxed);
         let end = clock::now()
             + if spins {
-                chaos::idle_spin(self.core.threads.idle_spin.ticks())
+                chaos::idle_spin(self.spin_ticks())
             } else {
                 0
             };
@@ -200,6 +200,15 @@ impl Job {
             }
             hint::spin_loop();
         }
+    }
+
+    /// For how many ticks to search.
+    fn spin_ticks(&self) -> u64 {
+        let driver = self.core.driver_if_made();
+        if driver.is_some_and(|driver| driver.serves_crowd()) {
+            return 0;
+        }
+        self.core.threads.idle_spin.ticks()
     }
 
     /// A fork of a running stack at `least` or a more urgent level, for a stack that yields.
