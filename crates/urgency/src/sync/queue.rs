@@ -242,6 +242,11 @@ impl<N, G> Locked<'_, N, G> {
         self.lists.grant_all(grant, wakers);
     }
 
+    /// See [`Lists::waits_as`].
+    pub(super) fn waits_as(&self, key: &Key, waker: &Waker) -> bool {
+        self.lists.waits_as(key, waker)
+    }
+
     /// See [`Lists::poll`].
     pub(super) fn poll(&mut self, key: &mut Option<Key>, waker: Waker) -> (Option<G>, Waker) {
         self.lists.poll(key, waker)
