@@ -459,6 +459,8 @@ impl Set {
             self.no_longer_runs(record);
             self.lock().over += 1;
             pending.record.refuse(JobErrorKind::Refused(error));
+            // A job that ended meanwhile found this one in a place that is free now.
+            self.start_next();
         }
     }
 
