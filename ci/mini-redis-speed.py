@@ -51,7 +51,8 @@ def benchmark(port, under_way, requests):
 
 def sample(binary, under_way):
     port = free_port()
-    server = subprocess.Popen([binary, "--port", str(port)])
+    # It reports each connection that the client resets at its end.
+    server = subprocess.Popen([binary, "--port", str(port)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     # Linux's clock of the processor time of a process.
     spent = lambda: time.clock_gettime_ns(~server.pid << 3 | 2)
     try:

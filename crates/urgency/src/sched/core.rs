@@ -68,7 +68,7 @@ pub(crate) struct Core {
     pub(crate) process: Process,
     jobs: Jobs,
     pub(super) sharing: Sharing,
-    /// For how long a thread in the poller leaves events to the workers.
+    /// For how long at least a thread in the poller leaves events to the workers.
     #[cfg(test)]
     pub(super) rests_for: Mutex<Duration>,
     myself: Weak<Core>,
@@ -133,7 +133,7 @@ impl Core {
             },
             sharing: Sharing::new(workers, policy),
             #[cfg(test)]
-            rests_for: Mutex::new(RELIEF_PERIOD),
+            rests_for: Mutex::default(),
             myself: myself.clone(),
         });
         for id in 0..workers {

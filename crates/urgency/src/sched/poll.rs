@@ -131,10 +131,10 @@ impl Core {
 
     /// For how long a thread leaves events to the workers before it looks whether they are still brief.
     fn rest_limit(&self) -> Duration {
+        let limit = RELIEF_PERIOD;
         #[cfg(test)]
-        return *self.rests_for.lock().unwrap();
-        #[cfg(not(test))]
-        RELIEF_PERIOD
+        let limit = limit.max(*self.rests_for.lock().unwrap());
+        limit
     }
 
     /// The wait of a spare thread in the poller.
@@ -385,7 +385,9 @@ mod tests {
                     sleep(Duration::from_millis(1)).await;
                 }
             });
-            busy.map(|task| task.get().unwrap());
+            for task in busy {
+                task.get().unwrap();
+            }
             thread::sleep(Duration::from_millis(1));
             writer.write_all(&[1]).unwrap();
             let answer = arrivals.recv_timeout(Duration::from_secs(20));
