@@ -13,7 +13,7 @@ if [ "${1-}" = --quick ]; then
     shift
     tests=()
     for name in fork_join handles levels panics par pools prompt random_scopes relief schedules scopes shutdown soak \
-        stress sync sync_data tasks tracker two_jobs urgent_forks waits; do
+        broadcasts futures stress sync sync_data tasks tracker two_jobs urgent_forks waits; do
         tests+=(--test "$name")
     done
     [ $# -gt 0 ] || set -- 1
