@@ -68,6 +68,9 @@ pub(crate) struct Core {
     pub(crate) process: Process,
     jobs: Jobs,
     pub(super) sharing: Sharing,
+    /// For how long at least a thread in the poller leaves events to the workers.
+    #[cfg(test)]
+    pub(super) rests_for: Mutex<Duration>,
     myself: Weak<Core>,
 }
 
@@ -129,6 +132,8 @@ impl Core {
                 open: AtomicUsize::new(1),
             },
             sharing: Sharing::new(workers, policy),
+            #[cfg(test)]
+            rests_for: Mutex::default(),
             myself: myself.clone(),
         });
         for id in 0..workers {
