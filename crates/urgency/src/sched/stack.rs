@@ -14,7 +14,7 @@
 //! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none.
 //! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{Origin, core::Core, job::Job, worker::Worker};
+use super::{Origin, core::Core, job::Job, pins::PinnedTo, worker::Worker};
 use crate::protocol::{
     attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
 };
@@ -105,6 +105,7 @@ pub(crate) struct Stack {
     /// right to deliver.
     home: Mutex<Option<Processors>>,
     pub(crate) demotion: Demotion,
+    pub(super) pinned_to: PinnedTo,
     /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
@@ -126,6 +127,17 @@ pub(crate) enum Delivery {
     Worker(*const Worker),
     /// Look around again: a thread should be in the poller.
     Look,
+}
+
+impl Delivery {
+    /// The worker, whose core set the caller keeps.
+    fn worker<'a>(self) -> Option<&'a Worker> {
+        match self {
+            // SAFETY: the giver had the worker as a reference, and workers live as long as the core set.
+            Delivery::Worker(worker) => unsafe { worker.as_ref() },
+            Delivery::Look => None,
+        }
+    }
 }
 
 impl Stack {
@@ -158,6 +170,7 @@ impl Stack {
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
             demotion: Demotion::new(),
+            pinned_to: PinnedTo::nowhere(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
@@ -304,6 +317,12 @@ impl Stack {
 
     /// Gives this stack's thread a worker. The caller has the right to (see `Mailbox`, rule 1).
     pub(crate) fn deliver(&self, delivery: Delivery) {
+        let tid = self.tid.load(Ordering::Relaxed);
+        if let Some(worker) = delivery.worker()
+            && tid != 0
+        {
+            self.pinned_to.follow(worker, tid);
+        }
         let item = match delivery {
             Delivery::Worker(worker) => worker,
             Delivery::Look => look_token(),
@@ -315,7 +334,10 @@ impl Stack {
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
     pub(crate) fn deliver_here(&self, delivery: Delivery) {
-        *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+        // A worker that is pinned is pinned to this processor.
+        if delivery.worker().is_none_or(|worker| !worker.is_pinned()) {
+            *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+        }
         self.deliver(delivery);
     }
 
