@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{JoinError, JoinErrorKind, Stats, sched::block::block_on, tasks::JoinHandle};
 use std::{
-    fmt,
     future::{Future, IntoFuture},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
@@ -84,14 +83,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
 }
 
-impl<T> fmt::Debug for JobHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobHandle")
-            .field("id", &self.id())
-            .field("state", &self.state())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([T] JobHandle<T>, |it| id: it.id(), state: it.state());
 
 impl<T: Send + 'static> JobHandle<T> {
     pub(super) fn new(outcome: Arc<Outcome<T>>) -> Self {

@@ -16,7 +16,6 @@ use crate::{
 };
 use std::{
     collections::VecDeque,
-    fmt,
     future::Future,
     sync::{Arc, Mutex, MutexGuard},
 };
@@ -110,13 +109,7 @@ struct Container {
     shape: Arc<Builder>,
 }
 
-impl fmt::Debug for CoreSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoreSet")
-            .field("stats", &self.stats())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(CoreSet, |it| stats: it.stats());
 
 impl CoreSetBuilder {
     /// How many cores the set has: the number of its workers. The default is the number of CPUs that the process may
@@ -172,7 +165,7 @@ impl CoreSetBuilder {
     ///
     /// # Errors
     ///
-    /// A number is out of its range, or a runtime cannot carry out what the core policy decides.
+    /// A number is out of its range.
     pub fn build(self) -> Result<CoreSet, BuildError> {
         if self.most_running == 0 {
             return Err(BuildError::MostRunning);
@@ -396,7 +389,7 @@ impl Set {
                 job.set_demand(demand)?;
             }
             shape.restore_schedule(&container.runtime);
-            job.tasks.live.reopen();
+            job.begin_anew();
             let before = Box::new(container.runtime.stats());
             return Ok((container, Some(before)));
         }

@@ -19,7 +19,7 @@ use crate::{
 };
 use rustix::fd::AsFd;
 use std::{
-    fmt, io,
+    io,
     marker::PhantomData,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -157,10 +157,4 @@ impl<'a, O: Startable<'a>> Drop for Started<'a, O> {
     }
 }
 
-impl<'a, O: Startable<'a>> fmt::Debug for Started<'a, O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Started")
-            .field("has_happened", &self.result.is_some())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(['a, O: Startable<'a>] Started<'a, O>, |it| has_happened: it.result.is_some());

@@ -52,7 +52,7 @@ use super::{
 };
 use rustix::fd::BorrowedFd;
 use std::{
-    fmt, io,
+    io,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -85,16 +85,11 @@ impl WaitOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DriverShut;
 
-impl fmt::Display for DriverShut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the runtime that waits for this descriptor or timer was shut down; finish I/O before the \
-             shutdown, or let the shutdown drain the runtime",
-        )
-    }
-}
-
-impl std::error::Error for DriverShut {}
+error_text!(
+    DriverShut,
+    "the runtime that waits for this descriptor or timer was shut down; finish I/O before the \
+     shutdown, or let the shutdown drain the runtime"
+);
 
 impl From<DriverShut> for io::Error {
     fn from(error: DriverShut) -> Self {
@@ -411,14 +406,7 @@ impl<P: Poller> DriverOver<P> {
     }
 }
 
-impl<P> fmt::Debug for DriverOver<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver")
-            .field("interest", &self.interest)
-            .field("shut", &self.shut)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([P] DriverOver<P>, |it| interest: it.interest, shut: it.shut);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A waker's clone may panic under a lock; the structures are whole between any two statements.

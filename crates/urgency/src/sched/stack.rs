@@ -21,11 +21,12 @@ use crate::protocol::{
 use crate::{
     inherit::Frames,
     protocol::deque::{Deque, Stolen},
-    sched::{Forked, Kind},
+    sched::{Forked, Kind, Taken},
     sys::{self, clock, thread::Processors},
     tasks::Header,
 };
 use std::{
+    num::NonZero,
     ptr::{self, NonNull},
     sync::{
         Arc, Mutex, Weak,
@@ -69,7 +70,7 @@ pub(crate) struct Stack {
     /// Tasks at this stack's level that its polls made ready.
     pub(crate) ring: Ring<Header>,
     pub(crate) suspension: Suspension,
-    mailbox: Mailbox<Worker>,
+    mailbox: Mailbox,
     thread: Mutex<Option<Thread>>,
     /// The level by which its waits are judged: the level at which its code was created, while `level` is the level to
     /// which that code was raised. A fork has the level of the code that forked it, wherever it runs. Written by the
@@ -121,21 +122,29 @@ pub(crate) struct Stack {
 }
 
 /// What a spare thread receives instead of a worker.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Delivery {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Delivery<'a> {
     /// A worker to serve with.
-    Worker(*const Worker),
+    Worker(&'a Worker),
     /// Look around again: a thread should be in the poller.
     Look,
 }
 
-impl Delivery {
-    /// The worker, whose core set the caller keeps.
-    fn worker<'a>(self) -> Option<&'a Worker> {
+/// In a mailbox. The numbers above it are workers.
+const LOOK: NonZero<usize> = NonZero::<usize>::MIN;
+
+impl<'a> Delivery<'a> {
+    fn number(self) -> NonZero<usize> {
         match self {
-            // SAFETY: the giver had the worker as a reference, and workers live as long as the core set.
-            Delivery::Worker(worker) => unsafe { worker.as_ref() },
-            Delivery::Look => None,
+            Delivery::Worker(worker) => LOOK.saturating_add(1 + worker.id),
+            Delivery::Look => LOOK,
+        }
+    }
+
+    fn of_number(number: NonZero<usize>, core: &'a Core) -> Self {
+        match number.get().checked_sub(LOOK.get() + 1) {
+            Some(id) => Delivery::Worker(&core.workers[id]),
+            None => Delivery::Look,
         }
     }
 }
@@ -244,17 +253,18 @@ impl Stack {
         &self,
         raise: bool,
         admit: impl FnOnce() -> bool,
-    ) -> (Stolen<Forked>, Origin) {
+    ) -> (Stolen<Taken>, Origin) {
         let mut origin = Origin {
             inherited: None,
             waits_as: FOR_ANYTHING,
         };
         let on_steal = |forked: *const Forked, index| {
-            // SAFETY: a fork in the deque is alive until its thief has run it, and this is its one steal.
-            unsafe { super::find::on_steal(forked) };
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();
+            // SAFETY: a fork in the deque is alive until its thief has run it, `join` and `scope` require `Send` of
+            // its closure, and this is its one steal.
+            unsafe { Taken::take(forked) }
         };
         let stolen = self.deque.steal(raise, admit, on_steal);
         (stolen, origin)
@@ -315,27 +325,23 @@ impl Stack {
         }
     }
 
-    /// Gives this stack's thread a worker. The caller has the right to (see `Mailbox`, rule 1).
-    pub(crate) fn deliver(&self, delivery: Delivery) {
+    /// Gives this stack's thread a worker of its core set. The caller has the right to (see `Mailbox`, rule 1).
+    pub(crate) fn deliver(&self, delivery: Delivery<'_>) {
         let tid = self.tid.load(Ordering::Relaxed);
-        if let Some(worker) = delivery.worker()
+        if let Delivery::Worker(worker) = delivery
             && tid != 0
         {
             self.pinned_to.follow(worker, tid);
         }
-        let item = match delivery {
-            Delivery::Worker(worker) => worker,
-            Delivery::Look => look_token(),
-        };
         let thread = self.lock_thread();
         let thread = thread.as_ref().expect("a stack that parks has a thread");
-        self.mailbox.deliver(item, thread);
+        self.mailbox.deliver(delivery.number(), thread);
     }
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
-    pub(crate) fn deliver_here(&self, delivery: Delivery) {
+    pub(crate) fn deliver_here(&self, delivery: Delivery<'_>) {
         // A worker that is pinned is pinned to this processor.
-        if delivery.worker().is_none_or(|worker| !worker.is_pinned()) {
+        if !matches!(delivery, Delivery::Worker(worker) if worker.is_pinned()) {
             *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
         }
         self.deliver(delivery);
@@ -366,10 +372,6 @@ impl Drop for Stack {
         // A runtime that was dropped with work left: the tasks were shut down, their entries are stale.
         while super::find::pop_ring(self).is_some() {}
     }
-}
-
-fn look_token() -> *const Worker {
-    ptr::without_provenance(1)
 }
 
 impl std::task::Wake for Stack {

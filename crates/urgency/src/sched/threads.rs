@@ -343,7 +343,7 @@ impl Core {
         if !self.threads.are_provided()
             && locked(&self.threads.spares).len() > self.workers.len() + FEW_SPARES
         {
-            if let Some(delivery) = me.receive_within(KEPT_FOR) {
+            if let Some(delivery) = me.receive_within(self, KEPT_FOR) {
                 return Self::received(delivery);
             }
             if self.unlist(&me) {
@@ -354,15 +354,12 @@ impl Core {
     }
 
     fn receive_as_spare(&self, me: Me<'_>) -> Spare<'_> {
-        Self::received(me.receive())
+        Self::received(me.receive(self))
     }
 
-    fn received<'a>(delivery: Delivery) -> Spare<'a> {
+    fn received(delivery: Delivery<'_>) -> Spare<'_> {
         match delivery {
-            Delivery::Worker(worker) => {
-                // SAFETY: workers live as long as the core set.
-                Spare::Worker(unsafe { &*worker })
-            }
+            Delivery::Worker(worker) => Spare::Worker(worker),
             Delivery::Look => Spare::Look,
         }
     }

@@ -18,7 +18,7 @@ use super::{job::Job, migrate::StalledPoll, pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
 use crossbeam_utils::CachePadded;
 use std::{
-    fmt, mem, ptr,
+    mem, ptr,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
@@ -89,14 +89,7 @@ struct Shown {
     wanted: AtomicU64,
 }
 
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("id", &self.id)
-            .field("level", &self.level())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Worker, |it| id: it.id, level: it.level());
 
 impl Worker {
     pub(super) fn new(id: usize, pin: Pin) -> Self {
@@ -186,6 +179,7 @@ impl Worker {
         self.shown.wanted.store(0, Ordering::Relaxed);
         self.stays();
         self.forget_others(job);
+        job.may_ask_again();
         let new = job.arc();
         self.shown
             .job

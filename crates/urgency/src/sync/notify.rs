@@ -24,7 +24,6 @@ use super::{
     queue::{QUEUED, WaitQueue},
 };
 use std::{
-    fmt,
     future::Future,
     ops::Deref,
     pin::Pin,
@@ -201,13 +200,7 @@ impl Default for Notify {
     }
 }
 
-impl fmt::Debug for Notify {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notify")
-            .field("stored", &(self.queue.word() & STORED != 0))
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Notify, |it| stored: (it.queue.word() & STORED != 0));
 
 /// The future of [`Notify::notified`].
 pub type Notified<'a> = NotifiedBy<&'a Notify>;
@@ -343,10 +336,4 @@ impl<N: Deref<Target = Notify>> Drop for NotifiedBy<N> {
     }
 }
 
-impl<N: Deref<Target = Notify>> fmt::Debug for NotifiedBy<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notified")
-            .field("waits", &self.key.is_some())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([N: Deref<Target = Notify>] NotifiedBy<N>, |it| waits: it.key.is_some());
