@@ -119,8 +119,8 @@ impl CoreSetBuilder {
         self
     }
 
-    /// The cores of the set are all processors that the process may use, or [`cores`](Self::cores) of them, and each
-    /// worker is pinned to its own: see [`Builder::pin_workers`].
+    /// As [`Builder::pin_workers`]: the cores of the set are all processors that the process may use, or
+    /// [`cores`](Self::cores) of them, and each worker is pinned to its own.
     pub fn pinned(mut self) -> Self {
         self.keeper = self.keeper.pin_workers();
         self
