@@ -166,6 +166,7 @@ impl Core {
             // A sender that left the fork before this thread was counted here has notified no thread.
             return self.leave_poller(Polled::Look);
         }
+        self.pins.leave(binding.me());
         binding.me().set_urgent(true);
         let mut ready = Vec::new();
         loop {
