@@ -12,6 +12,7 @@
 
 mod ours;
 
+use crate::jobs_flow::UNIT;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use urgency::policy::cores::Boundary;
@@ -81,10 +82,10 @@ impl Ends {
     }
 }
 
-/// So many units of compute as a tree of forks with leaves of two.
+/// So many units of compute (`jobs_flow::UNIT`) as a tree of forks with leaves of two.
 pub fn tree(units: u32) {
     match units {
-        0..=2 => timing::compute(units),
+        0..=2 => timing::compute(UNIT * units),
         _ => {
             let half = units / 2;
             urgency::join(|| tree(half), || tree(units - half));

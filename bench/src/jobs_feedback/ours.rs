@@ -1,7 +1,7 @@
 //! Two runtimes on two workers.
 
 use super::{CORES, Config};
-use crate::jobs_elastic::tree;
+use crate::{jobs_elastic::tree, jobs_flow::UNIT};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ pub fn run<P: CorePolicy + Clone + Send + Sync + 'static>(config: Config, policy
 
 async fn pauses(units: u32, pauses: usize) {
     for _ in 0..pauses {
-        timing::compute(units);
+        timing::compute(UNIT * units);
         sleep(Duration::from_micros(1500)).await;
     }
 }

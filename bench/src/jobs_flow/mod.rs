@@ -1,7 +1,7 @@
 //! Flow times of parallel jobs that arrive at random (the AMCilk paper, section V-A), on 2 cores.
 //!
 //! A job is a series of rounds, as in the source of the paper's generator: a fork-join tree of 31 inner nodes with a unit
-//! of compute each after its children, and a unit of serial compute. How many rounds says the table of the Bing sizes,
+//! of compute each after its children, some 10 us, and a unit of serial compute. How many rounds says the table of the Bing sizes,
 //! or for "finance-like" jobs the same table with three times the base. 2,000 jobs of the source's sizes would take
 //! some 200 s a sample, so a job has a fifteenth of the source's rounds: 5 to 100 with Bing's sizes, 30 in the mean.
 //!
@@ -36,6 +36,9 @@ const AT_ONCE: usize = 64;
 
 /// The depth of a round's tree.
 const DEPTH: u32 = 5;
+
+/// A unit, for `timing::compute`: some 10 us.
+pub const UNIT: u32 = 2;
 
 /// The compute of a round, in units.
 const UNITS_OF_ROUND: u64 = 1 << DEPTH;
@@ -132,7 +135,7 @@ impl Jobs {
     pub fn run(&self, job: usize, join: &impl engines::Join) {
         for _ in 0..self.rounds[job] {
             tree(join, DEPTH);
-            timing::compute(1);
+            timing::compute(UNIT);
         }
         self.ended(job);
     }
@@ -154,16 +157,16 @@ impl Jobs {
 fn tree(join: &impl engines::Join, depth: u32) {
     if depth > 0 {
         join.join(|| tree(join, depth - 1), || tree(join, depth - 1));
-        timing::compute(1);
+        timing::compute(UNIT);
     }
 }
 
 /// How long a unit takes while all cores compute: the least of several times.
 pub fn unit() -> Duration {
-    const UNITS: u32 = 500;
+    const UNITS: u32 = 200;
     let time = || {
         let start = Instant::now();
-        timing::compute(UNITS);
+        timing::compute(UNIT * UNITS);
         start.elapsed() / UNITS
     };
     let least = || (0..10).map(|_| time()).min();

@@ -1,6 +1,6 @@
 //! What a program has without a job layer: a pool for each job, one pool for all, tasks.
 
-use super::{CORES, Config, DEPTH};
+use super::{CORES, Config, DEPTH, UNIT};
 use crate::engines;
 use std::pin::Pin;
 use urgency_measure::{Sample, timing};
@@ -31,7 +31,7 @@ pub fn tokio(config: Config) -> Sample {
         runtime.spawn(async move {
             for _ in 0..jobs.rounds(job) {
                 tree(DEPTH).await;
-                timing::compute(1);
+                timing::compute(UNIT);
             }
             jobs.ended(job);
         });
@@ -44,7 +44,7 @@ fn tree(depth: u32) -> Pin<Box<dyn Future<Output = ()> + Send>> {
             let other = tokio::spawn(tree(depth - 1));
             tree(depth - 1).await;
             other.await.expect("no task panics");
-            timing::compute(1);
+            timing::compute(UNIT);
         }
     })
 }
