@@ -1,6 +1,6 @@
 //! A core set of two cores under a core policy; each job is a job.
 //!
-//! The workers are pinned. A worker that moves goes to another thread, and the kernel often wakes that thread on the
+//! The workers are pinned. A worker that moves goes to another thread, and the kernel may wake that thread on the
 //! processor of the other worker, where it waits beside an idle processor.
 
 use super::{AT_ONCE, CORES, Config};
