@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::Builder;
-use super::MAX_WORKERS;
+use super::{MAX_WORKERS, PinError};
 use crate::LevelId;
 use std::fmt;
 use urgency_policy::{cores::Refusal, level::ScheduleError, pool::PlanError};
@@ -23,6 +23,8 @@ pub enum BuildError {
     },
     /// The system does not give a thread a stack of this size, in bytes: [`Builder::thread_stack_size`].
     StackSize(usize),
+    /// The workers cannot be pinned to processors.
+    Pin(PinError),
     /// A level that was given a capacity or a pool policy does not exist.
     NoSuchLevel {
         /// The level.
@@ -39,9 +41,6 @@ pub enum BuildError {
     SharedThreadsProvided,
     /// The workers cannot be shared as [`Builder::demand`] asks, or the core policy refuses it.
     Demand(Refusal),
-    /// The core policy gives no worker to a job, or leaves them where they are for longer than until the next
-    /// scheduling point: [`Builder::core_policy`].
-    CorePolicy,
     /// A core set of which no job may run: [`CoreSetBuilder::most_running`](crate::jobs::CoreSetBuilder::most_running).
     MostRunning,
     /// There is a global runtime already.
@@ -74,6 +73,7 @@ impl fmt::Display for BuildError {
                 f,
                 "a core set was asked for that runs 0 jobs at once: `most_running` must be 1 or more"
             ),
+            BuildError::Pin(error) => error.fmt(f),
             BuildError::Schedule(error) => error.fmt(f),
             BuildError::Pool(error) => error.fmt(f),
             BuildError::NoSuchLevel { level, levels } => write!(
@@ -102,11 +102,6 @@ impl fmt::Display for BuildError {
                     "a runtime's demand on the workers (a worker is a core): {refusal}"
                 )
             }
-            BuildError::CorePolicy => write!(
-                f,
-                "this core policy has no partition, or moves cores at another boundary than `Boundary::Point`: the \
-                 simulator can do that (`urgency sim jobs`), a runtime cannot; take another one"
-            ),
             BuildError::GlobalExists => write!(
                 f,
                 "the global runtime exists already: call `build_global` before anything uses it, and \

@@ -13,15 +13,17 @@
 //!    looks at the mark between two pieces of work and at each scheduling point. Between two pieces of work its thread
 //!    goes along with the worker. At a scheduling point its stack goes into the mugging queue of its own job, and
 //!    another thread serves the other job. A worker whose job has more workers than it may have leaves for the idle set
-//!    in the same way.
+//!    in the same way. So does a worker beyond the number that the process may use (`entitled.rs`). Under a policy with
+//!    the steal boundary there is no request, and the holder goes only when it has no work of its own (`manner.rs`).
 //! 4. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
 //!
 //! # What decides
 //!
-//! The core set's [`CorePolicy`] decides, at expiries of the relief timer. The timer is armed whenever work of any job
-//! waits and no worker is idle, and while several jobs have work (`division.rs`). The policy sees numbers only. Its
-//! decisions are hints: the worker's holder looks at the mark, and the mark says nothing any more when the worker has
-//! gone to another job in another way.
+//! The core set's [`CorePolicy`] decides: at once when a job that has no worker begins to wait for one, and when the
+//! last worker leaves a job while several others wait (`at_once.rs`); and at expiries of the relief timer. The timer is
+//! armed whenever work of any job waits and no worker is idle, and while several jobs have work (`division.rs`). The
+//! policy sees numbers only. Its decisions are hints: the worker's holder looks at the mark, and the mark says nothing
+//! any more when the worker has gone to another job in another way.
 //!
 //! # How many a job may have
 //!
@@ -29,12 +31,18 @@
 //! it. That is no hint: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). A
 //! fork for one certain worker (`pinned.rs`) brings that worker to the fork's job, whatever the numbers.
 
+mod at_once;
 mod demand;
 mod division;
+mod leaving;
+mod manner;
 
 pub(crate) use self::division::Report;
 
-use self::division::{Division, Seen};
+use self::{
+    division::{Division, Seen},
+    leaving::{Destination, Exit, Going, Leaving},
+};
 use super::{
     claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
@@ -45,12 +53,12 @@ use super::{
 };
 use crate::{protocol::attention::PREEMPT, sys::clock};
 use std::sync::{
-    Arc, Mutex, MutexGuard, Weak,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, Ordering},
 };
-use urgency_policy::cores::BoxedPolicy;
 #[cfg(doc)]
 use urgency_policy::cores::CorePolicy;
+use urgency_policy::cores::{Boundary, BoxedPolicy};
 
 /// How the jobs of a core set share its workers.
 #[derive(Debug)]
@@ -65,35 +73,14 @@ pub(crate) struct Sharing {
 #[derive(Debug)]
 struct State {
     division: Division,
-    /// Where the workers that are asked to leave are to go, by their numbers.
-    leaving: Vec<(usize, Destination)>,
-}
-
-/// Where a worker is to go.
-#[derive(Debug, Clone)]
-enum Destination {
-    Job(Weak<Job>),
-    /// To the idle set: its job has more than it may have.
-    Idle,
-}
-
-impl Destination {
-    fn is(&self, job: &Job) -> bool {
-        matches!(self, Destination::Job(to) if std::ptr::eq(to.as_ptr(), job))
-    }
-}
-
-/// A worker's way out of its job.
-enum Exit {
-    To(Arc<Job>),
-    Idle,
+    leaving: Vec<Leaving>,
 }
 
 impl Sharing {
     pub(super) fn new(workers: usize, policy: BoxedPolicy) -> Self {
         let division = Division::new(workers, policy);
         Sharing {
-            is_strict: AtomicBool::new(!division.is_work_conserving()),
+            is_strict: AtomicBool::new(division.manner.is_strict),
             report: Mutex::default(),
             state: Mutex::new(State {
                 division,
@@ -119,21 +106,25 @@ impl Sharing {
 }
 
 impl State {
-    fn exit_of(&self, worker: &Worker) -> Option<Exit> {
-        let mut leaving = self.leaving.iter();
-        match &leaving.find(|(id, _)| *id == worker.id)?.1 {
-            Destination::Job(job) => job.upgrade().map(Exit::To),
-            Destination::Idle => Some(Exit::Idle),
-        }
+    fn leaving(&self, worker: &Worker) -> Option<&Leaving> {
+        self.leaving
+            .iter()
+            .find(|leaving| leaving.worker == worker.id)
     }
 
     fn is_leaving(&self, worker: &Worker) -> bool {
-        self.leaving.iter().any(|(id, _)| *id == worker.id)
+        self.leaving(worker).is_some()
     }
 
-    fn send(&mut self, worker: &Worker, to: Destination) {
-        self.leaving.retain(|(id, _)| *id != worker.id);
-        self.leaving.push((worker.id, to));
+    fn send(&mut self, worker: &Worker, to: Destination, at: Boundary) {
+        self.forget(worker);
+        worker.ask_to_leave(clock::now());
+        let worker = worker.id;
+        self.leaving.push(Leaving { worker, to, at });
+    }
+
+    fn forget(&mut self, worker: &Worker) {
+        self.leaving.retain(|leaving| leaving.worker != worker.id);
     }
 
     /// Sends the worker of this job that serves its least urgent level, if any stays.
@@ -141,7 +132,25 @@ impl State {
         let stays = |worker: &&Worker| worker.level() != NO_LEVEL && !self.is_leaving(worker);
         let worker = job.workers().filter(stays).max_by_key(|w| w.level());
         if let Some(worker) = worker {
-            self.send(worker, to);
+            self.send(worker, to, self.division.manner.leaves_at());
+        }
+    }
+
+    /// So many workers have to leave, of the jobs that have most above what they were given.
+    fn send_superfluous(&mut self, count: usize, jobs: &JobList) {
+        let to_idle = |leaving: &&Leaving| matches!(leaving.to, Destination::Idle);
+        let leave = self.leaving.iter().filter(to_idle).count();
+        for _ in leave..count {
+            let above = |job: &&Arc<Job>| {
+                let staying = self.staying(job);
+                (
+                    staying.saturating_sub(job.entitled.load(Ordering::Relaxed)),
+                    staying,
+                )
+            };
+            if let Some(job) = jobs.iter().max_by_key(above) {
+                self.send_one_of(job, Destination::Idle);
+            }
         }
     }
 
@@ -155,28 +164,40 @@ impl State {
 impl Core {
     /// Whether anybody has to decide which workers a job has.
     pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
-        self.is_shared() || jobs.iter().any(|job| job.has_too_many())
+        self.is_shared() || self.superfluous() > 0 || jobs.iter().any(|job| job.has_too_many())
     }
 
-    /// The relief timer expired: ways 3 and 4 of the module's text.
-    pub(super) fn share_workers(&self, jobs: &JobList) {
+    /// The relief timer expired: ways 3 and 4 of the module's text. Returns a worker that serves another job now: the
+    /// calling thread runs already, and a thread that it woke might wait for a processor. More of them are started.
+    pub(super) fn share_workers(&self, jobs: &JobList) -> Option<&Worker> {
         if !self.is_to_divide(jobs) {
-            return;
+            return None;
         }
+        jobs.iter().for_each(|job| job.may_ask_again());
         let moves = self.decide_moves(jobs);
         let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
         let now = clock::now();
-        let pending = !moves.is_empty();
-        for (worker, from, exit) in moves {
+        let pending = moves.iter().any(|going| going.at == Boundary::Point);
+        let mut moved: Option<&Worker> = None;
+        for Going {
+            worker,
+            from,
+            exit,
+            at,
+        } in moves
+        {
             let since = worker.ask_to_leave(now);
-            let Some(stack) = self.holder(worker) else {
+            let Some(stack) = self.holder(worker).filter(|_| at == Boundary::Point) else {
                 continue;
             };
             if now.saturating_sub(since) < half || !stack.attention.is_pending(PREEMPT) {
                 stack.attention.request(PREEMPT);
             } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Length) {
                 match exit {
-                    Exit::To(to) if to.take_over(revoked) => to.start(revoked),
+                    Exit::To(to) if to.take_over(revoked) => match moved {
+                        None => moved = Some(&self.workers[revoked.id]),
+                        Some(_) => to.start(revoked),
+                    },
                     Exit::To(_) | Exit::Idle => {
                         from.release(revoked);
                         let wanting = jobs.iter().filter(|job| job.levels_queued() != 0);
@@ -188,15 +209,23 @@ impl Core {
         if pending {
             self.arm_relief(RELIEF_PERIOD);
         }
+        moved
     }
 
     /// The workers that are to go, from which job, and where.
-    fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<(&'a Worker, Arc<Job>, Exit)> {
-        let mut state = self.sharing.lock();
+    fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<Going<'a>> {
+        self.decide_moves_in(jobs, self.sharing.lock())
+    }
+
+    fn decide_moves_in<'a>(
+        &'a self,
+        jobs: &JobList,
+        mut state: MutexGuard<'_, State>,
+    ) -> Vec<Going<'a>> {
         // Drops the marks of workers that have gone, and of workers that were to go to a job that is gone.
-        state.leaving.retain(|(id, to)| {
-            let worker = &self.workers[*id];
-            let goes_elsewhere = match to {
+        state.leaving.retain(|leaving| {
+            let worker = &self.workers[leaving.worker];
+            let goes_elsewhere = match &leaving.to {
                 Destination::Job(to) => to.upgrade().is_some_and(|to| !worker.is_of(&to)),
                 Destination::Idle => true,
             };
@@ -212,13 +241,18 @@ impl Core {
             let over = state.staying(job).saturating_sub(job.crew.limit());
             (0..over).for_each(|_| state.send_one_of(job, Destination::Idle));
         }
+        state.send_superfluous(self.superfluous(), jobs);
         let moves = state
             .leaving
             .iter()
-            .filter_map(|(id, _)| {
-                let worker = &*self.workers[*id];
-                let from = jobs.iter().find(|job| worker.is_of(job))?;
-                Some((worker, from.clone(), state.exit_of(worker)?))
+            .filter_map(|leaving| {
+                let worker = &*self.workers[leaving.worker];
+                Some(Going {
+                    worker,
+                    from: jobs.iter().find(|job| worker.is_of(job))?.clone(),
+                    exit: leaving.exit()?,
+                    at: leaving.at,
+                })
             })
             .collect();
         drop(state);
@@ -237,9 +271,9 @@ impl Core {
         let mut seen: Vec<_> = busy
             .iter()
             .map(|job| {
-                let come = state.leaving.iter().filter(|(_, to)| to.is(job)).count();
+                let come = state.leaving.iter().filter(|it| it.to.is(job)).count();
                 Seen {
-                    job: Arc::as_ptr(job).addr(),
+                    life: job.life.load(Ordering::Relaxed),
                     demand: job.demand(),
                     serving: job.workers().count(),
                     workers: state.staying(job) + come,
@@ -259,7 +293,7 @@ impl Core {
             .report
             .lock()
             .expect("nothing panics under this lock") = state.division.report;
-        let is_strict = !state.division.is_work_conserving();
+        let is_strict = state.division.manner.is_strict;
         self.sharing.is_strict.store(is_strict, Ordering::Relaxed);
         let mut raised = Vec::new();
         let mut limit = |job: &Arc<Job>, limit: usize| {
@@ -289,18 +323,23 @@ impl Core {
         for job in jobs.iter() {
             for worker in &self.workers {
                 if job.has_pinned_for(worker) && !worker.is_of(job) && !state.is_leaving(worker) {
-                    state.send(worker, Destination::Job(Arc::downgrade(job)));
+                    let to = Destination::Job(Arc::downgrade(job));
+                    state.send(worker, to, Boundary::Point);
                 }
             }
         }
     }
 
-    /// Where a worker is to go that serves `job`, for its holder.
-    fn exit_of(&self, worker: &Worker, job: &Job) -> Option<Exit> {
-        worker.stays();
+    /// Where a worker is to go that serves `job`, for its holder, which is at this boundary.
+    fn exit_of(&self, worker: &Worker, job: &Job, at: Boundary) -> Option<Exit> {
         let mut state = self.sharing.lock();
-        let exit = state.exit_of(worker);
-        state.leaving.retain(|(id, _)| *id != worker.id);
+        let leaving = state.leaving(worker);
+        if leaving.is_some_and(|leaving| leaving.at != Boundary::Point && leaving.at != at) {
+            return None;
+        }
+        let exit = leaving.and_then(Leaving::exit);
+        worker.stays();
+        state.forget(worker);
         exit.filter(|exit| match exit {
             Exit::To(to) => !std::ptr::eq(&**to, job),
             Exit::Idle => true,
@@ -362,7 +401,11 @@ impl Job {
     /// serves another job now. `Some(false)`: it is idle.
     #[cold]
     pub(super) fn leave_for_other(&self, me: Me<'_>, worker: &Worker) -> Option<bool> {
-        let exit = self.core.exit_of(worker, self)?;
+        let at = match me.ring.is_empty() {
+            true => Boundary::Steal,
+            false => Boundary::Point,
+        };
+        let exit = self.core.exit_of(worker, self, at)?;
         self.flush_ring(&me);
         let goes_along = matches!(&exit, Exit::To(other) if other.take_over(worker));
         if !goes_along {
@@ -386,7 +429,7 @@ impl Job {
     #[cold]
     fn give_worker_to_other_cold(&self, me: Me<'_>) {
         let worker = me.worker();
-        let Some(exit) = self.core.exit_of(worker, self) else {
+        let Some(exit) = self.core.exit_of(worker, self, Boundary::Point) else {
             return;
         };
         let Exit::To(other) = exit else {
@@ -428,10 +471,14 @@ impl Job {
 
     #[cold]
     fn claim_for_other_cold(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
-        for other in self.core.jobs().iter() {
-            if std::ptr::eq(&**other, self) || !other.has_work_for(me, worker) {
-                continue;
-            }
+        let jobs = self.core.jobs();
+        let waits = |job: &&Arc<Job>| !std::ptr::eq(&***job, self) && job.has_work_for(me, worker);
+        let mut waiting: Vec<_> = jobs.iter().filter(waits).collect();
+        if waiting.len() > 1 {
+            self.ask_after_exit(&jobs);
+            waiting.sort_by_cached_key(|job| !job.has_less_than_given());
+        }
+        for other in waiting {
             if let Some(claimed) = other.claim(Want::This(worker.id)) {
                 return Some(&self.core.workers[claimed.id]);
             }
