@@ -16,13 +16,13 @@
 //!
 //! Contenders: `ours`, one runtime with a level for each lane and one for the batch. `tokio-pools`: Tokio, and a rayon
 //! pool for each of these levels that computes, the niceness from 0 for the most urgent to 19 for the batch.
-//! `tokio-blocking`: a request is computed serially in `spawn_blocking`, the batch in the pool with niceness 19. `go`: a
-//! goroutine for each connection and fork; it has no levels.
+//! `tokio-blocking`: a request is computed serially in `spawn_blocking`, the batch in the pool with niceness 19. `go`:
+//! a goroutine for each connection and fork; it has no levels.
 //!
-//! `units_per_s` is all that is computed, for requests and for the batch: requests are the same for all, so more is more
-//! of the batch. (The batch alone would flatter a contender that answers late: a slice lasts until all is answered.)
-//! `waste_share` is processor time that no unit of work explains: scheduling, sockets, spinning, and whatever makes a
-//! unit slower than it was alone.
+//! `units_per_s` is all that is computed, for requests and for the batch: requests are the same for all, so more is
+//! more of the batch. (The batch alone would flatter a contender that answers late: a slice lasts until all is
+//! answered.) `waste_share` is processor time that no unit of work explains: scheduling, sockets, spinning, and
+//! whatever makes a unit slower than it was alone.
 
 mod go;
 #[cfg(feature = "ours")]
