@@ -367,7 +367,7 @@ impl Set {
                 job.set_demand(demand)?;
             }
             shape.restore_schedule(&container.runtime);
-            job.tasks.live.reopen();
+            job.begin_anew();
             let before = Box::new(container.runtime.stats());
             return Ok((container, Some(before)));
         }

@@ -173,11 +173,9 @@ impl Core {
             let me = binding.me();
             // After the wake-ups: a job that got one is alive, and on the list.
             let jobs = self.jobs();
-            if outcome.relief {
-                self.relief_expired(&jobs);
-            }
+            let moved = outcome.relief.then(|| self.relief_expired(&jobs)).flatten();
             chaos::delay();
-            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, outcome.relief) {
+            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, moved, outcome.relief) {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
                 chaos::delay();
                 // Workers that other threads left to a thread in the poller while they still counted this one.
@@ -208,15 +206,15 @@ impl Core {
         poll_context::in_batch(ptr::null(), || wake_all(ready))
     }
 
-    /// The worker with which the calling thread comes out of the poller, if there is one for it.
-    fn worker_after_poll(
-        &self,
+    /// The worker with which the calling thread comes out of the poller, if there is one for it; `mine`, if there is.
+    fn worker_after_poll<'a>(
+        &'a self,
         me: Me<'_>,
         jobs: &JobList,
         batch: poll_context::Woken,
+        mut mine: Option<&'a Worker>,
         relief: bool,
-    ) -> Option<&Worker> {
-        let mut mine: Option<&Worker> = None;
+    ) -> Option<&'a Worker> {
         for job in jobs.iter() {
             let entries = batch.of(job);
             let worker = job
@@ -282,7 +280,10 @@ impl Job {
         self.batch_inserted(batch.of(self), true);
         if relief {
             let jobs = core.jobs();
-            core.relief_expired(&jobs);
+            let moved = core.relief_expired(&jobs);
+            if let Some((worker, job)) = moved.and_then(|worker| Some((worker, worker.job()?))) {
+                job.start(worker);
+            }
             for job in jobs.iter() {
                 if let Some(relieved) = job.relieve() {
                     job.start(relieved);

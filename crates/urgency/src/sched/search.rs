@@ -2,7 +2,8 @@
 //!
 //! 1. The worker becomes a *searcher*. It asks every running stack to share forks, looks at the poller without waiting,
 //!    and keeps looking for a while (see `IdleSpin`). At most one searcher spins: a second one would only take the
-//!    caches from the first. A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only.
+//!    caches from the first. A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only. So
+//!    does a worker while another job has work (`cores/`).
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`), behind a barrier for the
 //!    deques. A stack that did not answer is in a long leaf: the worker comes back and takes from it what is private
 //!    (`Deque::steal` with `raise`). So no fork stays hidden while a worker sleeps, and every running stack keeps its
@@ -157,8 +158,10 @@ impl Job {
             self.ask_for_forks(me, worker);
         }
         self.look();
-        let spins =
-            is_hungry && self.searchers.count() == 1 && !self.closing.load(Ordering::Relaxed);
+        let spins = is_hungry
+            && self.searchers.count() == 1
+            && !self.closing.load(Ordering::Relaxed)
+            && !self.is_another_waiting();
         let end = clock::now()
             + if spins {
                 chaos::idle_spin(self.core.threads.idle_spin.ticks())
@@ -188,6 +191,9 @@ impl Job {
             if turn.is_multiple_of(TURNS_PER_ROUND) {
                 self.ask_for_forks(me, worker);
                 self.look();
+                if self.is_another_waiting() {
+                    return None;
+                }
                 now = clock::now();
             }
             let before = std::mem::replace(&mut now, clock::now());
