@@ -95,15 +95,18 @@ impl<T: Send + 'static> JobHandle<T> {
     ///
     /// # Errors
     ///
-    /// The root panicked, or the job was cancelled, or could not be started; or the caller is code of this job.
+    /// The root panicked, or the job was cancelled, or could not be started; or the caller is code of this job, or of a
+    /// job for which this one waits: then the error has the handle ([`JobError::into_handle`]).
     pub fn get(self) -> Result<T, JobError> {
         block_on(self.wait())
     }
 
     async fn wait(self) -> Result<T, JobError> {
-        let (id, record) = (self.id(), &self.outcome.record);
-        let waits = Waits::begin(record);
-        let waits = waits.map_err(|kind| JobError::of(id, kind))?;
+        let (id, record) = (self.id(), self.outcome.record.clone());
+        let waits = match Waits::begin(&record) {
+            Ok(waits) => waits,
+            Err(kind) => return Err(JobError::refused(kind, self)),
+        };
         let _ = record.over.wait().await;
         drop(waits);
         if let Some(kind) = record.take_refusal() {

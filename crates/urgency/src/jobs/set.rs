@@ -119,6 +119,28 @@ impl CoreSetBuilder {
         self
     }
 
+    /// As [`Builder::pin_workers`]: the cores of the set are all processors that the process may use, or
+    /// [`cores`](Self::cores) of them, and each worker is pinned to its own.
+    pub fn pinned(mut self) -> Self {
+        self.keeper = self.keeper.pin_workers();
+        self
+    }
+
+    /// The cores of the set are these processors, by the kernel's numbers, and each worker is pinned to its own: see
+    /// [`Builder::pin_workers_to`].
+    ///
+    /// ```
+    /// use urgency::jobs::CoreSet;
+    ///
+    /// let cores = CoreSet::builder().pinned_to([0]).build()?;
+    /// assert_eq!(cores.spawn_fn(|| 6 * 7)?.get()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pinned_to(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.keeper = self.keeper.pin_workers_to(cpus);
+        self
+    }
+
     /// What decides how many cores each job has: see [`Builder::core_policy`]. The default is
     /// [`Shares`](crate::policy::cores::Shares).
     pub fn core_policy(mut self, policy: impl CorePolicy + Clone + Send + Sync + 'static) -> Self {

@@ -14,7 +14,7 @@
 //! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none.
 //! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{Origin, core::Core, job::Job, worker::Worker};
+use super::{Origin, core::Core, job::Job, pins::PinnedTo, worker::Worker};
 use crate::protocol::{
     attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
 };
@@ -106,6 +106,7 @@ pub(crate) struct Stack {
     /// right to deliver.
     home: Mutex<Option<Processors>>,
     pub(crate) demotion: Demotion,
+    pub(super) pinned_to: PinnedTo,
     /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
@@ -178,6 +179,7 @@ impl Stack {
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
             demotion: Demotion::new(),
+            pinned_to: PinnedTo::nowhere(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
@@ -325,6 +327,12 @@ impl Stack {
 
     /// Gives this stack's thread a worker of its core set. The caller has the right to (see `Mailbox`, rule 1).
     pub(crate) fn deliver(&self, delivery: Delivery<'_>) {
+        let tid = self.tid.load(Ordering::Relaxed);
+        if let Delivery::Worker(worker) = delivery
+            && tid != 0
+        {
+            self.pinned_to.follow(worker, tid);
+        }
         let thread = self.lock_thread();
         let thread = thread.as_ref().expect("a stack that parks has a thread");
         self.mailbox.deliver(delivery.number(), thread);
@@ -332,7 +340,10 @@ impl Stack {
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
     pub(crate) fn deliver_here(&self, delivery: Delivery<'_>) {
-        *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+        // A worker that is pinned is pinned to this processor.
+        if !matches!(delivery, Delivery::Worker(worker) if worker.is_pinned()) {
+            *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+        }
         self.deliver(delivery);
     }
 

@@ -262,6 +262,7 @@ impl Core {
     /// No other thread is `stack`.
     unsafe fn run_thread(self: &Arc<Self>, stack: Arc<Stack>, number: usize, first: First) {
         self.leave_inherited_class(&stack);
+        self.pins.begins(&stack);
         self.threads.options.started(number);
         // SAFETY: by the caller's promise.
         let mut binding = unsafe { Binding::new(stack) };
@@ -407,7 +408,11 @@ impl Core {
     /// A stack for a plain thread.
     pub(crate) fn borrow_external(&self) -> Arc<Stack> {
         let external = locked(&self.threads.externals).pop();
-        external.unwrap_or_else(|| self.new_stack())
+        external.unwrap_or_else(|| {
+            let external = self.new_stack();
+            external.pinned_to.never();
+            external
+        })
     }
 
     pub(crate) fn return_external(&self, stack: Arc<Stack>) {

@@ -257,6 +257,12 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
         self.key.is_some()
     }
 
+    /// See [`Lists::waits_as`](super::lists::Lists::waits_as).
+    fn waits_as(&self, waker: &Waker) -> bool {
+        let key = self.key.as_ref();
+        key.is_some_and(|key| self.notify.queue.lock().waits_as(key, waker))
+    }
+
     /// A poll that says what woke it, to be called until it is ready.
     pub(super) fn poll_woken(&mut self, cx: &Context<'_>) -> Poll<Woken> {
         if self.key.is_none() {
@@ -288,6 +294,8 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
                 Err(word) if word / CALL != calls => return Poll::Ready(Woken::All),
                 Err(_) => {}
             }
+        } else if self.waits_as(cx.waker()) {
+            return Poll::Pending;
         }
         let waker = cx.waker().clone();
         let level = hooks::level();

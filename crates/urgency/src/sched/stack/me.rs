@@ -304,6 +304,7 @@ impl<'a> Own<'a, Stack> {
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self.shared());
+        self.pinned_to.follow(worker, 0);
     }
 
     /// The stack begins to wait, inside the scheduler.
