@@ -48,11 +48,13 @@ fn start(workers: usize, begin: impl Fn(usize) + Send + Sync + 'static) -> Threa
 #[derive(Clone, Copy)]
 pub struct Join;
 
-impl super::Join for Join {
+impl super::Engine for Join {
     fn run(self, workers: usize, measure: impl FnOnce() -> Sample + Send) -> Sample {
         pool(workers).install(measure)
     }
+}
 
+impl super::Join for Join {
     #[inline(always)]
     fn join<A: Send, B: Send>(
         self,
@@ -78,7 +80,7 @@ mod tests {
         let here = niceness();
         assert_eq!(nice_pool(1).install(niceness), 19);
         for nice in 1..19 {
-            assert_eq!(pool_of_niceness(1, nice).install(niceness), nice.into());
+            assert_eq!(pool_of_niceness(1, nice).install(niceness), i32::from(nice));
         }
         assert_eq!((niceness(), pool(1).install(niceness)), (here, here));
     }

@@ -135,7 +135,7 @@ impl Config {
 
 impl Jobs {
     /// A job, whose forks are `join`'s.
-    pub fn run(&self, job: usize, join: &impl engines::Join) {
+    pub fn run(&self, job: usize, join: impl engines::Join) {
         for _ in 0..self.rounds[job] {
             tree(join, DEPTH);
             timing::compute(UNIT);
@@ -157,7 +157,7 @@ impl Jobs {
 }
 
 /// A round's tree: a unit of compute in each inner node, after its children.
-fn tree(join: &impl engines::Join, depth: u32) {
+fn tree(join: impl engines::Join, depth: u32) {
     if depth > 0 {
         join.join(|| tree(join, depth - 1), || tree(join, depth - 1));
         timing::compute(UNIT);

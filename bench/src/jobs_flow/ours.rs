@@ -42,7 +42,7 @@ fn on(builder: CoreSetBuilder, config: Config, policy: Policy) -> Sample {
     let like = set.job();
     let sample = config.measure(|jobs, job| {
         let jobs = jobs.clone();
-        let root = move || jobs.run(job, &engines::ours::Join);
+        let root = move || jobs.run(job, engines::ours::Join);
         let submitted = like.clone().spawn_fn(root);
         submitted.expect("the queue holds all jobs").detach();
     });

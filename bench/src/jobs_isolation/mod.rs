@@ -69,13 +69,13 @@ impl Scene {
     }
 
     /// Answers a request.
-    pub fn answer(&self, request: usize, join: &impl engines::Join) {
+    pub fn answer(&self, request: usize, join: impl engines::Join) {
         join.join(|| timing::compute(HALF), || timing::compute(HALF));
         self.stamps.done(&self.schedule, request);
     }
 
     /// One of the neighbour's computations.
-    pub fn compute(&self, join: &impl engines::Join) {
+    pub fn compute(&self, join: impl engines::Join) {
         while !self.stop.load(Ordering::Relaxed) {
             join.join(|| timing::compute(1), || timing::compute(1));
             self.units.fetch_add(2, Ordering::Relaxed);

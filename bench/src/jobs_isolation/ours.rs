@@ -26,10 +26,10 @@ pub fn run(config: Config, pinned: bool, beside: bool) -> Sample {
         let neighbour = set.spawn_fn(move || {
             let computations = (1..COMPUTATIONS).map(|_| {
                 let scene = computed.clone();
-                spawn_fn(move || scene.compute(&engines::ours::Join))
+                spawn_fn(move || scene.compute(engines::ours::Join))
             });
             let others: Vec<_> = computations.collect();
-            computed.compute(&engines::ours::Join);
+            computed.compute(engines::ours::Join);
             for other in others {
                 other.get().expect("a computation ends");
             }
@@ -48,9 +48,7 @@ async fn answer(scene: Arc<Scene>, requests: std::os::unix::net::UnixStream) {
     while requests.read_exact(&mut bytes).await.is_ok() {
         let scene = scene.clone();
         let request = arrival(bytes);
-        answers.push(spawn_fn(move || {
-            scene.answer(request, &engines::ours::Join)
-        }));
+        answers.push(spawn_fn(move || scene.answer(request, engines::ours::Join)));
     }
     for answer in answers {
         answer.await.expect("a request is answered");
