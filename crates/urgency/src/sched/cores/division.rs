@@ -25,7 +25,6 @@
 
 use super::manner::{Manner, keep_until_end, next_turn};
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     thread,
 };
@@ -103,14 +102,7 @@ pub(super) struct Division {
     pub(super) report: Report,
 }
 
-impl fmt::Debug for Division {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Division")
-            .field("cores", &self.cores)
-            .field("report", &self.report)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Division, |it| cores: it.cores, report: it.report);
 
 impl Division {
     pub(super) fn new(workers: usize, policy: BoxedPolicy) -> Self {

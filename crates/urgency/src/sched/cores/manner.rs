@@ -77,15 +77,15 @@ mod tests {
 
     /// Takes turns so often; how often each job had a worker at a look.
     fn turns(workers: &[usize], looks: u64) -> Vec<usize> {
-        let job = |(life, &workers)| Seen {
-            life,
+        let job = |(job, &workers): (usize, &usize)| Seen {
+            life: job as u64,
             demand: Demand::default(),
             serving: workers,
             workers,
             wants: 9,
             ran: 0,
         };
-        let mut seen: Vec<_> = (0..).zip(workers).map(job).collect();
+        let mut seen: Vec<_> = workers.iter().enumerate().map(job).collect();
         let (mut last, mut had) = (vec![0; seen.len()], vec![0; seen.len()]);
         for now in 1..=looks {
             while let Some(Move { from, to }) = next_turn(&seen, &last, now) {

@@ -13,8 +13,8 @@
 //!    looks at the mark between two pieces of work and at each scheduling point. Between two pieces of work its thread
 //!    goes along with the worker. At a scheduling point its stack goes into the mugging queue of its own job, and
 //!    another thread serves the other job. A worker whose job has more workers than it may have leaves for the idle set
-//!    in the same way. Under a policy with the steal boundary there is no request, and the holder goes only when it has
-//!    no work of its own (`manner.rs`).
+//!    in the same way. So does a worker beyond the number that the process may use (`entitled.rs`). Under a policy with
+//!    the steal boundary there is no request, and the holder goes only when it has no work of its own (`manner.rs`).
 //! 4. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
 //!
 //! # What decides
@@ -136,6 +136,24 @@ impl State {
         }
     }
 
+    /// So many workers have to leave, of the jobs that have most above what they were given.
+    fn send_superfluous(&mut self, count: usize, jobs: &JobList) {
+        let to_idle = |leaving: &&Leaving| matches!(leaving.to, Destination::Idle);
+        let leave = self.leaving.iter().filter(to_idle).count();
+        for _ in leave..count {
+            let above = |job: &&Arc<Job>| {
+                let staying = self.staying(job);
+                (
+                    staying.saturating_sub(job.entitled.load(Ordering::Relaxed)),
+                    staying,
+                )
+            };
+            if let Some(job) = jobs.iter().max_by_key(above) {
+                self.send_one_of(job, Destination::Idle);
+            }
+        }
+    }
+
     /// How many workers of this job stay.
     fn staying(&self, job: &Job) -> usize {
         let workers = job.workers();
@@ -146,7 +164,7 @@ impl State {
 impl Core {
     /// Whether anybody has to decide which workers a job has.
     pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
-        self.is_shared() || jobs.iter().any(|job| job.has_too_many())
+        self.is_shared() || self.superfluous() > 0 || jobs.iter().any(|job| job.has_too_many())
     }
 
     /// The relief timer expired: ways 3 and 4 of the module's text. Returns a worker that serves another job now: the
@@ -223,6 +241,7 @@ impl Core {
             let over = state.staying(job).saturating_sub(job.crew.limit());
             (0..over).for_each(|_| state.send_one_of(job, Destination::Idle));
         }
+        state.send_superfluous(self.superfluous(), jobs);
         let moves = state
             .leaving
             .iter()
