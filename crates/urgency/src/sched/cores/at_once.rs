@@ -7,7 +7,7 @@
 //!
 //! A job asks once until a worker has come, or until the policy has seen it without work: not again each time when work
 //! becomes ready, or when another worker is released and looks at all that wait. (A job that might ask again after each
-//! expiry did so at each release: beside 64 jobs that waited, two workers did a third of their work.)
+//! expiry did so at such a release: one decision for each job that waited.)
 //!
 //! One thread decides at a time. A thread that comes meanwhile leaves its event to the relief timer: it may hold locks
 //! of the program, or be in the policy itself.
