@@ -51,7 +51,7 @@ pub(crate) struct Job {
     pub(super) demand: Mutex<Demand>,
     /// How many workers the core set's policy last gave it; `usize::MAX` before, and while it has no work.
     pub(super) entitled: AtomicUsize,
-    /// It has asked the policy for a worker, and none has come yet.
+    /// The policy knows that it waits for a worker, and none has come yet.
     pub(super) has_asked: AtomicBool,
     pub(crate) pools: Box<[Pool]>,
     pub(crate) levels: LevelTable,
