@@ -183,7 +183,7 @@ fn processors_that_the_process_may_not_use_and_wrong_numbers_are_errors() {
         text.contains("70000") && text.contains("taskset -cp"),
         "{text}"
     );
-    // A runtime that shares workers has those of the other.
+    // A runtime that shares workers has the other one's.
     let runtime = builder().workers(1).build().unwrap();
     let shares = builder().share_workers_with(&runtime).pin_workers().build();
     assert_eq!(

@@ -10,6 +10,9 @@
 //!   [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
 //!
+//! Two protocols are made of several of these, and have a model here: a worker's way from job to job
+//! (`change_of_job_loom.rs`), and the seats that wait (`reserved_seats_loom.rs`).
+//!
 //! What one thread alone may do of a protocol is a method of [`Own`](own::Own).
 
 pub(crate) mod attention;
@@ -30,5 +33,7 @@ pub(crate) mod ring;
 pub(crate) mod served;
 pub(crate) mod suspension;
 
+#[cfg(all(test, urgency_loom))]
+mod change_of_job_loom;
 #[cfg(all(test, urgency_loom))]
 mod reserved_seats_loom;
