@@ -12,7 +12,8 @@
 //! - *lock-60*: each request, and each leaf of the batch after its work, needs one lock: for 20 and for 200 us.
 //! - *burst*: 1,000 requests of 50 us at once, each on its own connection, five times a second; echoes above.
 //! - *quota-30*: compute-30 under `cpu.max` of 1.5 processors. Batch work of two threads uses that up, and then the
-//!   kernel stops all threads until the period of 100 ms ends. So there are contenders with less of it as well.
+//!   kernel stops all threads until the period of 100 ms ends. So there are contenders with less of it as well. Where
+//!   no cgroup is permitted there is no such scene.
 //!
 //! Contenders: `ours`, one runtime with a level for each lane and one for the batch. `tokio-pools`: Tokio, and a rayon
 //! pool for each of these levels that computes, the niceness from 0 for the most urgent to 19 for the batch.
@@ -295,8 +296,10 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         summarize,
     };
     SCENES
+        .into_iter()
+        .filter(|scene| scene.quota.is_none() || quota::is_permitted())
         .map(|scene| experiment(Scene { lengths, ..scene }).sliced(slices))
-        .into()
+        .collect()
 }
 
 fn experiment(scene: Scene) -> Experiment {

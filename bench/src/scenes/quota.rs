@@ -3,14 +3,34 @@
 //! Version 2 has `cpu.max`, version 1 `cpu.cfs_quota_us`; a machine may have either below `/sys/fs/cgroup`. The group
 //! is a child of the root group, and goes when the value is dropped. Its name has the process's number.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-/// Roots of both versions, and the file with the limit, in microseconds of each 100 ms.
-const ROOTS: [(&str, &str); 2] = [
-    ("/sys/fs/cgroup", "cpu.max"),
-    ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"),
+/// Of both versions: the root, the file with the limit (in microseconds of each 100 ms), and the file that says whether
+/// a group may have it, with the word for that.
+const VERSIONS: [(&str, &str, &str, &str); 2] = [
+    ("/sys/fs/cgroup", "cpu.max", "cgroup.subtree_control", "cpu"),
+    ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cgroup.procs", ""),
 ];
+
+/// The root and the file with the limit, if this process may have a group.
+fn version() -> Option<(&'static Path, &'static str)> {
+    let (root, file, ..) = VERSIONS.iter().find(|(root, _, says, word)| {
+        let root = Path::new(root);
+        let says = fs::read_to_string(root.join(says));
+        says.is_ok_and(|says| word.is_empty() || says.split_whitespace().any(|has| has == *word))
+            && OpenOptions::new()
+                .write(true)
+                .open(root.join("cgroup.procs"))
+                .is_ok()
+    })?;
+    Some((Path::new(root), file))
+}
+
+/// Whether the machine has such groups, and permits one.
+pub fn is_permitted() -> bool {
+    version().is_some()
+}
 
 /// A group with a limit, in which this process is.
 pub struct Quota {
@@ -25,15 +45,10 @@ impl Quota {
     ///
     /// If the machine has neither version, or does not permit it: the sample fails then.
     pub fn enter(processors: f64) -> Self {
-        let has = |root: &&(&str, &str)| Path::new(root.0).join("cgroup.procs").is_file();
-        let found = ROOTS.iter().find(has);
-        let (root, file) = found.expect("the machine has cgroups for processor time");
-        let group = Path::new(root).join(format!("urgency-bench-{}", std::process::id()));
+        let (root, file) = version().expect("the machine permits a cgroup with a limit");
+        let group = root.join(format!("urgency-bench-{}", std::process::id()));
         fs::create_dir(&group).unwrap_or_else(|why| panic!("{}: {why}", group.display()));
-        let quota = Quota {
-            root: Path::new(root),
-            group,
-        };
+        let quota = Quota { root, group };
         let limit = format!("{:.0}", processors * 100_000.0);
         write(&quota.group.join(file), &limit);
         quota.move_into(&quota.group);
