@@ -15,6 +15,9 @@ use super::{
     stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
+use crate::sys::primitives::atomic::{
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence,
+};
 use crate::{
     account::counters::LevelCounters,
     protocol::{
@@ -29,10 +32,7 @@ use crossbeam_utils::CachePadded;
 use std::{
     any::Any,
     ptr,
-    sync::{
-        Arc, Mutex, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
-    },
+    sync::{Arc, Mutex, OnceLock, Weak},
 };
 use urgency_policy::{cores::Demand, level::LevelPolicy};
 

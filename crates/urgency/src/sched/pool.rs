@@ -18,16 +18,14 @@
 //! `Suspension::claim`, `Deque::steal`), and looks further if the entry was stale.
 
 use super::{StolenFork, queues::Queues, stack::Stack};
+use crate::sys::primitives::atomic::{AtomicU64, Ordering};
 use crate::{
-    sys::{chaos, clock},
+    sys::{chaos, clock, primitives::Queued},
     tasks::TaskRef,
 };
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 use urgency_policy::pool::{Aging, AnyOrder, Arrival, Kind, Place, PoolPolicy, Queue, comes_first};
 
 /// A ready context.
@@ -76,8 +74,14 @@ impl Pool {
     #[inline]
     pub(crate) fn push(&self, arrival: Arrival, entry: Entry) {
         match (Aging.place(arrival, 0), entry) {
-            (Place::Tail(Queue::Mugging), Entry::Stack(stack)) => self.mugging.push(stack),
-            (_, entry) => self.regular.push(entry),
+            (Place::Tail(Queue::Mugging), Entry::Stack(stack)) => {
+                counts(&self.mugging, Queued::Pushed);
+                self.mugging.push(stack);
+            }
+            (_, entry) => {
+                counts(&self.regular, Queued::Pushed);
+                self.regular.push(entry);
+            }
         }
     }
 
@@ -86,9 +90,11 @@ impl Pool {
     pub(crate) fn pop(&self, queue: Queue) -> Option<Entry> {
         if queue == Queue::Mugging {
             // `is_empty` is two loads, `pop` of an empty queue a full fence.
+            counts(&self.mugging, Queued::Looked);
             if self.mugging.is_empty() {
                 return None;
             }
+            counts(&self.mugging, Queued::Popped);
             return self.mugging.pop().map(Entry::Stack);
         }
         if chaos::one_in(4)
@@ -96,6 +102,7 @@ impl Pool {
         {
             self.regular.push(entry);
         }
+        counts(&self.regular, Queued::Popped);
         let entry = self.regular.pop()?;
         if let Entry::Task(task) = &entry {
             self.given.store(task.ready_since(), Ordering::Relaxed);
@@ -138,6 +145,8 @@ impl Pool {
     /// Whether a task that became ready at `since` goes first: nothing is here, or what is here became ready later.
     #[inline]
     pub(crate) fn is_younger_than(&self, since: u64) -> bool {
+        counts(&self.mugging, Queued::Looked);
+        counts(&self.regular, Queued::Looked);
         comes_first(
             since,
             || self.mugging.is_empty(),
@@ -160,4 +169,11 @@ impl Pool {
         }
         self.mugging.len() + self.regular.len()
     }
+}
+
+/// What is done to a queue; unit tests count it.
+#[inline(always)]
+fn counts<T>(_queue: &SegQueue<T>, _what: Queued) {
+    #[cfg(test)]
+    crate::sys::counted::queue(_queue, _what);
 }

@@ -32,7 +32,7 @@ use super::{
     relief::Waiting,
     worker::{NO_LEVEL, Worker},
 };
-use std::sync::atomic::{Ordering, fence};
+use crate::sys::primitives::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
 impl Job {

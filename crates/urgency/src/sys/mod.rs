@@ -5,6 +5,8 @@
 pub(crate) mod chaos;
 #[cfg(not(urgency_loom))]
 pub(crate) mod clock;
+#[cfg(all(test, not(urgency_loom)))]
+pub(crate) mod counted;
 #[cfg(not(urgency_loom))]
 pub(crate) mod fork;
 pub(crate) mod primitives;
