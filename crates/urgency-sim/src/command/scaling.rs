@@ -12,6 +12,9 @@ use clap::Args;
 use crossbeam_queue::SegQueue;
 use std::{hint, sync::Barrier, thread, time::Instant};
 
+/// As in the runtime, which has a bit for each in one word: with more cores a shard has more of them.
+const MOST_SHARDS: usize = 64;
+
 /// The queue of a level with many cores.
 #[derive(Debug, Args)]
 pub(super) struct ScalingOptions {
@@ -79,7 +82,8 @@ impl ScalingOptions {
             "overtaken"
         );
         for &workers in &self.cores {
-            let [one, shards] = [workers, self.group].map(|group| self.run(costs, workers, group));
+            let group = self.group.max(workers.div_ceil(MOST_SHARDS));
+            let [one, shards] = [workers, group].map(|group| self.run(costs, workers, group));
             println!(
                 "{workers:>6} | {:>12.0} {:>10.1} | {:>6} {:>12.0} {:>10.1} {:>7.1}% {:>8.2} {:>9}",
                 one.overhead,

@@ -3,7 +3,7 @@
 //! Where a scheduler has nothing to say ([`Nobody`], as in the models), every wait is allowed and none is noted.
 
 use super::{JoinErrorKind, TaskRef};
-use crate::sys::primitives::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The code that calls a handle's method, as the awaited task's scheduler sees it.
 pub(crate) trait Caller: Sync {
