@@ -18,6 +18,7 @@
 //! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not
 //!   come to a scheduling point (`reserve.rs`), W - P - B free workers are in reserve, and the other free workers are
 //!   hungry.
+//! - P changes while the runtime runs, if the process may use other processors than before (`entitled.rs`).
 //! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several workers
 //!   that run dry at once, the last finds out that it is hungry.
 //! - The count of idle workers goes up before the bit is set, and down after it was cleared. It is never too low.
@@ -63,8 +64,8 @@ pub(crate) struct Idle {
     free: CachePadded<AtomicU64>,
     /// How many free workers are in reserve.
     withheld: AtomicUsize,
-    /// How many workers there are beyond the processors.
-    beyond: usize,
+    /// How many workers there are beyond the processors. It changes if the process may use others than before.
+    beyond: AtomicUsize,
 }
 
 /// How many workers of a job search. [`Idle`] counts the searchers of all jobs.
@@ -81,7 +82,7 @@ impl Idle {
                 .collect(),
             free: CachePadded::new(AtomicU64::new(0)),
             withheld: AtomicUsize::new(beyond),
-            beyond,
+            beyond: AtomicUsize::new(beyond),
         }
     }
 
@@ -187,7 +188,7 @@ impl Idle {
     /// Whether there are more workers than processors.
     #[inline]
     pub(crate) fn may_hold_back(&self) -> bool {
-        self.beyond != 0
+        self.beyond.load(Ordering::Relaxed) != 0
     }
 
     /// How many free workers are in reserve.
@@ -198,9 +199,18 @@ impl Idle {
     /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
     /// with a full barrier.
     pub(crate) fn set_held(&self, held: usize) {
-        let withheld = self.beyond.saturating_sub(held);
-        self.withheld.store(withheld, Ordering::SeqCst);
+        let beyond = self.beyond.load(Ordering::Relaxed);
+        self.withheld
+            .store(beyond.saturating_sub(held), Ordering::SeqCst);
         fence(Ordering::SeqCst);
+    }
+
+    /// There are so many processors for these workers from now on. The caller counts the stacks that are held up next,
+    /// and starts workers if more are hungry: an idle worker does not look by itself.
+    pub(crate) fn set_processors(&self, workers: usize, processors: usize) {
+        self.beyond
+            .store(workers.saturating_sub(processors), Ordering::Relaxed);
+        self.set_held(0);
     }
 }
 

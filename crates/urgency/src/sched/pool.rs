@@ -262,3 +262,51 @@ fn counts<T>(_queue: &SegQueue<T>, _what: Queued) {
     #[cfg(test)]
     crate::sys::counted::queue(_queue, _what);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::steps::{Batch, Urgent, runtime};
+    use crate::{join, yield_now};
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering::Relaxed},
+        thread,
+    };
+
+    fn fib(n: u32) -> usize {
+        if n < 2 {
+            return 1;
+        }
+        let (a, b) = join(|| fib(n - 1), || fib(n - 2));
+        a + b
+    }
+
+    #[test]
+    fn whatever_comes_to_pools_in_shards_runs_once() {
+        static RAN: AtomicUsize = AtomicUsize::new(0);
+        const EACH: usize = 1_000;
+        let runtime = runtime(24, Some(24));
+        assert_eq!(runtime.shared().pools[0].shards(), 3);
+        let insert = || {
+            let spawn = |number: usize| {
+                let level = if number.is_multiple_of(2) {
+                    runtime.at(Urgent)
+                } else {
+                    runtime.at(Batch)
+                };
+                level.spawn(async move {
+                    match number % 3 {
+                        0 => yield_now().await,
+                        1 => assert_eq!(fib(12), 233),
+                        _ => {}
+                    }
+                    RAN.fetch_add(1, Relaxed);
+                })
+            };
+            let tasks: Vec<_> = (0..EACH).map(spawn).collect();
+            tasks.into_iter().for_each(|task| task.get().unwrap());
+        };
+        thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(insert))));
+        assert_eq!(RAN.load(Relaxed), 4 * EACH);
+        assert_eq!(runtime.shared().queued(0) + runtime.shared().queued(1), 0);
+    }
+}
