@@ -6,7 +6,7 @@
 //! (`tasks/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`].
-//! - *What there is to do*: [`ready`], [`groups`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`],
+//! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`],
 //!   [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
 //!
@@ -26,6 +26,7 @@ pub(crate) mod idle;
 pub(crate) mod latch;
 pub(crate) mod mailbox;
 pub(crate) mod own;
+pub(crate) mod pace;
 pub(crate) mod poll_mode;
 pub(crate) mod ready;
 pub(crate) mod relief_timer;
