@@ -9,14 +9,14 @@
 //!   from the root's last instruction until the other job goes on: the removal, and the mug of what that job left.
 //! - `jobs-costs-mug`: `stack` is from the end of what a worker left a stack for until that stack goes on; `deque` is
 //!   for each fork of a deque whose stack has lost its worker, from one fork to the next, the thief's part.
-//! - `jobs-costs-decide`: one decision with 40 jobs on 38 cores, by policy: what a job that starts, a job that ends, and
-//!   the end of an interval cost.
+//! - `jobs-costs-decide`: one decision with 40 jobs on 38 cores, by policy: what a job that starts, a job that ends,
+//!   and the end of an interval cost.
 //! - `jobs-costs-spin`: all workers have stacks that spin and never check in. `late` is from the decision that another
 //!   job has one of the workers until that job's code runs.
 //!
 //! `ours` is on one worker and one processor: no idle processor must be woken. The others have two workers, and beside
-//! the measured jobs an open loop of jobs of priority 1, of about a millisecond each, that use 0, 60, 75 and 90 % of two
-//! processors.
+//! the measured jobs an open loop of jobs of priority 1, of about a millisecond each, that use 0, 60, 75 and 90 % of
+//! two processors.
 
 mod decide;
 mod life;

@@ -1,9 +1,9 @@
 //! Two real-time tasks with deadlines (the AMCilk paper, section V-B), on 2 cores.
 //!
-//! The first task has a period of 10 to 600 ms, and a sixth of a core's work in it. In some phases of 1 to 10 iterations,
-//! drawn at random, it wants a third of its period, and half a core. The second task likes a period of 50 ms, has 60 ms of
-//! work in it, and tolerates a period of 125 ms: on one core it takes 60 ms, on two 30. Both fork. An iteration of the
-//! first must end within the period that the task wants at that time, one of the second within 125 ms.
+//! The first task has a period of 10 to 600 ms, and a sixth of a core's work in it. In some phases of 1 to 10
+//! iterations, drawn at random, it wants a third of its period, and half a core. The second task likes a period of 50
+//! ms, has 60 ms of work in it, and tolerates a period of 125 ms: on one core it takes 60 ms, on two 30. Both fork. An
+//! iteration of the first must end within the period that the task wants at that time, one of the second within 125 ms.
 //!
 //! - `ours` is the core policy *elastic*: the second task gives a core away at its next scheduling point.
 //! - `ours-job-boundary` is the baseline: a core leaves a task only when the task's iteration has ended.

@@ -1,10 +1,10 @@
 //! Two jobs whose parallelism changes in opposite phases (the AMCilk paper, section V-C), on 2 cores.
 //!
-//! A job alternates ten times between a phase with enough forked work for all cores (200 ms of it) and a phase in which it
-//! computes for 1 ms and pauses for 1.5, 60 times. In the paper the low phase is a series of small loops that keep 8 of
-//! 38 cores; the least that a job can use of 2 cores without pauses is one, which is its half, so nothing would be left
-//! to give away. `steps` is how often a job's number of workers rises while it is in its high phase, for each phase, and
-//! `settle_ns` the median time from the beginning of a high phase until both workers serve it.
+//! A job alternates ten times between a phase with enough forked work for all cores (200 ms of it) and a phase in which
+//! it computes for 1 ms and pauses for 1.5, 60 times. In the paper the low phase is a series of small loops that keep 8
+//! of 38 cores; the least that a job can use of 2 cores without pauses is one, which is its half, so nothing would be
+//! left to give away. `steps` is how often a job's number of workers rises while it is in its high phase, for each
+//! phase, and `settle_ns` the median time from the beginning of a high phase until both workers serve it.
 //!
 //! - `ours` is the core policy *feedback*, `ours-shares` the default, `ours-static` equal halves, `ours-none` no
 //!   partition.

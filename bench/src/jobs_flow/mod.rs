@@ -1,15 +1,16 @@
 //! Flow times of parallel jobs that arrive at random (the AMCilk paper, section V-A), on 2 cores.
 //!
-//! A job is a series of rounds, as in the source of the paper's generator: a fork-join tree of 31 inner nodes with a unit
-//! of compute each after its children, some 10 us, and a unit of serial compute. How many rounds says the table of the Bing sizes,
-//! or for "finance-like" jobs the same table with three times the base. 2,000 jobs of the source's sizes would take
-//! some 200 s a sample, so a job has a fifteenth of the source's rounds: 5 to 100 with Bing's sizes, 30 in the mean.
+//! A job is a series of rounds, as in the source of the paper's generator: a fork-join tree of 31 inner nodes with a
+//! unit of compute each after its children, some 10 us, and a unit of serial compute. How many rounds says the table of
+//! the Bing sizes, or for "finance-like" jobs the same table with three times the base. 2,000 jobs of the source's
+//! sizes would take some 200 s a sample, so a job has a fifteenth of the source's rounds: 5 to 100 with Bing's sizes,
+//! 30 in the mean.
 //!
 //! Jobs arrive as a Poisson process at 60, 75 and 90 % of what 2 cores can do; a unit is timed on both at the beginning
 //! of each sample. A flow time counts from the intended arrival to the end of the job's code.
 //!
-//! - `ours` is a core set under *shares*, `ours-drep` and the others the same under other core policies; its workers are
-//!   pinned. `ours-free` is under *shares*, with workers that the kernel places.
+//! - `ours` is a core set under *shares*, `ours-drep` and the others the same under other core policies; its workers
+//!   are pinned. `ours-free` is under *shares*, with workers that the kernel places.
 //! - `rayon-pools` builds a pool for each job, `rayon` has one for all, and in `tokio` each fork is a task.
 //! - `simulated-..` is the simulator with the same arrivals, the unit that was timed, and measured costs.
 

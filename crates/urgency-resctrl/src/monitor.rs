@@ -17,7 +17,8 @@ pub enum Reading {
     Error,
 }
 
-/// The counters of one group in one last-level cache; see [`Partition::counters`]. `None`: this machine does not have that counter.
+/// The counters of one group in one last-level cache; see [`Partition::counters`]. `None`: this machine does not have
+/// that counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// `llc_occupancy`: bytes in the cache now.

@@ -1,8 +1,8 @@
 //! What the queue of a level costs with many cores: one queue for all, and one for each group of cores.
 //!
-//! A closed system: each worker runs a piece of work, puts one entry into the pool, and takes one; there are always some
-//! entries for each worker. No rings, so this is the worst case: the usual task comes to no pool. The rule by which a
-//! worker takes from another shard is the runtime's own ([`urgency_policy::pool::lagging`]).
+//! A closed system: each worker runs a piece of work, puts one entry into the pool, and takes one; there are always
+//! some entries for each worker. No rings, so this is the worst case: the usual task comes to no pool. The rule by
+//! which a worker takes from another shard is the runtime's own ([`urgency_policy::pool::lagging`]).
 //!
 //! # Contention
 //!
@@ -11,8 +11,9 @@
 //! [`LineCosts::transfer`] if it was another's of the same socket, and [`LineCosts::far`] from another socket. A look
 //! reads one line of each other shard that has something, one after the other; the lines' owners do not wait for it.
 //!
-//! What two processors can tell are the first two costs. That operations on one line queue up, and cost no more the more
-//! of them wait, is an assumption in favour of the one queue: its compare-and-swap fails more often the more cores try.
+//! What two processors can tell are the first two costs. That operations on one line queue up, and cost no more the
+//! more of them wait, is an assumption in favour of the one queue: its compare-and-swap fails more often the more cores
+//! try.
 
 use std::{
     cmp::Reverse,

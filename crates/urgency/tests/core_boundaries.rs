@@ -1,5 +1,5 @@
-//! Where workers leave a runtime: at a scheduling point, when they have no work of their own, at the end of all its work;
-//! and what happens without a partition.
+//! Where workers leave a runtime: at a scheduling point, when they have no work of their own, at the end of all its
+//! work; and what happens without a partition.
 //!
 //! What is counted is how many closures of one runtime have ended when a closure of the other starts, and running time
 //! in proportion to the other runtimes'.

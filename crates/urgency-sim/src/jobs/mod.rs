@@ -100,8 +100,8 @@ impl JobCosts {
     };
 
     /// What `urgency-bench jobs-costs` measured on the machine with 2 processors on which Urgency is developed (p50,
-    /// where no idle processor must be woken): a decision of *shares*; a job's start and removal; a move, 4 µs, of which
-    /// half counts as leaving; what goes on after the removal of a job that took its worker, 2 µs later.
+    /// where no idle processor must be woken): a decision of *shares*; a job's start and removal; a move, 4 µs, of
+    /// which half counts as leaving; what goes on after the removal of a job that took its worker, 2 µs later.
     pub const MEASURED: JobCosts = JobCosts {
         decide: 4_400,
         start: 3_700,

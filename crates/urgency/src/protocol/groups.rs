@@ -21,8 +21,9 @@
 //! thread:
 //!
 //! - *rings*: the groups of a level are cleared only on the way to `Ready::clear` of the same level, whose second look
-//!   comes after. A group's shard of the pool (`pace.rs`) is shown and cleared with its rings. If a third party has cleared the level's bit for a set that was empty for a moment, the one that
-//!   restored the group sets it again (model below).
+//!   comes after. A group's shard of the pool (`pace.rs`) is shown and cleared with its rings. If a third party has
+//!   cleared the level's bit for a set that was empty for a moment, the one that restored the group sets it again
+//!   (model below).
 //! - *served levels*: the worker looks at the ready levels after it has shown its own. A reader that restores a group
 //!   alerts its workers, and shows the level in the word of `served.rs` again, which others may have cleared meanwhile.
 

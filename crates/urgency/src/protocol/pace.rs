@@ -22,21 +22,22 @@
 //! *Before an entry is taken, each worker takes at most `FREE` + S entries that became ready after it was put in*,
 //! where S is the number of shards. Abandoned stacks are not counted: they go before all others by the policy.
 //!
-//! Let entry e be put into shard A, and T the time after that. As long as e is in A, A has given nothing younger than T:
-//! what is taken from a FIFO queue before e was put in before e, and stamped before that. Let worker w take an entry f
-//! that is younger than T.
+//! Let entry e be put into shard A, and T the time after that. As long as e is in A, A has given nothing younger than
+//! T: what is taken from a FIFO queue before e was put in before e, and stamped before that. Let worker w take an entry
+//! f that is younger than T.
 //!
-//! - w is not of A's group, and f was free. From now on w has taken something younger than T, so each of its looks finds
-//!   that A lags, as long as e is there. So w takes nothing free after its next look: f and what follows are at most
-//!   `FREE` entries.
+//! - w is not of A's group, and f was free. From now on w has taken something younger than T, so each of its looks
+//!   finds that A lags, as long as e is there. So w takes nothing free after its next look: f and what follows are at
+//!   most `FREE` entries.
 //! - w took f in a look, from the shard B that had given the oldest, so nothing younger than T, for A was there to
-//!   choose. w writes down what B has given before it looks again. So w does this once for each B, and B is not A: S - 1
-//!   entries at most.
+//!   choose. w writes down what B has given before it looks again. So w does this once for each B, and B is not A: S -
+//!   1 entries at most.
 //! - w is of A's group. It takes from A in order, and from its ring only what is older than what A has given. What is
 //!   left are looks: S - 1 entries.
 //!
-//! The number of older entries, and how long they take, does not matter: a worker that is ahead works off what is older,
-//! wherever it is. Nor does a worker wait for another one. An entry in a *ring* is its stack's to take, as before.
+//! The number of older entries, and how long they take, does not matter: a worker that is ahead works off what is
+//! older, wherever it is. Nor does a worker wait for another one. An entry in a *ring* is its stack's to take, as
+//! before.
 //!
 //! The bound needs that a look sees an entry that was put in before something was stamped that the worker took. The
 //! inserter shows the shard in the level's word (`groups.rs`) behind a barrier, before its insertion returns. Clocks of

@@ -41,8 +41,8 @@
 //!   it takes the lock (4).
 //! - *Woken and dropped*: 5. A future that is leaked, or never polled again, after it was woken keeps its
 //!   wake obligation; the next edge makes another one.
-//! - *Leave against wait*: the future that leaves does not see the flag of a waiter that has just entered. That one found
-//!   `READY` clear, so an edge is to come, which takes the first waiter with it (4).
+//! - *Leave against wait*: the future that leaves does not see the flag of a waiter that has just entered. That one
+//!   found `READY` clear, so an edge is to come, which takes the first waiter with it (4).
 //! - *Barging*: an attempt that finds `READY` does not look at the queue. The overtaken waiter goes
 //!   back to its place (6).
 //!

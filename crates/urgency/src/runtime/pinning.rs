@@ -117,8 +117,8 @@ impl Builder {
         self
     }
 
-    /// As [`pin_workers`](Builder::pin_workers), to these processors, by the kernel's numbers: worker i to the i-th. The
-    /// runtime has as many workers.
+    /// As [`pin_workers`](Builder::pin_workers), to these processors, by the kernel's numbers: worker i to the i-th.
+    /// The runtime has as many workers.
     ///
     /// ```
     /// use urgency::{BuildError, Runtime, runtime::PinError};

@@ -108,9 +108,9 @@ impl Builder {
     ///   What a runtime has no use for, others use meanwhile, if the policy is
     ///   [work-conserving](CorePolicy::is_work_conserving). If not, a runtime has at most its number, and one that gets
     ///   none waits.
-    /// - At [`Boundary::Point`] a worker leaves its runtime at its next scheduling point; at [`Boundary::Steal`] when it
-    ///   has no work of its own; at [`Boundary::Job`] when its runtime has no work. Then a runtime has at most the number
-    ///   that it is given, which grows when others have no work and never falls before it has none itself.
+    /// - At [`Boundary::Point`] a worker leaves its runtime at its next scheduling point; at [`Boundary::Steal`] when
+    ///   it has no work of its own; at [`Boundary::Job`] when its runtime has no work. Then a runtime has at most the
+    ///   number that it is given, which grows when others have no work and never falls before it has none itself.
     /// - [Without a partition](CorePolicy::is_partitioned) every worker serves every runtime: weight, priority and
     ///   `min_cores` mean nothing, and runtimes with more work than workers take turns.
     /// - It is asked at a start, an exit, a change of demand, when a runtime begins to have more work than workers,

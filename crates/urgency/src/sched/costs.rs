@@ -22,8 +22,8 @@ use std::sync::{
 
 const WORKERS: [usize; 5] = [1, 2, 8, 64, 256];
 
-/// How much more an operation may cost with any number of workers than with up to eight: a share, and so many atomic steps
-/// or lines.
+/// How much more an operation may cost with any number of workers than with up to eight: a share, and so many atomic
+/// steps or lines.
 const SHARE: f64 = 1.25;
 const MORE: f64 = 8.0;
 

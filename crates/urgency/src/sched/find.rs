@@ -70,7 +70,8 @@ impl Job {
         Cleared::Fruitless
     }
 
-    /// Groups of workers without anything in their rings and shards are no longer looked at. `Ready::clear` must follow.
+    /// Groups of workers without anything in their rings and shards are no longer looked at. `Ready::clear` must
+    /// follow.
     fn clear_rings(&self, level: u8) {
         if self.ringing.is_one() {
             return;

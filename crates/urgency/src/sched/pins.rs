@@ -12,9 +12,9 @@
 //!    other worker's.
 //! 5. **A plain thread** that calls into the runtime is the program's, and is not pinned.
 //!
-//! Between a claim of the right to deliver and the receipt, the receiver holds no worker; so a delivery and rule 2 never
-//! pin one thread at once. A processor that the process loses while the runtime runs is refused by the kernel: then the
-//! worker's threads stay where the kernel has put them.
+//! Between a claim of the right to deliver and the receipt, the receiver holds no worker; so a delivery and rule 2
+//! never pin one thread at once. A processor that the process loses while the runtime runs is refused by the kernel:
+//! then the worker's threads stay where the kernel has put them.
 //!
 //! Without pins all of this is one comparison for each worker that a thread gets.
 

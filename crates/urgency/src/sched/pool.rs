@@ -11,13 +11,13 @@
 //!
 //! # Shards
 //!
-//! Up to eight cores share one pair of queues, and the order is exact. Where there are more, each group of eight workers
-//! has a pair, its *shard*, and a worker takes from the others only when it has nothing, or is ahead: `pace.rs` says
-//! when, and proves by how much work an entry may be overtaken. What comes from one worker's stack (a stack that is
-//! abandoned, a deque with public forks) goes to the shard of that worker. All else goes to the shards in turn, by a
+//! Up to eight cores share one pair of queues, and the order is exact. Where there are more, each group of eight
+//! workers has a pair, its *shard*, and a worker takes from the others only when it has nothing, or is ahead: `pace.rs`
+//! says when, and proves by how much work an entry may be overtaken. What comes from one worker's stack (a stack that
+//! is abandoned, a deque with public forks) goes to the shard of that worker. All else goes to the shards in turn, by a
 //! counter of the inserting thread: it has no place where it would run better, for what a poll makes ready is in its
-//! stack's ring. A group whose shard, or a ring, may have something shows that in the level's word
-//! (`Job::ringing`). There are as many groups as can run at once: workers beyond the processors use the shards of others.
+//! stack's ring. A group whose shard, or a ring, may have something shows that in the level's word (`Job::ringing`).
+//! There are as many groups as can run at once: workers beyond the processors use the shards of others.
 //!
 //! That is the default. Under another order the level has the queues of `queues.rs` instead, and
 //! neither these two nor rings; the default pays one branch for the choice.

@@ -466,8 +466,8 @@ impl Core {
         }
     }
 
-    /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows. Returns a worker that has come to another
-    /// job, for the calling thread.
+    /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows. Returns a worker that has come to
+    /// another job, for the calling thread.
     pub(crate) fn relief_expired(&self, jobs: &JobList) -> Option<&Worker> {
         let mut moved = None;
         #[cfg(test)]

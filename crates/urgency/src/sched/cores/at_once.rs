@@ -1,9 +1,11 @@
-//! Decisions at the event: a job that starts does not wait for the relief timer, and neither does a worker that is free.
+//! Decisions at the event: a job that starts does not wait for the relief timer, and neither does a worker that is
+//! free.
 //!
 //! 1. *A job without a worker begins to wait*, and no worker is idle. The thread that made its work ready asks the
 //!    policy, and asks the workers that are to leave for attention. A holder that comes to scheduling points leaves at
 //!    the next one; from one that does not, an expiry of the relief timer revokes the worker (`mod.rs`).
-//! 2. *The last worker leaves a job*, and several others have work. The policy decides which of them the worker goes to.
+//! 2. *The last worker leaves a job*, and several others have work. The policy decides which of them the worker goes
+//!    to.
 //!
 //! A job asks once until a worker has come, or until the policy has seen it without work: not again each time when work
 //! becomes ready, or when another worker is released and looks at all that wait. (A job that might ask again after each

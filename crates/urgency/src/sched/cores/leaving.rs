@@ -1,7 +1,7 @@
 //! Workers that are asked to leave their job.
 //!
-//! The core set notes a [`Leaving`]; the worker's holder finds it at the boundary that it names, and goes. Until then it
-//! is a hint: a job that ends, and a worker that goes to another job by itself, leave one behind that says nothing.
+//! The core set notes a [`Leaving`]; the worker's holder finds it at the boundary that it names, and goes. Until then
+//! it is a hint: a job that ends, and a worker that goes to another job by itself, leave one behind that says nothing.
 
 use crate::sched::{job::Job, worker::Worker};
 use std::sync::{Arc, Weak};
