@@ -261,7 +261,7 @@ impl Job {
         let now = clock::now();
         let mut drawn: Vec<&Worker> = self.workers().collect();
         drawn.retain(|worker| worker.level() != NO_LEVEL);
-        drawn.sort_by_key(|worker| std::cmp::Reverse(worker.level()));
+        drawn.sort_by_cached_key(|worker| std::cmp::Reverse(worker.level()));
         let mut asked = false;
         for worker in drawn {
             let Some(level) = self
