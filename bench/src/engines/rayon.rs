@@ -78,7 +78,7 @@ mod tests {
         let here = niceness();
         assert_eq!(nice_pool(1).install(niceness), 19);
         for nice in 1..19 {
-            assert_eq!(pool_of_niceness(1, nice).install(niceness), nice.into());
+            assert_eq!(pool_of_niceness(1, nice).install(niceness), i32::from(nice));
         }
         assert_eq!((niceness(), pool(1).install(niceness)), (here, here));
     }
