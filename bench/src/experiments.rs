@@ -45,6 +45,8 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::store::experiments,
         crate::editor::experiments,
         crate::stream::experiments,
+        #[cfg(feature = "ours")]
+        crate::jobs_costs::experiments,
     ];
     problems.iter().flat_map(|of| of(scale)).collect()
 }

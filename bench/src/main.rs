@@ -44,6 +44,8 @@ mod hand_off;
 mod idle;
 mod inject;
 #[cfg(feature = "ours")]
+mod jobs_costs;
+#[cfg(feature = "ours")]
 mod jobs_elastic;
 #[cfg(feature = "ours")]
 mod jobs_feedback;

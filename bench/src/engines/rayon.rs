@@ -48,11 +48,13 @@ fn start(workers: usize, begin: impl Fn(usize) + Send + Sync + 'static) -> Threa
 #[derive(Clone, Copy)]
 pub struct Join;
 
-impl super::Join for Join {
+impl super::Engine for Join {
     fn run(self, workers: usize, measure: impl FnOnce() -> Sample + Send) -> Sample {
         pool(workers).install(measure)
     }
+}
 
+impl super::Join for Join {
     #[inline(always)]
     fn join<A: Send, B: Send>(
         self,
