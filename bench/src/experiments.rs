@@ -32,6 +32,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::mixed::experiments,
         crate::frame::experiments,
         crate::service::experiments,
+        crate::scenes::experiments,
         crate::fair::experiments,
         crate::flows::experiments,
         crate::jobs_flow::experiments,
@@ -44,6 +45,8 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::store::experiments,
         crate::editor::experiments,
         crate::stream::experiments,
+        #[cfg(feature = "ours")]
+        crate::jobs_costs::experiments,
     ];
     problems.iter().flat_map(|of| of(scale)).collect()
 }

@@ -44,6 +44,8 @@ mod hand_off;
 mod idle;
 mod inject;
 #[cfg(feature = "ours")]
+mod jobs_costs;
+#[cfg(feature = "ours")]
 mod jobs_elastic;
 #[cfg(feature = "ours")]
 mod jobs_feedback;
@@ -55,6 +57,7 @@ mod mixed;
 mod nqueens;
 mod par;
 mod ping_pong;
+mod scenes;
 mod scope_spawn;
 mod service;
 mod sort;

@@ -23,11 +23,14 @@ pub fn by_workers(
     WORKERS.map(|workers| experiment(scale, workers)).into()
 }
 
-/// Fork-join in its smallest form, for experiments whose program is the same for all runtimes but for the call itself.
-pub trait Join: Copy + Send + Sync {
+/// What can fork, and brings its own workers.
+pub trait Engine: Join {
     /// Takes a sample where this engine can fork, with so many workers.
     fn run(self, workers: usize, measure: impl FnOnce() -> Sample + Send) -> Sample;
+}
 
+/// Fork-join in its smallest form, for experiments whose program is the same for all runtimes but for the call itself.
+pub trait Join: Copy + Send + Sync {
     /// Runs both, possibly in parallel, and returns when both are done.
     fn join<A: Send, B: Send>(
         self,

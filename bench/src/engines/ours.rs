@@ -75,11 +75,13 @@ pub fn with_stats(sample: Sample, runtime: &Runtime) -> Sample {
 #[derive(Clone, Copy)]
 pub struct Join;
 
-impl super::Join for Join {
+impl super::Engine for Join {
     fn run(self, workers: usize, measure: impl FnOnce() -> Sample + Send) -> Sample {
         run(workers, measure)
     }
+}
 
+impl super::Join for Join {
     #[inline(always)]
     fn join<A: Send, B: Send>(
         self,

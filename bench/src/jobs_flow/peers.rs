@@ -10,7 +10,7 @@ pub fn pool_per_job(config: Config) -> Sample {
     config.measure(|jobs, job| {
         let jobs = jobs.clone();
         // The pool ends after what was spawned into it.
-        engines::rayon::pool(CORES).spawn(move || jobs.run(job, &engines::rayon::Join));
+        engines::rayon::pool(CORES).spawn(move || jobs.run(job, engines::rayon::Join));
     })
 }
 
@@ -19,7 +19,7 @@ pub fn shared_pool(config: Config) -> Sample {
     let pool = engines::rayon::pool(CORES);
     config.measure(|jobs, job| {
         let jobs = jobs.clone();
-        pool.spawn(move || jobs.run(job, &engines::rayon::Join));
+        pool.spawn(move || jobs.run(job, engines::rayon::Join));
     })
 }
 

@@ -9,9 +9,13 @@ use urgency::spawn_fn;
 use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 
-/// One sample, beside the neighbour or alone.
-pub fn run(config: Config, beside: bool) -> Sample {
-    let set = CoreSet::builder().cores(CORES).build();
+/// One sample, beside the neighbour or alone, with workers that are pinned or not.
+pub fn run(config: Config, pinned: bool, beside: bool) -> Sample {
+    let builder = CoreSet::builder().cores(CORES);
+    let set = match pinned {
+        true => builder.pinned().build(),
+        false => builder.build(),
+    };
     let set = set.expect("threads can be started");
     let scene = Scene::new(config);
     let (asked, requests) = socket();
@@ -22,10 +26,10 @@ pub fn run(config: Config, beside: bool) -> Sample {
         let neighbour = set.spawn_fn(move || {
             let computations = (1..COMPUTATIONS).map(|_| {
                 let scene = computed.clone();
-                spawn_fn(move || scene.compute(&engines::ours::Join))
+                spawn_fn(move || scene.compute(engines::ours::Join))
             });
             let others: Vec<_> = computations.collect();
-            computed.compute(&engines::ours::Join);
+            computed.compute(engines::ours::Join);
             for other in others {
                 other.get().expect("a computation ends");
             }
@@ -44,9 +48,7 @@ async fn answer(scene: Arc<Scene>, requests: std::os::unix::net::UnixStream) {
     while requests.read_exact(&mut bytes).await.is_ok() {
         let scene = scene.clone();
         let request = arrival(bytes);
-        answers.push(spawn_fn(move || {
-            scene.answer(request, &engines::ours::Join)
-        }));
+        answers.push(spawn_fn(move || scene.answer(request, engines::ours::Join)));
     }
     for answer in answers {
         answer.await.expect("a request is answered");

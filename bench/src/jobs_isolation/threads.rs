@@ -45,7 +45,7 @@ fn run(
         for _ in 0..computations {
             threads.spawn(|| {
                 neighbour();
-                scene.compute(&InTurn);
+                scene.compute(InTurn);
             });
         }
         threads.spawn(|| {
@@ -55,7 +55,7 @@ fn run(
             let mut bytes = [0; ARRIVAL];
             while requests.read_exact(&mut bytes).is_ok() {
                 let (scene, request) = (scene.clone(), arrival(bytes));
-                pool.spawn(move || scene.answer(request, &engines::rayon::Join));
+                pool.spawn(move || scene.answer(request, engines::rayon::Join));
             }
         });
         scene.measure(asked)
@@ -63,11 +63,15 @@ fn run(
 }
 
 /// One after the other: a plain thread has nobody to fork for.
+#[derive(Clone, Copy)]
 struct InTurn;
 
 impl engines::Join for InTurn {
-    fn join(&self, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
-        a();
-        b();
+    fn join<A: Send, B: Send>(
+        self,
+        a: impl FnOnce() -> A + Send,
+        b: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        (a(), b())
     }
 }

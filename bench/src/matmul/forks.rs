@@ -1,11 +1,11 @@
 //! `join` of Urgency and of rayon over the four products of each half.
 
 use super::{BLOCK, Config, multiply_block, quarters, quarters_mut};
-use crate::engines::Join;
+use crate::engines::{Engine, Join};
 use urgency_measure::Sample;
 
 /// One sample.
-pub fn run(engine: impl Join, config: Config) -> Sample {
+pub fn run(engine: impl Engine, config: Config) -> Sample {
     let multiply = |c: &mut [f64], a: &[f64], b: &[f64]| multiply(engine, c, a, b);
     engine.run(config.workers, || config.measure(multiply))
 }

@@ -1,11 +1,11 @@
 //! `join` of Urgency and of rayon over the halves of the sort and of each merge.
 
 use super::{Config, GRAIN, merge_leaf, sort_leaf, split_merge};
-use crate::engines::Join;
+use crate::engines::{Engine, Join};
 use urgency_measure::Sample;
 
 /// One sample.
-pub fn run(engine: impl Join, config: Config) -> Sample {
+pub fn run(engine: impl Engine, config: Config) -> Sample {
     let sort = |data: &mut [u64], buffer: &mut [u64]| sort(engine, data, buffer, false);
     engine.run(config.workers, || config.measure(sort))
 }

@@ -1,12 +1,12 @@
 //! `join` of Urgency and of rayon over the halves of the children.
 
 use super::{Config, Node};
-use crate::engines::Join;
+use crate::engines::{Engine, Join};
 use std::ops::Range;
 use urgency_measure::Sample;
 
 /// One sample.
-pub fn run(engine: impl Join, config: Config) -> Sample {
+pub fn run(engine: impl Engine, config: Config) -> Sample {
     engine.run(config.workers, || {
         config.measure(|node| count(engine, node))
     })

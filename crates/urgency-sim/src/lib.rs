@@ -46,6 +46,7 @@ pub mod generate;
 pub mod jobs;
 mod machine;
 mod report;
+pub mod scaling;
 mod serial;
 pub mod trace;
 

@@ -71,14 +71,13 @@ impl Part {
                 );
                 clamped - share
             };
-            let balance: i128 = open.iter().map(|&i| off(i)).sum();
-            let leaves = |i: usize| match balance.signum() {
-                1 => off(i) > 0,
-                -1 => off(i) < 0,
-                _ => off(i) != 0,
+            let offs: Vec<i128> = open.iter().map(|&i| off(i)).collect();
+            let balance: i128 = offs.iter().sum();
+            let leaves = |off: i128| match balance.signum() {
+                0 => off != 0,
+                side => off.signum() == side,
             };
-            let (bound, rest): (Vec<usize>, Vec<usize>) = open.iter().partition(|&&i| leaves(i));
-            if bound.is_empty() {
+            if !offs.iter().any(|&off| leaves(off)) {
                 for &i in &open {
                     let share = i128::from(claims[i].weight) * left;
                     parts[i].whole = (share / weights) as usize;
@@ -86,15 +85,16 @@ impl Part {
                 }
                 return parts;
             }
-            for &i in &bound {
-                let rises = off(i) > 0;
-                parts[i].whole = if rises {
-                    claims[i].least
-                } else {
-                    claims[i].most
-                };
+            let mut rest = Vec::new();
+            for (&i, &off) in open.iter().zip(&offs) {
+                if !leaves(off) {
+                    rest.push(i);
+                    continue;
+                }
+                let claim = &claims[i];
+                parts[i].whole = if off > 0 { claim.least } else { claim.most };
+                left -= parts[i].whole as i128;
             }
-            left -= bound.iter().map(|&i| parts[i].whole as i128).sum::<i128>();
             if rest.is_empty() {
                 return parts;
             }
@@ -129,7 +129,7 @@ pub(super) fn hand_out(parts: &[Part], counts: &mut [usize], key: impl Fn(usize)
     let mut order: Vec<usize> = (0..parts.len())
         .filter(|&i| parts[i].fraction > 0.0)
         .collect();
-    order.sort_by(|&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
+    order.sort_unstable_by(|&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
     for &index in order.iter().take(whole) {
         counts[index] += 1;
     }

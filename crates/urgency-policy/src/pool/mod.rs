@@ -28,6 +28,7 @@
 mod aged;
 mod aging;
 mod kind;
+mod lag;
 mod open;
 mod order;
 mod plan;
@@ -38,6 +39,7 @@ mod sharing;
 pub use aged::{Aged, comes_first, oldest_of};
 pub use aging::Aging;
 pub use kind::{Kind, KindError, Policy};
+pub use lag::{FREE, lagging};
 pub use open::{AnyOrder, Layout, PoolOrder, QueueLayout};
 pub use order::{End, Order, Picker};
 pub use plan::{Overflow, Plan, PlanError};

@@ -3,7 +3,7 @@
 //! One run: a computation (generated, or a trace), a machine, a table of what happened and of the bounds.
 //! With `--compare` the same computation under every pool policy, one row each. With `--calibrate` nothing is
 //! simulated: the costs of this machine are measured, to be given to `--costs`. `urgency sim jobs` simulates many jobs
-//! under core policies.
+//! under core policies, and `urgency sim scaling` the queue of a level with many cores.
 //!
 //! Exit codes: 0; 1 if a bound whose premises hold is violated, or a file cannot be read or written; 2 if the
 //! command line is wrong.
@@ -13,6 +13,7 @@ mod jobs;
 mod options;
 mod own;
 mod picture;
+mod scaling;
 mod table;
 
 pub use options::Options;
@@ -50,8 +51,10 @@ pub fn run_with(options: &Options, own: &Own) -> ExitCode {
 }
 
 fn perform(options: &Options, own: &Own) -> Result<(), Stop> {
-    if let Some(options::More::Jobs(jobs)) = &options.more {
-        return jobs.perform(own);
+    match &options.more {
+        Some(options::More::Jobs(jobs)) => return jobs.perform(own),
+        Some(options::More::Scaling(scaling)) => return scaling.perform(),
+        None => {}
     }
     if options.calibrate {
         let costs = calibrate::costs();

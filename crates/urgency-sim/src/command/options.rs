@@ -1,6 +1,6 @@
 //! The options, and what they stand for.
 
-use super::{Own, Stop, failed, jobs::JobsOptions, wrong};
+use super::{Own, Stop, failed, jobs::JobsOptions, scaling::ScalingOptions, wrong};
 use crate::{
     Costs, Machine,
     dag::{Dag, LONGEST},
@@ -119,6 +119,8 @@ pub struct Options {
 pub(super) enum More {
     /// Many jobs on one set of cores: flow times, deadlines, parallelism feedback.
     Jobs(Box<JobsOptions>),
+    /// The queue of a level with 8 to 1,024 cores: as one, and in shards.
+    Scaling(ScalingOptions),
 }
 
 /// A computation that can be generated.

@@ -4,7 +4,7 @@
 //! is a plain load and store. Readers see values that are at most a moment old. Nothing here is on the path of an
 //! unstolen fork.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sys::primitives::atomic::{AtomicU64, Ordering};
 
 /// A counter with one writer at a time.
 #[derive(Debug, Default)]

@@ -30,6 +30,7 @@
 //! `base` and no inner scope is open, yet the child waits for this very code. `nesting` differs.
 
 use super::spin::Spin;
+use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{
     protocol::forked::Payload,
     sched::{Forked, Kind},
@@ -48,10 +49,7 @@ use std::{
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::Mutex,
 };
 
 /// So many children may wait in a deque; beyond that, `spawn` runs the child itself. It bounds the memory of

@@ -143,8 +143,8 @@ impl<T> Deque<T> {
     }
 
     /// A thief takes the oldest public fork, if `admit` (asked when there is one) allows it. `on_steal` runs
-    /// under the lock with the fork and its index, before the owner can learn that the fork is gone; the thief gets what
-    /// it returns. With `raise`, a thief that finds only private forks makes the oldest half public itself.
+    /// under the lock with the fork and its index, before the owner can learn that the fork is gone; the thief gets
+    /// what it returns. With `raise`, a thief that finds only private forks makes the oldest half public itself.
     pub(crate) fn steal<R>(
         &self,
         raise: bool,

@@ -21,7 +21,7 @@
 //! thread:
 //!
 //! - *rings*: the groups of a level are cleared only on the way to `Ready::clear` of the same level, whose second look
-//!   comes after. If a third party has cleared the level's bit for a set that was empty for a moment, the one that
+//!   comes after. A group's shard of the pool (`pace.rs`) is shown and cleared with its rings. If a third party has cleared the level's bit for a set that was empty for a moment, the one that
 //!   restored the group sets it again (model below).
 //! - *served levels*: the worker looks at the ready levels after it has shown its own. A reader that restores a group
 //!   alerts its workers, and shows the level in the word of `served.rs` again, which others may have cleared meanwhile.
@@ -48,19 +48,36 @@ pub(crate) struct Groups {
     workers: usize,
 }
 
+/// A group of so many workers has two to this power.
+fn shift_for(workers: usize) -> u32 {
+    let fits = |shift: &u32| workers.div_ceil(1 << shift) <= 64;
+    (LEAST_SHIFT..)
+        .find(fits)
+        .expect("groups can have any size")
+}
+
+/// How many groups can run at once, of so many workers on so many processors.
+pub(crate) fn groups_of_cores(workers: usize, processors: usize) -> usize {
+    let at_once = workers.min(processors).max(1);
+    at_once.div_ceil(1 << shift_for(workers))
+}
+
 impl Groups {
     /// For so many levels and workers: nothing is true of anybody.
     pub(crate) fn new(levels: usize, workers: usize) -> Self {
-        let fits = |shift: &u32| workers.div_ceil(1 << shift) <= 64;
         Groups {
             by_level: (0..levels)
                 .map(|_| CachePadded::new(AtomicU64::new(0)))
                 .collect(),
-            shift: (LEAST_SHIFT..)
-                .find(fits)
-                .expect("groups can have any size"),
+            shift: shift_for(workers),
             workers,
         }
+    }
+
+    /// The group of a worker.
+    #[inline]
+    pub(crate) fn group_of(&self, worker: usize) -> usize {
+        worker >> self.shift
     }
 
     /// Whether all workers are one group: then there is nothing to be gained by clearing.
@@ -70,13 +87,19 @@ impl Groups {
     }
 
     fn bit(&self, worker: usize) -> u64 {
-        1 << (worker >> self.shift)
+        1 << self.group_of(worker)
     }
 
     /// It is true of this worker, at this level.
     #[inline]
     pub(crate) fn show(&self, level: u8, worker: usize) {
-        let bit = self.bit(worker);
+        self.show_group(level, self.group_of(worker));
+    }
+
+    /// It is true of this group, at this level.
+    #[inline]
+    pub(crate) fn show_group(&self, level: u8, group: usize) {
+        let bit = 1 << group;
         let word = &self.by_level[usize::from(level)];
         if word.load(Ordering::SeqCst) & bit == 0 {
             word.fetch_or(bit, Ordering::SeqCst);
@@ -149,6 +172,22 @@ mod tests {
                 members.sort_unstable();
                 assert_eq!(members, (0..workers).collect::<Vec<_>>());
             }
+        }
+    }
+
+    #[test]
+    fn there_are_no_more_groups_of_cores_than_processors_need() {
+        for (workers, processors, groups) in [
+            (1, 1, 1),
+            (64, 2, 1),
+            (8, 8, 1),
+            (9, 9, 2),
+            (128, 128, 16),
+            (1024, 1024, 64),
+            (256, 16, 2),
+            (8, usize::MAX, 1),
+        ] {
+            assert_eq!(groups_of_cores(workers, processors), groups);
         }
     }
 

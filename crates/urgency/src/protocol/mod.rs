@@ -6,9 +6,12 @@
 //! (`tasks/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`].
-//! - *What there is to do*: [`ready`], [`groups`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`],
+//! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`], [`forked`],
 //!   [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
+//!
+//! Two protocols are made of several of these, and have a model here: a worker's way from job to job
+//! (`change_of_job_loom.rs`), and the seats that wait (`reserved_seats_loom.rs`).
 //!
 //! What one thread alone may do of a protocol is a method of [`Own`](own::Own).
 
@@ -23,6 +26,7 @@ pub(crate) mod idle;
 pub(crate) mod latch;
 pub(crate) mod mailbox;
 pub(crate) mod own;
+pub(crate) mod pace;
 pub(crate) mod poll_mode;
 pub(crate) mod ready;
 pub(crate) mod relief_timer;
@@ -30,5 +34,7 @@ pub(crate) mod ring;
 pub(crate) mod served;
 pub(crate) mod suspension;
 
+#[cfg(all(test, urgency_loom))]
+mod change_of_job_loom;
 #[cfg(all(test, urgency_loom))]
 mod reserved_seats_loom;

@@ -5,6 +5,9 @@
 //! pool's two queues (`pool.rs`), the ring of the calling stack, and the rings of others. All of them are inlined into
 //! [`Job::next_ready`]; the order itself is no code at run time.
 //!
+//! Where there are many cores the pool is in shards, and the own group's stands for the pool here. The other shards are
+//! looked at when nothing is left, and before the worker gets ahead of them (`pace.rs`): there, then, comes the oldest.
+//!
 //! The rings of others are looked at in two cases: nothing else is left, or it is time to look whether a task there is
 //! much older than what this worker would run. Without the second case a worker that is never done would never see one.
 
@@ -12,7 +15,7 @@ use super::{
     Work,
     find::pop_ring,
     job::Job,
-    pool::{Entry, Pool},
+    pool::{Entry, Pool, Shard},
     stack::{Me, Stack},
     worker::Worker,
 };
@@ -41,6 +44,8 @@ pub(super) struct LevelView<'a> {
     worker: &'a Worker,
     level: u8,
     pool: &'a Pool,
+    /// Its own group's.
+    shard: &'a Shard,
     /// The ring of `me` has tasks of this level, if of any.
     has_ring: bool,
 }
@@ -48,13 +53,51 @@ pub(super) struct LevelView<'a> {
 impl<'a> LevelView<'a> {
     #[inline(always)]
     pub(super) fn new(job: &'a Job, me: Me<'a>, worker: &'a Worker, level: u8) -> Self {
+        let pool = &job.pools[usize::from(level)];
         LevelView {
             job,
             me,
             worker,
             level,
-            pool: &job.pools[usize::from(level)],
+            pool,
+            shard: pool.shard(job.shard_of(worker)),
             has_ring: me.level() == level,
+        }
+    }
+
+    /// Takes from a shard, and keeps in mind what it took.
+    #[inline(always)]
+    fn pop_in(&self, shard: &Shard, queue: Queue) -> Option<Entry> {
+        let (stamp, entry) = shard.pop(queue)?;
+        if self.job.has_shards() {
+            self.job.pace(self.worker, self.level).takes(stamp);
+        }
+        Some(entry)
+    }
+
+    /// Takes from the shard of another group that has given the oldest: any, or one that lags.
+    #[cold]
+    fn next_in_others(&mut self, must_lag: bool) -> Option<Work> {
+        let (own, pace) = (
+            self.job.shard_of(self.worker),
+            self.job.pace(self.worker, self.level),
+        );
+        loop {
+            let others = self.job.other_shards(self.level, own);
+            let (number, given) = match must_lag {
+                true => pace.look(others)?,
+                false => others.min_by_key(|&(_, given)| given)?,
+            };
+            let queue = if given == 0 {
+                Queue::Mugging
+            } else {
+                Queue::Regular
+            };
+            // Another worker may have been first, or the entry is stale: the next look tells.
+            let entry = self.pop_in(self.pool.shard(number), queue);
+            if let Some(work) = entry.and_then(|entry| self.claim(entry, queue)) {
+                return Some(work);
+            }
         }
     }
 }
@@ -65,7 +108,7 @@ impl Aged for LevelView<'_> {
 
     #[inline(always)]
     fn pop(&mut self, queue: Queue) -> Option<Entry> {
-        self.pool.pop(queue)
+        self.pop_in(self.shard, queue)
     }
 
     #[inline(always)]
@@ -77,7 +120,7 @@ impl Aged for LevelView<'_> {
 
     #[inline(always)]
     fn own_goes_first(&mut self) -> bool {
-        self.has_ring && self.pool.is_younger_than(self.me.ring.oldest())
+        self.has_ring && self.shard.is_younger_than(self.me.ring.oldest())
     }
 
     #[inline(always)]
@@ -85,11 +128,19 @@ impl Aged for LevelView<'_> {
         if !self.has_ring {
             return None;
         }
-        pop_ring(&self.me).map(Work::Task)
+        let task = pop_ring(&self.me)?;
+        self.job.took_from_ring(self.worker, self.level, &task);
+        Some(Work::Task(task))
     }
 
     #[inline(always)]
     fn much_older_elsewhere(&mut self) -> Option<Work> {
+        if self.job.must_look_at_shards(self.worker, self.level)
+            && !self.shard.has_abandoned()
+            && let Some(work) = self.next_in_others(true)
+        {
+            return Some(work);
+        }
         if !self.worker.next_turn().is_multiple_of(LOOK_AROUND)
             || !self.worker.is_look_around_due(clock::ticks(AGE_GAP))
         {
@@ -104,6 +155,11 @@ impl Aged for LevelView<'_> {
 
     #[inline(always)]
     fn oldest_elsewhere(&mut self) -> Option<Work> {
+        if self.job.has_shards()
+            && let Some(work) = self.next_in_others(false)
+        {
+            return Some(work);
+        }
         let task = self
             .job
             .oldest_in_rings(self.me, self.worker, self.level, 0);
@@ -119,14 +175,31 @@ impl Job {
         if level != me.level()
             || worker.turn().wrapping_add(1).is_multiple_of(LOOK_AROUND)
             || self.has_pinned(self.inbox_of(me, worker))
-            || !self.pools[usize::from(level)].is_younger_than(me.ring.oldest())
+            || self.must_look_at_shards(worker, level)
+            || !self.pools[usize::from(level)]
+                .shard(self.shard_of(worker))
+                .is_younger_than(me.ring.oldest())
         {
             return None;
         }
         let task = pop_ring(&me)?;
+        self.took_from_ring(worker, level, &task);
         worker.next_turn();
         self.wake_next(&me);
         Some(task)
+    }
+
+    /// Whether a worker has taken as much as it may without a look at the shards of other groups.
+    #[inline]
+    fn must_look_at_shards(&self, worker: &Worker, level: u8) -> bool {
+        self.has_shards() && self.pace(worker, level).must_look()
+    }
+
+    #[inline]
+    fn took_from_ring(&self, worker: &Worker, level: u8, task: &TaskRef) {
+        if self.has_shards() {
+            self.pace(worker, level).takes(task.ready_since());
+        }
     }
 
     /// Takes from the ring with the oldest head, of those at `level` in two groups of workers, others at each look, if
@@ -157,11 +230,12 @@ impl Job {
             }
         }
         let oldest = oldest?;
-        let pool = &self.pools[usize::from(level)];
-        if !pool.is_younger_than(oldest.ring.oldest()) {
+        let shard = self.pools[usize::from(level)].shard(self.shard_of(worker));
+        if !shard.is_younger_than(oldest.ring.oldest()) {
             return None;
         }
         let task = pop_ring(oldest)?;
+        self.took_from_ring(worker, level, &task);
         if !task.is_of(self) {
             // That stack has taken up another job meanwhile.
             task.put_back();

@@ -160,9 +160,9 @@ mod tests {
         };
         go.notify_one();
         waits.get().unwrap().unwrap();
-        let (before, _) = state.split_once(" references").unwrap();
-        let (_, count) = before.rsplit_once(' ').unwrap();
-        count.parse().unwrap()
+        let words: Vec<_> = state.split(' ').collect();
+        let place = words.iter().position(|word| word.starts_with("references"));
+        words[place.unwrap() - 1].parse().unwrap()
     }
 
     /// The waiting task's note counts one.

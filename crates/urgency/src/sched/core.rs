@@ -29,6 +29,7 @@ use super::{
     cores::Sharing, demotion::DemotedStacks, entitled::Entitled, job::Job, pins::Pins,
     stack::Stack, thread_options::ThreadOptions, threads::Threads, worker::Worker,
 };
+use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{
     protocol::{fence, idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
@@ -36,10 +37,7 @@ use crate::{
 };
 use crossbeam_utils::CachePadded;
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, Weak},
     time::Duration,
 };
 use urgency_policy::cores::BoxedPolicy;

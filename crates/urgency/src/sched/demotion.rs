@@ -1,15 +1,13 @@
 //! Which threads are lowered in the kernel's scheduler, and when they come back: the rules and the protocol are in
 //! `protocol/demotion.rs`.
 
+use crate::sys::primitives::atomic::{AtomicU64, Ordering};
 use crate::{
     protocol::demotion::{Demotion, USUAL, of_level},
     sched::{core::Core, job::Job, stack::Stack, worker::NO_LEVEL},
     sys::{self, clock},
 };
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, Mutex};
 
 /// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
 const REST: f64 = 16e6;

@@ -36,16 +36,14 @@ use super::{
     stack::{Me, Stack},
 };
 use crate::protocol::attention::PREEMPT;
+use crate::sys::primitives::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::{
     cell::Cell,
     ptr,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{
-            AtomicBool, AtomicUsize,
-            Ordering::{Relaxed, SeqCst},
-        },
-    },
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 /// See the module's text.

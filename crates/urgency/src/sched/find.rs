@@ -70,18 +70,20 @@ impl Job {
         Cleared::Fruitless
     }
 
-    /// Groups of workers without anything in their rings are no longer looked at. `Ready::clear` must follow.
+    /// Groups of workers without anything in their rings and shards are no longer looked at. `Ready::clear` must follow.
     fn clear_rings(&self, level: u8) {
         if self.ringing.is_one() {
             return;
         }
         for group in self.ringing.at(level, 0) {
-            let rings = || {
-                self.stacks_in(group, level)
-                    .any(|stack| !stack.ring.is_empty())
+            let has_some = || {
+                self.pools[usize::from(level)].is_in_other(group)
+                    || self
+                        .stacks_in(group, level)
+                        .any(|stack| !stack.ring.is_empty())
             };
-            if !rings() {
-                self.ringing.clear(level, group, rings);
+            if !has_some() {
+                self.ringing.clear(level, group, has_some);
             }
         }
     }
@@ -170,7 +172,7 @@ impl Job {
                 Some(Work::Resume(stack))
             }
             Entry::Deque(stack) => self.steal_from_pool(worker, level, &stack),
-            Entry::Fork(forked) => Some(Work::Fork(forked)),
+            Entry::Fork(forked) => Some(Work::Fork(*forked)),
         }
     }
 
@@ -232,7 +234,7 @@ impl Job {
         let is_offered = if self.seats.waits() {
             self.is_offered_to_idle()
         } else {
-            let is_left = |level: u8| !self.pools[usize::from(level)].is_empty();
+            let is_left = |level: u8| !self.is_pool_empty(level);
             stack.offers_task() || self.most_urgent_of(is_left).is_some()
         };
         if is_offered {

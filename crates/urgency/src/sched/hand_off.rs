@@ -193,9 +193,12 @@ impl Job {
         for (level, pool) in self.pools.iter().enumerate() {
             // What is dropped is the program's.
             pool.drain_tasks(|task| Stack::outside_scheduler(|| self.seize(task)));
-            if !pool.is_empty() {
-                // The rest was out of it for a moment.
-                self.ready.announce(level as u8);
+            // The rest was out of it for a moment.
+            if !pool.is_first_empty() {
+                self.announce_group(0, level as u8);
+            }
+            for group in (1..pool.shards()).filter(|&group| pool.is_in_other(group)) {
+                self.announce_group(group, level as u8);
             }
         }
     }

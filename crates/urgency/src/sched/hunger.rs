@@ -40,11 +40,11 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::{PREEMPT, SHARE};
+use crate::sys::primitives::atomic::{Ordering, fence};
 use crate::{
     protocol::{deque::Popped, own::Own},
     sys::clock,
 };
-use std::sync::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
 /// How long a stack that is asked to give way has for its next scheduling point before more urgent forks take its

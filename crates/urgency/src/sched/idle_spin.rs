@@ -10,7 +10,7 @@
 //! spans.
 
 use crate::sys::clock;
-use std::sync::atomic::{AtomicIsize, Ordering};
+use crate::sys::primitives::atomic::{AtomicIsize, Ordering};
 
 /// See the module's text.
 #[derive(Debug, Default)]

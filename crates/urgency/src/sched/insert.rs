@@ -1,10 +1,10 @@
 //! Insertion: how ready work gets in.
 //!
 //! Every way in (a task is spawned or woken, a stack's wait is over, a stack is abandoned, forks are published) ends in
-//! [`Job::inserted`]:
+//! [`Job::announced`]:
 //!
-//! 1. the entry is in the pool;
-//! 2. the level's bit is set (a full barrier);
+//! 1. the entry is in the pool, in a shard of it;
+//! 2. the shard is shown and the level's bit is set (a full barrier);
 //! 3. workers that serve a less urgent level, [`MOST_ALERTED`] at most, are alerted through their stacks' attention
 //!    words: the prompt principle. An alerted worker that finds nothing has lost a look, not its place: it takes the
 //!    work first and abandons its stack only if it got some;
@@ -72,8 +72,7 @@ impl Job {
         };
         // Aging places what becomes ready for a task's sake alike; other orders tell more arrivals apart
         // (`arrival.rs`).
-        self.pools[usize::from(level)].push(Arrival::Task, Entry::Task(task));
-        self.inserted(level);
+        self.put_into_shard(level, Arrival::Task, Entry::Task(task));
     }
 
     /// Puts an entry into the pool of its level.
@@ -81,10 +80,26 @@ impl Job {
     pub(crate) fn put(&self, level: u8, arrival: Arrival, entry: Entry) {
         let pool = &self.pools[usize::from(level)];
         match pool.queues() {
-            None => pool.push(arrival, entry),
-            Some(queues) => self.put_into_queues(queues, level, arrival, entry),
+            None => self.put_into_shard(level, arrival, entry),
+            Some(queues) => {
+                self.put_into_queues(queues, level, arrival, entry);
+                self.ready.announce(level);
+                self.announced(level);
+            }
         }
-        self.inserted(level);
+    }
+
+    #[inline]
+    fn put_into_shard(&self, level: u8, arrival: Arrival, entry: Entry) {
+        let number = self.shard_for(arrival);
+        let shard = self.pools[usize::from(level)].shard(number);
+        shard.push(arrival, entry);
+        if self.has_shards() {
+            self.announce_group(number, level);
+        } else {
+            self.ready.announce(level);
+        }
+        self.announced(level);
     }
 
     /// What is left in the ring of `stack`, whose worker goes elsewhere, goes into the pool.
@@ -146,7 +161,7 @@ impl Job {
     /// A stolen fork goes back: no thread could be had for it.
     pub(crate) fn insert_fork(&self, forked: super::StolenFork) {
         let level = forked.level;
-        self.put(level, Arrival::Task, Entry::Fork(forked));
+        self.put(level, Arrival::Task, Entry::Fork(Box::new(forked)));
     }
 
     /// The deque of `stack` has public forks: it must be in the pool of their level. An entry from the time when the
@@ -182,13 +197,6 @@ impl Job {
         }
     }
 
-    /// Steps 2 to 5 of the module's text.
-    #[inline]
-    fn inserted(&self, level: u8) {
-        self.ready.announce(level);
-        self.announced(level);
-    }
-
     /// Steps 3 to 5.
     #[inline]
     fn announced(&self, level: u8) {
@@ -208,7 +216,7 @@ impl Job {
         }
     }
 
-    /// As [`Job::inserted`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
+    /// As [`Job::announce_ring`], without a barrier, for an entry in the ring of the polling stack, in a runtime of one
     /// level. What others may miss of it meanwhile is made up for when the poll ends, or when relief expires.
     #[inline]
     fn inserted_lightly(&self, me: Me<'_>, level: u8) {

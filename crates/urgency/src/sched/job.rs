@@ -10,16 +10,20 @@
 use super::{
     capacities::Capacities,
     core::Core,
+    poll_context,
     pool::Pool,
     seats::Seating,
     stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
+use crate::sys::primitives::atomic::{
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence,
+};
 use crate::{
     account::counters::LevelCounters,
     protocol::{
         attention::SHARE, crew::Crew, fence as asymmetric, groups::Groups, idle::Searchers,
-        poll_mode::look_period, ready::Ready, served::Served,
+        pace::Pace, poll_mode::look_period, ready::Ready, served::Served,
     },
     rank::LevelTable,
     sys::{chaos, clock},
@@ -29,12 +33,9 @@ use crossbeam_utils::CachePadded;
 use std::{
     any::Any,
     ptr,
-    sync::{
-        Arc, Mutex, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence},
-    },
+    sync::{Arc, Mutex, OnceLock, Weak},
 };
-use urgency_policy::{cores::Demand, level::LevelPolicy};
+use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Arrival};
 
 /// See the module's text.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ pub(crate) struct Job {
     pub(super) demand: Mutex<Demand>,
     /// How many workers the core set's policy last gave it; `usize::MAX` before, and while it has no work.
     pub(super) entitled: AtomicUsize,
-    /// It has asked the policy for a worker, and none has come yet.
+    /// The policy knows that it waits for a worker, and none has come yet.
     pub(super) has_asked: AtomicBool,
     pub(crate) pools: Box<[Pool]>,
     pub(crate) levels: LevelTable,
@@ -66,13 +67,15 @@ pub(crate) struct Job {
     pub(crate) served: Served,
     /// The workers that may serve a level.
     pub(crate) serving: Groups,
-    /// The workers whose stacks may have tasks of a level in their rings.
+    /// The workers whose stacks may have tasks of a level in their rings; the groups whose shards may have something.
     pub(crate) ringing: Groups,
     pub(crate) seats: super::seats::SeatAssigner,
     /// What each worker is to serve here.
     pub(super) seatings: Box<[CachePadded<Seating>]>,
-    /// What each worker did at each level here; all levels of one worker follow each other.
-    accounts: Box<[CachePadded<LevelCounters>]>,
+    /// How many shards a pool has.
+    shards: usize,
+    /// Of each worker at each level here; all levels of one worker follow each other.
+    accounts: Box<[CachePadded<AtLevel>]>,
     /// Set when the job is made, if it records.
     pub(crate) recorder: OnceLock<crate::inherit::record::Recorder>,
     /// How often busy workers look for events, in ticks.
@@ -89,6 +92,13 @@ pub(crate) struct Job {
     /// The least urgent level whose tasks are admitted; see `shutdown`.
     pub(crate) least_admitted: AtomicU8,
     myself: Weak<Job>,
+}
+
+/// What a worker notes of one level, on cache lines that it writes at every dispatch.
+#[derive(Debug, Default)]
+struct AtLevel {
+    pace: Pace,
+    did: LevelCounters,
 }
 
 fn next_life() -> u64 {
@@ -118,6 +128,7 @@ impl Job {
             with_queues: (0..count).fold(0, |levels, level| {
                 levels | u64::from(pools[level].queues().is_some()) << level
             }),
+            shards: pools.first().map_or(1, Pool::shards),
             pools,
             levels,
             tasks: super::shutdown::Tasks::new(workers),
@@ -179,6 +190,17 @@ impl Job {
     /// What a worker did at a level of this job.
     #[inline]
     pub(crate) fn at(&self, worker: &Worker, level: u8) -> &LevelCounters {
+        &self.noted(worker, level).did
+    }
+
+    /// By how much a worker overtakes at a level of this job.
+    #[inline]
+    pub(super) fn pace(&self, worker: &Worker, level: u8) -> &Pace {
+        &self.noted(worker, level).pace
+    }
+
+    #[inline]
+    fn noted(&self, worker: &Worker, level: u8) -> &AtLevel {
         &self.accounts[worker.id * self.pools.len() + usize::from(level)]
     }
 
@@ -186,7 +208,7 @@ impl Job {
     pub(crate) fn account_of(&self, worker: &Worker) -> impl Iterator<Item = &LevelCounters> {
         let levels = self.pools.len();
         let account = &self.accounts[worker.id * levels..][..levels];
-        account.iter().map(|counters| &**counters)
+        account.iter().map(|noted| &noted.did)
     }
 
     /// The workers that serve this job, at the moment of the look.
@@ -243,7 +265,7 @@ impl Job {
 
     /// Whether anything is ready at `level`: in its pool, or in the ring of a stack that holds a worker.
     pub(crate) fn is_queued(&self, level: u8) -> bool {
-        !self.pools[usize::from(level)].is_empty()
+        !self.is_pool_empty(level)
             || self
                 .stacks_ringing(level)
                 .any(|stack| !stack.ring.is_empty())
@@ -251,8 +273,67 @@ impl Job {
 
     /// As [`Job::is_queued`], of what any worker may take: a ring's only entry is its owner's for a while.
     pub(crate) fn is_offered(&self, level: u8) -> bool {
-        !self.pools[usize::from(level)].is_empty()
-            || self.stacks_ringing(level).any(|stack| stack.offers_task())
+        !self.is_pool_empty(level) || self.stacks_ringing(level).any(|stack| stack.offers_task())
+    }
+
+    /// Whether no shard of a level's pool has anything.
+    pub(crate) fn is_pool_empty(&self, level: u8) -> bool {
+        let pool = &self.pools[usize::from(level)];
+        let is_in_others = || {
+            let mut groups = self.ringing.at(level, 0);
+            groups.any(|group| pool.is_in_other(group))
+        };
+        pool.is_first_empty() && !(self.has_shards() && is_in_others())
+    }
+
+    /// Whether pools are in shards.
+    #[inline]
+    pub(super) fn has_shards(&self) -> bool {
+        self.shards > 1
+    }
+
+    /// The shard of a worker's group.
+    #[inline]
+    pub(super) fn shard_of(&self, worker: &Worker) -> usize {
+        if self.has_shards() {
+            self.ringing.group_of(worker.id) % self.shards
+        } else {
+            0
+        }
+    }
+
+    /// Where something goes that arrives on the calling thread.
+    #[inline]
+    pub(super) fn shard_for(&self, arrival: Arrival) -> usize {
+        if self.has_shards() {
+            self.one_of_shards(arrival)
+        } else {
+            0
+        }
+    }
+
+    #[inline(never)]
+    fn one_of_shards(&self, arrival: Arrival) -> usize {
+        let is_of_worker = matches!(
+            arrival,
+            Arrival::Abandoned | Arrival::PublicForks | Arrival::Suspended
+        );
+        let own = || {
+            Stack::with_current(|me| {
+                let me = me.filter(|me| me.is_of(self))?;
+                Some(self.shard_of(me.worker()))
+            })
+        };
+        let own = if is_of_worker { own() } else { None };
+        own.unwrap_or_else(|| poll_context::next_turn() as usize % self.shards)
+    }
+
+    /// The shards of other groups that have something, and the youngest stamp that each has given.
+    pub(super) fn other_shards(&self, level: u8, own: usize) -> impl Iterator<Item = (usize, u64)> {
+        let pool = &self.pools[usize::from(level)];
+        let groups = self.ringing.at(level, 0);
+        let others = groups.filter(move |&group| group != own && group < pool.shards());
+        others.filter_map(|group| Some((group, pool.shard(group).given()?)))
     }
 
     /// The stacks at `level` in whose rings something may be.
@@ -271,9 +352,15 @@ impl Job {
     /// A stack that holds `worker` has something of `level` in its ring. Ends with a full barrier.
     #[inline]
     pub(crate) fn announce_ring(&self, worker: &Worker, level: u8) {
+        self.announce_group(self.ringing.group_of(worker.id), level);
+    }
+
+    /// A group of workers has something of `level` in a ring, or in its shard. Ends with a full barrier.
+    #[inline]
+    pub(super) fn announce_group(&self, group: usize, level: u8) {
         chaos::delay();
         fence(Ordering::SeqCst);
-        self.ringing.show(level, worker.id);
+        self.ringing.show_group(level, group);
         self.ready.announce_in_order(level);
     }
 

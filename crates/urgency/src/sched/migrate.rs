@@ -27,8 +27,8 @@ use super::{
     job::Job,
     worker::{NO_LEVEL, Worker},
 };
+use crate::sys::primitives::atomic::{AtomicU64, Ordering};
 use crate::sys::{self, clock};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A poll that began so long ago may be stuck, in nanoseconds: ten times a usual one, and a thirtieth of a time slice.
 const STALLED: f64 = 100_000.0;

@@ -37,6 +37,8 @@ pub(crate) mod capacities;
 pub(crate) mod claim;
 pub(crate) mod core;
 mod cores;
+#[cfg(test)]
+mod costs;
 pub(crate) mod demotion;
 pub(crate) mod entitled;
 mod external;

@@ -22,12 +22,10 @@
 //! Within an inbox the oldest fork of the most urgent level is next.
 
 use super::{StolenFork, Work, claim::Want, job::Job, stack::Me, worker::Worker};
+use crate::sys::primitives::atomic::{AtomicUsize, Ordering};
 use std::{
     collections::VecDeque,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, MutexGuard},
 };
 
 type Inbox = Mutex<VecDeque<StolenFork>>;

@@ -75,6 +75,8 @@ struct Here {
     blocks: Cell<bool>,
     /// The job for which the batch is, to be compared; null as long as that is open.
     batch: Cell<*const Job>,
+    /// Counts what the thread puts into shards in turn.
+    turn: Cell<u32>,
 }
 
 thread_local! {
@@ -87,6 +89,7 @@ thread_local! {
             departure: Cell::new(Departure::None),
             blocks: Cell::new(false),
             batch: Cell::new(ptr::null()),
+            turn: Cell::new(0),
         }
     };
 }
@@ -259,6 +262,16 @@ pub(crate) fn push_to_ring(shared: &Job, task: TaskRef) -> Option<TaskRef> {
             }
             None => Some(task),
         }
+    })
+}
+
+/// A number for each call, of which different threads count from different ones.
+pub(crate) fn next_turn() -> u32 {
+    here(|here| {
+        let turn = here.turn.get().wrapping_add(1);
+        here.turn.set(turn);
+        // The variables of different threads are pages apart.
+        turn.wrapping_add((ptr::from_ref(here).addr() >> 12) as u32)
     })
 }
 

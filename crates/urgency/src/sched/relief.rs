@@ -52,16 +52,14 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::{CHECK_IN, PREEMPT};
+use crate::sys::primitives::atomic::{AtomicUsize, Ordering};
 use crate::{
     account::overruns::{Name, Overruns},
     protocol::fence,
     sys::{self, chaos, clock},
 };
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use urgency_policy::level::LevelPolicy;

@@ -37,8 +37,10 @@ use super::{
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
-use crate::sys;
-use std::sync::atomic::{Ordering, fence};
+use crate::sys::{
+    self,
+    primitives::atomic::{Ordering, fence},
+};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
 impl Job {

@@ -38,8 +38,8 @@ use urgency_policy::level::Settlement;
 
 impl Job {
     /// Whether an event may take the worker from its stack. Not within half a relief period after a new seat asked the
-    /// stack to go elsewhere, unless the stack has answered: it is about to come in by itself. (A stack whose worker was
-    /// taken is in no pool until it checks in.)
+    /// stack to go elsewhere, unless the stack has answered: it is about to come in by itself. (A stack whose worker
+    /// was taken is in no pool until it checks in.)
     pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
         let seated_at = self.seating(worker).since().load(Ordering::Relaxed);
         seated_at == 0

@@ -21,16 +21,14 @@ use super::{
     worker::Worker,
 };
 use crate::protocol::attention::{Entered, FULL, PREEMPT, SHARE};
+use crate::sys::primitives::atomic::{Ordering, fence};
 use crate::{
     account::overruns::Name,
     protocol::deque::{Popped, Stolen},
     sys::{chaos, clock},
     tasks::{Ran, TaskRef, caught, discard_payload},
 };
-use std::{
-    mem::ManuallyDrop,
-    sync::atomic::{Ordering, fence},
-};
+use std::mem::ManuallyDrop;
 
 /// One dispatch in so many is timed on its own.
 const SAMPLE: u32 = 16;

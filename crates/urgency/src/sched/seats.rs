@@ -39,12 +39,10 @@ use super::{
 };
 use crate::protocol::attention::PREEMPT;
 use crate::sys::clock;
+use crate::sys::primitives::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use urgency_policy::level::{Criterion, LevelPolicy, Otherwise, Period, Schedule, Seat, Use};

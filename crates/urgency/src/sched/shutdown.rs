@@ -26,16 +26,14 @@
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
 use super::{job::Job, stack::Stack};
+use crate::sys::primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::{
     rank::LevelId,
     tasks::{LiveTasks, TaskRef},
 };
 use std::{
     cmp::Reverse,
-    sync::{
-        Condvar, Mutex,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::{Condvar, Mutex},
     time::{Duration, Instant},
 };
 use urgency_policy::level;

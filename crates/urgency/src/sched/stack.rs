@@ -18,6 +18,9 @@ use super::{Origin, core::Core, job::Job, pins::PinnedTo, worker::Worker};
 use crate::protocol::{
     attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
 };
+use crate::sys::primitives::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use crate::{
     inherit::Frames,
     protocol::deque::{Deque, Stolen},
@@ -28,12 +31,7 @@ use crate::{
 use std::{
     num::NonZero,
     ptr::{self, NonNull},
-    sync::{
-        Arc, Mutex, Weak,
-        atomic::{
-            AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-        },
-    },
+    sync::{Arc, Mutex, Weak},
     thread::Thread,
 };
 

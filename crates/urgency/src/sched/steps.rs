@@ -6,7 +6,11 @@
 //! Relief and searches do look at all workers, once in a millisecond or for each time that a worker goes idle. They are
 //! not counted.
 
-use crate::{Runtime, spawn, sys::thread::pretend_processors, yield_now};
+use crate::{
+    Runtime, spawn,
+    sys::{counted, thread::pretend_processors},
+    yield_now,
+};
 use std::{
     cell::Cell,
     sync::{
@@ -30,11 +34,11 @@ pub(super) fn count(looks: &AtomicU64) {
 }
 
 /// What the calling thread looks at until this is dropped is not counted.
-pub(super) struct Aside(bool);
+pub(super) struct Aside(bool, #[allow(dead_code, reason = "dropped")] counted::Aside);
 
 impl Aside {
     pub(super) fn new() -> Self {
-        Aside(ASIDE.replace(true))
+        Aside(ASIDE.replace(true), counted::Aside::new())
     }
 }
 
@@ -45,7 +49,7 @@ impl Drop for Aside {
 }
 
 crate::levels! {
-    Two: Urgent > Batch
+    pub(super) Two: Urgent > Batch
 }
 
 /// What is left of looks that are made once in a while is below this share of the workers, for each operation. A walk
@@ -56,7 +60,7 @@ const SHARE: f64 = 0.25;
 const GROUP: usize = 8;
 const FEW: f64 = 12.0;
 
-fn runtime(workers: usize, processors: Option<usize>) -> Runtime {
+pub(super) fn runtime(workers: usize, processors: Option<usize>) -> Runtime {
     pretend_processors(processors);
     let runtime = Runtime::builder().workers(workers).levels::<Two>().build();
     pretend_processors(None);

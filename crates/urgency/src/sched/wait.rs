@@ -23,7 +23,7 @@ use super::{
     stack::{Binding, Delivery, FOR_ANYTHING, Me},
     worker::Worker,
 };
-use std::sync::atomic::{Ordering, fence};
+use crate::sys::primitives::atomic::{Ordering, fence};
 
 impl Job {
     /// The stack waits until it is woken. Called inside the scheduler with a worker held; returns the same way. May

@@ -16,13 +16,13 @@
 
 use super::{job::Job, migrate::StalledPoll, pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
+use crate::sys::primitives::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 use crossbeam_utils::CachePadded;
 use std::{
     mem, ptr,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use urgency_policy::level::Seat;

@@ -8,6 +8,8 @@ mod formats;
 pub(crate) mod chaos;
 #[cfg(not(urgency_loom))]
 pub(crate) mod clock;
+#[cfg(all(test, not(urgency_loom)))]
+pub(crate) mod counted;
 #[cfg(not(urgency_loom))]
 pub(crate) mod fork;
 pub(crate) mod primitives;

@@ -89,16 +89,15 @@ mod loom_models {
         }
     }
 
-    fn address(once: &OnceBox<Counted>, count: &Arc<AtomicUsize>) -> usize {
-        ptr::from_ref(once.get_or_make(|| Counted::new(count))).addr()
-    }
-
     #[test]
     fn of_two_threads_that_make_the_box_both_get_the_same_and_one_is_left() {
         loom::model(|| {
             let once = Arc::new(OnceBox::new());
             let count = Arc::new(AtomicUsize::new(0));
             let (theirs, counts) = (once.clone(), count.clone());
+            let address = |once: &OnceBox<Counted>, count: &Arc<AtomicUsize>| {
+                ptr::from_ref(once.get_or_make(|| Counted::new(count))).addr()
+            };
             let other = thread::spawn(move || address(&theirs, &counts));
             let own = address(&once, &count);
             assert_eq!(other.join().unwrap(), own);

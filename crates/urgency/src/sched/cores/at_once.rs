@@ -5,9 +5,12 @@
 //!    the next one; from one that does not, an expiry of the relief timer revokes the worker (`mod.rs`).
 //! 2. *The last worker leaves a job*, and several others have work. The policy decides which of them the worker goes to.
 //!
-//! So that work which is made ready again and again does not ask each time, a job asks once until a worker has come, or
-//! until the next expiry. One thread decides at a time. A thread that comes meanwhile leaves its event to the relief
-//! timer: it may hold locks of the program, or be in the policy itself.
+//! A job asks once until a worker has come, or until the policy has seen it without work: not again each time when work
+//! becomes ready, or when another worker is released and looks at all that wait. (A job that might ask again after each
+//! expiry did so at such a release: one decision for each job that waited.)
+//!
+//! One thread decides at a time. A thread that comes meanwhile leaves its event to the relief timer: it may hold locks
+//! of the program, or be in the policy itself.
 //!
 //! In a runtime without other jobs this is one load, where an insertion has found no idle worker.
 
@@ -41,7 +44,7 @@ impl Job {
         }
     }
 
-    /// An expiry has passed, or a worker has come.
+    /// A worker has come, or the job has no work any more.
     #[inline]
     pub(in crate::sched) fn may_ask_again(&self) {
         if self.has_asked.load(Ordering::Relaxed) {

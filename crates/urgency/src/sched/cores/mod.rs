@@ -173,7 +173,6 @@ impl Core {
         if !self.is_to_divide(jobs) {
             return None;
         }
-        jobs.iter().for_each(|job| job.may_ask_again());
         let moves = self.decide_moves(jobs);
         let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
         let now = clock::now();
@@ -304,10 +303,13 @@ impl Core {
         for (place, (job, seen)) in busy.iter().zip(&seen).enumerate() {
             let entitled = state.division.entitled(place);
             job.entitled.store(entitled, Ordering::Relaxed);
+            // The policy has just heard of it: work that it shows again is no news.
+            job.has_asked.store(seen.serving == 0, Ordering::Relaxed);
             let part = if is_strict { entitled } else { usize::MAX };
             limit(job, part.min(seen.demand.max_cores));
         }
         for job in quiet {
+            job.may_ask_again();
             job.entitled.store(usize::MAX, Ordering::Relaxed);
             limit(job, job.demand().max_cores);
         }

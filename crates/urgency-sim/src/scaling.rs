@@ -1,0 +1,329 @@
+//! What the queue of a level costs with many cores: one queue for all, and one for each group of cores.
+//!
+//! A closed system: each worker runs a piece of work, puts one entry into the pool, and takes one; there are always some
+//! entries for each worker. No rings, so this is the worst case: the usual task comes to no pool. The rule by which a
+//! worker takes from another shard is the runtime's own ([`urgency_policy::pool::lagging`]).
+//!
+//! # Contention
+//!
+//! A queue has two ends, and an end is a cache line that one core has at a time. An operation waits until those before
+//! it are done with the line; then it takes [`LineCosts::own`] if the last one was the same worker's,
+//! [`LineCosts::transfer`] if it was another's of the same socket, and [`LineCosts::far`] from another socket. A look
+//! reads one line of each other shard that has something, one after the other; the lines' owners do not wait for it.
+//!
+//! What two processors can tell are the first two costs. That operations on one line queue up, and cost no more the more
+//! of them wait, is an assumption in favour of the one queue: its compare-and-swap fails more often the more cores try.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+use urgency_policy::{
+    dice::Dice,
+    pool::{FREE, lagging},
+};
+
+/// What an operation on one end of a queue costs, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineCosts {
+    /// The same worker came last.
+    pub own: u64,
+    /// Another worker of the same socket came last.
+    pub transfer: u64,
+    /// A worker of another socket came last.
+    pub far: u64,
+}
+
+/// The machine, and what it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scaling {
+    /// How many workers, each with a core.
+    pub workers: usize,
+    /// How many of them share a queue: all, for one queue.
+    pub group: usize,
+    /// How many share a socket.
+    pub socket: usize,
+    /// The mean length of a piece of work in nanoseconds.
+    pub work: u64,
+    /// How many entries there are for each worker.
+    pub entries: usize,
+    /// How many pieces of work are run, for each worker.
+    pub pieces: u64,
+    /// What things cost.
+    pub costs: LineCosts,
+    /// All randomness comes from it.
+    pub seed: u64,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scaled {
+    /// How many queues there were.
+    pub shards: usize,
+    /// What a piece of work paid for a put and a taking, in nanoseconds.
+    pub overhead: f64,
+    /// Pieces of work in a microsecond.
+    pub rate: f64,
+    /// Which share of the takings was of another shard.
+    pub helped: f64,
+    /// Lines of other shards that were read, for each taking.
+    pub lines: f64,
+    /// How many entries that became ready later a worker took at most before an entry that waited (a sample of them).
+    pub overtaken: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    stamp: u64,
+    /// Which of the watched, if it is one.
+    watched: Option<usize>,
+}
+
+#[derive(Default)]
+struct End {
+    free_at: u64,
+    last: Option<usize>,
+}
+
+#[derive(Default)]
+struct Shard {
+    entries: VecDeque<Entry>,
+    given: u64,
+    head: End,
+    tail: End,
+}
+
+#[derive(Clone, Default)]
+struct Worker {
+    youngest: u64,
+    free: u32,
+    turn: usize,
+}
+
+/// An entry whose overtaking is counted, by worker.
+struct Watched {
+    put: u64,
+    by: Vec<u32>,
+}
+
+/// One entry in so many is watched.
+const WATCH_EVERY: u64 = 101;
+
+/// A worker that finds nothing looks again after so long, in nanoseconds.
+const PAUSE: u64 = 100;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Take(usize),
+    Done(usize),
+}
+
+struct Run {
+    machine: Scaling,
+    shards: Vec<Shard>,
+    workers: Vec<Worker>,
+    watched: Vec<Option<Watched>>,
+    puts: u64,
+    helped: u64,
+    lines: u64,
+    overtaken: u32,
+}
+
+/// Runs the system until each worker has run so many pieces on average.
+///
+/// # Panics
+///
+/// If there is no worker, or a group or a socket has none.
+pub fn scaling(machine: Scaling) -> Scaled {
+    assert!(machine.workers > 0 && machine.group > 0 && machine.socket > 0);
+    let shards = machine.workers.div_ceil(machine.group);
+    let mut run = Run {
+        machine,
+        shards: (0..shards).map(|_| Shard::default()).collect(),
+        workers: vec![Worker::default(); machine.workers],
+        watched: Vec::new(),
+        puts: 0,
+        helped: 0,
+        lines: 0,
+        overtaken: 0,
+    };
+    let mut dice = Dice::new(machine.seed);
+    for (number, worker) in run.workers.iter_mut().enumerate() {
+        worker.turn = number;
+    }
+    for number in 0..machine.workers * machine.entries {
+        run.shards[number % shards].entries.push_back(Entry {
+            stamp: 0,
+            watched: None,
+        });
+    }
+    let mut events: BinaryHeap<_> = (0..machine.workers)
+        .map(|worker| Reverse((dice.below(machine.work.max(1)), Event::Take(worker))))
+        .collect();
+    let (mut done, mut worked, mut now) = (0, 0, 0);
+    let all = machine.pieces * machine.workers as u64;
+    while done < all {
+        let Reverse((time, event)) = events.pop().expect("each worker has an event");
+        now = time;
+        match event {
+            Event::Done(worker) => {
+                done += 1;
+                let end = run.put(worker, now);
+                events.push(Reverse((end, Event::Take(worker))));
+            }
+            Event::Take(worker) => match run.take(worker, now) {
+                Some(end) => {
+                    let length = (-(1.0 - dice.unit()).ln() * machine.work as f64) as u64;
+                    worked += length;
+                    events.push(Reverse((end + length, Event::Done(worker))));
+                }
+                None => events.push(Reverse((now + PAUSE, Event::Take(worker)))),
+            },
+        }
+    }
+    let time = now * machine.workers as u64;
+    Scaled {
+        shards,
+        overhead: time.saturating_sub(worked) as f64 / done as f64,
+        rate: done as f64 * 1e3 / now.max(1) as f64,
+        helped: run.helped as f64 / done as f64,
+        lines: run.lines as f64 / done as f64,
+        overtaken: run.overtaken,
+    }
+}
+
+impl Run {
+    /// When an operation of a worker on an end is over.
+    fn operate(machine: &Scaling, end: &mut End, worker: usize, now: u64) -> u64 {
+        let costs = &machine.costs;
+        let cost = match end.last.replace(worker) {
+            Some(last) if last == worker => costs.own,
+            Some(last) if last / machine.socket != worker / machine.socket => costs.far,
+            _ => costs.transfer,
+        };
+        end.free_at = now.max(end.free_at) + cost;
+        end.free_at
+    }
+
+    fn put(&mut self, worker: usize, now: u64) -> u64 {
+        let shards = self.shards.len();
+        let turn = &mut self.workers[worker].turn;
+        *turn += 1;
+        let shard = &mut self.shards[*turn % shards];
+        let end = Self::operate(&self.machine, &mut shard.tail, worker, now);
+        self.puts += 1;
+        let watched = self.puts.is_multiple_of(WATCH_EVERY).then(|| {
+            self.watched.push(Some(Watched {
+                put: end,
+                by: vec![0; self.machine.workers],
+            }));
+            self.watched.len() - 1
+        });
+        shard.entries.push_back(Entry {
+            stamp: now,
+            watched,
+        });
+        end
+    }
+
+    /// When the worker has something; `None` if there is nothing.
+    fn take(&mut self, worker: usize, now: u64) -> Option<u64> {
+        let own = worker / self.machine.group;
+        let must_look = self.workers[worker].free == 0;
+        let mut began = now;
+        let mut from = own;
+        if self.shards.len() > 1 && (must_look || self.shards[own].entries.is_empty()) {
+            let others = || {
+                let others = self.shards.iter().enumerate();
+                let filled = others.filter(|(at, shard)| *at != own && !shard.entries.is_empty());
+                filled.map(|(at, shard)| (at, shard.given))
+            };
+            let read = others().count() as u64;
+            let socket = self.machine.socket;
+            let is_near = |at: usize| at * self.machine.group / socket == worker / socket;
+            let near = others().filter(|&(at, _)| is_near(at)).count() as u64;
+            let costs = &self.machine.costs;
+            began += near * costs.transfer + (read - near) * costs.far;
+            let lags = lagging(self.workers[worker].youngest, others());
+            let oldest = others().min_by_key(|&(_, given)| given);
+            self.lines += read;
+            match (lags, self.shards[own].entries.is_empty()) {
+                (Some((other, _)), _) => from = other,
+                (None, false) => self.workers[worker].free = FREE,
+                (None, true) => from = oldest?.0,
+            }
+        }
+        let shard = &mut self.shards[from];
+        let entry = shard.entries.pop_front()?;
+        let end = Self::operate(&self.machine, &mut shard.head, worker, began);
+        shard.given = shard.given.max(entry.stamp);
+        self.helped += u64::from(from != own);
+        let taker = &mut self.workers[worker];
+        taker.youngest = taker.youngest.max(entry.stamp);
+        taker.free = taker.free.saturating_sub(1);
+        self.count(worker, entry);
+        Some(end)
+    }
+
+    fn count(&mut self, worker: usize, entry: Entry) {
+        if let Some(at) = entry.watched {
+            self.watched[at] = None;
+        }
+        while self.watched.last().is_some_and(Option::is_none) {
+            self.watched.pop();
+        }
+        for watched in self.watched.iter_mut().flatten() {
+            if watched.put < entry.stamp {
+                watched.by[worker] += 1;
+                self.overtaken = self.overtaken.max(watched.by[worker]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(workers: usize, group: usize) -> Scaling {
+        Scaling {
+            workers,
+            group,
+            socket: 64,
+            work: 1000,
+            entries: 4,
+            pieces: 200,
+            costs: LineCosts {
+                own: 10,
+                transfer: 60,
+                far: 180,
+            },
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn one_queue_costs_in_proportion_to_the_cores_beyond_what_its_line_bears_and_shards_do_not() {
+        let overhead = |workers, group| scaling(machine(workers, group)).overhead;
+        assert!(overhead(8, 8) < 500.0);
+        let (one, shards) = (overhead(256, 256), overhead(256, 8));
+        assert!(one > 10.0 * shards, "{one} {shards}");
+        let doubled = overhead(512, 512) / one;
+        assert!((1.7..2.5).contains(&doubled), "{doubled}");
+    }
+
+    #[test]
+    fn an_exact_queue_overtakes_nothing_and_shards_by_what_is_promised() {
+        assert_eq!(scaling(machine(64, 64)).overtaken, 0);
+        for workers in [16, 128, 512] {
+            let scaled = scaling(machine(workers, 8));
+            let most = FREE + scaled.shards as u32;
+            assert!((1..=most).contains(&scaled.overtaken), "{scaled:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_result() {
+        assert_eq!(scaling(machine(64, 8)), scaling(machine(64, 8)));
+    }
+}

@@ -1,0 +1,183 @@
+//! What one operation of a program costs in the scheduler, by how many workers there are: atomic steps that order
+//! memory, and cache lines (`sys/counted.rs` says what counts). A line that each operation touches has to come from
+//! another processor, at worst, so neither number may grow with the workers.
+//!
+//! The runtimes believe that there are as many processors as workers, but for two operations. A small computation has
+//! too few forks for so many: all are stolen, which is the program's cost. And a boost finds its task queued, for a
+//! boost of one that runs looks for its stack, among all. As many tasks as workers run, each with an equal
+//! part of the operations; searches and relief are not counted. On fewer processors than workers, other threads come in
+//! between seldom, so this counts what is touched, not what was missing in the cache.
+
+use super::steps::{Batch, Urgent, runtime};
+use crate::{
+    Runtime, spawn,
+    sync::Notify,
+    sys::counted::{Cost, Sums},
+    yield_now,
+};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+const WORKERS: [usize; 5] = [1, 2, 8, 64, 256];
+
+/// How much more an operation may cost with any number of workers than with up to eight: a share, and so many atomic steps
+/// or lines.
+const SHARE: f64 = 1.25;
+const MORE: f64 = 8.0;
+
+/// Prints a row of the table, and compares its costs.
+fn assert_flat(name: &str, cost: impl Fn(&Runtime, usize) -> Cost) {
+    let costs = WORKERS.map(|workers| cost(&runtime(workers, Some(workers)), workers));
+    assert_row(name, &costs);
+}
+
+fn assert_row(name: &str, costs: &[Cost; 5]) {
+    for (what, of) in [
+        ("atomic steps", (|cost| cost.steps) as fn(&Cost) -> f64),
+        ("cache lines", |cost| cost.lines),
+    ] {
+        let row = costs.each_ref().map(of);
+        let cells: String = row.iter().map(|count| format!(" {count:.1} |")).collect();
+        println!("| {name} | {what} |{cells}");
+        for (count, workers) in row.iter().zip(WORKERS) {
+            let few = row[..3].iter().copied().fold(0.0, f64::max);
+            assert!(
+                *count <= SHARE * few + MORE,
+                "{name}: {count:.1} {what} with {workers} workers, {few:.1} with 8 at most"
+            );
+        }
+    }
+}
+
+/// Awaits as many tasks as there are workers, each with an equal part of the operations.
+fn with_tasks<F: Future<Output = ()> + Send + 'static>(
+    runtime: &Runtime,
+    workers: usize,
+    task: impl Fn(&'static Sums, usize) -> F,
+) -> Cost {
+    let sums = Sums::forever();
+    let each = 10_000 / workers;
+    let tasks: Vec<_> = (0..workers)
+        .map(|_| runtime.spawn(task(sums, each)))
+        .collect();
+    tasks.into_iter().for_each(|task| task.get().unwrap());
+    sums.cost()
+}
+
+#[test]
+fn a_yield_costs_no_more_with_more_workers() {
+    assert_flat("yield", |runtime, workers| {
+        with_tasks(runtime, workers, |sums, each| async move {
+            for _ in 0..each {
+                sums.operation();
+                yield_now().await;
+            }
+        })
+    });
+}
+
+#[test]
+fn a_spawn_and_its_wake_up_cost_no_more_with_more_workers() {
+    assert_flat("spawn and await", |runtime, workers| {
+        with_tasks(runtime, workers, |sums, each| async move {
+            for _ in 0..each {
+                sums.operation();
+                spawn(async { sums.goes_on() }).await.unwrap();
+            }
+        })
+    });
+}
+
+#[test]
+fn a_wake_up_costs_no_more_with_more_workers() {
+    assert_flat("wake", |runtime, workers| {
+        with_tasks(runtime, workers, |sums, each| async move {
+            let turns = Arc::new([Notify::new(), Notify::new()]);
+            let theirs = turns.clone();
+            let other = spawn(async move {
+                for _ in 0..each {
+                    theirs[1].notified().await;
+                    sums.operation();
+                    theirs[0].notify_one();
+                }
+            });
+            for _ in 0..each {
+                turns[1].notify_one();
+                turns[0].notified().await;
+                sums.operation();
+            }
+            other.await.unwrap();
+        })
+    });
+}
+
+#[test]
+fn a_boost_costs_no_more_with_more_workers() {
+    let costs = WORKERS.map(|workers| {
+        let runtime = runtime(workers, None);
+        let sums = Sums::forever();
+        let each = 5_000 / workers;
+        let task = |_| {
+            let batch = runtime.handle().at(Batch);
+            runtime.at(Urgent).spawn(async move {
+                for _ in 0..each {
+                    let task = batch.spawn(async {});
+                    sums.operation();
+                    task.boost();
+                    Sums::stop();
+                    task.await.unwrap();
+                }
+            })
+        };
+        let tasks: Vec<_> = (0..workers).map(task).collect();
+        tasks.into_iter().for_each(|task| task.get().unwrap());
+        sums.cost()
+    });
+    assert_row("boost", &costs);
+}
+
+#[test]
+fn an_urgent_insertion_from_outside_costs_no_more_with_more_workers() {
+    assert_flat("urgent insertion", |runtime, workers| {
+        let ends = Arc::new(AtomicBool::new(false));
+        let busy = |_| {
+            let ends = ends.clone();
+            runtime.at(Batch).spawn(async move {
+                while !ends.load(Relaxed) {
+                    yield_now().await;
+                }
+            })
+        };
+        let busy: Vec<_> = (0..workers).map(busy).collect();
+        let sums = Sums::forever();
+        for _ in 0..1000 {
+            sums.operation();
+            let task = runtime.at(Urgent).spawn(async {});
+            Sums::stop();
+            task.get().unwrap();
+        }
+        ends.store(true, Relaxed);
+        busy.into_iter().for_each(|task| task.get().unwrap());
+        sums.cost()
+    });
+}
+
+#[test]
+fn a_fork_costs_no_more_with_more_workers() {
+    fn fib(n: u32, sums: &'static Sums) -> usize {
+        if n < 2 {
+            return 1;
+        }
+        sums.operation();
+        let (a, b) = crate::join(|| fib(n - 1, sums), || fib(n - 2, sums));
+        a + b
+    }
+    let costs = WORKERS.map(|workers| {
+        let sums = Sums::forever();
+        assert_eq!(runtime(workers, None).run(|| fib(20, sums)), 10_946);
+        sums.cost()
+    });
+    assert_row("fork", &costs);
+}
