@@ -85,7 +85,7 @@ struct Known {
     given: u64,
     /// How many workers it keeps until it ends, at a job boundary.
     keeps: usize,
-    /// The look at which it last got a worker, or lost one, without a partition.
+    /// The move at which it last got a worker, or lost one.
     turn: u64,
 }
 
@@ -98,6 +98,8 @@ pub(super) struct Division {
     known: Vec<Known>,
     last: JobId,
     looked: u64,
+    /// How many moves there were.
+    moves: u64,
     timer: Option<u64>,
     pub(super) report: Report,
 }
@@ -113,6 +115,7 @@ impl Division {
             known: Vec::new(),
             last: JobId(0),
             looked: 0,
+            moves: 0,
             timer: None,
             report: Report::default(),
         }
@@ -154,13 +157,15 @@ impl Division {
         if self.manner.boundary == Boundary::Job {
             self.keep_until_end();
         }
+        let before = self.moves;
         let mut moves = Vec::new();
-        while let Some(next) = self.next(seen) {
+        while let Some(next) = self.next(seen, before) {
+            self.moves += 1;
             seen[next.from].workers -= 1;
             seen[next.to].workers += 1;
             seen[next.to].wants -= 1;
-            self.known[next.from].turn = now;
-            self.known[next.to].turn = now;
+            self.known[next.from].turn = self.moves;
+            self.known[next.to].turn = self.moves;
             moves.push(next);
         }
         moves
@@ -194,10 +199,10 @@ impl Division {
         }
     }
 
-    fn next(&self, seen: &[Seen]) -> Option<Move> {
+    fn next(&self, seen: &[Seen], before: u64) -> Option<Move> {
         if !self.manner.is_partitioned {
             let turns: Vec<_> = self.known.iter().map(|known| known.turn).collect();
-            return next_turn(seen, &turns, self.looked);
+            return next_turn(seen, &turns, before);
         }
         let below = |&place: &usize| self.entitled(place).saturating_sub(seen[place].workers);
         let above = |&place: &usize| seen[place].workers.saturating_sub(self.entitled(place));

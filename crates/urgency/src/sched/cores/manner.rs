@@ -53,20 +53,20 @@ pub(super) fn keep_until_end(workers: usize, had: &mut [usize], wanted: &[usize]
     }
 }
 
-/// Without a partition: the next move at the look `now`, if there is one. `turns` says when each job last got a worker,
-/// or lost one.
+/// Without a partition: the next move of a look, if there is one. `turns` says at which of all moves each job last got a
+/// worker, or lost one; the look began after the move `before`.
 ///
 /// A worker goes from the job with the most workers to the job with the fewest that could use one, if that makes them
 /// more equal. A job without any gets one in any case, from a job that has had one since before this look. Among equals
 /// the turn decides.
-pub(super) fn next_turn(seen: &[Seen], turns: &[u64], now: u64) -> Option<Move> {
+pub(super) fn next_turn(seen: &[Seen], turns: &[u64], before: u64) -> Option<Move> {
     let wanting = (0..seen.len()).filter(|&place| seen[place].wants > 0);
     let to = wanting.min_by_key(|&place| (seen[place].workers, turns[place]))?;
     let others = (0..seen.len()).filter(|&place| place != to);
     let fewest_turns = |place: usize| u64::MAX - turns[place];
     let from = others.max_by_key(|&place| (seen[place].workers, fewest_turns(place)))?;
     let (most, fewest) = (seen[from].workers, seen[to].workers);
-    let is_its_turn = fewest == 0 && most > 0 && turns[from] < now;
+    let is_its_turn = fewest == 0 && most > 0 && turns[from] <= before;
     (most >= fewest + 2 || is_its_turn).then_some(Move { from, to })
 }
 
@@ -87,11 +87,14 @@ mod tests {
         };
         let mut seen: Vec<_> = workers.iter().enumerate().map(job).collect();
         let (mut last, mut had) = (vec![0; seen.len()], vec![0; seen.len()]);
-        for now in 1..=looks {
-            while let Some(Move { from, to }) = next_turn(&seen, &last, now) {
+        let mut moves = 0;
+        for _ in 0..looks {
+            let before = moves;
+            while let Some(Move { from, to }) = next_turn(&seen, &last, before) {
+                moves += 1;
                 (seen[from].workers, seen[to].workers) =
                     (seen[from].workers - 1, seen[to].workers + 1);
-                (last[from], last[to]) = (now, now);
+                (last[from], last[to]) = (moves, moves);
             }
             for (had, seen) in had.iter_mut().zip(&seen) {
                 *had += seen.workers;
