@@ -42,6 +42,7 @@ pub(crate) struct Job {
     pub(crate) core: Arc<Core>,
     pub(crate) ready: Ready,
     pub(crate) searchers: Searchers,
+    pub(super) wake_ups: super::held_back::WakeUps,
     pub(crate) crew: CachePadded<Crew>,
     /// How often a worker came from another job.
     pub(super) came: AtomicU64,
@@ -100,6 +101,7 @@ impl Job {
             core,
             ready: Ready::new(),
             searchers: Searchers::new(),
+            wake_ups: super::held_back::WakeUps::default(),
             crew: CachePadded::new(Crew::new(demand.max_cores, workers)),
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),

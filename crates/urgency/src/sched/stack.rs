@@ -14,7 +14,7 @@
 //! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none.
 //! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{Origin, core::Core, job::Job, worker::Worker};
+use super::{Origin, core::Core, held_back::HeldBack, job::Job, worker::Worker};
 use crate::protocol::{
     attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
 };
@@ -105,6 +105,7 @@ pub(crate) struct Stack {
     /// right to deliver.
     home: Mutex<Option<Processors>>,
     pub(crate) demotion: Demotion,
+    pub(super) held_back: HeldBack,
     /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
@@ -158,6 +159,7 @@ impl Stack {
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
             demotion: Demotion::new(),
+            held_back: HeldBack::default(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
