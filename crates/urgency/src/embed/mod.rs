@@ -262,7 +262,7 @@ impl Host {
     /// A fork that is in no deque, as if it had been stolen out of one.
     fn taken(&self, forked: *const crate::sched::Forked, pinned: bool) -> StolenFork {
         // SAFETY: the fork was made for this, and no thread has it yet.
-        unsafe { on_steal(forked) };
+        let forked = unsafe { on_steal(forked) };
         StolenFork {
             forked,
             level: self.level,

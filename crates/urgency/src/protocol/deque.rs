@@ -143,13 +143,13 @@ impl<T> Deque<T> {
     }
 
     /// A thief takes the oldest public fork, if `admit` (asked when there is one) allows it. `on_steal` runs
-    /// under the lock with the fork and its index, before the owner can learn that the fork is gone. With
-    /// `raise`, a thief that finds only private forks makes the oldest half public itself.
+    /// under the lock with the fork and its index, before the owner can learn that the fork is gone, and returns where
+    /// the thief has it. With `raise`, a thief that finds only private forks makes the oldest half public itself.
     pub(crate) fn steal(
         &self,
         raise: bool,
         admit: impl FnOnce() -> bool,
-        on_steal: impl FnOnce(*const T, usize),
+        on_steal: impl FnOnce(*const T, usize) -> *const T,
     ) -> Stolen<T> {
         if !raise && chaos::one_in(4) {
             return Stolen::Contended;
@@ -177,7 +177,7 @@ impl<T> Deque<T> {
         }
         let forked = of_slot(&buffer[top]);
         self.public.top.store(top + 1, Ordering::Relaxed);
-        on_steal(forked, top);
+        let forked = on_steal(forked, top);
         Stolen::Forked(forked, top + 1 < split)
     }
 

@@ -57,7 +57,7 @@ impl Model {
     }
 
     fn steal(&self, raise: bool) {
-        if let Stolen::Forked(forked, _) = self.deque.steal(raise, || true, |_, _| ()) {
+        if let Stolen::Forked(forked, _) = self.deque.steal(raise, || true, |forked, _| forked) {
             self.take(forked);
         }
     }

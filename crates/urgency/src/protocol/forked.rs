@@ -58,8 +58,8 @@ impl<S> Forked<S> {
 pub(crate) struct Kind<S: 'static> {
     /// Runs the fork on a thief's stack. Consumes it: the memory may be gone when this returns.
     pub(crate) execute: unsafe fn(*const Forked<S>),
-    /// Called under the deque's lock when the fork is stolen.
-    pub(crate) stolen: unsafe fn(*const Forked<S>),
+    /// Called under the deque's lock when the fork is stolen. Returns where it is from then on.
+    pub(crate) stolen: unsafe fn(*const Forked<S>) -> *const Forked<S>,
     /// The name of its closure's type.
     pub(crate) name: fn() -> &'static str,
 }

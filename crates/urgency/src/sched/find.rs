@@ -327,13 +327,13 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
     Some(unsafe { TaskRef::from_raw(task) })
 }
 
-/// What happens under the deque's lock when a fork is stolen.
+/// What happens under the deque's lock when a fork is stolen. Returns where it is from then on.
 ///
 /// # Safety
 /// The fork is alive, and no thread has stolen it yet.
-pub(crate) unsafe fn on_steal(forked: *const Forked) {
+pub(crate) unsafe fn on_steal(forked: *const Forked) -> *const Forked {
     // SAFETY: by the caller's promise.
     let kind = unsafe { (*forked).kind };
     // SAFETY: as above; `stolen` is called once, by the one steal.
-    unsafe { (kind.stolen)(forked) };
+    unsafe { (kind.stolen)(forked) }
 }

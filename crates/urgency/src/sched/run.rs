@@ -509,7 +509,8 @@ fn run_each_above(me: Me<'_>, base: usize) {
         }
         // SAFETY: just popped as ours.
         let forked = unsafe { me.deque().popped(index) };
-        // SAFETY: a popped fork is ours to run, once; only boxed forks of scopes lie here, and they are self-contained.
+        me.child_memory().took_back(forked);
+        // SAFETY: a popped fork is ours to run, once; only children of scopes lie here, and they are self-contained.
         unsafe {
             let execute = (*forked).kind.execute;
             execute(forked);

@@ -16,7 +16,8 @@
 
 use super::{Origin, core::Core, held_back::HeldBack, job::Job, worker::Worker};
 use crate::protocol::{
-    attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
+    attention::Attention, child_memory::ChildMemory, demotion::Demotion, mailbox::Mailbox,
+    ring::Ring, suspension::Suspension,
 };
 use crate::{
     inherit::Frames,
@@ -58,6 +59,8 @@ pub(crate) struct Stack {
     pub(crate) deque: Deque<Forked>,
     /// What the code had that forked what lies in the deque.
     pub(crate) frames: Frames,
+    /// Where the children of scopes are that lie in the deque.
+    child_memory: ChildMemory,
     /// The innermost scope that is open here, as an identity. The stack's own.
     scope: AtomicPtr<()>,
     level: AtomicU8,
@@ -137,6 +140,7 @@ impl Stack {
             queued: AtomicU64::new(0),
             deque: Deque::new(),
             frames: Frames::default(),
+            child_memory: ChildMemory::new(),
             scope: AtomicPtr::new(ptr::null_mut()),
             worker: AtomicPtr::new(ptr::null_mut()),
             ring: Ring::new(),
@@ -240,10 +244,11 @@ impl Stack {
         };
         let on_steal = |forked: *const Forked, index| {
             // SAFETY: a fork in the deque is alive until its thief has run it, and this is its one steal.
-            unsafe { super::find::on_steal(forked) };
+            let forked = unsafe { super::find::on_steal(forked) };
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();
+            forked
         };
         let stolen = self.deque.steal(raise, admit, on_steal);
         (stolen, origin)
