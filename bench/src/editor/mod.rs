@@ -46,6 +46,9 @@ const CHUNKS: u32 = 40;
 const CHUNK_PASSES: (u32, u32) = (3, 17);
 /// Passes over a file.
 const FILE_PASSES: (u32, u32) = (60, 3400);
+/// Files under way at once, each a job of its own: as many as there are workers. A parallel loop over all files would
+/// end each round with one file on one worker and nothing on the other.
+const AT_ONCE: usize = 2;
 /// Bytes that a pass goes over.
 const PASS: usize = 8192;
 /// Parts of the index of names, and names of each.

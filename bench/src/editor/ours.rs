@@ -1,10 +1,11 @@
 //! One runtime of two workers with three levels. The editor is a task, and forks as it is.
 
-use super::{Config, Editor};
+use super::{AT_ONCE, Config, Editor};
 use crate::engines::ours::{runtime_with, with_stats};
 use std::sync::Arc;
 use urgency::net::UnixStream;
 use urgency::par;
+use urgency::sync::Semaphore;
 use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 
@@ -23,8 +24,7 @@ urgency::levels! {
 pub fn run(config: Config) -> Sample {
     let runtime = runtime_with::<Levels>(2);
     let editor = Editor::new(config);
-    let indexed = editor.clone();
-    runtime.at(Index).spawn_fn(move || index(&indexed)).detach();
+    runtime.at(Index).spawn(index(editor.clone())).detach();
     let (press, pressed) = socket();
     runtime
         .at(Key)
@@ -53,8 +53,15 @@ async fn edit(editor: Arc<Editor>, pressed: std::os::unix::net::UnixStream) {
     }
 }
 
-fn index(editor: &Editor) -> ! {
-    loop {
-        par::for_each(&editor.files[..], |file| editor.parse(file));
+async fn index(editor: Arc<Editor>) {
+    let under_way = Arc::new(Semaphore::new(AT_ONCE));
+    for file in (0..editor.files.len()).cycle() {
+        let permit = under_way.clone().acquire_owned().await;
+        let editor = editor.clone();
+        let parse = move || {
+            editor.parse(&editor.files[file]);
+            drop(permit);
+        };
+        urgency::at(Index).spawn_fn(parse).detach();
     }
 }

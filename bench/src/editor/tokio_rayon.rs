@@ -1,10 +1,9 @@
 //! The editor is a task of Tokio, which hands forks to the urgent pool and waits for them.
 //!
-//! Files are jobs of their own in the batch pool, two at a time: where there is one pool, a keystroke waits for those
-//! two at most. (A parallel iterator over all files would let it wait for the whole project: a rayon worker looks at
-//! what comes from outside when there is nothing else left.)
+//! Where there is one pool, a keystroke waits for the files under way. (A parallel iterator over all files would let it
+//! wait for the whole project: a rayon worker looks at what comes from outside when there is nothing else left.)
 
-use super::{Config, Editor, best};
+use super::{AT_ONCE, Config, Editor, best};
 use crate::engines::pair::{self, Arrangement, Pair, run_in};
 use rayon::{ThreadPool, prelude::*};
 use std::sync::Arc;
@@ -12,9 +11,6 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::Semaphore;
 use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
-
-/// Files under way at once: as many as the pool has threads.
-const AT_ONCE: usize = 2;
 
 /// One sample.
 pub fn run(config: Config, arrangement: Arrangement) -> Sample {

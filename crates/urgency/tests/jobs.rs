@@ -20,8 +20,8 @@ use urgency::{
     BuildError, Runtime, Shutdown, WorkerShare,
     embed::{Host, worker_index},
     policy::cores::{
-        AtBoundary, Boundary, CorePolicy, Cores, Decision, DecisionError, Demand, DemandError,
-        Drep, Event, Feedback, Refusal, StaticEqual, Unpartitioned,
+        CorePolicy, Cores, Decision, DecisionError, Demand, DemandError, Drep, Event, Feedback,
+        Refusal, StaticEqual,
     },
 };
 
@@ -391,13 +391,6 @@ fn demands_that_cannot_be_had_are_errors_that_say_why() {
         .build()
         .unwrap_err();
     assert_eq!(alone, refused(Refusal::MinCores { asked: 3, left: 2 }));
-    let boundary = AtBoundary::new(Drep::new(1), Boundary::Steal);
-    for builder in [
-        Runtime::builder().core_policy(Unpartitioned),
-        Runtime::builder().core_policy(boundary),
-    ] {
-        assert_eq!(builder.build().unwrap_err(), BuildError::CorePolicy);
-    }
     let shared = Runtime::builder()
         .share_workers_with(&one)
         .core_policy(Drep::new(1));

@@ -298,15 +298,17 @@ impl Record {
     }
 
     /// The job, and what it waits for, is at least of this priority from now on.
-    fn raise(&self, priority: u8) {
-        let demand = self.demand();
-        if demand.priority <= priority {
-            return;
+    fn raise(self: &Arc<Self>, priority: u8) {
+        let mut found = vec![self.clone()];
+        while let Some(record) = found.pop() {
+            let demand = record.demand();
+            if demand.priority <= priority {
+                continue;
+            }
+            // A policy that refuses leaves the job where it is.
+            let _ = record.set_demand(Demand { priority, ..demand });
+            found.extend(locked(&record.awaits).iter().cloned());
         }
-        // A policy that refuses leaves the job where it is.
-        let _ = self.set_demand(Demand { priority, ..demand });
-        let awaited = locked(&self.awaits).clone();
-        awaited.iter().for_each(|job| job.raise(priority));
     }
 }
 

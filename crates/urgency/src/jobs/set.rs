@@ -150,7 +150,7 @@ impl CoreSetBuilder {
     ///
     /// # Errors
     ///
-    /// A number is out of its range, or a runtime cannot carry out what the core policy decides.
+    /// A number is out of its range.
     pub fn build(self) -> Result<CoreSet, BuildError> {
         if self.most_running == 0 {
             return Err(BuildError::MostRunning);
@@ -459,6 +459,8 @@ impl Set {
             self.no_longer_runs(record);
             self.lock().over += 1;
             pending.record.refuse(JobErrorKind::Refused(error));
+            // A job that ended meanwhile found this one in a place that is free now.
+            self.start_next();
         }
     }
 

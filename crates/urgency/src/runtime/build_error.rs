@@ -39,9 +39,6 @@ pub enum BuildError {
     SharedThreadsProvided,
     /// The workers cannot be shared as [`Builder::demand`] asks, or the core policy refuses it.
     Demand(Refusal),
-    /// The core policy gives no worker to a job, or leaves them where they are for longer than until the next
-    /// scheduling point: [`Builder::core_policy`].
-    CorePolicy,
     /// A core set of which no job may run: [`CoreSetBuilder::most_running`](crate::jobs::CoreSetBuilder::most_running).
     MostRunning,
     /// There is a global runtime already.
@@ -102,11 +99,6 @@ impl fmt::Display for BuildError {
                     "a runtime's demand on the workers (a worker is a core): {refusal}"
                 )
             }
-            BuildError::CorePolicy => write!(
-                f,
-                "this core policy has no partition, or moves cores at another boundary than `Boundary::Point`: the \
-                 simulator can do that (`urgency sim jobs`), a runtime cannot; take another one"
-            ),
             BuildError::GlobalExists => write!(
                 f,
                 "the global runtime exists already: call `build_global` before anything uses it, and \

@@ -387,7 +387,7 @@ impl Builder {
             Capacities::new(levels, &self.capacities),
             self.level_pools(workers)?,
         );
-        let policy = self.core_policy.make()?;
+        let policy = self.core_policy.make();
         // From here on there is a place for a job that is to be filled.
         let core = match &self.shares_with {
             Some(other) => self.core_of(other)?,

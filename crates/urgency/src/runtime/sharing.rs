@@ -3,7 +3,9 @@
 use super::{BuildError, Builder, Runtime};
 use crate::sched::{core::Core, job::Job};
 use std::{fmt, sync::Arc};
-use urgency_policy::cores::{Boundary, BoxedPolicy, CorePolicy, Demand, Shares};
+#[cfg(doc)]
+use urgency_policy::cores::Boundary;
+use urgency_policy::cores::{BoxedPolicy, CorePolicy, Demand, Shares};
 
 /// Makes the core policy of a set of workers.
 #[derive(Clone)]
@@ -22,13 +24,8 @@ impl Default for MakePolicy {
 }
 
 impl MakePolicy {
-    /// The policy, if a runtime can do what it decides.
-    pub(super) fn make(&self) -> Result<BoxedPolicy, BuildError> {
-        let policy = (self.0)();
-        if policy.boundary() != Boundary::Point || !policy.is_partitioned() {
-            return Err(BuildError::CorePolicy);
-        }
-        Ok(policy)
+    pub(super) fn make(&self) -> BoxedPolicy {
+        (self.0)()
     }
 }
 
@@ -103,8 +100,7 @@ impl Builder {
 
     /// Which policy decides how the runtimes [on these workers](Builder::share_workers_with) share them, for the
     /// first of them. The default is [`Shares`](crate::policy::cores::Shares). Any built-in policy will do, and any
-    /// policy of your own, but not a policy with another [`boundary`](CorePolicy::boundary) than [`Boundary::Point`],
-    /// or [without partition](CorePolicy::is_partitioned).
+    /// policy of your own.
     ///
     /// - A runtime is a job of the policy's table while it has work, with a new
     ///   [`JobId`](crate::policy::cores::JobId) each time. With one runtime the policy is never asked.
@@ -112,15 +108,16 @@ impl Builder {
     ///   What a runtime has no use for, others use meanwhile, if the policy is
     ///   [work-conserving](CorePolicy::is_work_conserving). If not, a runtime has at most its number, and one that gets
     ///   none waits.
+    /// - At [`Boundary::Point`] a worker leaves its runtime at its next scheduling point; at [`Boundary::Steal`] when it
+    ///   has no work of its own; at [`Boundary::Job`] when its runtime has no work. Then a runtime has at most the number
+    ///   that it is given, which grows when others have no work and never falls before it has none itself.
+    /// - [Without a partition](CorePolicy::is_partitioned) every worker serves every runtime: weight, priority and
+    ///   `min_cores` mean nothing, and runtimes with more work than workers take turns.
     /// - It is asked at a start, an exit, a change of demand, when a runtime begins to have more work than workers,
     ///   and at its timer, which is exact to some milliseconds. It runs on a thread of the runtime, and is to be quick.
     ///   It must not build a runtime on these workers or change a demand.
     /// - A decision that breaks a rule changes nothing. After a panic of the policy `Shares` decides.
     ///   [`WorkerShare`](crate::WorkerShare) tells of both.
-    ///
-    /// # Errors
-    ///
-    /// [`Builder::build`] fails with [`BuildError::CorePolicy`] for a policy that is excepted above.
     ///
     /// ```
     /// use urgency::{Runtime, policy::cores::Drep};

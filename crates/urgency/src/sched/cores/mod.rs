@@ -13,7 +13,8 @@
 //!    looks at the mark between two pieces of work and at each scheduling point. Between two pieces of work its thread
 //!    goes along with the worker. At a scheduling point its stack goes into the mugging queue of its own job, and
 //!    another thread serves the other job. A worker whose job has more workers than it may have leaves for the idle set
-//!    in the same way.
+//!    in the same way. Under a policy with the steal boundary there is no request, and the holder goes only when it has
+//!    no work of its own (`manner.rs`).
 //! 4. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
 //!
 //! # What decides
@@ -31,10 +32,15 @@
 
 mod demand;
 mod division;
+mod leaving;
+mod manner;
 
 pub(crate) use self::division::Report;
 
-use self::division::{Division, Seen};
+use self::{
+    division::{Division, Seen},
+    leaving::{Destination, Exit, Going, Leaving},
+};
 use super::{
     claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
@@ -45,12 +51,12 @@ use super::{
 };
 use crate::{protocol::attention::PREEMPT, sys::clock};
 use std::sync::{
-    Arc, Mutex, MutexGuard, Weak,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, Ordering},
 };
-use urgency_policy::cores::BoxedPolicy;
 #[cfg(doc)]
 use urgency_policy::cores::CorePolicy;
+use urgency_policy::cores::{Boundary, BoxedPolicy};
 
 /// How the jobs of a core set share its workers.
 #[derive(Debug)]
@@ -65,35 +71,14 @@ pub(crate) struct Sharing {
 #[derive(Debug)]
 struct State {
     division: Division,
-    /// Where the workers that are asked to leave are to go, by their numbers.
-    leaving: Vec<(usize, Destination)>,
-}
-
-/// Where a worker is to go.
-#[derive(Debug, Clone)]
-enum Destination {
-    Job(Weak<Job>),
-    /// To the idle set: its job has more than it may have.
-    Idle,
-}
-
-impl Destination {
-    fn is(&self, job: &Job) -> bool {
-        matches!(self, Destination::Job(to) if std::ptr::eq(to.as_ptr(), job))
-    }
-}
-
-/// A worker's way out of its job.
-enum Exit {
-    To(Arc<Job>),
-    Idle,
+    leaving: Vec<Leaving>,
 }
 
 impl Sharing {
     pub(super) fn new(workers: usize, policy: BoxedPolicy) -> Self {
         let division = Division::new(workers, policy);
         Sharing {
-            is_strict: AtomicBool::new(!division.is_work_conserving()),
+            is_strict: AtomicBool::new(division.manner.is_strict),
             report: Mutex::default(),
             state: Mutex::new(State {
                 division,
@@ -119,21 +104,24 @@ impl Sharing {
 }
 
 impl State {
-    fn exit_of(&self, worker: &Worker) -> Option<Exit> {
-        let mut leaving = self.leaving.iter();
-        match &leaving.find(|(id, _)| *id == worker.id)?.1 {
-            Destination::Job(job) => job.upgrade().map(Exit::To),
-            Destination::Idle => Some(Exit::Idle),
-        }
+    fn leaving(&self, worker: &Worker) -> Option<&Leaving> {
+        self.leaving
+            .iter()
+            .find(|leaving| leaving.worker == worker.id)
     }
 
     fn is_leaving(&self, worker: &Worker) -> bool {
-        self.leaving.iter().any(|(id, _)| *id == worker.id)
+        self.leaving(worker).is_some()
     }
 
-    fn send(&mut self, worker: &Worker, to: Destination) {
-        self.leaving.retain(|(id, _)| *id != worker.id);
-        self.leaving.push((worker.id, to));
+    fn send(&mut self, worker: &Worker, to: Destination, at: Boundary) {
+        self.forget(worker);
+        let worker = worker.id;
+        self.leaving.push(Leaving { worker, to, at });
+    }
+
+    fn forget(&mut self, worker: &Worker) {
+        self.leaving.retain(|leaving| leaving.worker != worker.id);
     }
 
     /// Sends the worker of this job that serves its least urgent level, if any stays.
@@ -141,7 +129,7 @@ impl State {
         let stays = |worker: &&Worker| worker.level() != NO_LEVEL && !self.is_leaving(worker);
         let worker = job.workers().filter(stays).max_by_key(|w| w.level());
         if let Some(worker) = worker {
-            self.send(worker, to);
+            self.send(worker, to, self.division.manner.leaves_at());
         }
     }
 
@@ -166,10 +154,16 @@ impl Core {
         let moves = self.decide_moves(jobs);
         let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
         let now = clock::now();
-        let pending = !moves.is_empty();
-        for (worker, from, exit) in moves {
+        let pending = moves.iter().any(|going| going.at == Boundary::Point);
+        for Going {
+            worker,
+            from,
+            exit,
+            at,
+        } in moves
+        {
             let since = worker.ask_to_leave(now);
-            let Some(stack) = self.holder(worker) else {
+            let Some(stack) = self.holder(worker).filter(|_| at == Boundary::Point) else {
                 continue;
             };
             if now.saturating_sub(since) < half || !stack.attention.is_pending(PREEMPT) {
@@ -191,12 +185,12 @@ impl Core {
     }
 
     /// The workers that are to go, from which job, and where.
-    fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<(&'a Worker, Arc<Job>, Exit)> {
+    fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<Going<'a>> {
         let mut state = self.sharing.lock();
         // Drops the marks of workers that have gone, and of workers that were to go to a job that is gone.
-        state.leaving.retain(|(id, to)| {
-            let worker = &self.workers[*id];
-            let goes_elsewhere = match to {
+        state.leaving.retain(|leaving| {
+            let worker = &self.workers[leaving.worker];
+            let goes_elsewhere = match &leaving.to {
                 Destination::Job(to) => to.upgrade().is_some_and(|to| !worker.is_of(&to)),
                 Destination::Idle => true,
             };
@@ -215,10 +209,14 @@ impl Core {
         let moves = state
             .leaving
             .iter()
-            .filter_map(|(id, _)| {
-                let worker = &*self.workers[*id];
-                let from = jobs.iter().find(|job| worker.is_of(job))?;
-                Some((worker, from.clone(), state.exit_of(worker)?))
+            .filter_map(|leaving| {
+                let worker = &*self.workers[leaving.worker];
+                Some(Going {
+                    worker,
+                    from: jobs.iter().find(|job| worker.is_of(job))?.clone(),
+                    exit: leaving.exit()?,
+                    at: leaving.at,
+                })
             })
             .collect();
         drop(state);
@@ -237,7 +235,7 @@ impl Core {
         let mut seen: Vec<_> = busy
             .iter()
             .map(|job| {
-                let come = state.leaving.iter().filter(|(_, to)| to.is(job)).count();
+                let come = state.leaving.iter().filter(|it| it.to.is(job)).count();
                 Seen {
                     job: Arc::as_ptr(job).addr(),
                     demand: job.demand(),
@@ -259,7 +257,7 @@ impl Core {
             .report
             .lock()
             .expect("nothing panics under this lock") = state.division.report;
-        let is_strict = !state.division.is_work_conserving();
+        let is_strict = state.division.manner.is_strict;
         self.sharing.is_strict.store(is_strict, Ordering::Relaxed);
         let mut raised = Vec::new();
         let mut limit = |job: &Arc<Job>, limit: usize| {
@@ -289,18 +287,23 @@ impl Core {
         for job in jobs.iter() {
             for worker in &self.workers {
                 if job.has_pinned_for(worker) && !worker.is_of(job) && !state.is_leaving(worker) {
-                    state.send(worker, Destination::Job(Arc::downgrade(job)));
+                    let to = Destination::Job(Arc::downgrade(job));
+                    state.send(worker, to, Boundary::Point);
                 }
             }
         }
     }
 
-    /// Where a worker is to go that serves `job`, for its holder.
-    fn exit_of(&self, worker: &Worker, job: &Job) -> Option<Exit> {
-        worker.stays();
+    /// Where a worker is to go that serves `job`, for its holder, which is at this boundary.
+    fn exit_of(&self, worker: &Worker, job: &Job, at: Boundary) -> Option<Exit> {
         let mut state = self.sharing.lock();
-        let exit = state.exit_of(worker);
-        state.leaving.retain(|(id, _)| *id != worker.id);
+        let leaving = state.leaving(worker);
+        if leaving.is_some_and(|leaving| leaving.at != Boundary::Point && leaving.at != at) {
+            return None;
+        }
+        let exit = leaving.and_then(Leaving::exit);
+        worker.stays();
+        state.forget(worker);
         exit.filter(|exit| match exit {
             Exit::To(to) => !std::ptr::eq(&**to, job),
             Exit::Idle => true,
@@ -362,7 +365,11 @@ impl Job {
     /// serves another job now. `Some(false)`: it is idle.
     #[cold]
     pub(super) fn leave_for_other(&self, me: Me<'_>, worker: &Worker) -> Option<bool> {
-        let exit = self.core.exit_of(worker, self)?;
+        let at = match me.ring.is_empty() {
+            true => Boundary::Steal,
+            false => Boundary::Point,
+        };
+        let exit = self.core.exit_of(worker, self, at)?;
         self.flush_ring(&me);
         let goes_along = matches!(&exit, Exit::To(other) if other.take_over(worker));
         if !goes_along {
@@ -386,7 +393,7 @@ impl Job {
     #[cold]
     fn give_worker_to_other_cold(&self, me: Me<'_>) {
         let worker = me.worker();
-        let Some(exit) = self.core.exit_of(worker, self) else {
+        let Some(exit) = self.core.exit_of(worker, self, Boundary::Point) else {
             return;
         };
         let Exit::To(other) = exit else {

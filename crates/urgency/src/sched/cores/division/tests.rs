@@ -1,0 +1,173 @@
+//! Numbers of workers, by policy.
+
+use super::*;
+use std::{collections::VecDeque, panic::resume_unwind};
+use urgency_policy::cores::{CorePolicy, Decision, Drep, StaticEqual};
+
+const MS: u64 = 1_000_000;
+
+fn busy(job: usize, weight: u32, workers: usize) -> Seen {
+    let demand = Demand {
+        weight,
+        ..Demand::default()
+    };
+    Seen {
+        job,
+        demand,
+        serving: workers,
+        workers,
+        wants: 9,
+        ran: 0,
+    }
+}
+
+fn shares(workers: usize) -> Division {
+    Division::new(workers, Box::new(Shares::default()))
+}
+
+fn workers(seen: &[Seen]) -> Vec<usize> {
+    seen.iter().map(|seen| seen.workers).collect()
+}
+
+#[test]
+fn weights_of_three_to_one_are_three_workers_and_one() {
+    let mut seen = [busy(1, 3, 4), busy(2, 1, 0)];
+    let moves = shares(4).decide(MS, 4, &mut seen);
+    assert_eq!(moves, [Move { from: 0, to: 1 }]);
+    assert_eq!(workers(&seen), [3, 1]);
+}
+
+#[test]
+fn a_job_gets_no_more_workers_than_it_can_use_and_they_come_back_when_it_can() {
+    let (mut division, mut seen) = (shares(8), [busy(1, 1, 8), busy(2, 1, 0)]);
+    seen[1].wants = 1;
+    division.decide(MS, 8, &mut seen);
+    assert_eq!(
+        workers(&seen),
+        [7, 1],
+        "four are its part, and it wants one"
+    );
+    seen[1].wants = 9;
+    division.decide(2 * MS, 8, &mut seen);
+    assert_eq!(workers(&seen), [4, 4]);
+}
+
+#[test]
+fn what_does_not_divide_goes_round() {
+    let mut division = shares(1);
+    let mut seen = [busy(1, 1, 1), busy(2, 1, 0), busy(3, 1, 0)];
+    let mut had = [0, 0, 0];
+    for look in 1..3_000 {
+        division.decide(look * MS, 1, &mut seen);
+        for (seen, had) in seen.iter_mut().zip(&mut had) {
+            *had += seen.workers;
+            seen.ran += seen.workers as u64 * MS;
+            seen.wants = 9;
+        }
+    }
+    assert!(had.iter().all(|had| (900..1100).contains(had)), "{had:?}");
+}
+
+#[test]
+fn a_worker_on_its_way_is_not_wasted_by_the_job_that_waits_for_it() {
+    let mut division = shares(2);
+    let mut seen = [busy(1, 3, 2), busy(2, 1, 0)];
+    // The moves of a look are carried out three looks later.
+    let mut on_their_way = VecDeque::from([[2, 0]; 3]);
+    for look in 1..100 {
+        division.decide(look * MS, 2, &mut seen);
+        on_their_way.push_back([seen[0].workers, seen[1].workers]);
+        let serving = on_their_way.pop_front().unwrap();
+        for (place, (seen, serving)) in seen.iter_mut().zip(serving).enumerate() {
+            seen.ran += serving as u64 * MS;
+            seen.serving = serving;
+            seen.wants = 9;
+            let usage = division
+                .cores
+                .job(division.known[place].id)
+                .unwrap()
+                .usage();
+            // The look that sees the worker come is a millisecond late here.
+            assert!(usage.waste <= MS, "look {look}, job {place}: {usage:?}");
+        }
+    }
+}
+
+#[test]
+fn a_demand_that_changes_counts_at_the_next_look() {
+    let (mut division, mut seen) = (shares(4), [busy(1, 1, 4), busy(2, 1, 0)]);
+    division.decide(MS, 4, &mut seen);
+    assert_eq!(workers(&seen), [2, 2]);
+    seen[1].demand.weight = 3;
+    division.decide(2 * MS, 4, &mut seen);
+    assert_eq!(workers(&seen), [1, 3]);
+    seen[1].demand.max_cores = 2;
+    division.decide(3 * MS, 4, &mut seen);
+    assert_eq!(workers(&seen), [2, 2]);
+}
+
+#[test]
+fn workers_in_reserve_are_not_divided() {
+    let mut seen = [busy(1, 1, 2), busy(2, 1, 0)];
+    shares(8).decide(MS, 2, &mut seen);
+    assert_eq!(workers(&seen), [1, 1]);
+}
+
+#[test]
+fn every_job_that_is_gone_is_out_of_the_table() {
+    let mut division = Division::new(4, Box::new(Drep::new(1)));
+    division.decide(MS, 4, &mut [busy(1, 1, 4), busy(2, 1, 0)]);
+    division.decide(2 * MS, 4, &mut [busy(3, 1, 4)]);
+    division.decide(3 * MS, 4, &mut []);
+    assert!(division.cores.jobs().is_empty() && division.known.is_empty());
+    assert_eq!(division.report.decisions, 6, "three starts, three exits");
+}
+
+#[test]
+fn a_demand_is_refused_that_the_policy_or_the_workers_cannot_keep() {
+    let least = |min_cores| Demand {
+        min_cores,
+        ..Demand::default()
+    };
+    let refused = shares(4).admit(least(2), &[least(1), least(2)]).unwrap();
+    assert_eq!(refused, Err(Refusal::MinCores { asked: 2, left: 1 }));
+    let mut halves = Division::new(4, Box::new(StaticEqual::new(2).unwrap()));
+    let refused = halves.admit(least(3), &[]).unwrap();
+    assert_eq!(refused, Err(Refusal::Cores { needed: 3, left: 2 }));
+    assert_eq!(halves.admit(least(2), &[least(2)]).unwrap(), Ok(()));
+}
+
+/// Gives away a worker that there is not.
+struct Wrong;
+
+impl CorePolicy for Wrong {
+    fn decide(&mut self, _: Event, _: &Cores, to: &mut Decision) -> Result<(), DecisionError> {
+        to.give(99, None)
+    }
+}
+
+struct Panics;
+
+impl CorePolicy for Panics {
+    fn decide(&mut self, _: Event, _: &Cores, _: &mut Decision) -> Result<(), DecisionError> {
+        resume_unwind(Box::new("on purpose"))
+    }
+}
+
+#[test]
+fn an_answer_that_breaks_a_rule_changes_nothing_and_is_reported() {
+    let mut division = Division::new(4, Box::new(Wrong));
+    let moves = division.decide(MS, 4, &mut [busy(1, 1, 4), busy(2, 1, 0)]);
+    assert!(moves.is_empty());
+    let unknown = DecisionError::UnknownCore { core: 99, cores: 4 };
+    assert_eq!(division.report.rejected, Some(unknown));
+}
+
+#[test]
+fn shares_decide_after_a_policy_has_panicked() {
+    let mut division = Division::new(4, Box::new(Panics));
+    let mut seen = [busy(1, 1, 4), busy(2, 1, 0)];
+    division.decide(MS, 4, &mut seen);
+    assert_eq!(workers(&seen), [2, 2]);
+    assert!(division.report.panicked);
+}

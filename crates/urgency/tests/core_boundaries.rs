@@ -1,0 +1,208 @@
+//! Where workers leave a runtime: at a scheduling point, when they have no work of their own, at the end of all its work;
+//! and what happens without a partition.
+//!
+//! What is counted is how many closures of one runtime have ended when a closure of the other starts, and running time
+//! in proportion to the other runtimes'.
+
+mod common;
+
+use common::{ends, fib};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+use urgency::{
+    Runtime,
+    policy::cores::{
+        AtBoundary, Boundary, CorePolicy, Demand, Elastic, Feedback, NAMED, Shares, StaticEqual,
+        Unpartitioned,
+    },
+};
+
+#[track_caller]
+fn until(is_so: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < limit, "it does not come");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn first<P: CorePolicy + Clone + Send + Sync + 'static>(workers: usize, policy: P) -> Runtime {
+    let builder = Runtime::builder().workers(workers).core_policy(policy);
+    builder.build().unwrap()
+}
+
+fn beside(other: &Runtime, weight: u32) -> Runtime {
+    let demand = Demand {
+        weight,
+        ..Demand::default()
+    };
+    let builder = Runtime::builder().share_workers_with(other).demand(demand);
+    builder.build().unwrap()
+}
+
+/// Closures that compute until they are told to end, one by one.
+struct Closures {
+    stops: Vec<Arc<AtomicBool>>,
+    rounds: Arc<AtomicUsize>,
+    ended: Arc<AtomicUsize>,
+}
+
+impl Closures {
+    fn on(runtime: &Runtime, count: usize) -> Closures {
+        let stops: Vec<Arc<AtomicBool>> = (0..count).map(|_| Arc::default()).collect();
+        let (rounds, ended) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        for stop in &stops {
+            let (stop, rounds, ended) = (stop.clone(), rounds.clone(), ended.clone());
+            runtime
+                .spawn_fn(move || {
+                    while !stop.load(SeqCst) {
+                        assert_eq!(fib(8), 21);
+                        rounds.fetch_add(1, SeqCst);
+                    }
+                    ended.fetch_add(1, SeqCst);
+                })
+                .detach();
+        }
+        Closures {
+            stops,
+            rounds,
+            ended,
+        }
+    }
+
+    /// Lets them go on for so long that the timer of the looks expires some times.
+    fn go_on(&self) {
+        let from = self.rounds.load(SeqCst);
+        thread::sleep(Duration::from_millis(20));
+        until(|| self.rounds.load(SeqCst) > from + 200);
+    }
+}
+
+impl Drop for Closures {
+    fn drop(&mut self) {
+        self.stops.iter().for_each(|stop| stop.store(true, SeqCst));
+    }
+}
+
+/// One worker has four closures of one runtime to run, and one of another. How many of the four have ended when the one
+/// starts, and how often the worker left one of the four before its end.
+fn ended_before_the_other_starts(boundary: Boundary) -> (usize, u64) {
+    ends(move || {
+        let busy = first(1, AtBoundary::new(Shares::default(), boundary));
+        let other = beside(&busy, 1);
+        let four = Closures::on(&busy, 4);
+        until(|| busy.stats().share.entitled == Some(1));
+        let ended = four.ended.clone();
+        let one = other.spawn_fn(move || ended.load(SeqCst));
+        until(|| other.stats().share.entitled.is_some());
+        for stop in &four.stops {
+            four.go_on();
+            stop.store(true, SeqCst);
+        }
+        let ended = one.get().unwrap();
+        (ended, busy.stats().total().abandonments)
+    })
+}
+
+#[test]
+fn at_a_scheduling_point_the_worker_leaves_in_the_middle_of_a_closure() {
+    let (ended, left) = ended_before_the_other_starts(Boundary::Point);
+    assert_eq!(ended, 0);
+    assert!(left > 0);
+}
+
+#[test]
+fn at_the_steal_boundary_the_worker_leaves_after_a_closure() {
+    let (ended, left) = ended_before_the_other_starts(Boundary::Steal);
+    assert!((1..4).contains(&ended), "{ended}");
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn at_the_job_boundary_the_worker_leaves_after_all_closures() {
+    assert_eq!(ended_before_the_other_starts(Boundary::Job), (4, 0));
+}
+
+/// A runtime at the job boundary whose work comes and goes does not keep the workers from the others.
+#[test]
+fn at_the_job_boundary_workers_come_back_when_the_work_has_ended() {
+    ends(|| {
+        let one = first(2, AtBoundary::new(Shares::default(), Boundary::Job));
+        let other = beside(&one, 1);
+        for _ in 0..20 {
+            let both = [&one, &other].map(|runtime| {
+                let each: Vec<_> = (0..10).map(|_| runtime.spawn_fn(|| fib(12))).collect();
+                each
+            });
+            for handle in both.into_iter().flatten() {
+                assert_eq!(handle.get().unwrap(), 144);
+            }
+        }
+    });
+}
+
+#[test]
+fn without_a_partition_runtimes_take_turns_whatever_their_weight() {
+    for workers in [1, 2, 4] {
+        ends(move || {
+            let light = first(workers, Unpartitioned);
+            let heavy = beside(&light, 1000);
+            let third = beside(&light, 1);
+            let all = [&light, &heavy, &third];
+            let running = || all.map(|it| it.stats().total().running.as_secs_f64());
+            let _closures = all.map(|runtime| Closures::on(runtime, 2 * workers));
+            until(|| running().iter().all(|&time| time > 0.0));
+            let before = running();
+            let passed = loop {
+                thread::sleep(Duration::from_millis(5));
+                let now = running();
+                let passed = [0, 1, 2].map(|at| now[at] - before[at]);
+                if passed.iter().sum::<f64>() > 1.5 {
+                    break passed;
+                }
+            };
+            // The kernel's processors are shared with others.
+            let (least, most) = (passed.into_iter().fold(f64::MAX, f64::min), passed);
+            assert!(most.iter().all(|&time| time < 3.0 * least), "{passed:?}");
+            assert!(all.iter().all(|it| it.stats().share.entitled.is_none()));
+        });
+    }
+}
+
+#[test]
+fn both_go_on_under_every_built_in_policy_at_every_boundary() {
+    fn work<P: CorePolicy + Clone + Send + Sync + 'static>(policy: P) {
+        for boundary in [Boundary::Point, Boundary::Steal, Boundary::Job] {
+            let policy = AtBoundary::new(policy.clone(), boundary);
+            ends(move || {
+                let one = first(2, policy);
+                let other = beside(&one, 1);
+                for _ in 0..3 {
+                    let closures = Closures::on(&one, 4);
+                    let handles: Vec<_> = (0..5).map(|_| other.spawn_fn(|| fib(10))).collect();
+                    closures.go_on();
+                    drop(closures);
+                    for handle in handles {
+                        assert_eq!(handle.get().unwrap(), 55);
+                    }
+                    assert_eq!((one.run(|| fib(10)), other.run(|| fib(10))), (55, 55));
+                }
+                let share = one.stats().share;
+                assert_eq!((share.rejected, share.policy_panicked), (None, false));
+            });
+        }
+    }
+    assert_eq!(NAMED.len(), 8, "another one to try here");
+    work(Shares::default());
+    work(urgency::policy::cores::Drep::new(1));
+    work(Elastic::default());
+    work(Feedback::default());
+    work(StaticEqual::new(2).unwrap());
+    work(Unpartitioned);
+}
