@@ -65,6 +65,8 @@ pub(crate) struct Idle {
     withheld: AtomicUsize,
     /// How many workers there are beyond the processors.
     beyond: usize,
+    /// Whether there are as many workers as processors, or more.
+    is_full: bool,
 }
 
 /// How many workers of a job search. [`Idle`] counts the searchers of all jobs.
@@ -82,6 +84,7 @@ impl Idle {
             free: CachePadded::new(AtomicU64::new(0)),
             withheld: AtomicUsize::new(beyond),
             beyond,
+            is_full: workers >= processors,
         }
     }
 
@@ -182,6 +185,11 @@ impl Idle {
     pub(crate) fn is_any_hungry(&self) -> bool {
         let free = self.free.load(Ordering::SeqCst);
         free != 0 && (free / IDLE + free % IDLE) as usize > self.withheld.load(Ordering::SeqCst)
+    }
+
+    /// Whether a worker runs for each processor.
+    pub(crate) fn is_each_processor_in_use(&self) -> bool {
+        self.is_full && self.free.load(Ordering::SeqCst) <= self.beyond as u64 * IDLE
     }
 
     /// Whether there are more workers than processors.
