@@ -212,6 +212,22 @@ impl Idle {
     }
 }
 
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_is_free_if_fewer_workers_run() {
+        let idle = Idle::new(3, 2);
+        assert!(idle.is_each_processor_in_use());
+        idle.release(0);
+        assert!(idle.is_each_processor_in_use(), "two run");
+        idle.release(2);
+        assert!(!idle.is_each_processor_in_use());
+        assert!(!Idle::new(1, 2).is_each_processor_in_use());
+    }
+}
+
 #[cfg(all(test, urgency_loom))]
 mod loom_models {
     use super::*;

@@ -204,9 +204,12 @@ impl Job {
         }
     }
 
-    /// The calling stack `me` made forks public, and a worker is to come for them.
-    pub(super) fn note_wake_up(&self, me: Me<'_>) {
-        if self.searchers.count() == 0 {
+    /// The calling stack `me` made forks public, and `wake` has a worker come for them: if none searches, by waking it.
+    pub(super) fn noting_wake_up(&self, me: Me<'_>, wake: impl FnOnce()) {
+        let wakes = self.searchers.count() == 0;
+        wake();
+        if wakes {
+            // Behind the wake-up, which takes the waker some microseconds: it is the branch that is timed.
             me.held_back.woke.store(clock::now(), Relaxed);
         }
     }
