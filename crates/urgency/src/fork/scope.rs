@@ -197,7 +197,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if counted {
             self.remote.fetch_add(1, Ordering::Relaxed);
         }
-        let child = Child::new(me, self, counted, inheriting(child));
+        let child = Child::pushable(me, self, counted, inheriting(child));
         // SAFETY: the child lives until it has run, which is before the scope ends: it is in the owner's deque above
         // `base`, or counted.
         unsafe { me.deque().push_boxed(child) };
@@ -369,7 +369,7 @@ struct Child<F, T> {
 
 impl<F: FnOnce() -> T + Send, T> Child<F, T> {
     #[inline(always)]
-    fn new(me: Me<'_>, scope: &Scope<'_, '_>, counted: bool, closure: F) -> *const Forked {
+    fn pushable(me: Me<'_>, scope: &Scope<'_, '_>, counted: bool, closure: F) -> *const Forked {
         let scope = ptr::from_ref(scope).cast();
         let Some(place) = me.child_memory().take(Layout::new::<Self>()) else {
             return Self::boxed(scope, counted, closure);
