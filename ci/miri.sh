@@ -38,4 +38,4 @@ miri --lib -- tasks:: account:: sync:: protocol:: --skip the_same_work_is_one_en
 miri --test fork_join -- --skip a_plain_thread_can_join --skip every_number_of_workers --skip many_plain_threads
 [ -z "$quick" ] || exit 0
 # An urgent task beside a loop needs a stack that runs for long.
-miri --test sync --test sync_data --test par -- --skip let_equals_run --skip lets_its_equals_run --skip urgent_work
+miri --test sync --test sync_data --test broadcasts --test futures --test par -- --skip let_equals_run --skip lets_its_equals_run --skip urgent_work

@@ -34,6 +34,12 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::service::experiments,
         crate::fair::experiments,
         crate::flows::experiments,
+        crate::jobs_flow::experiments,
+        crate::jobs_isolation::experiments,
+        #[cfg(feature = "ours")]
+        crate::jobs_elastic::experiments,
+        #[cfg(feature = "ours")]
+        crate::jobs_feedback::experiments,
         crate::web::experiments,
         crate::store::experiments,
         crate::editor::experiments,

@@ -43,6 +43,12 @@ mod frame;
 mod hand_off;
 mod idle;
 mod inject;
+#[cfg(feature = "ours")]
+mod jobs_elastic;
+#[cfg(feature = "ours")]
+mod jobs_feedback;
+mod jobs_flow;
+mod jobs_isolation;
 mod latency_hiding;
 mod matmul;
 mod mixed;

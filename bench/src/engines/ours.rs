@@ -72,11 +72,21 @@ pub fn with_stats(sample: Sample, runtime: &Runtime) -> Sample {
 }
 
 /// `urgency::join`.
+#[derive(Clone, Copy)]
 pub struct Join;
 
 impl super::Join for Join {
-    fn join(&self, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
-        urgency::join(a, b);
+    fn run(self, workers: usize, measure: impl FnOnce() -> Sample + Send) -> Sample {
+        run(workers, measure)
+    }
+
+    #[inline(always)]
+    fn join<A: Send, B: Send>(
+        self,
+        a: impl FnOnce() -> A + Send,
+        b: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        urgency::join(a, b)
     }
 }
 

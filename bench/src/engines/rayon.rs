@@ -1,7 +1,10 @@
 //! rayon: one pool per process.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use urgency_measure::class::{self, Cpus};
+use urgency_measure::{
+    Sample,
+    class::{self, Cpus},
+};
 
 /// A pool of so many threads.
 pub fn pool(workers: usize) -> ThreadPool {
@@ -37,11 +40,21 @@ fn start(workers: usize, begin: impl Fn(usize) + Send + Sync + 'static) -> Threa
 }
 
 /// `rayon::join`.
+#[derive(Clone, Copy)]
 pub struct Join;
 
 impl super::Join for Join {
-    fn join(&self, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
-        rayon::join(a, b);
+    fn run(self, workers: usize, measure: impl FnOnce() -> Sample + Send) -> Sample {
+        pool(workers).install(measure)
+    }
+
+    #[inline(always)]
+    fn join<A: Send, B: Send>(
+        self,
+        a: impl FnOnce() -> A + Send,
+        b: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        rayon::join(a, b)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{bfs::Bfs, sample_sort::SampleSort, strassen::Strassen};
 use crate::uts::Node;
-use crate::{fib, uts};
+use crate::{engines, fib, uts};
 use std::hint::black_box;
 use urgency_measure::Scale;
 
@@ -106,7 +106,7 @@ impl Uts {
 
 impl Kernel for Uts {
     fn run(&mut self) {
-        self.nodes = uts::ours::count(Node::root(self.depth));
+        self.nodes = uts::forks::count(engines::ours::Join, Node::root(self.depth));
     }
 
     fn verify(&self) {

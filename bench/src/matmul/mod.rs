@@ -9,13 +9,11 @@
 //! B) x = A (B x).
 
 mod chili;
+mod forks;
 pub mod matrix;
-#[cfg(feature = "ours")]
-mod ours;
-mod rayon;
 pub mod serial;
 
-use crate::engines::by_workers;
+use crate::engines::{self, by_workers, fork_join_contenders};
 pub use matrix::{BLOCK, multiply_block, quarters, quarters_mut};
 use std::time::Instant;
 use urgency_measure::rounds::median;
@@ -68,12 +66,6 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
         format!("matmul-{workers}"),
         format!("1024 x 1024 f64 matrix product by divide and conquer to 32, {workers} worker(s)"),
     )
-    .table("rayon", &["time_ns", "peak_rss_bytes"])
-    .contender("serial", move || serial::run(config))
-    .contender("rayon", move || rayon::run(config))
-    .contender("chili", move || chili::run(config))
-    .bar(Bar::times_at_most("ours", "time_ns", 1.0, &["rayon"]));
-    #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::run(config));
-    experiment
+    .table("rayon", &["time_ns", "peak_rss_bytes"]);
+    fork_join_contenders!(experiment, config)
 }

@@ -2,12 +2,10 @@
 //! own (the columns of a row are forked by halving), down to the last row: no cut-off.
 
 mod chili;
-#[cfg(feature = "ours")]
-mod ours;
-mod rayon;
+mod forks;
 mod serial;
 
-use crate::engines::by_workers;
+use crate::engines::{self, by_workers, fork_join_contenders};
 use std::ops::Range;
 use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
@@ -85,12 +83,6 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
         format!("nqueens-{workers}"),
         format!("nqueens(12), a job per column of each row, {workers} worker(s)"),
     )
-    .table("rayon", &["time_ns", "cpu_ns", "peak_rss_bytes"])
-    .contender("serial", move || serial::run(config))
-    .contender("rayon", move || rayon::run(config))
-    .contender("chili", move || chili::run(config))
-    .bar(Bar::times_at_most("ours", "time_ns", 1.0, &["rayon"]));
-    #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::run(config));
-    experiment
+    .table("rayon", &["time_ns", "cpu_ns", "peak_rss_bytes"]);
+    fork_join_contenders!(experiment, config)
 }

@@ -6,12 +6,10 @@
 //! at the leaves.
 
 mod chili;
-#[cfg(feature = "ours")]
-mod ours;
-mod rayon;
+mod forks;
 mod serial;
 
-use crate::engines::by_workers;
+use crate::engines::{self, by_workers, fork_join_contenders};
 use std::time::Instant;
 use urgency_measure::rounds::median;
 use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
@@ -103,12 +101,6 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
         format!("sort-{workers}"),
         format!("merge sort of 10^7 u64 with parallel merge, to 4096, {workers} worker(s)"),
     )
-    .table("rayon", &["time_ns", "peak_rss_bytes"])
-    .contender("serial", move || serial::run(config))
-    .contender("rayon", move || rayon::run(config))
-    .contender("chili", move || chili::run(config))
-    .bar(Bar::times_at_most("ours", "time_ns", 1.0, &["rayon"]));
-    #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::run(config));
-    experiment
+    .table("rayon", &["time_ns", "peak_rss_bytes"]);
+    fork_join_contenders!(experiment, config)
 }

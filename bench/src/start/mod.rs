@@ -31,7 +31,7 @@ pub struct Config {
 
 impl Config {
     /// The distribution of the waits.
-    pub fn measure(&self, engine: &impl Join) -> Sample {
+    pub fn measure(&self, engine: impl Join) -> Sample {
         let epoch = Instant::now();
         let mut waits = Latencies::new();
         let mut alone = 0;

@@ -6,5 +6,5 @@ use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {
-    engines::ours::run(2, || config.measure(&engines::ours::Join))
+    engines::ours::run(2, || config.measure(engines::ours::Join))
 }

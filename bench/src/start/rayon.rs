@@ -6,5 +6,5 @@ use urgency_measure::Sample;
 
 /// One sample.
 pub fn run(config: Config) -> Sample {
-    engines::rayon::pool(2).install(|| config.measure(&engines::rayon::Join))
+    engines::rayon::pool(2).install(|| config.measure(engines::rayon::Join))
 }

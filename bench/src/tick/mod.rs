@@ -24,13 +24,15 @@ pub struct Config {
 
 impl Config {
     /// CPU time of all calls, each made by `call`, which runs the given closure where `engine` can fork.
-    pub fn measure<J: Join>(&self, engine: &J, call: impl Fn(&(dyn Fn() + Sync))) -> Sample {
+    pub fn measure<J: Join>(&self, engine: J, call: impl Fn(&(dyn Fn() + Sync))) -> Sample {
         let done = AtomicU32::new(0);
         let branch = || {
             timing::compute(2);
             done.fetch_add(1, Ordering::Relaxed);
         };
-        let both = || engine.join(branch, branch);
+        let both = || {
+            engine.join(branch, branch);
+        };
         call(&both);
         done.store(0, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(20));

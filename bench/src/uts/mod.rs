@@ -6,13 +6,11 @@
 //! The children of a node are forked by halving, each child a fork of its own.
 
 mod chili;
-#[cfg(feature = "ours")]
-pub mod ours;
-mod rayon;
+pub mod forks;
 pub mod serial;
 mod tree;
 
-use crate::engines::by_workers;
+use crate::engines::{self, by_workers, fork_join_contenders};
 pub use tree::Node;
 use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
@@ -51,12 +49,6 @@ fn experiment(scale: Scale, workers: usize) -> Experiment {
         format!("uts-{workers}"),
         format!("unbalanced tree search, tree T1, a job per node, {workers} worker(s)"),
     )
-    .table("rayon", &["time_ns", "cpu_ns", "peak_rss_bytes"])
-    .contender("serial", move || serial::run(config))
-    .contender("rayon", move || rayon::run(config))
-    .contender("chili", move || chili::run(config))
-    .bar(Bar::times_at_most("ours", "time_ns", 1.0, &["rayon"]));
-    #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::run(config));
-    experiment
+    .table("rayon", &["time_ns", "cpu_ns", "peak_rss_bytes"]);
+    fork_join_contenders!(experiment, config)
 }

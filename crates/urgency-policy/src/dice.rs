@@ -10,6 +10,7 @@
 ///
 /// let (mut a, mut b) = (Dice::new(7), Dice::new(7));
 /// assert_eq!(a.below(1000), b.below(1000));
+/// assert_ne!(a.split(0), a.split(1));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dice {

@@ -78,6 +78,7 @@ impl FromStr for Quota {
 /// let group = Cgroup::new(Disk::new("/sys/fs/cgroup/no-such-group"));
 /// let error = group.set_cpus(&"0-1".parse()?).unwrap_err();
 /// assert!(error.to_string().contains("cgroup.subtree_control"), "{error}");
+/// assert!(group.set_quota(None).is_err());
 /// # Ok::<(), urgency_resctrl::NotCpus>(())
 /// ```
 #[derive(Clone, Debug)]

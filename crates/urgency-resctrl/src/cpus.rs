@@ -7,7 +7,8 @@ use std::{collections::BTreeSet, fmt, str::FromStr};
 /// ```
 /// use urgency_resctrl::Cpus;
 ///
-/// let cpus: Cpus = "0-2,5".parse()?;
+/// let mut cpus: Cpus = "0-3".parse()?;
+/// assert!(cpus.remove(3) && cpus.insert(5));
 /// assert_eq!(cpus.iter().collect::<Vec<_>>(), [0, 1, 2, 5]);
 /// assert_eq!(cpus.to_string(), "0-2,5");
 /// # Ok::<(), urgency_resctrl::NotCpus>(())

@@ -7,7 +7,7 @@ use std::{
 };
 use urgency_policy::cores::JobId;
 
-/// Which rule a mask of ways breaks.
+/// Which rule a mask of ways breaks, in an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MaskRule {

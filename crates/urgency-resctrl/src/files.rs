@@ -9,6 +9,25 @@ use std::{
 /// A tree of files that is resctrl's, or behaves like it. Paths are relative to its root; the empty path is the root.
 ///
 /// [`Disk`] is the real one. A test implements the kernel's rules instead.
+///
+/// ```
+/// use std::path::Path;
+/// use urgency_resctrl::{Disk, Files};
+///
+/// let root = std::env::temp_dir().join(format!("urgency-files-{}", std::process::id()));
+/// std::fs::create_dir_all(&root)?;
+/// let files = Disk::new(root.clone());
+/// files.make_dir(Path::new("group"))?;
+/// assert_eq!(files.directories(Path::new(""))?, ["group"]);
+/// let schemata = Path::new("group/schemata");
+/// std::fs::write(root.join(schemata), "")?; // in resctrl the kernel makes it
+/// assert_eq!(files.write(schemata, "MB:0=50\n")?, 8);
+/// assert_eq!(files.read(schemata)?, "MB:0=50\n");
+/// std::fs::remove_file(root.join(schemata))?;
+/// files.remove_dir(Path::new("group"))?;
+/// # std::fs::remove_dir(root)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait Files {
     /// The whole file.
     ///

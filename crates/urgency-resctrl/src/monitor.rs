@@ -4,7 +4,7 @@ use crate::{Error, Files, Partition};
 use std::path::Path;
 use urgency_policy::cores::JobId;
 
-/// What a counter says.
+/// What a counter says; see [`Counters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// So many bytes.
@@ -17,7 +17,7 @@ pub enum Reading {
     Error,
 }
 
-/// The counters of one group in one last-level cache. `None`: this machine does not have that counter.
+/// The counters of one group in one last-level cache; see [`Partition::counters`]. `None`: this machine does not have that counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// `llc_occupancy`: bytes in the cache now.
@@ -31,6 +31,25 @@ pub struct Counters {
 impl<F: Files> Partition<F> {
     /// The counters of the job's group, by the name of the cache (`mon_L3_00`); of all other processors for `None`, and
     /// for a job without a group.
+    ///
+    /// ```
+    /// use urgency_resctrl::{Error, Machine, Partition, mounted};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let (files, options) = match mounted() {
+    ///     Ok(mounted) => mounted,
+    ///     Err(missing) => return Ok(println!("{missing}")),
+    /// };
+    /// let machine = Machine::read(&files, options)?;
+    /// println!("{} group(s)", machine.groups());
+    /// let partition = Partition::open(files, options, "example")?;
+    /// assert_eq!(partition.group(urgency_policy::cores::JobId(1)), None, "nothing was applied");
+    /// for (cache, counters) in partition.counters(None)? {
+    ///     println!("{cache}: {:?}", counters.occupancy);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ use std::{
     path::Path,
 };
 
-/// A resource that the kernel gives out, by the name in `schemata`.
+/// A resource that the kernel gives out, by the name in `schemata`; see [`Cache`](crate::Cache).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Resource {

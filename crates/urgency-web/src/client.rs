@@ -51,6 +51,15 @@ impl Connector {
     }
 
     /// For `http` and `https`. `h2` and `http/1.1` are offered to the server, unless the configuration says otherwise.
+    ///
+    /// ```no_run
+    /// use urgency_web::{client::Connector, tls::client_trusting};
+    ///
+    /// let roots = std::fs::read("root.pem")?;
+    /// let connector = Connector::with_tls(client_trusting(&roots)?);
+    /// # let _ = connector;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[cfg(feature = "tls")]
     pub fn with_tls(mut config: rustls::ClientConfig) -> Self {
         if config.alpn_protocols.is_empty() {

@@ -33,7 +33,8 @@ use urgency::{
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let socket = UdpSocket::bind("127.0.0.1:0")?;
-/// let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(QuicRuntime::new()))?;
+/// let runtime = QuicRuntime::at(urgency::level::Normal);
+/// let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(runtime))?;
 /// # let _ = endpoint;
 /// # Ok(())
 /// # }

@@ -266,6 +266,10 @@
 #[cfg(all(test, not(urgency_loom)))]
 extern crate self as urgency;
 
+// First, for its macros.
+#[macro_use]
+mod sys;
+
 #[cfg(not(urgency_loom))]
 mod account;
 #[cfg(not(urgency_loom))]
@@ -312,7 +316,6 @@ pub mod signal;
 #[cfg(not(urgency_loom))]
 mod spawn;
 pub mod sync;
-mod sys;
 #[cfg(not(urgency_loom))]
 pub mod task;
 mod tasks;

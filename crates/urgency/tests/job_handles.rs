@@ -286,6 +286,85 @@ fn of_jobs_that_wait_in_a_circle_one_has_an_error() {
     });
 }
 
+/// Forks, tasks, sleeps in the kernel and timers, with a value that is known.
+fn mixture(n: u64) -> u64 {
+    let task = urgency::spawn(async move {
+        sleep(Duration::from_micros(n % 7 * 50)).await;
+        n
+    });
+    let (a, b) = urgency::join(|| fib(n % 12), || fib(n % 5));
+    if n.is_multiple_of(4) {
+        thread::sleep(Duration::from_micros(100));
+    }
+    let closures: Vec<_> = (0..n % 4).map(|k| urgency::spawn_fn(move || k)).collect();
+    let sum: u64 = closures
+        .into_iter()
+        .map(|closure| closure.get().unwrap())
+        .sum();
+    a + b + sum + task.get().unwrap()
+}
+
+#[test]
+fn two_jobs_and_many_are_right_with_64_workers_whatever_the_processors() {
+    ends(|| {
+        let cores = set(64, |set| set.most_running(16).most_queued(1000));
+        let expected: Vec<u64> = (0..200)
+            .map(|n| fib(n % 12) + fib(n % 5) + [0, 0, 1, 3][n as usize % 4] + n)
+            .collect();
+        let wide = |jobs: u64| {
+            let job = |k| {
+                cores.spawn_fn(move || (k..200).step_by(jobs as usize).map(mixture).sum::<u64>())
+            };
+            let all: Vec<_> = (0..jobs).map(|k| job(k).unwrap()).collect();
+            all.into_iter().map(|job| job.get().unwrap()).sum::<u64>()
+        };
+        assert_eq!(wide(2), expected.iter().sum::<u64>());
+        for round in 0..3 {
+            let start = |n| {
+                cores
+                    .job()
+                    .max_cpus(1 + n as usize % 5)
+                    .spawn_fn(move || mixture(n))
+            };
+            let jobs: Vec<_> = (0..200).map(|n| start(n).unwrap()).collect();
+            let results: Vec<_> = jobs.into_iter().map(|job| job.get().unwrap()).collect();
+            assert_eq!(results, expected, "round {round}");
+        }
+        let stats = cores.stats();
+        assert_eq!((stats.submitted, stats.over), (602, 602));
+    });
+}
+
+#[test]
+fn a_wait_that_is_refused_gives_the_handle_back_as_it_was() {
+    ends(|| {
+        let cores = cores(2);
+        let (give, take) = mpsc::channel::<jobs::JobHandle<u32>>();
+        let (pass, passed) = mpsc::channel();
+        let job = cores.spawn_fn(move || {
+            let own = take.recv().unwrap();
+            let id = own.id();
+            let refused = own.get().unwrap_err();
+            assert_eq!(refused.kind(), JobErrorKind::WaitsForItself);
+            // Another type is not taken for it, and loses nothing.
+            let refused = refused.into_handle::<u8>().unwrap_err();
+            let refused = refused.into_panic().unwrap_err();
+            assert_eq!(refused.kind(), JobErrorKind::WaitsForItself);
+            let own = refused.into_handle::<u32>().unwrap();
+            assert_eq!((own.id(), own.state()), (id, JobState::Running));
+            pass.send(own).unwrap();
+            7
+        });
+        give.send(job.unwrap()).unwrap();
+        assert_eq!(passed.recv().unwrap().get().unwrap(), 7);
+        let cancelled = cores.spawn(pending::<()>()).unwrap();
+        cancelled.cancel();
+        let error = cancelled.get().unwrap_err();
+        let error = error.into_handle::<()>().unwrap_err();
+        assert_eq!(error.kind(), JobErrorKind::Cancelled);
+    });
+}
+
 #[test]
 fn a_job_that_waits_for_its_own_handle_has_an_error() {
     ends(|| {

@@ -219,9 +219,9 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
     true
 }
 
-fn run(count: u64, seed: u64) {
+fn run(count: u64, seed: u64, workers: usize) {
     let cores = CoreSet::builder()
-        .cores(4)
+        .cores(workers)
         .core_policy(Drep::new(seed))
         .most_running(8)
         .most_queued(64);
@@ -263,9 +263,12 @@ fn of_jobs_at_random_none_is_lost_and_everything_is_returned() {
     let count = number("URGENCY_RANDOM_JOBS", 20_000);
     let seed = number("URGENCY_RANDOM_JOBS_SEED", 0x5eed);
     ends(move || {
-        run(count.min(400), seed ^ 1);
+        run(count.min(400), seed ^ 1, 4);
+        run(count.min(400), seed ^ 2, 64);
         let (before, bytes) = (threads_and_descriptors(), BYTES.load(SeqCst));
-        run(count, seed);
+        run(count, seed, 4);
+        // Many more workers than processors.
+        run(count / 10, seed, 64);
         let limit = Instant::now() + Duration::from_secs(60);
         loop {
             let (now, more) = (threads_and_descriptors(), BYTES.load(SeqCst) - bytes);

@@ -136,12 +136,7 @@ impl Session<'_> {
             }
             let found = entry.set_expires(expires);
             entry.access();
-            self.tally.add(Count::TouchCmds);
-            self.tally.add(if found {
-                Count::TouchHits
-            } else {
-                Count::TouchMisses
-            });
+            self.tally.add_found(Count::TOUCH, found);
             found
         } else {
             let (store, room) = (&self.server.store, &mut self.room);
@@ -153,12 +148,7 @@ impl Session<'_> {
                 Some(None) => return,
                 found => found.is_some(),
             };
-            self.tally.add(Count::GetCmds);
-            self.tally.add(if found {
-                Count::GetHits
-            } else {
-                Count::GetMisses
-            });
+            self.tally.add_found(Count::GET, found);
             found
         };
         self.server.prefixes.record_get(key, found);

@@ -36,6 +36,13 @@ pub enum Count {
     IdleKicks,
 }
 
+impl Count {
+    /// Requests for a value, with how many found one and how many did not.
+    pub const GET: [Count; 3] = [Count::GetCmds, Count::GetHits, Count::GetMisses];
+    /// Requests that touch an item, likewise.
+    pub const TOUCH: [Count; 3] = [Count::TouchCmds, Count::TouchHits, Count::TouchMisses];
+}
+
 const COUNTS: usize = Count::IdleKicks as usize + 1;
 
 /// Counters that connections add to; more than there are processors on most machines.
@@ -53,6 +60,13 @@ impl Tally {
     #[inline]
     pub fn add(&mut self, count: Count) {
         self.add_many(count, 1);
+    }
+
+    /// Counts a request that did, or did not, find its item.
+    #[inline]
+    pub fn add_found(&mut self, [all, hits, misses]: [Count; 3], found: bool) {
+        self.add(all);
+        self.add(if found { hits } else { misses });
     }
 
     /// Counts `many`.

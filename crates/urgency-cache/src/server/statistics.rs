@@ -1,7 +1,7 @@
 //! What `stats` says, for both protocols: names and values.
 
 use super::{Server, VERSION, counters::Count};
-use crate::protocol::words::Words;
+use crate::{protocol::words::Words, store::StoreStats};
 use nix::sys::{
     resource::{UsageWho, getrusage},
     time::TimeVal,
@@ -36,6 +36,22 @@ const COUNTED: [(&str, Count); 23] = [
     ("bytes_written", Count::BytesWritten),
     ("conn_yields", Count::ConnYields),
 ];
+
+/// What the segments did, in `stats` and in `stats items`.
+fn of_lru(store: &StoreStats) -> [(&'static str, u64); 10] {
+    [
+        ("evicted_unfetched", store.evicted_unfetched),
+        ("evicted_active", store.evicted_active),
+        ("expired_unfetched", store.expired_unfetched),
+        ("reclaimed", store.reclaimed),
+        ("crawler_reclaimed", store.crawler_reclaimed),
+        ("crawler_items_checked", store.crawler_items_checked),
+        ("moves_to_cold", store.moves_to_cold),
+        ("moves_to_warm", store.moves_to_warm),
+        ("moves_within_lru", store.moves_within_lru),
+        ("direct_reclaims", store.direct_reclaims),
+    ]
+}
 
 fn yes(on: bool) -> &'static str {
     if on { "yes" } else { "no" }
@@ -124,16 +140,9 @@ impl Server {
         number("evictions", store.evictions);
         // No item is held while it is sent, so none is in the way of an eviction.
         number("lrutail_reflocked", 0);
-        number("evicted_unfetched", store.evicted_unfetched);
-        number("evicted_active", store.evicted_active);
-        number("expired_unfetched", store.expired_unfetched);
-        number("reclaimed", store.reclaimed);
-        number("crawler_reclaimed", store.crawler_reclaimed);
-        number("crawler_items_checked", store.crawler_items_checked);
-        number("moves_to_cold", store.moves_to_cold);
-        number("moves_to_warm", store.moves_to_warm);
-        number("moves_within_lru", store.moves_within_lru);
-        number("direct_reclaims", store.direct_reclaims);
+        for (name, value) in of_lru(&store) {
+            number(name, value);
+        }
         number("pages_moved", store.pages_moved);
         number("items_moved", store.items_moved);
     }
@@ -204,16 +213,9 @@ impl Server {
         number("evicted_nonzero", store.evicted_nonzero);
         number("evicted_time", u64::from(store.evicted_time));
         number("outofmemory", store.outofmemory);
-        number("reclaimed", store.reclaimed);
-        number("expired_unfetched", store.expired_unfetched);
-        number("evicted_unfetched", store.evicted_unfetched);
-        number("evicted_active", store.evicted_active);
-        number("crawler_reclaimed", store.crawler_reclaimed);
-        number("crawler_items_checked", store.crawler_items_checked);
-        number("moves_to_cold", store.moves_to_cold);
-        number("moves_to_warm", store.moves_to_warm);
-        number("moves_within_lru", store.moves_within_lru);
-        number("direct_reclaims", store.direct_reclaims);
+        for (name, value) in of_lru(&store) {
+            number(name, value);
+        }
         for (name, segment) in names.iter().zip(&store.segments) {
             number(&format!("hits_to_{name}"), segment.hits);
         }

@@ -70,11 +70,7 @@ impl Session<'_> {
             found => found.flatten(),
         };
         self.server.prefixes.record_get(key, found.is_some());
-        self.tally.add(Count::GetCmds);
-        self.tally.add(match found {
-            Some(()) => Count::GetHits,
-            None => Count::GetMisses,
-        });
+        self.tally.add_found(Count::GET, found.is_some());
     }
 
     /// A retrieval command whose answer cannot be sent in pieces: if other keys' values are long, it is an
@@ -104,12 +100,7 @@ impl Session<'_> {
         entry.access();
         drop(entry);
         self.server.prefixes.record_get(key, found);
-        self.tally.add(Count::TouchCmds);
-        self.tally.add(if found {
-            Count::TouchHits
-        } else {
-            Count::TouchMisses
-        });
+        self.tally.add_found(Count::TOUCH, found);
     }
 
     /// `touch`.
@@ -117,12 +108,7 @@ impl Session<'_> {
         let expires = self.expiry(expiry);
         let mut entry = self.server.store.entry(key, self.now);
         let found = entry.set_expires(expires) && entry.access();
-        self.tally.add(Count::TouchCmds);
-        self.tally.add(if found {
-            Count::TouchHits
-        } else {
-            Count::TouchMisses
-        });
+        self.tally.add_found(Count::TOUCH, found);
         found
     }
 

@@ -6,8 +6,8 @@
 use super::contender::Contender;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
-use urgency_measure::client::Arrivals;
+use std::{ops::RangeInclusive, path::PathBuf};
+use urgency_measure::{arguments::within, client::Arrivals};
 
 const RATES: RangeInclusive<f64> = 1.0..=100_000.0;
 const SECONDS: RangeInclusive<f64> = 1.0..=3600.0;
@@ -119,16 +119,4 @@ fn duration(text: &str) -> Result<f64, String> {
 
 fn workers(text: &str) -> Result<usize, String> {
     within(text, WORKERS, "workers")
-}
-
-fn within<T>(text: &str, allowed: RangeInclusive<T>, unit: &str) -> Result<T, String>
-where
-    T: FromStr + PartialOrd + Display,
-{
-    let expected = format!("allowed: {} to {} {unit}", allowed.start(), allowed.end());
-    match text.parse() {
-        Ok(value) if allowed.contains(&value) => Ok(value),
-        Ok(_) => Err(format!("out of range; {expected}")),
-        Err(_) => Err(format!("not a number of {unit}; {expected}")),
-    }
 }

@@ -5,7 +5,8 @@ use crate::protocol::Protocol;
 use crate::search::Quality;
 use crate::{Arrivals, Load, Popularity, Server, ValueSizes, Waiting, Workload};
 use clap::Args;
-use std::{fmt::Display, ops::RangeInclusive, path::PathBuf, str::FromStr};
+use std::{ops::RangeInclusive, path::PathBuf};
+use urgency_measure::arguments::within;
 
 const RATES: RangeInclusive<f64> = 1.0..=100_000_000.0;
 const SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
@@ -174,18 +175,4 @@ fn share(text: &str) -> Result<f64, String> {
 
 fn precision(text: &str) -> Result<f64, String> {
     within(text, PRECISIONS, "as a share")
-}
-
-fn within<T>(text: &str, allowed: RangeInclusive<T>, unit: &str) -> Result<T, String>
-where
-    T: FromStr + PartialOrd + Display,
-{
-    match text.parse() {
-        Ok(value) if allowed.contains(&value) => Ok(value),
-        _ => Err(format!(
-            "allowed: {} to {} {unit}",
-            allowed.start(),
-            allowed.end()
-        )),
-    }
 }

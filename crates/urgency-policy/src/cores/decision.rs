@@ -19,6 +19,53 @@ pub struct Move {
 }
 
 /// What a policy wants to change. [`Cores::decide`] makes it, and returns it with its list of moves.
+///
+/// ```
+/// use urgency_policy::cores::{
+///     BandwidthControl, CacheControl, CorePolicy, Cores, Decision, DecisionError, Demand, Event, JobId, Refusal,
+/// };
+///
+/// /// The same number of cores, half of the cache and half of the bandwidth for each of at most two jobs.
+/// struct Halves;
+///
+/// impl CorePolicy for Halves {
+///     fn admit(&mut self, _: JobId, _: &Demand, cores: &Cores) -> Result<(), Refusal> {
+///         match cores.jobs().len() {
+///             0 | 1 => Ok(()),
+///             _ => Err(Refusal::Cores { needed: 1, left: 0 }),
+///         }
+///     }
+///
+///     fn decide(&mut self, _: Event, cores: &Cores, decision: &mut Decision) -> Result<(), DecisionError> {
+///         let jobs = cores.jobs();
+///         let half = cores.available().count() / 2;
+///         decision.give_counts(cores, &vec![half; jobs.len()])?;
+///         decision.fit(cores)?; // within the bounds of each job's demand
+///         for (job, ways) in jobs.iter().zip([0b0011, 0b1100]) {
+///             if decision.cores_of(job.id()) < half
+///                 && let Some(core) = decision.spare(cores, job.id(), |_| half)
+///             {
+///                 decision.give(core, job.id())?;
+///             }
+///             decision.set_cache_ways(job.id(), ways)?;
+///             decision.set_bandwidth(job.id(), 50)?;
+///         }
+///         decision.set_timer(cores.now() + 1_000_000)
+///     }
+/// }
+///
+/// let cache = CacheControl { ways: 4, least: 1, sparse: false };
+/// let bandwidth = BandwidthControl { least: 10, step: 10 };
+/// let mut cores = Cores::new(5).with_controls(Some(cache), Some(bandwidth));
+/// cores.set_available(4, false)?; // another program has it
+/// for job in [JobId(1), JobId(2)] {
+///     cores.start(&mut Halves, job, Demand::default())?;
+///     let decision = cores.decide(&mut Halves, Event::Start(job))?;
+///     assert_eq!(decision.moves().len(), 2);
+/// }
+/// assert!(cores.start(&mut Halves, JobId(3), Demand::default()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     /// By core: the owner after this decision.

@@ -139,6 +139,13 @@ impl Task {
 
     /// The shortest period that so many cores can keep: (C − L) / m + L, rounded up.
     ///
+    /// ```
+    /// use urgency_policy::cores::Task;
+    ///
+    /// let task = Task::new(10, 4, 20); // work 10, span 4
+    /// assert_eq!((task.least_period(1), task.least_period(3)), (10, 6));
+    /// ```
+    ///
     /// # Panics
     ///
     /// If `cores` is 0.

@@ -30,7 +30,8 @@ const TOLERANCE: f64 = 1e-6;
 /// use urgency_policy::level::{Criterion, CriterionError};
 ///
 /// let fair = Criterion::from_shares(&[0.5, 0.25, 0.25])?;
-/// assert_eq!(fair.share(0), 0.5);
+/// assert_eq!((fair.share(0), fair.share_down_to(1)), (0.5, 0.75));
+/// assert_eq!(Criterion::winner_takes_all(2)?.share(0), 1.0);
 ///
 /// // Two planners, as in the fairness paper; the control loop gets what they leave.
 /// let planners = Criterion::from_stretches(&[f64::INFINITY, 1.5, 6.0])?;

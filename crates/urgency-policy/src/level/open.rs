@@ -27,8 +27,14 @@
 //! }
 //!
 //! let mut schedule = Schedule::own(ChangePlaces::default());
-//! assert_eq!(schedule.seat(0, 2, 0b11).primary(), Some(0));
+//! schedule.check(2, 2)?;
+//! let seat = schedule.seat(0, 2, 0b11);
+//! assert_eq!(seat.primary(), Some(0));
+//! // What a mechanism says later: how long that round was, and that level 1 had a part of it.
+//! schedule.charge(seat, 10_000_000);
+//! schedule.move_time(1, 0, 3_000_000);
 //! assert!(schedule.is_work_conserving());
+//! # Ok::<(), urgency_policy::level::ScheduleError>(())
 //! ```
 
 use super::{

@@ -38,6 +38,9 @@
 //!         self.mugging.is_empty() && self.ring.front() < self.regular.front().or(Some(&u64::MAX))
 //!     }
 //!     fn pop_own(&mut self) -> Option<u64> { self.ring.pop_front() }
+//!     // With one worker there is no other ring: as the trait has it.
+//!     fn much_older_elsewhere(&mut self) -> Option<u64> { None }
+//!     fn oldest_elsewhere(&mut self) -> Option<u64> { None }
 //! }
 //!
 //! let mut level = Level { mugging: [5].into(), regular: [2, 4].into(), ring: [1, 3].into() };

@@ -235,7 +235,7 @@ impl FromStr for Kind {
     }
 }
 
-/// The policy of one worker, of any kind.
+/// The policy of one worker, of any kind; [`Kind::policy`] makes it.
 #[derive(Clone, Debug)]
 pub enum Policy {
     /// See [`Aging`].
@@ -246,50 +246,41 @@ pub enum Policy {
     Queues(Queues),
 }
 
+/// The same call of whatever policy it is.
+macro_rules! each {
+    ($self:ident.$call:ident($($argument:ident),*)) => {
+        match $self {
+            Policy::Aging(policy) => policy.$call($($argument),*),
+            Policy::Proactive(policy) => policy.$call($($argument),*),
+            Policy::Queues(policy) => policy.$call($($argument),*),
+        }
+    };
+}
+
 impl PoolPolicy for Policy {
     #[inline]
     fn place(&mut self, arrival: Arrival, own: usize) -> Place {
-        match self {
-            Policy::Aging(policy) => policy.place(arrival, own),
-            Policy::Proactive(policy) => policy.place(arrival, own),
-            Policy::Queues(policy) => policy.place(arrival, own),
-        }
+        each!(self.place(arrival, own))
     }
 
     #[inline]
     fn take_from(&mut self, sight: Sight) -> Source {
-        match self {
-            Policy::Aging(policy) => policy.take_from(sight),
-            Policy::Proactive(policy) => policy.take_from(sight),
-            Policy::Queues(policy) => policy.take_from(sight),
-        }
+        each!(self.take_from(sight))
     }
 
     #[inline]
     fn choose(&mut self, deques: usize, chooser: Chooser) -> usize {
-        match self {
-            Policy::Aging(policy) => policy.choose(deques, chooser),
-            Policy::Proactive(policy) => policy.choose(deques, chooser),
-            Policy::Queues(policy) => policy.choose(deques, chooser),
-        }
+        each!(self.choose(deques, chooser))
     }
 
     #[inline]
     fn after_steal(&mut self, left: Left) -> Place {
-        match self {
-            Policy::Aging(policy) => policy.after_steal(left),
-            Policy::Proactive(policy) => policy.after_steal(left),
-            Policy::Queues(policy) => policy.after_steal(left),
-        }
+        each!(self.after_steal(left))
     }
 
     #[inline]
     fn shed(&mut self, own: usize) -> Shed {
-        match self {
-            Policy::Aging(policy) => policy.shed(own),
-            Policy::Proactive(policy) => policy.shed(own),
-            Policy::Queues(policy) => policy.shed(own),
-        }
+        each!(self.shed(own))
     }
 }
 

@@ -69,6 +69,24 @@ impl fmt::Display for PlanError {
 impl core::error::Error for PlanError {}
 
 /// What distinguishes these schedulers.
+///
+/// ```
+/// use urgency_policy::{
+///     dice::Dice,
+///     pool::{Chooser, Kind, Order, Overflow, Plan, PoolPolicy, Sharing, Shed},
+/// };
+///
+/// // The newest first, dealt, in queues of 64, with two shared ones behind them.
+/// let plan = Plan::FIFO
+///     .in_order(Order::Newest)
+///     .shared_by(Sharing::Deal)
+///     .bounded(64, Overflow::Shared(2));
+/// plan.check()?;
+/// let mut policy = Kind::Queues(plan).policy(0, 4, &Dice::new(1));
+/// assert_eq!(policy.shed(0), Shed::Keep, "it has nothing to give");
+/// assert_eq!(policy.choose(1, Chooser::Thief), 0, "there is one");
+/// # Ok::<(), urgency_policy::pool::PlanError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// In which order a worker takes from its own queue.

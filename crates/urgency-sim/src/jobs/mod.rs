@@ -99,6 +99,20 @@ impl JobCosts {
         },
     };
 
+    /// What was measured on the machine with 2 processors on which Urgency is developed.
+    pub const MEASURED: JobCosts = JobCosts {
+        decide: 2_000,
+        start: 10_000,
+        exit: 5_000,
+        leave: 5_000,
+        join: 15_000,
+        steal: StealCosts {
+            attempt: 250,
+            steal: 250,
+            mug: 2_000,
+        },
+    };
+
     /// The bars that Urgency's job layer is to meet: 5 µs for a decision, 20 for a start with its moves, 20 for a move,
     /// 10 for a removal, 4 for a leftover; steals as [`Costs::MEASURED`](crate::Costs::MEASURED). They are goals, not
     /// measurements.

@@ -61,6 +61,14 @@ pub struct Workload {
     pub jobs: Vec<JobSpec>,
 }
 
+impl Workload {
+    /// The same jobs, with rounds of this kind.
+    pub fn with_round(mut self, round: Round, machine: &JobsMachine) -> Self {
+        self.speeds.fill_with(|| speed(round, machine));
+        self
+    }
+}
+
 /// Jobs of the AMCilk paper's flow-time experiment (section V-A): Poisson arrivals at a load of the machine's cores. A
 /// job has as much work as a series of [`Round::BING`], one for each 64 µs of its size.
 ///

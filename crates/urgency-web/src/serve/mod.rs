@@ -62,6 +62,40 @@ type Signal = Pin<Box<dyn Future<Output = ()> + Send>>;
 const AFTER_CUT: Duration = Duration::from_millis(100);
 
 /// What happens on a connection before HTTP: nothing ([`Plain`]), or TLS.
+///
+/// ```
+/// use axum::Router;
+/// use std::{io, time::Duration};
+/// use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+/// use urgency::net::TcpListener;
+/// use urgency_web::serve::{Handshake, serve};
+///
+/// /// A client says first that it is one of ours.
+/// struct Password;
+///
+/// impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Handshake<T> for Password {
+///     type Stream = T;
+///
+///     async fn handshake(&self, mut stream: T) -> io::Result<T> {
+///         let mut said = [0; 6];
+///         stream.read_exact(&mut said).await?;
+///         match &said {
+///             b"sesame" => Ok(stream),
+///             _ => Err(io::ErrorKind::PermissionDenied.into()),
+///         }
+///     }
+/// }
+///
+/// # fn main() -> io::Result<()> {
+/// let served = urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let server = serve(listener, Router::new()).handshake(Password, Duration::from_secs(1));
+///     server.until(async {}).await
+/// })?;
+/// assert_eq!(served.accepted, 0);
+/// # Ok(())
+/// # }
+/// ```
 pub trait Handshake<T>: Send + Sync + 'static {
     /// The stream that HTTP runs on.
     type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;

@@ -1,21 +1,13 @@
 //! A closure in the heap as a fork: it runs once, and its run frees it.
 
-use crate::sched::{Forked, Kind};
+use crate::sched::{Forked, Kind, Taken};
 use std::process::abort;
 
+/// A closure that is a fork once it is a pointer, or taken.
 #[repr(C)]
-struct Boxed<F> {
+pub(super) struct Boxed<F> {
     header: Forked,
     closure: F,
-}
-
-/// `f` as a fork. It belongs to the stack that runs it.
-pub(super) fn boxed<F: FnOnce() + Send>(f: F) -> *const Forked {
-    let boxed = Box::new(Boxed {
-        header: Forked::new(&Boxed::<F>::KIND),
-        closure: f,
-    });
-    Box::into_raw(boxed).cast::<Forked>().cast_const()
 }
 
 /// Aborts if it is dropped: no waiter could be told of the panic.
@@ -29,6 +21,24 @@ impl Drop for AbortOnPanic {
 }
 
 impl<F: FnOnce() + Send> Boxed<F> {
+    pub(super) fn new(closure: F) -> Box<Self> {
+        Box::new(Boxed {
+            header: Forked::new(&Self::KIND),
+            closure,
+        })
+    }
+
+    /// The fork, for a deque. It belongs to the stack that runs it.
+    pub(super) fn into_forked(self: Box<Self>) -> *const Forked {
+        Box::into_raw(self).cast::<Forked>().cast_const()
+    }
+
+    /// The fork, as if it had been stolen out of a deque.
+    pub(super) fn into_taken(self: Box<Self>) -> Taken {
+        // SAFETY: its run frees it, the closure is `Send`, and no other thread has it.
+        unsafe { Taken::take(self.into_forked()) }
+    }
+
     const KIND: Kind = Kind {
         execute: Self::execute,
         stolen: Self::stolen,

@@ -26,17 +26,17 @@ use crate::{
     inherit::inherited,
     runtime::rank_on,
     sched::{
-        Origin, StolenFork,
-        find::on_steal,
+        Origin, StolenFork, Taken,
         inheriting::inheriting,
         job::Job,
         run,
         stack::{Me, Stack},
     },
 };
+use boxed::Boxed;
 use std::{
     any::Any,
-    fmt, io,
+    io,
     mem::ManuallyDrop,
     sync::{Arc, Weak},
 };
@@ -220,16 +220,16 @@ impl Host {
     ///
     /// What `f` borrows lives until it has run; a [`Countdown`] tells.
     pub unsafe fn spawn_unchecked<F: FnOnce() + Send>(&self, f: F) {
-        let forked = boxed::boxed(inheriting(f));
+        let boxed = Boxed::new(inheriting(f));
         Stack::with_current(|me| match me {
             Some(me) if self.is_home_of(&me) => {
                 // SAFETY: the fork is a box that its run frees.
-                unsafe { me.deque().push_boxed(forked) };
+                unsafe { me.deque().push_boxed(boxed.into_forked()) };
                 me.deque().make_room();
                 run::check(me);
             }
             _ => {
-                let forked = self.taken(forked, false);
+                let forked = self.taken(boxed.into_taken(), false);
                 self.shared.insert_fork(forked);
             }
         });
@@ -254,17 +254,15 @@ impl Host {
         // All are made before the first can run: a panic of `make` leaves none behind.
         let made: Vec<F> = (0..self.workers()).map(&mut make).collect();
         for (worker, f) in made.into_iter().enumerate() {
-            let forked = self.taken(boxed::boxed(f), true);
+            let forked = self.taken(Boxed::new(f).into_taken(), true);
             self.shared.insert_pinned(worker, forked);
         }
     }
 
     /// A fork that is in no deque, as if it had been stolen out of one.
-    fn taken(&self, forked: *const crate::sched::Forked, pinned: bool) -> StolenFork {
-        // SAFETY: the fork was made for this, and no thread has it yet.
-        let forked = unsafe { on_steal(forked) };
+    fn taken(&self, taken: Taken, pinned: bool) -> StolenFork {
         StolenFork {
-            forked,
+            taken,
             level: self.level,
             pinned,
             origin: Origin {
@@ -337,15 +335,7 @@ impl Host {
     }
 }
 
-impl fmt::Debug for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host")
-            .field("runtime", &Arc::as_ptr(&self.shared))
-            .field("workers", &self.workers())
-            .field("level", &self.level)
-            .finish()
-    }
-}
+debug_struct!(Host, |it| runtime: Arc::as_ptr(&it.shared), workers: it.workers(), level: it.level);
 
 /// As [`join`](crate::join()), on a stack of a runtime: the closures learn whether they were stolen, which
 /// `a` never is, and `b` is run even if `a` panics. On a plain thread both closures come back.

@@ -11,7 +11,7 @@ use super::{Countdown, Host};
 use crate::{
     protocol::forked::Payload,
     sched::poll_context::{self, Departure},
-    sched::{Forked, Kind},
+    sched::{Forked, Kind, Taken},
     sys::clock,
 };
 use std::{
@@ -40,7 +40,9 @@ where
         result: UnsafeCell::new(MaybeUninit::uninit()),
         ended: Countdown::new(1),
     };
-    let forked = host.taken((&raw const visit).cast(), false);
+    // SAFETY: it is alive until it has run, because this waits for that; its closure is `Send`, and no thread has it.
+    let taken = unsafe { Taken::take((&raw const visit).cast()) };
+    let forked = host.taken(taken, false);
     let visits = &host.shared.core.threads.visits;
     let departure = if visits.are_short() {
         Departure::Short

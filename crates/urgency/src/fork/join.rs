@@ -261,11 +261,11 @@ where
     let admit = || !latch.is_done();
     let raise = turns > TURNS_BEFORE_RAISE;
     match thief.steal(raise, admit) {
-        (Stolen::Forked(forked, _), origin) => {
+        (Stolen::Forked(taken, _), origin) => {
             let worker = me.worker();
             me.runtime().at(worker, me.level()).leaps.add(1);
             Some(StolenFork {
-                forked,
+                taken,
                 level: me.level(),
                 pinned: false,
                 origin: Origin {

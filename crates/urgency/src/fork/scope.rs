@@ -46,7 +46,6 @@ use crate::{
 };
 use std::{
     alloc::Layout,
-    fmt,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
@@ -75,11 +74,7 @@ pub struct Scope<'scope, 'env: 'scope> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-impl fmt::Debug for Scope<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").finish_non_exhaustive()
-    }
-}
+debug_struct!(Scope<'_, '_>);
 
 /// Opens a scope: `f` and the children that it spawns may borrow everything that outlives the call.
 ///

@@ -19,7 +19,7 @@ use crate::{
     spawn::{At, spawn_fn_with},
 };
 use std::{
-    fmt, io,
+    io,
     panic::resume_unwind,
     pin::Pin,
     task::{Context, Poll},
@@ -63,10 +63,4 @@ impl<T: Send + 'static> Future for Offloaded<T> {
     }
 }
 
-impl<T: Send + 'static> fmt::Debug for Offloaded<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Offloaded")
-            .field("is_finished", &self.0.is_finished())
-            .finish()
-    }
-}
+debug_struct!([T: Send + 'static] Offloaded<T>, |it| is_finished: it.0.is_finished());

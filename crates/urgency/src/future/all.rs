@@ -13,7 +13,6 @@ use crate::sys::primitives::{
 };
 use std::{
     convert::Infallible,
-    fmt,
     future::{Future, poll_fn},
     mem,
     ops::ControlFlow,
@@ -147,13 +146,7 @@ impl<F: Future> Future for JoinAll<F> {
     }
 }
 
-impl<F: Future> fmt::Debug for JoinAll<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinAll")
-            .field("left", &self.many.left)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([F: Future] JoinAll<F>, |it| left: it.many.left);
 
 /// The future of [`try_join_all`].
 #[must_use = "futures do nothing unless awaited"]
@@ -186,13 +179,7 @@ impl<F: Future<Output = Result<T, E>>, T, E> Future for TryJoinAll<F, T> {
     }
 }
 
-impl<F, T> fmt::Debug for TryJoinAll<F, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TryJoinAll")
-            .field("left", &self.many.left)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([F, T] TryJoinAll<F, T>, |it| left: it.many.left);
 
 /// Futures with wakers of their own.
 struct Many<F> {

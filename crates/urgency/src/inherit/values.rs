@@ -5,7 +5,7 @@
 //! is never longer than there are locals, however many generations of tasks pass it on. Rejected: a map, which every
 //! child would have to copy or lock. There are few locals, and usually the first value is wanted.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, sync::Arc};
 
 /// The list of values.
 #[derive(Clone, Default)]
@@ -56,8 +56,4 @@ impl Values {
     }
 }
 
-impl fmt::Debug for Values {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Values").finish_non_exhaustive()
-    }
-}
+debug_struct!(Values);

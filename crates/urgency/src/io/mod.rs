@@ -17,6 +17,7 @@
 
 mod async_fd;
 mod blocking;
+pub(crate) mod forward;
 pub(crate) mod source;
 mod stdio;
 pub(crate) mod unread;

@@ -28,6 +28,7 @@
 use super::{
     Async, Blocking,
     blocking::write_through,
+    forward::{forward_read, forward_write},
     source::{Done, ready_now},
 };
 use crate::{
@@ -227,15 +228,7 @@ impl Stdin {
     }
 }
 
-impl AsyncRead for Stdin {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        self.0.poll_read(cx, buffer)
-    }
-}
+forward_read!((impl AsyncRead for Stdin) |this| &*this);
 
 impl AsyncRead for &Stdin {
     fn poll_read(
@@ -286,23 +279,7 @@ impl Stdout {
     }
 }
 
-impl AsyncWrite for Stdout {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.0.poll_write(cx, buffer)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.poll_flush(cx)
-    }
-
-    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.poll_flush(cx)
-    }
-}
+forward_write!((impl AsyncWrite for Stdout) |this| &*this);
 
 impl AsyncWrite for &Stdout {
     fn poll_write(

@@ -12,7 +12,7 @@ use crate::{
     spawn::{spawn_fn_with, spawn_with},
     tasks::JoinHandle,
 };
-use std::{fmt, future::Future, sync::Arc};
+use std::{future::Future, sync::Arc};
 use urgency_policy::cores::Demand;
 
 /// Describes a job, and submits it: see [`CoreSet::job`](super::CoreSet::job).
@@ -47,14 +47,7 @@ pub struct JobBuilder {
     name: Option<Arc<str>>,
 }
 
-impl fmt::Debug for JobBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobBuilder")
-            .field("name", &self.name)
-            .field("demand", &self.demand)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(JobBuilder, |it| name: it.name, demand: it.demand);
 
 impl JobBuilder {
     pub(super) fn new(set: Arc<Set>, shape: Arc<Builder>) -> Self {

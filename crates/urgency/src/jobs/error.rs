@@ -1,6 +1,6 @@
-//! Why a job was not accepted, and why it has no result.
+//! Why a job was not accepted, and why it has no result. A wait that is refused gives the handle back.
 
-use super::JobId;
+use super::{JobHandle, JobId};
 use crate::{BuildError, JoinError, JoinErrorKind};
 use std::{any::Any, error::Error, fmt};
 
@@ -73,6 +73,8 @@ pub struct JobError {
 #[derive(Debug)]
 pub(super) enum Why {
     Kind(JobErrorKind),
+    /// The wait, with the handle that asked for it.
+    Refused(JobErrorKind, Box<dyn Any + Send + Sync>),
     Root(JoinError),
 }
 
@@ -87,6 +89,7 @@ pub enum JobErrorKind {
     /// Code of the job shut down the job's own runtime before its root had ended.
     ShutDown,
     /// The wait was refused: code of a job waits for its own job, or for a job that waits for it.
+    /// [`JobError::into_handle`] gives the handle back.
     WaitsForItself,
     /// The job was queued, and could not be started when its turn had come and no other job of the set ran.
     Refused(BuildError),
@@ -100,6 +103,13 @@ impl JobError {
         }
     }
 
+    pub(super) fn refused<T: Send + 'static>(kind: JobErrorKind, handle: JobHandle<T>) -> Self {
+        JobError {
+            id: handle.id(),
+            why: Why::Refused(kind, Box::new(handle)),
+        }
+    }
+
     /// The job.
     pub fn id(&self) -> JobId {
         self.id
@@ -108,7 +118,7 @@ impl JobError {
     /// Why there is no result.
     pub fn kind(&self) -> JobErrorKind {
         match &self.why {
-            Why::Kind(kind) => kind.clone(),
+            Why::Kind(kind) | Why::Refused(kind, _) => kind.clone(),
             Why::Root(error) => match error.kind() {
                 JoinErrorKind::Panicked => JobErrorKind::Panicked,
                 JoinErrorKind::ShutDown => JobErrorKind::ShutDown,
@@ -127,7 +137,42 @@ impl JobError {
         let error = |why| JobError { id, why };
         match self.why {
             Why::Root(root) => root.try_into_panic().map_err(|root| error(Why::Root(root))),
-            why @ Why::Kind(_) => Err(error(why)),
+            why => Err(error(why)),
+        }
+    }
+
+    /// The handle that asked for the wait, if the wait was refused. It is as it was before: other code may wait for the
+    /// job.
+    ///
+    /// ```
+    /// use urgency::{jobs::{CoreSet, JobHandle}, sync::oneshot};
+    ///
+    /// let cores = CoreSet::builder().cores(1).build()?;
+    /// let (give, take) = oneshot::channel::<JobHandle<u32>>();
+    /// let (pass, passed) = oneshot::channel();
+    /// let job = cores.spawn(async move {
+    ///     let myself = take.await.unwrap();
+    ///     let refused = myself.await.unwrap_err();
+    ///     pass.send(refused.into_handle::<u32>().unwrap()).unwrap();
+    ///     42
+    /// })?;
+    /// give.send(job).unwrap();
+    /// assert_eq!(passed.blocking_recv()?.get()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error itself: the wait was not refused, or the job gives something else than a `T`.
+    pub fn into_handle<T: Send + 'static>(self) -> Result<JobHandle<T>, JobError> {
+        let id = self.id;
+        let error = |why| JobError { id, why };
+        match self.why {
+            Why::Refused(kind, handle) => match handle.downcast() {
+                Ok(handle) => Ok(*handle),
+                Err(other) => Err(error(Why::Refused(kind, other))),
+            },
+            why => Err(error(why)),
         }
     }
 }
@@ -142,7 +187,7 @@ impl fmt::Display for JobError {
             JobErrorKind::WaitsForItself => write!(
                 f,
                 "a job waits for job {id}, which is the same or waits for it, and both would wait for ever: let code outside \
-                 of these jobs wait"
+                 of these jobs wait, with the handle that this error has (`JobError::into_handle`)"
             ),
             JobErrorKind::Refused(error) => write!(f, "job {id} could not be started: {error}"),
         }

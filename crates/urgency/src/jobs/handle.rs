@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{JoinError, JoinErrorKind, Stats, sched::block::block_on, tasks::JoinHandle};
 use std::{
-    fmt,
     future::{Future, IntoFuture},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
@@ -84,14 +83,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("nothing panics under this lock")
 }
 
-impl<T> fmt::Debug for JobHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobHandle")
-            .field("id", &self.id())
-            .field("state", &self.state())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([T] JobHandle<T>, |it| id: it.id(), state: it.state());
 
 impl<T: Send + 'static> JobHandle<T> {
     pub(super) fn new(outcome: Arc<Outcome<T>>) -> Self {
@@ -103,15 +95,18 @@ impl<T: Send + 'static> JobHandle<T> {
     ///
     /// # Errors
     ///
-    /// The root panicked, or the job was cancelled, or could not be started; or the caller is code of this job.
+    /// The root panicked, or the job was cancelled, or could not be started; or the caller is code of this job, or of a
+    /// job for which this one waits: then the error has the handle ([`JobError::into_handle`]).
     pub fn get(self) -> Result<T, JobError> {
         block_on(self.wait())
     }
 
     async fn wait(self) -> Result<T, JobError> {
-        let (id, record) = (self.id(), &self.outcome.record);
-        let waits = Waits::begin(record);
-        let waits = waits.map_err(|kind| JobError::of(id, kind))?;
+        let (id, record) = (self.id(), self.outcome.record.clone());
+        let waits = match Waits::begin(&record) {
+            Ok(waits) => waits,
+            Err(kind) => return Err(JobError::refused(kind, self)),
+        };
         let _ = record.over.wait().await;
         drop(waits);
         if let Some(kind) = record.take_refusal() {

@@ -35,7 +35,8 @@
 //!   for itself.
 //! - If the awaited job is queued it starts at once, beyond the number of jobs that may run: the jobs that run might
 //!   all wait for queued ones.
-//! - A job that waits for itself, or for a job that waits for it, has an error ([`JobErrorKind::WaitsForItself`]).
+//! - A job that waits for itself, or for a job that waits for it, has an error ([`JobErrorKind::WaitsForItself`]), which
+//!   gives the handle back.
 
 mod builder;
 mod error;

@@ -16,7 +16,6 @@ use crate::{
 };
 use std::{
     collections::VecDeque,
-    fmt,
     future::Future,
     sync::{Arc, Mutex, MutexGuard},
 };
@@ -110,19 +109,35 @@ struct Container {
     shape: Arc<Builder>,
 }
 
-impl fmt::Debug for CoreSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoreSet")
-            .field("stats", &self.stats())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(CoreSet, |it| stats: it.stats());
 
 impl CoreSetBuilder {
     /// How many cores the set has: the number of its workers. The default is the number of CPUs that the process may
     /// use.
     pub fn cores(mut self, cores: usize) -> Self {
         self.keeper = self.keeper.workers(cores);
+        self
+    }
+
+    /// As [`Builder::pin_workers`]: the cores of the set are all processors that the process may use, or
+    /// [`cores`](Self::cores) of them, and each worker is pinned to its own.
+    pub fn pinned(mut self) -> Self {
+        self.keeper = self.keeper.pin_workers();
+        self
+    }
+
+    /// The cores of the set are these processors, by the kernel's numbers, and each worker is pinned to its own: see
+    /// [`Builder::pin_workers_to`].
+    ///
+    /// ```
+    /// use urgency::jobs::CoreSet;
+    ///
+    /// let cores = CoreSet::builder().pinned_to([0]).build()?;
+    /// assert_eq!(cores.spawn_fn(|| 6 * 7)?.get()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pinned_to(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.keeper = self.keeper.pin_workers_to(cpus);
         self
     }
 
@@ -374,7 +389,7 @@ impl Set {
                 job.set_demand(demand)?;
             }
             shape.restore_schedule(&container.runtime);
-            job.tasks.live.reopen();
+            job.begin_anew();
             let before = Box::new(container.runtime.stats());
             return Ok((container, Some(before)));
         }

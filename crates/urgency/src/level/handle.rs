@@ -13,7 +13,6 @@
 use super::{Cx, Level, MayWaitFor, TypedShared};
 use crate::{JoinError, JoinHandle};
 use std::{
-    fmt,
     marker::PhantomData,
     pin::Pin,
     task::{Context, Poll},
@@ -203,14 +202,7 @@ where
     }
 }
 
-impl<T: 'static, L: Level> fmt::Debug for TypedHandle<T, L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TypedHandle")
-            .field("level", &L::LEVEL)
-            .field("untyped", &self.untyped)
-            .finish()
-    }
-}
+debug_struct!([T: 'static, L: Level] TypedHandle<T, L>, |it| level: L::LEVEL, untyped: it.untyped);
 
 /// The future of [`TypedHandle::wait`] and [`TypedHandle::boosted`]: the result of the work.
 ///

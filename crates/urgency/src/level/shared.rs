@@ -6,7 +6,7 @@
 
 use super::{Cx, Level, MayWaitFor, Wait};
 use crate::{JoinError, Shared};
-use std::{fmt, marker::PhantomData};
+use std::marker::PhantomData;
 
 /// A handle of work at level `L` that can be cloned; made by [`TypedHandle::share`](super::TypedHandle::share).
 ///
@@ -140,11 +140,4 @@ impl<T: 'static, L> Clone for TypedShared<T, L> {
     }
 }
 
-impl<T: 'static, L: Level> fmt::Debug for TypedShared<T, L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TypedShared")
-            .field("level", &L::LEVEL)
-            .field("untyped", &self.untyped)
-            .finish()
-    }
-}
+debug_struct!([T: 'static, L: Level] TypedShared<T, L>, |it| level: L::LEVEL, untyped: it.untyped);

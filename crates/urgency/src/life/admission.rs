@@ -15,8 +15,6 @@ use crate::{
     sync::{Permit, Semaphore},
 };
 use std::{
-    error::Error,
-    fmt,
     future::Future,
     sync::{
         Arc,
@@ -235,15 +233,8 @@ impl AtCapacity {
     }
 }
 
-impl fmt::Display for AtCapacity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "level {} has the {} admitted task(s) that it may have, or others wait for admission; `admit` waits, and \
-             `Builder::capacity` sets the limit",
-            self.level, self.limit
-        )
-    }
-}
-
-impl Error for AtCapacity {}
+error_text!(AtCapacity, |it| format_args!(
+    "level {} has the {} admitted task(s) that it may have, or others wait for admission; `admit` waits, and \
+     `Builder::capacity` sets the limit",
+    it.level, it.limit
+));

@@ -15,7 +15,6 @@ use crate::{
 };
 use std::{
     collections::HashMap,
-    fmt,
     future::{Future, poll_fn},
     task::{Context, Poll, Waker, ready},
 };
@@ -298,8 +297,4 @@ impl<T: 'static> Drop for JoinSet<T> {
     }
 }
 
-impl<T: 'static> fmt::Debug for JoinSet<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinSet").field("len", &self.len()).finish()
-    }
-}
+debug_struct!([T: 'static] JoinSet<T>, |it| len: it.len());

@@ -7,7 +7,6 @@ use crate::{
     spawn::carried::Within,
 };
 use std::{
-    fmt,
     future::Future,
     marker::PhantomData,
     pin::Pin,
@@ -90,11 +89,7 @@ impl<T: Send + Sync + 'static> Local<T> {
     }
 }
 
-impl<T> fmt::Debug for Local<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local").finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Local<T>);
 
 /// The future of [`Local::with`].
 #[derive(Debug)]

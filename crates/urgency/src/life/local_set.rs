@@ -27,7 +27,6 @@ use crate::{
 use std::{
     cell::Cell,
     collections::VecDeque,
-    fmt,
     future::{Future, poll_fn},
     marker::PhantomData,
     pin::{Pin, pin},
@@ -366,13 +365,7 @@ impl Default for LocalSet {
     }
 }
 
-impl fmt::Debug for LocalSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalSet")
-            .field("live", &self.queue.live.len())
-            .finish()
-    }
-}
+debug_struct!(LocalSet, |it| live: it.queue.live.len());
 
 /// One of the places that poll a set.
 struct Place<'a> {
@@ -401,8 +394,4 @@ impl Drop for LocalEnterGuard {
     }
 }
 
-impl fmt::Debug for LocalEnterGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalEnterGuard").finish_non_exhaustive()
-    }
-}
+debug_struct!(LocalEnterGuard);

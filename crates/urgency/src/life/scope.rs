@@ -21,7 +21,6 @@ use crate::{
     tasks::TaskRef,
 };
 use std::{
-    fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
@@ -229,13 +228,7 @@ impl TaskScope {
     }
 }
 
-impl fmt::Debug for TaskScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskScope")
-            .field("live", &self.live())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(TaskScope, |it| live: it.live());
 
 /// Case 3.
 struct Owner(Option<TaskScope>);

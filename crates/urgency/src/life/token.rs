@@ -13,7 +13,6 @@ use crate::{
     sync::{Notified, Notify},
 };
 use std::{
-    fmt,
     future::Future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -200,13 +199,7 @@ impl Default for CancellationToken {
     }
 }
 
-impl fmt::Debug for CancellationToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancellationToken")
-            .field("cancelled", &self.is_cancelled())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(CancellationToken, |it| cancelled: it.is_cancelled());
 
 /// The future of [`CancellationToken::cancelled`].
 #[must_use = "futures do nothing unless awaited"]
@@ -230,13 +223,7 @@ impl Future for Cancelled<'_> {
     }
 }
 
-impl fmt::Debug for Cancelled<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cancelled")
-            .field("cancelled", &self.node.is_cancelled())
-            .finish()
-    }
-}
+debug_struct!(Cancelled<'_>, |it| cancelled: it.node.is_cancelled());
 
 /// Cancels its token when it is dropped; made by [`CancellationToken::drop_guard`].
 #[derive(Debug)]

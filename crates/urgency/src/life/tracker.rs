@@ -9,7 +9,6 @@ use crate::{
     sync::{Notified, Notify},
 };
 use std::{
-    fmt,
     future::Future,
     pin::Pin,
     sync::{
@@ -155,14 +154,7 @@ impl TaskTracker {
     }
 }
 
-impl fmt::Debug for TaskTracker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskTracker")
-            .field("len", &self.len())
-            .field("is_closed", &self.is_closed())
-            .finish()
-    }
-}
+debug_struct!(TaskTracker, |it| len: it.len(), is_closed: it.is_closed());
 
 /// Tracks something until it is dropped; made by [`TaskTracker::token`].
 #[derive(Debug)]
@@ -212,8 +204,4 @@ impl Future for TaskTrackerWait<'_> {
     }
 }
 
-impl fmt::Debug for TaskTrackerWait<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskTrackerWait").finish_non_exhaustive()
-    }
-}
+debug_struct!(TaskTrackerWait<'_>);

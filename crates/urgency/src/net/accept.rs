@@ -71,16 +71,13 @@ pub struct AcceptOperation<'a, C> {
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 impl<'a, C: Accepted> Startable<'a> for AcceptOperation<'a, C> {
+    const DIRECTION: Direction = Direction::Read;
     type Item = (C, Place);
     type Output = io::Result<C>;
     type Socket = OwnedFd;
 
     fn socket(&self) -> &'a Async<OwnedFd> {
         &self.acceptor.io
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Read
     }
 
     fn attempt(&mut self) -> io::Result<Done<Self::Item>> {

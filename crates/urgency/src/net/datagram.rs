@@ -138,16 +138,13 @@ pub struct ReceiveOperation<'a, S: Socket> {
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 impl<'a, S: Socket + 'a> Startable<'a> for ReceiveOperation<'a, S> {
+    const DIRECTION: Direction = Direction::Read;
     type Item = ((usize, S::Address), Place);
     type Output = (io::Result<(usize, S::Address)>, Vec<u8>);
     type Socket = S;
 
     fn socket(&self) -> &'a Async<S> {
         &self.datagrams.io
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Read
     }
 
     fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
@@ -185,16 +182,13 @@ pub struct SendOperation<'a, S: Socket> {
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 impl<'a, S: Socket + 'a> Startable<'a> for SendOperation<'a, S> {
+    const DIRECTION: Direction = Direction::Write;
     type Item = usize;
     type Output = (io::Result<usize>, Vec<u8>);
     type Socket = S;
 
     fn socket(&self) -> &'a Async<S> {
         &self.datagrams.io
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Write
     }
 
     fn attempt(&mut self) -> io::Result<Done<usize>> {

@@ -26,6 +26,7 @@ mod addr;
 mod connect;
 mod datagram;
 mod impl_stream;
+mod of_std;
 mod split;
 mod started;
 mod stream;

@@ -2,11 +2,10 @@
 //!
 //! All of them dereference to the stream, and the methods and traits are the stream's.
 
+use crate::io::forward::{forward_read, forward_write};
 use futures_io::{AsyncRead, AsyncWrite};
 use std::{
-    error::Error,
-    fmt,
-    io::{self, IoSlice, IoSliceMut},
+    fmt, io,
     ops::Deref,
     pin::Pin,
     sync::Arc,
@@ -65,16 +64,10 @@ impl<S: Duplex> Deref for WriteHalf<'_, S> {
 #[derive(Debug)]
 pub struct ReuniteError<S: Duplex>(pub OwnedReadHalf<S>, pub OwnedWriteHalf<S>);
 
-impl<S: Duplex> fmt::Display for ReuniteError<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the two halves are of different streams; only the halves that one into_split returned \
-             can be reunited",
-        )
-    }
-}
-
-impl<S: Duplex + fmt::Debug> Error for ReuniteError<S> {}
+error_text!(
+    [S: Duplex + fmt::Debug] ReuniteError<S>,
+    "the two halves are of different streams; only the halves that one into_split returned can be reunited"
+);
 
 pub(crate) fn into_split<S: Duplex>(stream: S) -> (OwnedReadHalf<S>, OwnedWriteHalf<S>) {
     let stream = Arc::new(stream);
@@ -133,60 +126,8 @@ impl<S: Duplex> Deref for OwnedWriteHalf<S> {
     }
 }
 
-/// The traits of a half are the ones that a reference to its stream has.
-macro_rules! impl_halves {
-    ($reads:ty, $writes:ty) => {
-        impl<S: Duplex> AsyncRead for $reads
-        where
-            for<'a> &'a S: AsyncRead,
-        {
-            fn poll_read(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffer: &mut [u8],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut &**self).poll_read(cx, buffer)
-            }
-
-            fn poll_read_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffers: &mut [IoSliceMut<'_>],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut &**self).poll_read_vectored(cx, buffers)
-            }
-        }
-
-        impl<S: Duplex> AsyncWrite for $writes
-        where
-            for<'a> &'a S: AsyncWrite,
-        {
-            fn poll_write(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffer: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut &**self).poll_write(cx, buffer)
-            }
-
-            fn poll_write_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffers: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut &**self).poll_write_vectored(cx, buffers)
-            }
-
-            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(&mut &**self).poll_flush(cx)
-            }
-
-            fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(&mut &**self).poll_close(cx)
-            }
-        }
-    };
-}
-
-impl_halves!(OwnedReadHalf<S>, OwnedWriteHalf<S>);
-impl_halves!(ReadHalf<'_, S>, WriteHalf<'_, S>);
+// The traits of a half are the ones that a reference to its stream has.
+forward_read!((impl<S: Duplex> AsyncRead for OwnedReadHalf<S> where for<'a> &'a S: AsyncRead) |this| &**this);
+forward_write!((impl<S: Duplex> AsyncWrite for OwnedWriteHalf<S> where for<'a> &'a S: AsyncWrite) |this| &**this);
+forward_read!((impl<S: Duplex> AsyncRead for ReadHalf<'_, S> where for<'a> &'a S: AsyncRead) |this| &**this);
+forward_write!((impl<S: Duplex> AsyncWrite for WriteHalf<'_, S> where for<'a> &'a S: AsyncWrite) |this| &**this);

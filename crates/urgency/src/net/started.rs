@@ -19,7 +19,7 @@ use crate::{
 };
 use rustix::fd::AsFd;
 use std::{
-    fmt, io,
+    io,
     marker::PhantomData,
     pin::Pin,
     task::{Context, Poll, ready},
@@ -28,6 +28,8 @@ use std::{
 /// One kind of operation.
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 pub trait Startable<'a> {
+    /// Which readiness it waits for.
+    const DIRECTION: Direction;
     /// What a successful attempt gives.
     type Item;
     /// What the future gives.
@@ -37,8 +39,6 @@ pub trait Startable<'a> {
 
     /// The socket.
     fn socket(&self) -> &'a Async<Self::Socket>;
-    /// Where to wait.
-    fn direction(&self) -> Direction;
     /// The system call.
     fn attempt(&mut self) -> io::Result<Done<Self::Item>>;
     /// The result, with the buffer.
@@ -93,7 +93,7 @@ pub type StartedSend<'a, S> = Started<'a, SendOperation<'a, S>>;
 impl<'a, O: Startable<'a>> Started<'a, O> {
     pub(crate) fn new(mut operation: O) -> Self {
         let socket = operation.socket();
-        let result = match socket.start(operation.direction(), |_| operation.attempt()) {
+        let result = match socket.start(O::DIRECTION, |_| operation.attempt()) {
             Poll::Ready(result) => Some(result),
             Poll::Pending => None,
         };
@@ -129,7 +129,7 @@ impl<'a, O: Startable<'a>> Future for Started<'a, O> {
             Some(result) => result,
             None => {
                 let socket = operation.socket();
-                let direction = operation.direction();
+                let direction = O::DIRECTION;
                 ready!(
                     socket.poll_with_ticket(cx, direction, &mut this.ticket, |_| {
                         operation.attempt()
@@ -147,7 +147,7 @@ impl<'a, O: Startable<'a>> Drop for Started<'a, O> {
         let Some(operation) = self.operation.take() else {
             return;
         };
-        let (socket, direction) = (operation.socket(), operation.direction());
+        let (socket, direction) = (operation.socket(), O::DIRECTION);
         socket.leave(direction, self.ticket.take());
         if let Some(Ok(item)) = self.result.take()
             && operation.put_back(item)
@@ -157,10 +157,4 @@ impl<'a, O: Startable<'a>> Drop for Started<'a, O> {
     }
 }
 
-impl<'a, O: Startable<'a>> fmt::Debug for Started<'a, O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Started")
-            .field("has_happened", &self.result.is_some())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(['a, O: Startable<'a>] Started<'a, O>, |it| has_happened: it.result.is_some());

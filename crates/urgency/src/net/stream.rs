@@ -264,16 +264,13 @@ pub struct ReadOperation<'a> {
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 impl<'a> Startable<'a> for ReadOperation<'a> {
+    const DIRECTION: Direction = Direction::Read;
     type Item = (usize, Place);
     type Output = (io::Result<usize>, Vec<u8>);
     type Socket = OwnedFd;
 
     fn socket(&self) -> &'a Async<OwnedFd> {
         &self.stream.io
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Read
     }
 
     fn attempt(&mut self) -> io::Result<Done<Self::Item>> {
@@ -307,16 +304,13 @@ pub struct WriteOperation<'a> {
 
 #[expect(private_interfaces, reason = "sealed: the module is private")]
 impl<'a> Startable<'a> for WriteOperation<'a> {
+    const DIRECTION: Direction = Direction::Write;
     type Item = usize;
     type Output = (io::Result<usize>, Vec<u8>);
     type Socket = OwnedFd;
 
     fn socket(&self) -> &'a Async<OwnedFd> {
         &self.stream.io
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Write
     }
 
     fn attempt(&mut self) -> io::Result<Done<usize>> {

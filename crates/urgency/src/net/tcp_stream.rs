@@ -6,6 +6,7 @@ use super::{
     addr,
     connect::Connect,
     impl_stream::impl_stream,
+    of_std::of_std,
     split,
     stream::{ReadOperation, Stream, WriteOperation},
 };
@@ -159,17 +160,9 @@ impl TcpStream {
     }
 }
 
-impl TryFrom<std::net::TcpStream> for TcpStream {
-    type Error = io::Error;
-
-    /// Makes the stream non-blocking.
-    fn try_from(stream: std::net::TcpStream) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        Ok(TcpStream::from_async(Async::from_nonblocking(
-            stream.into(),
-        )))
-    }
-}
+of_std!(std::net::TcpStream => TcpStream, |stream| {
+    TcpStream::from_async(Async::from_nonblocking(stream.into()))
+});
 
 impl From<TcpStream> for std::net::TcpStream {
     /// The stream is still non-blocking. Bytes that a dropped started read put back are lost: read them
@@ -308,15 +301,9 @@ impl AsFd for TcpListener {
     }
 }
 
-impl TryFrom<std::net::TcpListener> for TcpListener {
-    type Error = io::Error;
-
-    /// Makes the listener non-blocking.
-    fn try_from(listener: std::net::TcpListener) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
-        Ok(TcpListener::from_nonblocking(listener.into()))
-    }
-}
+of_std!(std::net::TcpListener => TcpListener, |listener| {
+    TcpListener::from_nonblocking(listener.into())
+});
 
 /// The connections of a listener; see [`TcpListener::incoming`]. With the feature `stream` it is a `Stream`.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use super::{
     Started, StartedReceive, StartedSend, ToSocketAddrs, addr,
     datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
+    of_std::of_std,
 };
 use crate::io::Blocking;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -239,14 +240,4 @@ impl AsFd for UdpSocket {
     }
 }
 
-impl TryFrom<net::UdpSocket> for UdpSocket {
-    type Error = io::Error;
-
-    /// Makes the socket non-blocking.
-    fn try_from(socket: net::UdpSocket) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        Ok(UdpSocket {
-            datagrams: Datagrams::new(socket),
-        })
-    }
-}
+of_std!(net::UdpSocket => UdpSocket, |socket| UdpSocket { datagrams: Datagrams::new(socket) });

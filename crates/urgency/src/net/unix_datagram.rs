@@ -10,6 +10,7 @@
 use super::{
     Started, StartedReceive, StartedSend,
     datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
+    of_std::of_std,
 };
 use crate::{
     io::{Async, Blocking},
@@ -237,14 +238,6 @@ impl AsFd for UnixDatagram {
     }
 }
 
-impl TryFrom<unix::UnixDatagram> for UnixDatagram {
-    type Error = io::Error;
-
-    /// Makes the socket non-blocking.
-    fn try_from(socket: unix::UnixDatagram) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        Ok(UnixDatagram {
-            datagrams: Datagrams::new(socket),
-        })
-    }
-}
+of_std!(unix::UnixDatagram => UnixDatagram, |socket| {
+    UnixDatagram { datagrams: Datagrams::new(socket) }
+});

@@ -4,6 +4,7 @@ use super::{
     ConnectUnix, Incoming, Started, StartedAccept, StartedRead, StartedWrite,
     accept::{AcceptOperation, Accepted, Acceptor},
     impl_stream::impl_stream,
+    of_std::of_std,
     split,
     stream::{ReadOperation, Stream, WriteOperation},
 };
@@ -72,15 +73,7 @@ impl UnixStream {
     }
 }
 
-impl TryFrom<unix::UnixStream> for UnixStream {
-    type Error = io::Error;
-
-    /// Makes the stream non-blocking.
-    fn try_from(stream: unix::UnixStream) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        Ok(UnixStream::from_nonblocking(stream.into()))
-    }
-}
+of_std!(unix::UnixStream => UnixStream, |stream| UnixStream::from_nonblocking(stream.into()));
 
 impl From<UnixStream> for unix::UnixStream {
     /// The stream is still non-blocking. Bytes that a dropped started read put back are lost: read them
@@ -177,14 +170,6 @@ impl AsFd for UnixListener {
     }
 }
 
-impl TryFrom<unix::UnixListener> for UnixListener {
-    type Error = io::Error;
-
-    /// Makes the listener non-blocking.
-    fn try_from(listener: unix::UnixListener) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
-        Ok(UnixListener {
-            acceptor: Acceptor::new(listener.into()),
-        })
-    }
-}
+of_std!(unix::UnixListener => UnixListener, |listener| {
+    UnixListener { acceptor: Acceptor::new(listener.into()) }
+});

@@ -76,9 +76,9 @@ pub(crate) enum Popped {
 
 /// How a thief's attempt ended.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Stolen<T> {
-    /// A fork, and whether more public forks are left.
-    Forked(*const T, bool),
+pub(crate) enum Stolen<R> {
+    /// What was made of a fork, and whether more public forks are left.
+    Forked(R, bool),
     /// There are forks, but none is public.
     OnlyPrivate,
     /// No fork at all.
@@ -143,14 +143,14 @@ impl<T> Deque<T> {
     }
 
     /// A thief takes the oldest public fork, if `admit` (asked when there is one) allows it. `on_steal` runs
-    /// under the lock with the fork and its index, before the owner can learn that the fork is gone, and returns where
-    /// the thief has it. With `raise`, a thief that finds only private forks makes the oldest half public itself.
-    pub(crate) fn steal(
+    /// under the lock with the fork and its index, before the owner can learn that the fork is gone; the thief gets what
+    /// it returns. With `raise`, a thief that finds only private forks makes the oldest half public itself.
+    pub(crate) fn steal<R>(
         &self,
         raise: bool,
         admit: impl FnOnce() -> bool,
-        on_steal: impl FnOnce(*const T, usize) -> *const T,
-    ) -> Stolen<T> {
+        on_steal: impl FnOnce(*const T, usize) -> R,
+    ) -> Stolen<R> {
         if !raise && chaos::one_in(4) {
             return Stolen::Contended;
         }
@@ -177,8 +177,7 @@ impl<T> Deque<T> {
         }
         let forked = of_slot(&buffer[top]);
         self.public.top.store(top + 1, Ordering::Relaxed);
-        let forked = on_steal(forked, top);
-        Stolen::Forked(forked, top + 1 < split)
+        Stolen::Forked(on_steal(forked, top), top + 1 < split)
     }
 
     /// Makes all forks public, for an owner that is not asked. Returns whether there are any.

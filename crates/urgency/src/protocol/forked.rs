@@ -3,14 +3,20 @@
 //! A [`Forked`] is the header of a larger structure (`RightBranch` in the frame of `join`, a boxed child in `scope`):
 //! a function to call with the header's address, and a place where a thief leaves its name. The rule is *exactly
 //! once*: a forked closure that was pushed is run by the thread that took it out of the deque (its owner's pop or one
-//! steal), and by no other.
+//! steal), and by no other. A thief has that right as a value, [`Taken`], which it can use once.
 //!
 //! What only a thief needs, its name and the latch, is initialised when the closure is stolen ([`Kind::stolen`], under
 //! the deque's lock): the cost of a fork is its few stores, and nearly no fork is stolen.
 //!
 //! Panics are data: they are caught where a thief runs the closure, and resumed at the join.
 
-use std::{any::Any, cell::UnsafeCell, mem::MaybeUninit, ptr, sync::atomic::AtomicPtr};
+use std::{
+    any::Any,
+    cell::UnsafeCell,
+    mem::MaybeUninit,
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
 
 /// What a panic carries.
 pub(crate) type Payload = Box<dyn Any + Send>;
@@ -50,6 +56,40 @@ impl<S> Forked<S> {
     pub(crate) unsafe fn thief(&self) -> &AtomicPtr<S> {
         // SAFETY: initialised when it was stolen, and the lock orders that before this.
         unsafe { (*self.thief.get()).assume_init_ref() }
+    }
+}
+
+/// A fork that a thread took for another stack than the one that forked it: the right to run it, which is used once.
+#[derive(Debug)]
+pub(crate) struct Taken<S: 'static>(*const Forked<S>);
+
+// SAFETY: by the promise of `take` any thread may run the fork, and the value alone has the right to.
+unsafe impl<S> Send for Taken<S> {}
+
+impl<S> Taken<S> {
+    /// Takes the fork, and has [`Kind::stolen`] prepare it for its thief, and move it if it must.
+    ///
+    /// # Safety
+    /// The fork is alive until it has run, its closure may run on any thread, no thread took it before, and no other
+    /// thread looks at it now.
+    pub(crate) unsafe fn take(forked: *const Forked<S>) -> Self {
+        // SAFETY: by the caller's promise.
+        Taken(unsafe { ((*forked).kind.stolen)(forked) })
+    }
+
+    /// What can be done with it.
+    pub(crate) fn kind(&self) -> &'static Kind<S> {
+        // SAFETY: by the promise of `take` it is alive until it has run.
+        unsafe { (*self.0).kind }
+    }
+
+    /// Runs the fork on the calling stack, which is `thief`.
+    pub(crate) fn run(self, thief: &S) {
+        let thief = ptr::from_ref(thief).cast_mut();
+        // SAFETY: it is alive, prepared, and this is its thief.
+        unsafe { (*self.0).thief() }.store(thief, Ordering::Release);
+        // SAFETY: the value is the right to run it once, and ends here.
+        unsafe { (self.kind().execute)(self.0) };
     }
 }
 

@@ -18,6 +18,7 @@
 //! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not
 //!   come to a scheduling point (`reserve.rs`), W - P - B free workers are in reserve, and the other free workers are
 //!   hungry.
+//! - P changes while the runtime runs, if the process may use other processors than before (`entitled.rs`).
 //! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several workers
 //!   that run dry at once, the last finds out that it is hungry.
 //! - The count of idle workers goes up before the bit is set, and down after it was cleared. It is never too low.
@@ -63,10 +64,11 @@ pub(crate) struct Idle {
     free: CachePadded<AtomicU64>,
     /// How many free workers are in reserve.
     withheld: AtomicUsize,
-    /// How many workers there are beyond the processors.
-    beyond: usize,
-    /// Whether there are as many workers as processors, or more.
-    is_full: bool,
+    workers: usize,
+    /// For these workers. It changes if the process may use others than before.
+    processors: AtomicUsize,
+    /// How many workers there are beyond the processors. It changes if the process may use others than before.
+    beyond: AtomicUsize,
 }
 
 /// How many workers of a job search. [`Idle`] counts the searchers of all jobs.
@@ -83,8 +85,9 @@ impl Idle {
                 .collect(),
             free: CachePadded::new(AtomicU64::new(0)),
             withheld: AtomicUsize::new(beyond),
-            beyond,
-            is_full: workers >= processors,
+            workers,
+            processors: AtomicUsize::new(processors),
+            beyond: AtomicUsize::new(beyond),
         }
     }
 
@@ -189,13 +192,14 @@ impl Idle {
 
     /// Whether a worker runs for each processor.
     pub(crate) fn is_each_processor_in_use(&self) -> bool {
-        self.is_full && self.free.load(Ordering::SeqCst) <= self.beyond as u64 * IDLE
+        let idle = self.free.load(Ordering::SeqCst) / IDLE;
+        self.workers - idle as usize >= self.processors.load(Ordering::Relaxed)
     }
 
     /// Whether there are more workers than processors.
     #[inline]
     pub(crate) fn may_hold_back(&self) -> bool {
-        self.beyond != 0
+        self.beyond.load(Ordering::Relaxed) != 0
     }
 
     /// How many free workers are in reserve.
@@ -206,9 +210,19 @@ impl Idle {
     /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
     /// with a full barrier.
     pub(crate) fn set_held(&self, held: usize) {
-        let withheld = self.beyond.saturating_sub(held);
-        self.withheld.store(withheld, Ordering::SeqCst);
+        let beyond = self.beyond.load(Ordering::Relaxed);
+        self.withheld
+            .store(beyond.saturating_sub(held), Ordering::SeqCst);
         fence(Ordering::SeqCst);
+    }
+
+    /// There are so many processors for these workers from now on. The caller counts the stacks that are held up next,
+    /// and starts workers if more are hungry: an idle worker does not look by itself.
+    pub(crate) fn set_processors(&self, workers: usize, processors: usize) {
+        self.processors.store(processors, Ordering::Relaxed);
+        self.beyond
+            .store(workers.saturating_sub(processors), Ordering::Relaxed);
+        self.set_held(0);
     }
 }
 

@@ -15,38 +15,39 @@ use super::own::Own;
 use crate::sys::{
     chaos,
     primitives::{
-        atomic::{AtomicPtr, Ordering},
+        atomic::{AtomicUsize, Ordering},
         thread,
     },
 };
-use std::ptr;
+use std::num::NonZero;
 
-/// See the module's text. `T` is what is handed over; the mailbox never dereferences it.
+/// See the module's text. What is handed over has a number, so that nothing here has to be valid.
 #[derive(Debug)]
-pub(crate) struct Mailbox<T> {
-    slot: AtomicPtr<T>,
+pub(crate) struct Mailbox {
+    /// Zero if nothing is there.
+    slot: AtomicUsize,
 }
 
-impl<T> Mailbox<T> {
+impl Mailbox {
     pub(crate) fn new() -> Self {
         Mailbox {
-            slot: AtomicPtr::new(ptr::null_mut()),
+            slot: AtomicUsize::new(0),
         }
     }
 
-    /// Puts `item` (not null) into the mailbox and wakes its thread.
-    pub(crate) fn deliver(&self, item: *const T, receiver: &thread::Thread) {
+    /// Puts `item` into the mailbox and wakes its thread.
+    pub(crate) fn deliver(&self, item: NonZero<usize>, receiver: &thread::Thread) {
         chaos::delay();
-        let old = self.slot.swap(item.cast_mut(), Ordering::AcqRel);
+        let old = self.slot.swap(item.get(), Ordering::AcqRel);
         chaos::delay();
-        debug_assert!(old.is_null(), "two deliveries to one mailbox");
+        debug_assert_eq!(old, 0, "two deliveries to one mailbox");
         receiver.unpark();
     }
 }
 
-impl<T> Own<'_, Mailbox<T>> {
+impl Own<'_, Mailbox> {
     /// Parks the calling thread until something is there.
-    pub(crate) fn receive(self) -> *const T {
+    pub(crate) fn receive(self) -> NonZero<usize> {
         loop {
             if let Some(item) = self.try_receive() {
                 return item;
@@ -57,7 +58,7 @@ impl<T> Own<'_, Mailbox<T>> {
 
     /// As [`Own::receive`], for this long at most. `None` may come early.
     #[cfg(not(urgency_loom))]
-    pub(crate) fn receive_within(self, limit: std::time::Duration) -> Option<*const T> {
+    pub(crate) fn receive_within(self, limit: std::time::Duration) -> Option<NonZero<usize>> {
         self.try_receive().or_else(|| {
             thread::park_timeout(limit);
             self.try_receive()
@@ -65,9 +66,8 @@ impl<T> Own<'_, Mailbox<T>> {
     }
 
     /// Takes what is there, without waiting.
-    fn try_receive(self) -> Option<*const T> {
-        let item = self.slot.swap(ptr::null_mut(), Ordering::AcqRel);
-        (!item.is_null()).then_some(item.cast_const())
+    fn try_receive(self) -> Option<NonZero<usize>> {
+        NonZero::new(self.slot.swap(0, Ordering::AcqRel))
     }
 }
 
@@ -80,18 +80,19 @@ mod loom_models {
     #[test]
     fn what_the_giver_wrote_arrives_with_the_delivery() {
         loom::model(|| {
-            let mailbox = Arc::new(Mailbox::<UnsafeCell<u32>>::new());
+            let mailbox = Arc::new(Mailbox::new());
+            let number = NonZero::new(3).unwrap();
             let worker = Arc::new(UnsafeCell::new(0));
             let (theirs, item) = (mailbox.clone(), worker.clone());
             let receiver = thread::spawn(move || {
                 let got = own_in_model(&*theirs).receive();
-                assert_eq!(got, Arc::as_ptr(&item));
+                assert_eq!(got, number);
                 // SAFETY: the giver has delivered, and touches it no more; loom checks it.
                 item.with(|w| unsafe { assert_eq!(*w, 7) });
             });
             // SAFETY: not delivered yet, so nobody else touches it; loom checks it.
             worker.with_mut(|w| unsafe { *w = 7 });
-            mailbox.deliver(Arc::as_ptr(&worker), receiver.thread());
+            mailbox.deliver(number, receiver.thread());
             receiver.join().unwrap();
         });
     }

@@ -36,7 +36,7 @@ use crate::sys::{
     primitives::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
 };
 use crossbeam_utils::CachePadded;
-use std::{fmt, ptr};
+use std::ptr;
 
 #[cfg(not(urgency_loom))]
 const SLOTS: usize = 256;
@@ -57,11 +57,7 @@ struct Slot<T> {
     since: AtomicU64,
 }
 
-impl<T> fmt::Debug for Ring<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ring").field("len", &self.len()).finish()
-    }
-}
+debug_struct!([T] Ring<T>, |it| len: it.len());
 
 impl<T> Ring<T> {
     pub(crate) fn new() -> Self {

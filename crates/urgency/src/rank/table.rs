@@ -10,7 +10,7 @@
 //! whatever level has the same rank.
 
 use super::{LevelId, Levels};
-use std::{any::TypeId, fmt};
+use std::any::TypeId;
 use urgency_policy::order;
 
 /// See the module's text.
@@ -105,16 +105,10 @@ impl WrongOrder {
     }
 }
 
-impl fmt::Display for WrongOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WrongOrder { used, built_with } = self;
-        write!(
-            f,
-            "a level of the order `{used}` was used in a runtime that was built with the levels of \
-             `{built_with}`; build the runtime with `Runtime::builder().levels::<{used}>()` and use \
-             the level inside it, or use a level of `{built_with}`"
-        )
-    }
-}
-
-impl std::error::Error for WrongOrder {}
+error_text!(WrongOrder, |it| format_args!(
+    "a level of the order `{used}` was used in a runtime that was built with the levels of `{built_with}`; build the \
+     runtime with `Runtime::builder().levels::<{used}>()` and use the level inside it, or use a level of \
+     `{built_with}`",
+    used = it.used,
+    built_with = it.built_with,
+));

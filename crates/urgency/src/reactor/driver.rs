@@ -43,6 +43,7 @@ mod paused;
 
 use super::{
     clock::Clock,
+    crowd::Crowd,
     directions::Directions,
     epoll::Epoll,
     poller::{Event, Interest, Poller},
@@ -52,7 +53,7 @@ use super::{
 };
 use rustix::fd::BorrowedFd;
 use std::{
-    fmt, io,
+    io,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -85,16 +86,11 @@ impl WaitOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DriverShut;
 
-impl fmt::Display for DriverShut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the runtime that waits for this descriptor or timer was shut down; finish I/O before the \
-             shutdown, or let the shutdown drain the runtime",
-        )
-    }
-}
-
-impl std::error::Error for DriverShut {}
+error_text!(
+    DriverShut,
+    "the runtime that waits for this descriptor or timer was shut down; finish I/O before the \
+     shutdown, or let the shutdown drain the runtime"
+);
 
 impl From<DriverShut> for io::Error {
     fn from(error: DriverShut) -> Self {
@@ -108,7 +104,9 @@ pub(crate) type Driver = DriverOver<Epoll>;
 /// See the module's text.
 pub(crate) struct DriverOver<P> {
     poller: P,
-    sources: Mutex<Slab<Arc<Directions>>>,
+    sources: Mutex<Sources>,
+    /// Whether events come from a crowd; written under the lock of `sources`.
+    crowd: AtomicBool,
     timers: Mutex<Schedule>,
     /// When relief is due; written under the lock of `timers`.
     relief: AtomicU64,
@@ -120,6 +118,11 @@ pub(crate) struct DriverOver<P> {
     /// Held by the thread that moves a paused clock on.
     moves: Mutex<()>,
     shut: AtomicBool,
+}
+
+struct Sources {
+    table: Slab<Arc<Directions>>,
+    crowd: Crowd,
 }
 
 struct Schedule {
@@ -146,7 +149,11 @@ impl<P: Poller> DriverOver<P> {
     pub(crate) fn new() -> io::Result<Arc<Self>> {
         Ok(Arc::new(DriverOver {
             poller: P::new()?,
-            sources: Mutex::new(Slab::new()),
+            sources: Mutex::new(Sources {
+                table: Slab::new(),
+                crowd: Crowd::new(),
+            }),
+            crowd: AtomicBool::new(false),
             timers: Mutex::new(Schedule {
                 timers: Timers::new(),
                 programmed: NEVER,
@@ -179,6 +186,12 @@ impl<P: Poller> DriverOver<P> {
         self.interest.load(Ordering::SeqCst) != 0
     }
 
+    /// Whether events come from many descriptors (`crowd.rs`).
+    #[inline]
+    pub(crate) fn serves_crowd(&self) -> bool {
+        self.crowd.load(Ordering::Relaxed)
+    }
+
     /// Waits for something to do, or only looks if `block` is false, and adds the wakers of whatever became
     /// ready to `ready`.
     ///
@@ -196,15 +209,22 @@ impl<P: Poller> DriverOver<P> {
                     match event {
                         Event::Ready(key, edge) => {
                             let sources = sources.get_or_insert_with(|| lock(&self.sources));
-                            if let Some(directions) = sources.get(key) {
+                            if let Some(directions) = sources.table.get(key) {
                                 directions.edge(edge, ready);
                                 outcome.events += 1;
                             }
+                            sources.crowd.note(key);
                         }
                         Event::Timer => self.expire(&mut outcome, ready),
                         Event::Notification => {
                             outcome.notified = self.poller.take_notification(block);
                         }
+                    }
+                }
+                if let Some(sources) = sources {
+                    let crowd = sources.crowd.is_one();
+                    if crowd != self.crowd.load(Ordering::Relaxed) {
+                        self.crowd.store(crowd, Ordering::Relaxed);
                     }
                 }
             }
@@ -255,7 +275,7 @@ impl<P: Poller> DriverOver<P> {
         {
             let sources = lock(&self.sources);
             self.shut.store(true, Ordering::SeqCst);
-            for directions in sources.iter() {
+            for directions in sources.table.iter() {
                 directions.shut(&mut ready);
             }
         }
@@ -285,10 +305,10 @@ impl<P: Poller> DriverOver<P> {
             if self.is_shut() {
                 return Err(DriverShut.into());
             }
-            sources.insert(directions)
+            sources.table.insert(directions)
         };
         if let Err(error) = self.poller.add(fd, key, interest) {
-            let removed = lock(&self.sources).remove(key);
+            let removed = lock(&self.sources).table.remove(key);
             drop(removed);
             return Err(error);
         }
@@ -310,7 +330,7 @@ impl<P: Poller> DriverOver<P> {
     pub(crate) fn forget(&self, fd: BorrowedFd<'_>, key: u64) {
         // Nothing is left to do if the kernel has forgotten it already.
         let _ = self.poller.remove(fd, key);
-        let removed = lock(&self.sources).remove(key);
+        let removed = lock(&self.sources).table.remove(key);
         if removed.is_some() {
             self.interest.fetch_sub(1, Ordering::SeqCst);
         }
@@ -411,14 +431,7 @@ impl<P: Poller> DriverOver<P> {
     }
 }
 
-impl<P> fmt::Debug for DriverOver<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver")
-            .field("interest", &self.interest)
-            .field("shut", &self.shut)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([P] DriverOver<P>, |it| interest: it.interest, shut: it.shut);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A waker's clone may panic under a lock; the structures are whole between any two statements.

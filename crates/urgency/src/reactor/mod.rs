@@ -8,10 +8,12 @@
 //! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
 //!   `watchers`: a part of it.
 //! - `directions`: a descriptor's two directions, as the driver knows them. What registers them is `io/source.rs`.
+//! - `crowd`: whether events come from many descriptors.
 //! - `clock`: the clock of the timers, which tests may pause. `timers`: the heap of pending timers.
 //! - `driver`: all sources and timers of a runtime; what the scheduler calls.
 
 pub(crate) mod clock;
+mod crowd;
 pub(crate) mod directions;
 pub(crate) mod driver;
 mod epoll;

@@ -15,6 +15,8 @@
 //! error or urgent data was reported: short reads prove nothing any more), `SHUT` (the driver is gone: do
 //! not wait), and above them a count of edges. `READY` is set at first: an attempt costs less than a wait.
 //!
+//! Beside it a flag says whether the queue has a waiter. It is written under the lock.
+//!
 //! # Protocol
 //!
 //! 1. [`look`](Readiness::look) (one load). If `READY`, attempt. If the attempt succeeds, that is
@@ -26,7 +28,8 @@
 //! 4. An [`edge`](Readiness::edge) first sets `READY` and counts, then takes the lock, all watchers and
 //!    the first waiter, which thereby has a wake obligation.
 //! 5. A future that waited calls [`leave`](Readiness::leave) when it got its result or is dropped. If it is no longer
-//!    in the queue, it had a wake obligation: while `READY` is set the next waiter gets that.
+//!    in the queue, it had a wake obligation: while `READY` is set the next waiter gets that. If the flag says that the
+//!    queue is empty there is no next waiter, and no lock is taken.
 //! 6. A waiter with a wake obligation whose attempt would block waits again, at its old place in the queue.
 //!
 //! Invariant: while `READY` is set and the queue is not empty, a waiter has a wake obligation.
@@ -38,6 +41,8 @@
 //!   it takes the lock (4).
 //! - *Woken and dropped*: 5. A future that is leaked, or never polled again, after it was woken keeps its
 //!   wake obligation; the next edge makes another one.
+//! - *Leave against wait*: the future that leaves does not see the flag of a waiter that has just entered. That one found
+//!   `READY` clear, so an edge is to come, which takes the first waiter with it (4).
 //! - *Barging*: an attempt that finds `READY` does not look at the queue. The overtaken waiter goes
 //!   back to its place (6).
 //!
@@ -54,7 +59,7 @@ use super::watchers::Watchers;
 use crate::{
     sys::primitives::{
         Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     tasks::{caught, discard_payload},
 };
@@ -69,6 +74,8 @@ const EDGE: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Readiness {
     state: AtomicUsize,
+    /// Whether `queue` has a waiter.
+    queued: AtomicBool,
     waiting: Mutex<Waiting>,
 }
 
@@ -104,6 +111,7 @@ impl Readiness {
     pub(crate) fn new() -> Self {
         Readiness {
             state: AtomicUsize::new(READY),
+            queued: AtomicBool::new(false),
             waiting: Mutex::new(Waiting {
                 next: 0,
                 queue: VecDeque::new(),
@@ -150,7 +158,10 @@ impl Readiness {
         });
         match waiting.position(ticket) {
             Ok(place) => _replaced = std::mem::replace(&mut waiting.queue[place].1, waker),
-            Err(place) => waiting.queue.insert(place, (ticket, waker)),
+            Err(place) => {
+                waiting.queue.insert(place, (ticket, waker));
+                self.queued.store(true, Ordering::Release);
+            }
         }
         true
     }
@@ -185,24 +196,39 @@ impl Readiness {
             old = now;
         }
         let mut waiting = self.lock();
-        ready.extend(waiting.queue.pop_front().map(|(_, waker)| waker));
+        ready.extend(self.take_first(&mut waiting));
         ready.extend(waiting.watchers.take());
+    }
+
+    fn take_first(&self, waiting: &mut Waiting) -> Option<Waker> {
+        let (_, waker) = waiting.queue.pop_front()?;
+        self.queued
+            .store(!waiting.queue.is_empty(), Ordering::Release);
+        Some(waker)
     }
 
     /// Step 5, by a future that has a ticket.
     pub(crate) fn leave(&self, ticket: Ticket) {
+        // Acquire: the edge that took this waiter out wrote before it woke it.
+        if !self.queued.load(Ordering::Acquire) {
+            return;
+        }
         let _own;
         let mut waiting = self.lock();
         let next = match waiting.position(ticket) {
             Ok(place) => {
                 _own = waiting.queue.remove(place);
+                self.queued
+                    .store(!waiting.queue.is_empty(), Ordering::Release);
                 None
             }
-            Err(_) if self.state.load(Ordering::Relaxed) & READY != 0 => waiting.queue.pop_front(),
+            Err(_) if self.state.load(Ordering::Relaxed) & READY != 0 => {
+                self.take_first(&mut waiting)
+            }
             Err(_) => None,
         };
         drop(waiting);
-        if let Some((_, waker)) = next {
+        if let Some(waker) = next {
             wake(waker);
         }
     }
@@ -212,6 +238,7 @@ impl Readiness {
         self.state.fetch_or(SHUT, Ordering::AcqRel);
         let mut waiting = self.lock();
         ready.extend(waiting.queue.drain(..).map(|(_, waker)| waker));
+        self.queued.store(false, Ordering::Release);
         ready.extend(waiting.watchers.take());
     }
 

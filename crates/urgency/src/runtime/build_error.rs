@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::Builder;
-use super::MAX_WORKERS;
+use super::{MAX_WORKERS, PinError};
 use crate::LevelId;
 use std::fmt;
 use urgency_policy::{cores::Refusal, level::ScheduleError, pool::PlanError};
@@ -23,6 +23,8 @@ pub enum BuildError {
     },
     /// The system does not give a thread a stack of this size, in bytes: [`Builder::thread_stack_size`].
     StackSize(usize),
+    /// The workers cannot be pinned to processors.
+    Pin(PinError),
     /// A level that was given a capacity or a pool policy does not exist.
     NoSuchLevel {
         /// The level.
@@ -71,6 +73,7 @@ impl fmt::Display for BuildError {
                 f,
                 "a core set was asked for that runs 0 jobs at once: `most_running` must be 1 or more"
             ),
+            BuildError::Pin(error) => error.fmt(f),
             BuildError::Schedule(error) => error.fmt(f),
             BuildError::Pool(error) => error.fmt(f),
             BuildError::NoSuchLevel { level, levels } => write!(

@@ -1,16 +1,22 @@
 //! Building a runtime: its numbers, their ranges, and what is wrong with a bad one.
 
-use super::{BuildError, GLOBAL, Runtime, sharing::MakePolicy};
+use super::{BuildError, GLOBAL, Runtime, pinning::Pinning, sharing::MakePolicy};
 use crate::{
     inherit::record,
     rank::{LevelId, LevelTable, Levels, OneLevel},
     sched::{
-        capacities::Capacities, core::Core, job::Job, pool::Pool, run,
+        capacities::Capacities,
+        core::Core,
+        entitled::{Entitled, Follows},
+        job::Job,
+        pool::Pool,
+        run,
         thread_options::ThreadOptions,
     },
+    sys,
     tasks::PanicPolicy,
 };
-use std::{sync::Arc, thread};
+use std::{path::Path, sync::Arc, thread};
 use urgency_policy::{
     cores::Demand,
     level::{Criterion, Schedule},
@@ -27,8 +33,13 @@ const DEFAULT_THREAD_LIMIT: usize = 16_384;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Builder {
-    workers: Option<usize>,
-    threads: ThreadOptions,
+    pub(super) workers: Option<usize>,
+    /// No more of them run than the process may use.
+    is_most: bool,
+    pub(super) pinning: Option<Pinning>,
+    /// Where the kernel's files are.
+    root: &'static Path,
+    pub(super) threads: ThreadOptions,
     levels: LevelTable,
     real_time: bool,
     lowers_threads: bool,
@@ -47,10 +58,18 @@ pub struct Builder {
     pub(super) of_workers: Option<&'static str>,
 }
 
+/// What the calling thread's process may use now.
+fn available() -> usize {
+    thread::available_parallelism().map_or(1, |count| count.get())
+}
+
 impl Builder {
     pub(super) fn new() -> Self {
         Builder {
             workers: None,
+            is_most: true,
+            pinning: None,
+            root: Path::new("/"),
             threads: ThreadOptions::new(DEFAULT_THREAD_LIMIT),
             levels: LevelTable::of::<OneLevel>(),
             real_time: false,
@@ -71,9 +90,40 @@ impl Builder {
 
     /// The number of workers: how many stacks run at a time. The default is the number of CPUs that
     /// the process may use (its affinity mask and its cgroup's quota included).
+    ///
+    /// By default the runtime follows, within a second or two, if the process may use fewer CPUs later, or again as
+    /// many: [`WorkerShare::usable`](crate::WorkerShare::usable) says how many workers run. With a number it has that
+    /// many, whatever the process may use. See [`most_workers`](Builder::most_workers) for a process that may come to
+    /// use more CPUs than at first.
     pub fn workers(mut self, workers: usize) -> Self {
         self.of_workers = Some("workers");
         self.workers = Some(workers);
+        self.is_most = false;
+        self
+    }
+
+    /// As [`workers`](Builder::workers), but no more of them run than the process may use at the time. For a process
+    /// whose affinity, cpuset or quota may grow while it runs. A worker that does not run costs some kilobytes.
+    ///
+    /// ```
+    /// use urgency::Runtime;
+    ///
+    /// let runtime = Runtime::builder().most_workers(64).build()?;
+    /// let entitled = std::thread::available_parallelism().unwrap().get();
+    /// assert_eq!(runtime.stats().share.usable, entitled.min(64));
+    /// # Ok::<(), urgency::BuildError>(())
+    /// ```
+    pub fn most_workers(mut self, workers: usize) -> Self {
+        self.of_workers = Some("most_workers");
+        self.workers = Some(workers);
+        self.is_most = true;
+        self
+    }
+
+    /// The kernel's files are below this directory.
+    #[cfg(all(test, not(miri)))]
+    pub(crate) fn root(mut self, root: &'static Path) -> Self {
+        self.root = root;
         self
     }
 
@@ -351,8 +401,9 @@ impl Builder {
 
     /// The number of workers, and how their threads are made.
     fn threads(&self) -> Result<(usize, ThreadOptions), BuildError> {
-        let default = || thread::available_parallelism().map_or(1, |n| n.get().min(MAX_WORKERS));
-        let workers = self.workers.unwrap_or_else(default);
+        let pinned = self.pins()?.cpus().map(<[usize]>::len);
+        let workers = pinned.or(self.workers);
+        let workers = workers.unwrap_or_else(|| available().min(MAX_WORKERS));
         if workers == 0 || workers > MAX_WORKERS {
             return Err(BuildError::Workers(workers));
         }
@@ -368,6 +419,17 @@ impl Builder {
             });
         }
         Ok((workers, threads))
+    }
+
+    /// How many of the workers run.
+    fn entitled(&self) -> Entitled {
+        if self.threads.provided || self.pinning.is_some() || sys::thread::pretends() {
+            Entitled::new(Follows::Never, sys::thread::processors())
+        } else if self.is_most {
+            Entitled::new(Follows::Entitlement(self.root), available())
+        } else {
+            Entitled::new(Follows::Affinity, sys::thread::processors())
+        }
     }
 
     fn shared(&self) -> Result<Arc<Job>, BuildError> {
@@ -396,7 +458,8 @@ impl Builder {
             }
             None => {
                 let of_threads = (self.real_time, self.lowers_threads);
-                Core::new(workers, threads, of_threads, policy)
+                let of_workers = (workers, self.entitled(), self.pins()?);
+                Core::new(of_workers, threads, of_threads, policy)
             }
         };
         let admitted = core.admit(self.demand, None, || {

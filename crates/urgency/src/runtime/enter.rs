@@ -11,8 +11,6 @@ use super::{Handle, context::current_if_any};
 use crate::sched::{job::Job, stack::Stack};
 use std::{
     cell::{Cell, RefCell},
-    error::Error,
-    fmt,
     marker::PhantomData,
     ptr,
     sync::Arc,
@@ -154,13 +152,8 @@ impl TryCurrentError {
     }
 }
 
-impl fmt::Display for TryCurrentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the calling code is in no runtime: use `Handle::current`, which starts the global one here, or call this \
-             inside of `Handle::run`, `Handle::block_on` or a guard of `Handle::enter`",
-        )
-    }
-}
-
-impl Error for TryCurrentError {}
+error_text!(
+    TryCurrentError,
+    "the calling code is in no runtime: use `Handle::current`, which starts the global one here, or call this \
+     inside of `Handle::run`, `Handle::block_on` or a guard of `Handle::enter`"
+);

@@ -5,7 +5,7 @@
 
 use super::{context, current};
 use crate::sched::{block::block_on, job::Job};
-use std::{fmt, future::Future, sync::Arc};
+use std::{future::Future, sync::Arc};
 
 /// A handle of a runtime that does not keep it alive: when the last [`Runtime`](crate::Runtime) is dropped, the
 /// runtime ends, and what is spawned by a `Handle` after that ends with an error.
@@ -72,8 +72,4 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
-    }
-}
+debug_struct!(Handle);

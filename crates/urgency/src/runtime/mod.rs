@@ -11,6 +11,7 @@ pub(crate) mod context;
 pub mod coop;
 mod enter;
 mod handle;
+mod pinning;
 mod shape;
 mod sharing;
 pub(crate) mod stats;
@@ -24,6 +25,7 @@ pub(crate) use context::{
 };
 pub use enter::{EnterGuard, TryCurrentError};
 pub use handle::Handle;
+pub use pinning::PinError;
 
 use self::stats::Stats;
 use crate::{

@@ -50,6 +50,10 @@ pub struct Stats {
 pub struct WorkerShare {
     /// How many workers serve it now. Those without work serve nobody.
     pub serving: usize,
+    /// How many workers may run at once, on behalf of all runtimes on these workers; the others are in reserve. It
+    /// follows what the process may use ([`Builder::workers`](crate::Builder::workers)), and is larger while threads
+    /// sleep in the kernel.
+    pub usable: usize,
     /// How many the core policy gave it last; `None` if it has no work, or the policy has nobody to divide between.
     /// `serving` is less while it cannot use them, and more while others cannot use theirs.
     pub entitled: Option<usize>,
@@ -68,6 +72,7 @@ impl WorkerShare {
         let share = shared.share_of_workers();
         WorkerShare {
             serving: share.serving,
+            usable: shared.core.workers.len() - shared.core.idle.in_reserve(),
             entitled: share.entitled,
             came: share.came,
             decisions: share.policy.decisions,

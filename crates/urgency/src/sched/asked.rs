@@ -8,10 +8,7 @@
 //! - a policy that panics is not asked again, and each of its answers is one that does not exist. The panic has been
 //!   printed by then. It goes no further: the calling code is the scheduler's, with a lock held.
 
-use std::{
-    fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use urgency_policy::pool::{
     Arrival, Chooser, Layout, Place, PoolPolicy, Queue, Shed, Sight, Source,
 };
@@ -161,11 +158,4 @@ impl Asked {
     }
 }
 
-impl fmt::Debug for Asked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked")
-            .field("me", &self.me)
-            .field("has_panicked", &self.policy.is_none())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Asked, |it| me: it.me, has_panicked: it.policy.is_none());

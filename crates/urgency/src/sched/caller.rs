@@ -98,7 +98,9 @@ impl Caller for Stacks {
     /// The current task begins to wait for another of its runtime.
     fn waiting_for(&self, awaited: &TaskRef, ticket: u64) {
         Stack::with_current(|me| {
-            if me.is_some_and(|me| awaited.is_of(me.runtime())) {
+            // In a job of one level no task is raised.
+            let notes = |me: Me<'_>| me.runtime().levels.len() > 1 && awaited.is_of(me.runtime());
+            if me.is_some_and(notes) {
                 run::with_current_task(|task| {
                     if let Some(task) = task {
                         task.begin_wait(awaited, ticket);
@@ -124,5 +126,51 @@ impl Caller for Stacks {
 
     fn ends_with_runtime(&self) -> bool {
         ends_with_runtime()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Runtime, sync::Notify};
+    use std::{
+        sync::Arc,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    crate::levels! {
+        Two: Urgent > Batch
+    }
+
+    /// How many references a task has while another waits for it.
+    fn references(runtime: &Runtime) -> usize {
+        let go = Arc::new(Notify::new());
+        let awaited = runtime.spawn(go.clone().notified_owned());
+        let seen = awaited.task().clone();
+        let waits = runtime.spawn(awaited);
+        let limit = Instant::now() + Duration::from_secs(20);
+        let state = loop {
+            let state = format!("{seen:?}");
+            // It waits for the notification, and the other one for it.
+            if state.contains("waiter") && !state.contains("running") {
+                break state;
+            }
+            assert!(Instant::now() < limit, "{state}");
+            thread::yield_now();
+        };
+        go.notify_one();
+        waits.get().unwrap().unwrap();
+        let words: Vec<_> = state.split(' ').collect();
+        let place = words.iter().position(|word| *word == "references");
+        words[place.unwrap() - 1].parse().unwrap()
+    }
+
+    /// The waiting task's note counts one.
+    #[test]
+    fn a_wait_is_noted_only_where_a_task_can_be_raised() {
+        let build = |builder: crate::Builder| builder.workers(1).build().unwrap();
+        let of_two = references(&build(Runtime::builder().levels::<Two>()));
+        let of_one = references(&build(Runtime::builder()));
+        assert_eq!(of_two, of_one + 1);
     }
 }

@@ -98,7 +98,10 @@ impl Job {
         };
         match claimed.or_else(served) {
             Some(worker) => self.start(worker),
-            None => self.arm_for_queued(),
+            None => {
+                self.ask_for_worker();
+                self.arm_for_queued();
+            }
         }
     }
 
@@ -106,7 +109,10 @@ impl Job {
     pub(crate) fn start_idle_for(&self, levels: u64) {
         match self.claim(Want::Serving(levels)) {
             Some(worker) => self.start(worker),
-            None => self.arm_relief(),
+            None => {
+                self.ask_for_worker();
+                self.arm_relief();
+            }
         }
     }
 

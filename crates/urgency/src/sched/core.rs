@@ -26,13 +26,13 @@
 //! afterwards.
 
 use super::{
-    cores::Sharing, demotion::DemotedStacks, job::Job, stack::Stack, thread_options::ThreadOptions,
-    threads::Threads, worker::Worker,
+    cores::Sharing, demotion::DemotedStacks, entitled::Entitled, job::Job, pins::Pins,
+    stack::Stack, thread_options::ThreadOptions, threads::Threads, worker::Worker,
 };
 use crate::{
     protocol::{fence, idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
-    sys::{clock, fork::Process, thread},
+    sys::{clock, fork::Process},
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -53,6 +53,8 @@ pub(crate) const RELIEF_PERIOD: Duration = Duration::from_millis(1);
 pub(crate) struct Core {
     pub(crate) workers: Box<[CachePadded<Worker>]>,
     pub(crate) idle: Idle,
+    pub(super) entitled: Entitled,
+    pub(crate) pins: Pins,
     pub(crate) threads: Threads,
     pub(crate) demoted_stacks: DemotedStacks,
     pub(crate) poll_mode: PollMode,
@@ -68,6 +70,9 @@ pub(crate) struct Core {
     pub(crate) process: Process,
     jobs: Jobs,
     pub(super) sharing: Sharing,
+    /// For how long at least a thread in the poller leaves events to the workers.
+    #[cfg(test)]
+    pub(super) rests_for: Mutex<Duration>,
     myself: Weak<Core>,
 }
 
@@ -102,7 +107,7 @@ impl JobList {
 
 impl Core {
     pub(crate) fn new(
-        workers: usize,
+        (workers, entitled, pins): (usize, Entitled, Pins),
         threads: ThreadOptions,
         (real_time, lowers_threads): (bool, bool),
         policy: BoxedPolicy,
@@ -111,9 +116,11 @@ impl Core {
         fence::prepare();
         let core = Arc::new_cyclic(|myself| Core {
             workers: (0..workers)
-                .map(|id| CachePadded::new(Worker::new(id)))
+                .map(|id| CachePadded::new(Worker::new(id, pins.of(id))))
                 .collect(),
-            idle: Idle::new(workers, thread::processors()),
+            idle: Idle::new(workers, entitled.usable()),
+            entitled,
+            pins,
             threads: Threads::new(threads),
             demoted_stacks: DemotedStacks::new(lowers_threads),
             poll_mode: PollMode::new(),
@@ -129,6 +136,8 @@ impl Core {
                 open: AtomicUsize::new(1),
             },
             sharing: Sharing::new(workers, policy),
+            #[cfg(test)]
+            rests_for: Mutex::default(),
             myself: myself.clone(),
         });
         for id in 0..workers {

@@ -14,7 +14,7 @@ use super::{
     worker::Worker,
 };
 use crate::protocol::attention::SHARE;
-use crate::{protocol::deque::Stolen, sched::Forked, sys::chaos, tasks::TaskRef};
+use crate::{protocol::deque::Stolen, sys::chaos, tasks::TaskRef};
 use std::{
     ptr::{self, NonNull},
     sync::{Arc, atomic::Ordering},
@@ -183,11 +183,11 @@ impl Job {
         let admit = || stack.level() == level && stack.is_of(self);
         let (stolen, origin) = stack.steal(false, admit);
         match stolen {
-            Stolen::Forked(forked, more) => {
+            Stolen::Forked(taken, more) => {
                 self.leave_rest(worker, stack, level, more);
                 self.at(worker, level).steals.add(1);
                 Some(Work::Fork(StolenFork {
-                    forked,
+                    taken,
                     level,
                     pinned: false,
                     origin,
@@ -324,15 +324,4 @@ pub(crate) fn pop_ring(stack: &Stack) -> Option<TaskRef> {
     let task = NonNull::new(stack.ring.pop()?).expect("a ring holds tasks");
     // SAFETY: the push left a counted reference in the ring, and each entry is taken once.
     Some(unsafe { TaskRef::from_raw(task) })
-}
-
-/// What happens under the deque's lock when a fork is stolen. Returns where it is from then on.
-///
-/// # Safety
-/// The fork is alive, and no thread has stolen it yet.
-pub(crate) unsafe fn on_steal(forked: *const Forked) -> *const Forked {
-    // SAFETY: by the caller's promise.
-    let kind = unsafe { (*forked).kind };
-    // SAFETY: as above; `stolen` is called once, by the one steal.
-    unsafe { (kind.stolen)(forked) }
 }

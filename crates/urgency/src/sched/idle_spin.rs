@@ -5,7 +5,8 @@
 //! counter, as in a branch predictor. It is the ski-rental rule with a memory.
 //!
 //! Spinning also takes a processor that another thread may want, for instance the client that is to send the next
-//! request. A searcher that was preempted knows this, and then no searcher spins for the next [`IdleSpin::LOST`] short
+//! request. So a worker of a program that serves a crowd of peers does not spin at all (`reactor/crowd.rs`). And a
+//! searcher that was preempted knows this, and then no searcher spins for the next [`IdleSpin::LOST`] short
 //! spans.
 
 use crate::sys::clock;

@@ -40,6 +40,8 @@ use urgency_policy::{cores::Demand, level::LevelPolicy};
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) core: Arc<Core>,
+    /// Tells it apart from all other jobs of the process, and from the earlier ones in its container.
+    pub(super) life: AtomicU64,
     pub(crate) ready: Ready,
     pub(crate) searchers: Searchers,
     pub(super) wake_ups: super::held_back::WakeUps,
@@ -50,6 +52,8 @@ pub(crate) struct Job {
     pub(super) demand: Mutex<Demand>,
     /// How many workers the core set's policy last gave it; `usize::MAX` before, and while it has no work.
     pub(super) entitled: AtomicUsize,
+    /// It has asked the policy for a worker, and none has come yet.
+    pub(super) has_asked: AtomicBool,
     pub(crate) pools: Box<[Pool]>,
     pub(crate) levels: LevelTable,
     pub(crate) tasks: super::shutdown::Tasks,
@@ -88,6 +92,11 @@ pub(crate) struct Job {
     myself: Weak<Job>,
 }
 
+fn next_life() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Job {
     pub(crate) fn new(
         core: Arc<Core>,
@@ -99,6 +108,7 @@ impl Job {
         let (count, workers) = (levels.len(), core.workers.len());
         let job = Arc::new_cyclic(|myself| Job {
             core,
+            life: AtomicU64::new(next_life()),
             ready: Ready::new(),
             searchers: Searchers::new(),
             wake_ups: super::held_back::WakeUps::default(),
@@ -106,6 +116,7 @@ impl Job {
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),
             entitled: AtomicUsize::new(usize::MAX),
+            has_asked: AtomicBool::new(false),
             with_queues: (0..count).fold(0, |levels, level| {
                 levels | u64::from(pools[level].queues().is_some()) << level
             }),
@@ -152,6 +163,14 @@ impl Job {
             && !self.closing.load(Ordering::SeqCst)
             && self.attachment.get().is_none()
             && self.recorder.get().is_none()
+    }
+
+    /// Another program has the job from now on: to the core set's policy it is another job.
+    pub(crate) fn begin_anew(&self) {
+        self.life.store(next_life(), Ordering::Relaxed);
+        self.entitled.store(usize::MAX, Ordering::Relaxed);
+        self.may_ask_again();
+        self.tasks.live.reopen();
     }
 
     /// The level of what comes from outside and names none.

@@ -38,6 +38,7 @@ pub(crate) mod claim;
 pub(crate) mod core;
 mod cores;
 pub(crate) mod demotion;
+pub(crate) mod entitled;
 mod external;
 pub(crate) mod find;
 pub(crate) mod hand_off;
@@ -50,6 +51,7 @@ pub(crate) mod job;
 pub(crate) mod migrate;
 mod overflow;
 mod pinned;
+pub(crate) mod pins;
 pub(crate) mod poll;
 pub(crate) mod poll_context;
 pub(crate) mod pool;
@@ -78,6 +80,7 @@ use std::sync::Arc;
 /// A forked closure of the stacks of this scheduler.
 pub(crate) type Forked = forked::Forked<Stack>;
 pub(crate) type Kind = forked::Kind<Stack>;
+pub(crate) type Taken = forked::Taken<Stack>;
 
 /// A piece of work that a worker found.
 #[derive(Debug)]
@@ -104,7 +107,7 @@ impl Work {
 /// A fork that was taken out of a deque, and the level of its computation.
 #[derive(Debug)]
 pub(crate) struct StolenFork {
-    pub(crate) forked: *const Forked,
+    pub(crate) taken: Taken,
     pub(crate) level: u8,
     /// Whether it is for one certain worker, whose inbox it comes from.
     pub(crate) pinned: bool,
@@ -118,7 +121,3 @@ pub(crate) struct Origin {
     /// As which level it may wait; see `Stack`.
     pub(crate) waits_as: u8,
 }
-
-// SAFETY: the thread that took a fork out of a deque owns the right to run it, on any thread: `join` and `scope`
-// require `Send` of their closures.
-unsafe impl Send for StolenFork {}

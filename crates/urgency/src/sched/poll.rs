@@ -14,7 +14,8 @@
 //! since it was there goes back only if no other thread is there: the kernel owes it no time, and lets it wait for its
 //! turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
 //! workers are brief, the thread there waits for notifications only and the workers look for events themselves
-//! (`protocol/poll_mode.rs`). What becomes of work that waits for long is in `relief.rs`.
+//! (`protocol/poll_mode.rs`). That thread does not count as one that is there for events: the thread of a worker that
+//! runs dry goes in beside it, whatever it has computed. What becomes of work that waits for long is in `relief.rs`.
 
 use super::{
     claim::Want,
@@ -29,7 +30,7 @@ use crate::{
     reactor::driver::{Driver, WaitOutcome, wake_all},
     sys::{self, chaos, clock},
 };
-use std::{ptr, sync::atomic::Ordering, task::Waker};
+use std::{ptr, sync::atomic::Ordering, task::Waker, time::Duration};
 
 /// How many threads wait in the poller at most.
 const MOST_POLLERS: usize = 2;
@@ -118,7 +119,7 @@ impl Core {
             }
             driver.wait(true, ready)
         } else if is_inline {
-            let outcome = driver.rest(RELIEF_PERIOD, ready);
+            let outcome = driver.rest(self.rest_limit(), ready);
             self.poll_mode.end_inline();
             outcome
         } else {
@@ -126,6 +127,14 @@ impl Core {
         };
         // An error is one of the process's limits, and a wait without events.
         Some(waited.unwrap_or_default())
+    }
+
+    /// For how long a thread leaves events to the workers before it looks whether they are still brief.
+    fn rest_limit(&self) -> Duration {
+        let limit = RELIEF_PERIOD;
+        #[cfg(test)]
+        let limit = limit.max(*self.rests_for.lock().unwrap());
+        limit
     }
 
     /// The wait of a spare thread in the poller.
@@ -136,7 +145,7 @@ impl Core {
         let Ok(driver) = self.driver() else {
             return Polled::NotNeeded;
         };
-        let most = if binding.me().has_computed_since_poll() {
+        let most = if binding.me().has_computed_since_poll() && !self.poll_mode.is_inline() {
             1
         } else {
             MOST_POLLERS
@@ -157,6 +166,7 @@ impl Core {
             // A sender that left the fork before this thread was counted here has notified no thread.
             return self.leave_poller(Polled::Look);
         }
+        self.pins.leave(binding.me());
         binding.me().set_urgent(true);
         let mut ready = Vec::new();
         loop {
@@ -173,11 +183,9 @@ impl Core {
             let me = binding.me();
             // After the wake-ups: a job that got one is alive, and on the list.
             let jobs = self.jobs();
-            if outcome.relief {
-                self.relief_expired(&jobs);
-            }
+            let moved = outcome.relief.then(|| self.relief_expired(&jobs)).flatten();
             chaos::delay();
-            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, outcome.relief) {
+            if let Some(worker) = self.worker_after_poll(me, &jobs, batch, moved, outcome.relief) {
                 self.pollers.fetch_sub(1, Ordering::SeqCst);
                 chaos::delay();
                 // Workers that other threads left to a thread in the poller while they still counted this one.
@@ -208,15 +216,15 @@ impl Core {
         poll_context::in_batch(ptr::null(), || wake_all(ready))
     }
 
-    /// The worker with which the calling thread comes out of the poller, if there is one for it.
-    fn worker_after_poll(
-        &self,
+    /// The worker with which the calling thread comes out of the poller, if there is one for it; `mine`, if there is.
+    fn worker_after_poll<'a>(
+        &'a self,
         me: Me<'_>,
         jobs: &JobList,
         batch: poll_context::Woken,
+        mut mine: Option<&'a Worker>,
         relief: bool,
-    ) -> Option<&Worker> {
-        let mut mine: Option<&Worker> = None;
+    ) -> Option<&'a Worker> {
         for job in jobs.iter() {
             let entries = batch.of(job);
             let worker = job
@@ -282,7 +290,10 @@ impl Job {
         self.batch_inserted(batch.of(self), true);
         if relief {
             let jobs = core.jobs();
-            core.relief_expired(&jobs);
+            let moved = core.relief_expired(&jobs);
+            if let Some((worker, job)) = moved.and_then(|worker| Some((worker, worker.job()?))) {
+                job.start(worker);
+            }
             for job in jobs.iter() {
                 if let Some(relieved) = job.relieve() {
                     job.start(relieved);
@@ -334,5 +345,57 @@ impl Job {
             self.arm_for(level);
         }
         revoked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Runtime, io::Async, time::sleep, yield_now};
+    use std::{
+        io::{Read as _, Write as _},
+        sync::mpsc::channel,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// A worker's thread has run brief polls for longer than it may compute between two visits to the poller. The other
+    /// thread there leaves events to the workers.
+    #[test]
+    fn when_workers_run_dry_after_many_brief_polls_a_thread_waits_for_events() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        *runtime.shared().core.rests_for.lock().unwrap() = Duration::from_secs(60);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (arrived, arrivals) = channel();
+        let reader = Async::new(reader).unwrap();
+        let reads = runtime.spawn(async move {
+            while let Ok(1) = reader.read_with(|mut pipe| pipe.read(&mut [0])).await {
+                arrived.send(()).unwrap();
+            }
+        });
+        for round in 0..20 {
+            let busy = [(); 2].map(|()| {
+                runtime.spawn(async {
+                    let end = Instant::now() + Duration::from_millis(4);
+                    while Instant::now() < end {
+                        yield_now().await;
+                    }
+                })
+            });
+            // Events for the thread in the poller, after which it sees that the workers are brief.
+            runtime.block_on(async {
+                for _ in 0..3 {
+                    sleep(Duration::from_millis(1)).await;
+                }
+            });
+            for task in busy {
+                task.get().unwrap();
+            }
+            thread::sleep(Duration::from_millis(1));
+            writer.write_all(&[1]).unwrap();
+            let answer = arrivals.recv_timeout(Duration::from_secs(20));
+            assert!(answer.is_ok(), "no thread waits for events, round {round}");
+        }
+        drop(writer);
+        reads.get().unwrap();
     }
 }

@@ -476,8 +476,10 @@ impl Core {
         }
     }
 
-    /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows.
-    pub(crate) fn relief_expired(&self, jobs: &JobList) {
+    /// The relief timer expired, for all jobs. [`Job::relieve`] of each follows. Returns a worker that has come to another
+    /// job, for the calling thread.
+    pub(crate) fn relief_expired(&self, jobs: &JobList) -> Option<&Worker> {
+        let mut moved = None;
         #[cfg(test)]
         let _aside = super::steps::Aside::new();
         jobs.iter().for_each(|job| job.end_periods());
@@ -489,13 +491,14 @@ impl Core {
             && self.rearm_for_short_polls(jobs))
         {
             let was_soon = self.relief_timer.expire();
-            self.share_workers(jobs);
+            moved = self.share_workers(jobs);
             self.raise_rested(false);
             if is_light && was_soon && fence::heavy() {
                 light().for_each(|job| job.announce_light());
             }
         }
         self.recount_reserve(jobs);
+        moved
     }
 
     /// The heavy barrier costs each processor 10 to 20 us, and only a poll that lasts may hide something: while

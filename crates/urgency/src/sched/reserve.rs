@@ -23,6 +23,10 @@
 //! Rules 1 and 4 hold whether a worker is idle or not: a worker that searches, or is on its way to a thread, is not
 //! idle for a moment. (An expiry in that moment did nothing, and a stack in a long leaf kept its forks for good.)
 //!
+//! If the process may use more processors than before (`entitled.rs`), rule 3 holds for the workers that are no longer
+//! in reserve. Where no more workers may run than the process may use, a stack counts for rule 2 only if its thread
+//! sleeps: one that computes uses a processor.
+//!
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
 
 use super::{
@@ -30,8 +34,10 @@ use super::{
     core::{Core, JobList},
     job::Job,
     relief::Waiting,
+    stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
+use crate::sys;
 use std::sync::atomic::{Ordering, fence};
 use urgency_policy::level::{LevelPolicy, Prompt};
 
@@ -87,10 +93,15 @@ impl Job {
 impl Core {
     /// The relief timer expired: rules 2 and 4, and 3 for forked closures.
     pub(super) fn recount_reserve(&self, jobs: &JobList) {
-        if !self.idle.may_hold_back() || jobs.iter().any(|job| job.seats.is_on()) {
+        let has_seats = jobs.iter().any(|job| job.seats.is_on());
+        let has_more = self.follow_entitlement(has_seats);
+        if has_seats || !(has_more || self.idle.may_hold_back()) {
             return;
         }
         fence(Ordering::SeqCst);
+        let is_blocked = |stack: &Stack| {
+            !self.entitled.binds() || sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+        };
         let mut held = 0;
         for worker in &self.workers {
             if worker.level() == NO_LEVEL {
@@ -99,7 +110,7 @@ impl Core {
             let Some(stack) = self.holder(worker) else {
                 continue;
             };
-            held += usize::from(stack.is_silent());
+            held += usize::from(stack.is_silent() && is_blocked(stack));
         }
         self.idle.set_held(held);
         jobs.iter().for_each(|job| job.start_for_forks());

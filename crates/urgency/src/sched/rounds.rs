@@ -37,8 +37,9 @@ use std::sync::atomic::Ordering;
 use urgency_policy::level::Settlement;
 
 impl Job {
-    /// Whether the stack of a worker may lose it to an event: not for a moment after its seat drew it elsewhere, and
-    /// it has not noticed yet. A taken stack is in no pool until it checks in.
+    /// Whether an event may take the worker from its stack. Not within half a relief period after a new seat asked the
+    /// stack to go elsewhere, unless the stack has answered: it is about to come in by itself. (A stack whose worker was
+    /// taken is in no pool until it checks in.)
     pub(crate) fn is_settled(&self, worker: &Worker) -> bool {
         let seated_at = self.seating(worker).since().load(Ordering::Relaxed);
         seated_at == 0

@@ -459,23 +459,13 @@ fn up_to(level: u8) -> u64 {
 
 /// Runs a fork that the calling stack stole. Returns its name.
 pub(crate) fn run_stolen(me: Me<'_>, stolen: StolenFork) -> Name {
-    let forked = stolen.forked;
-    // SAFETY: a stolen fork is alive until it has run; no other thread runs it.
-    unsafe {
-        (*forked).thief().store(
-            std::ptr::from_ref(me.shared()).cast_mut(),
-            Ordering::Release,
-        )
-    };
-    // SAFETY: as above; read before the call that may end the fork's life.
-    let kind = unsafe { (*forked).kind };
+    let kind = stolen.taken.kind();
     let outer = me.set_fork(Some(kind));
     let waits_as = me.waits_as();
     me.set_waits_as(stolen.origin.waits_as);
     let kept = stolen.origin.inherited.clone();
     run_as(stolen.origin.inherited, || {
-        // SAFETY: as above.
-        me.on_top(|| unsafe { (kind.execute)(forked) });
+        me.on_top(|| stolen.taken.run(me.shared()));
     });
     me.set_waits_as(waits_as);
     me.set_fork(outer);
@@ -522,12 +512,12 @@ fn run_each_above(me: Me<'_>, base: usize) {
 /// the right-hand side of a `join` further out.
 pub(crate) fn run_own_oldest(me: Me<'_>) -> bool {
     check(me);
-    let (Stolen::Forked(forked, _), origin) = me.steal(true, || true) else {
+    let (Stolen::Forked(taken, _), origin) = me.steal(true, || true) else {
         return false;
     };
     let base = me.deque.bottom();
     let stolen = StolenFork {
-        forked,
+        taken,
         level: me.level(),
         pinned: false,
         origin,

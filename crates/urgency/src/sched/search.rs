@@ -2,7 +2,9 @@
 //!
 //! 1. The worker becomes a *searcher*. It asks every running stack to share forks, looks at the poller without waiting,
 //!    and keeps looking for a while (see `IdleSpin`). At most one searcher spins: a second one would only take the
-//!    caches from the first. A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only.
+//!    caches from the first. A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only. So
+//!    does a worker while another job has work (`cores/`). One that serves a crowd of peers leaves the poller's look to
+//!    its thread, which goes there next (`reactor/crowd.rs`).
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`). A stack that did not answer
 //!    is in a long leaf: the worker comes back and takes from it what is private (`Deque::steal` with `raise`). Every
 //!    running stack keeps its SHARE request, or has no room: the next fork wakes a worker, or is held back
@@ -21,7 +23,7 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
-    protocol::{deque::Stolen, fence},
+    protocol::{demotion::USUAL, deque::Stolen, fence},
     sys::{chaos, clock},
 };
 use std::{hint, ptr, sync::atomic::Ordering};
@@ -160,9 +162,15 @@ impl Job {
         if is_hungry {
             self.ask_for_forks(me, worker);
         }
-        self.look();
-        let spins =
-            is_hungry && self.searchers.count() == 1 && !self.closing.load(Ordering::Relaxed);
+        let waits_at_once = self.waits_at_once(me);
+        if !waits_at_once {
+            self.look();
+        }
+        let spins = is_hungry
+            && !waits_at_once
+            && self.searchers.count() == 1
+            && !self.closing.load(Ordering::Relaxed)
+            && !self.is_another_waiting();
         let end = clock::now()
             + if spins {
                 chaos::idle_spin(self.core.threads.idle_spin.ticks())
@@ -192,6 +200,9 @@ impl Job {
             if turn.is_multiple_of(TURNS_PER_ROUND) {
                 self.ask_for_forks(me, worker);
                 self.look();
+                if self.is_another_waiting() {
+                    return None;
+                }
                 now = clock::now();
             }
             let before = std::mem::replace(&mut now, clock::now());
@@ -204,6 +215,17 @@ impl Job {
             }
             hint::spin_loop();
         }
+    }
+
+    /// Whether the thread of `me` goes into the poller if no work is found in the process, and no peer is held up by
+    /// that (`reactor/crowd.rs`): a wait there is a look. A thread with code on its stack, or a lowered one, waits
+    /// elsewhere, and a provided one may.
+    fn waits_at_once(&self, me: Me<'_>) -> bool {
+        let driver = self.core.driver_if_made();
+        driver.is_some_and(|driver| driver.serves_crowd())
+            && me.task().is_none()
+            && !me.is_too_low_for(USUAL)
+            && !self.core.threads.are_provided()
     }
 
     /// A fork of a running stack at `least` or a more urgent level, for a stack that yields.
@@ -240,7 +262,7 @@ impl Job {
             level = stack.level();
             level <= least && stack.is_of(self)
         };
-        let (Stolen::Forked(forked, more), origin) = stack.steal(raise, admit) else {
+        let (Stolen::Forked(taken, more), origin) = stack.steal(raise, admit) else {
             return None;
         };
         self.leave_rest(worker, stack, level, more);
@@ -254,7 +276,7 @@ impl Job {
         }
         self.at(worker, level).steals.add(1);
         Some(Work::Fork(StolenFork {
-            forked,
+            taken,
             level,
             pinned: false,
             origin,
@@ -272,5 +294,45 @@ impl Job {
     fn serves(&self, worker: &Worker, stack: &Stack, least: u8) -> bool {
         let level = stack.level();
         level <= least && self.seat(worker).serves_any(1 << level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Runtime, io::Async};
+    use std::{
+        io::{PipeWriter, Read as _, Write as _},
+        sync::mpsc::channel,
+        time::Duration,
+    };
+
+    #[test]
+    fn events_of_four_descriptors_are_a_crowds_and_those_of_one_are_not() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let (arrived, arrivals) = channel();
+        let mut writers: Vec<PipeWriter> = Vec::new();
+        for _ in 0..4 {
+            let (reader, writer) = std::io::pipe().unwrap();
+            let (reader, arrived) = (Async::new(reader).unwrap(), arrived.clone());
+            let reads = async move {
+                while let Ok(1) = reader.read_with(|mut pipe| pipe.read(&mut [0])).await {
+                    arrived.send(()).unwrap();
+                }
+            };
+            runtime.spawn(reads).detach();
+            writers.push(writer);
+        }
+        let mut serve = |of: &[usize]| {
+            for place in of {
+                writers[*place].write_all(&[1]).unwrap();
+                arrivals.recv_timeout(Duration::from_secs(20)).unwrap();
+            }
+            let driver = runtime.shared().core.driver_if_made();
+            driver.unwrap().serves_crowd()
+        };
+        // The first message may come before the descriptor is watched.
+        assert!(serve(&[0, 1, 2, 3].repeat(3)));
+        assert!(!serve(&[1, 1]));
+        assert!(serve(&[0, 1, 2, 3]));
     }
 }

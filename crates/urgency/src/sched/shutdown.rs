@@ -32,7 +32,6 @@ use crate::{
 };
 use std::{
     cmp::Reverse,
-    fmt,
     sync::{
         Condvar, Mutex,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -61,13 +60,7 @@ pub(crate) struct Tasks {
     ended: Condvar,
 }
 
-impl fmt::Debug for Tasks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tasks")
-            .field("live", &self.live)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Tasks, |it| live: it.live);
 
 impl Tasks {
     pub(crate) fn new(workers: usize) -> Self {

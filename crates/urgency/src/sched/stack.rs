@@ -14,7 +14,7 @@
 //! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none.
 //! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{Origin, core::Core, held_back::HeldBack, job::Job, worker::Worker};
+use super::{Origin, core::Core, held_back::HeldBack, job::Job, pins::PinnedTo, worker::Worker};
 use crate::protocol::{
     attention::Attention, child_memory::ChildMemory, demotion::Demotion, mailbox::Mailbox,
     ring::Ring, suspension::Suspension,
@@ -22,11 +22,12 @@ use crate::protocol::{
 use crate::{
     inherit::Frames,
     protocol::deque::{Deque, Stolen},
-    sched::{Forked, Kind},
+    sched::{Forked, Kind, Taken},
     sys::{self, clock, thread::Processors},
     tasks::Header,
 };
 use std::{
+    num::NonZero,
     ptr::{self, NonNull},
     sync::{
         Arc, Mutex, Weak,
@@ -72,7 +73,7 @@ pub(crate) struct Stack {
     /// Tasks at this stack's level that its polls made ready.
     pub(crate) ring: Ring<Header>,
     pub(crate) suspension: Suspension,
-    mailbox: Mailbox<Worker>,
+    mailbox: Mailbox,
     thread: Mutex<Option<Thread>>,
     /// The level by which its waits are judged: the level at which its code was created, while `level` is the level to
     /// which that code was raised. A fork has the level of the code that forked it, wherever it runs. Written by the
@@ -109,6 +110,7 @@ pub(crate) struct Stack {
     home: Mutex<Option<Processors>>,
     pub(crate) demotion: Demotion,
     pub(super) held_back: HeldBack,
+    pub(super) pinned_to: PinnedTo,
     /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
     /// How often the stack has begun to wait; its own.
@@ -124,12 +126,31 @@ pub(crate) struct Stack {
 }
 
 /// What a spare thread receives instead of a worker.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Delivery {
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Delivery<'a> {
     /// A worker to serve with.
-    Worker(*const Worker),
+    Worker(&'a Worker),
     /// Look around again: a thread should be in the poller.
     Look,
+}
+
+/// In a mailbox. The numbers above it are workers.
+const LOOK: NonZero<usize> = NonZero::<usize>::MIN;
+
+impl<'a> Delivery<'a> {
+    fn number(self) -> NonZero<usize> {
+        match self {
+            Delivery::Worker(worker) => LOOK.saturating_add(1 + worker.id),
+            Delivery::Look => LOOK,
+        }
+    }
+
+    fn of_number(number: NonZero<usize>, core: &'a Core) -> Self {
+        match number.get().checked_sub(LOOK.get() + 1) {
+            Some(id) => Delivery::Worker(&core.workers[id]),
+            None => Delivery::Look,
+        }
+    }
 }
 
 impl Stack {
@@ -164,6 +185,7 @@ impl Stack {
             home: Mutex::new(None),
             demotion: Demotion::new(),
             held_back: HeldBack::default(),
+            pinned_to: PinnedTo::nowhere(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
@@ -237,18 +259,18 @@ impl Stack {
         &self,
         raise: bool,
         admit: impl FnOnce() -> bool,
-    ) -> (Stolen<Forked>, Origin) {
+    ) -> (Stolen<Taken>, Origin) {
         let mut origin = Origin {
             inherited: None,
             waits_as: FOR_ANYTHING,
         };
         let on_steal = |forked: *const Forked, index| {
-            // SAFETY: a fork in the deque is alive until its thief has run it, and this is its one steal.
-            let forked = unsafe { super::find::on_steal(forked) };
             origin.inherited = self.frames.at(index);
             // Under the deque's lock: the stack has not gone on to another computation.
             origin.waits_as = self.waits_as();
-            forked
+            // SAFETY: a fork in the deque is alive until its thief has run it, `join` and `scope` require `Send` of
+            // its closure, and this is its one steal.
+            unsafe { Taken::take(forked) }
         };
         let stolen = self.deque.steal(raise, admit, on_steal);
         (stolen, origin)
@@ -309,20 +331,25 @@ impl Stack {
         }
     }
 
-    /// Gives this stack's thread a worker. The caller has the right to (see `Mailbox`, rule 1).
-    pub(crate) fn deliver(&self, delivery: Delivery) {
-        let item = match delivery {
-            Delivery::Worker(worker) => worker,
-            Delivery::Look => look_token(),
-        };
+    /// Gives this stack's thread a worker of its core set. The caller has the right to (see `Mailbox`, rule 1).
+    pub(crate) fn deliver(&self, delivery: Delivery<'_>) {
+        let tid = self.tid.load(Ordering::Relaxed);
+        if let Delivery::Worker(worker) = delivery
+            && tid != 0
+        {
+            self.pinned_to.follow(worker, tid);
+        }
         let thread = self.lock_thread();
         let thread = thread.as_ref().expect("a stack that parks has a thread");
-        self.mailbox.deliver(item, thread);
+        self.mailbox.deliver(delivery.number(), thread);
     }
 
     /// As [`Stack::deliver`], from a thread that is about to sleep: the receiver's runs on this processor next.
-    pub(crate) fn deliver_here(&self, delivery: Delivery) {
-        *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+    pub(crate) fn deliver_here(&self, delivery: Delivery<'_>) {
+        // A worker that is pinned is pinned to this processor.
+        if !matches!(delivery, Delivery::Worker(worker) if worker.is_pinned()) {
+            *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+        }
         self.deliver(delivery);
     }
 
@@ -351,10 +378,6 @@ impl Drop for Stack {
         // A runtime that was dropped with work left: the tasks were shut down, their entries are stale.
         while super::find::pop_ring(self).is_some() {}
     }
-}
-
-fn look_token() -> *const Worker {
-    ptr::without_provenance(1)
 }
 
 impl std::task::Wake for Stack {

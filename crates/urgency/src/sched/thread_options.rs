@@ -9,7 +9,6 @@
 
 use crate::tasks::discard_payload;
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
@@ -96,11 +95,4 @@ fn call(what: &Option<Arc<Call>>, number: usize) {
     }
 }
 
-impl fmt::Debug for ThreadOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ThreadOptions")
-            .field("limit", &self.limit)
-            .field("stack_size", &self.stack_size)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(ThreadOptions, |it| limit: it.limit, stack_size: it.stack_size);

@@ -262,6 +262,7 @@ impl Core {
     /// No other thread is `stack`.
     unsafe fn run_thread(self: &Arc<Self>, stack: Arc<Stack>, number: usize, first: First) {
         self.leave_inherited_class(&stack);
+        self.pins.begins(&stack);
         self.threads.options.started(number);
         // SAFETY: by the caller's promise.
         let mut binding = unsafe { Binding::new(stack) };
@@ -342,7 +343,7 @@ impl Core {
         if !self.threads.are_provided()
             && locked(&self.threads.spares).len() > self.workers.len() + FEW_SPARES
         {
-            if let Some(delivery) = me.receive_within(KEPT_FOR) {
+            if let Some(delivery) = me.receive_within(self, KEPT_FOR) {
                 return Self::received(delivery);
             }
             if self.unlist(&me) {
@@ -353,15 +354,12 @@ impl Core {
     }
 
     fn receive_as_spare(&self, me: Me<'_>) -> Spare<'_> {
-        Self::received(me.receive())
+        Self::received(me.receive(self))
     }
 
-    fn received<'a>(delivery: Delivery) -> Spare<'a> {
+    fn received(delivery: Delivery<'_>) -> Spare<'_> {
         match delivery {
-            Delivery::Worker(worker) => {
-                // SAFETY: workers live as long as the core set.
-                Spare::Worker(unsafe { &*worker })
-            }
+            Delivery::Worker(worker) => Spare::Worker(worker),
             Delivery::Look => Spare::Look,
         }
     }
@@ -410,7 +408,11 @@ impl Core {
     /// A stack for a plain thread.
     pub(crate) fn borrow_external(&self) -> Arc<Stack> {
         let external = locked(&self.threads.externals).pop();
-        external.unwrap_or_else(|| self.new_stack())
+        external.unwrap_or_else(|| {
+            let external = self.new_stack();
+            external.pinned_to.never();
+            external
+        })
     }
 
     pub(crate) fn return_external(&self, stack: Arc<Stack>) {

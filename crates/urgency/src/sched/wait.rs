@@ -208,10 +208,9 @@ impl Job {
     /// Parks until a worker is delivered.
     fn await_worker(&self, me: Me<'_>) {
         loop {
-            match me.receive() {
+            match me.receive(&self.core) {
                 Delivery::Worker(worker) => {
-                    // SAFETY: workers live as long as the core set, which this stack's thread keeps.
-                    me.hold(unsafe { &*worker });
+                    me.hold(worker);
                     return self.goes_on(me);
                 }
                 // Meant for a spare thread, and stale.

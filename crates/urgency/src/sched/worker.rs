@@ -14,11 +14,11 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
-use super::{job::Job, migrate::StalledPoll, stack::Stack};
+use super::{job::Job, migrate::StalledPoll, pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
 use crossbeam_utils::CachePadded;
 use std::{
-    fmt, mem, ptr,
+    mem, ptr,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering},
@@ -36,6 +36,8 @@ const WANTED_BY: u64 = 63;
 /// See the module's text.
 pub(crate) struct Worker {
     pub(crate) id: usize,
+    /// Where its code runs.
+    pub(super) pin: Pin,
     shown: CachePadded<Shown>,
     /// Work that came with a hand-off.
     handed: Mutex<Option<super::Work>>,
@@ -87,19 +89,13 @@ struct Shown {
     wanted: AtomicU64,
 }
 
-impl fmt::Debug for Worker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("id", &self.id)
-            .field("level", &self.level())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Worker, |it| id: it.id, level: it.level());
 
 impl Worker {
-    pub(crate) fn new(id: usize) -> Self {
+    pub(super) fn new(id: usize, pin: Pin) -> Self {
         Worker {
             id,
+            pin,
             shown: CachePadded::new(Shown {
                 level: AtomicU8::new(NO_LEVEL),
                 bound: AtomicU8::new(NO_LEVEL),
@@ -124,6 +120,11 @@ impl Worker {
             #[cfg(test)]
             looks: AtomicU64::new(0),
         }
+    }
+
+    /// Whether its code runs on one processor only.
+    pub(super) fn is_pinned(&self) -> bool {
+        self.pin.is_set()
     }
 
     /// The level it serves; [`NO_LEVEL`] while it is idle or searching.
@@ -178,6 +179,7 @@ impl Worker {
         self.shown.wanted.store(0, Ordering::Relaxed);
         self.stays();
         self.forget_others(job);
+        job.may_ask_again();
         let new = job.arc();
         self.shown
             .job

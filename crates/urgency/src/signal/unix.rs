@@ -7,7 +7,6 @@ use rustix::{
 };
 use signal_hook_registry::{FORBIDDEN, SigId};
 use std::{
-    fmt,
     future::poll_fn,
     io,
     os::raw::c_int,
@@ -165,8 +164,4 @@ impl Signal {
     }
 }
 
-impl fmt::Debug for Signal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signal").finish_non_exhaustive()
-    }
-}
+debug_struct!(Signal);

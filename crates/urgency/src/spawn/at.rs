@@ -12,7 +12,7 @@ use crate::{
     sched::block::blocking,
     tasks::{JoinHandle, TaskRef},
 };
-use std::{fmt, future::Future};
+use std::future::Future;
 
 /// A level of a runtime: where work can be started.
 ///
@@ -152,13 +152,7 @@ impl At {
     }
 }
 
-impl fmt::Debug for At {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("At")
-            .field("level", &self.level())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(At, |it| level: it.level());
 
 /// The verbs that start work. A [`Runtime`](crate::Runtime) has them as well.
 impl Handle {

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::sys::primitives::{Mutex, MutexGuard};
 use std::{
-    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -77,13 +76,7 @@ impl Barrier {
     }
 }
 
-impl fmt::Debug for Barrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Barrier")
-            .field("parties", &self.parties)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Barrier, |it| parties: it.parties);
 
 /// Whether the waiter came last, and so leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,10 +137,4 @@ impl Drop for BarrierWait<'_> {
     }
 }
 
-impl fmt::Debug for BarrierWait<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BarrierWait")
-            .field("waits", &self.waiting.is_some())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(BarrierWait<'_>, |it| waits: it.waiting.is_some());

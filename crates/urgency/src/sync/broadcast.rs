@@ -17,21 +17,17 @@
 //! no thread blocks on the lock, but two workers were no faster for it (88 and 91 ns a message for each of 4 receivers,
 //! when each message was still announced), and one worker was slower (32 and 30).
 
-mod weak;
-
 pub use super::error::broadcast as error;
-pub use weak::WeakSender;
-
 use super::{
     hooks,
     message::{Message, MessageRef, Spare},
     notify::Notify,
+    weak::weak_sender,
 };
 use crossbeam_utils::CachePadded;
 use error::{RecvError, SendError, TryRecvError};
 use std::{
     collections::VecDeque,
-    fmt,
     future::poll_fn,
     mem,
     panic::{RefUnwindSafe, UnwindSafe},
@@ -307,12 +303,10 @@ impl<T> Drop for Sender<T> {
     }
 }
 
-impl<T> fmt::Debug for Sender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender")
-            .field("receivers", &self.receiver_count())
-            .finish_non_exhaustive()
-    }
+debug_struct!([T] Sender<T>, |it| receivers: it.receiver_count());
+
+weak_sender! {
+    /// A sender that does not keep the channel open: it becomes a [`Sender`] while there is one.
 }
 
 /// The receiving side; each gets every message.
@@ -448,10 +442,4 @@ impl<T> Drop for Receiver<T> {
     }
 }
 
-impl<T> fmt::Debug for Receiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("len", &self.len())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Receiver<T>, |it| len: it.len());

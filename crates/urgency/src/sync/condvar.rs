@@ -8,7 +8,7 @@ use super::{
     mutex::MutexGuard,
     notify::{Notify, Woken},
 };
-use std::{fmt, future::poll_fn, mem, pin::pin};
+use std::{future::poll_fn, mem, pin::pin};
 
 /// An event that concerns the data of a [`Mutex`](super::Mutex); see [`mod@crate::sync`] for what holds for
 /// all primitives.
@@ -138,8 +138,4 @@ impl Drop for Owed<'_> {
     }
 }
 
-impl fmt::Debug for Condvar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Condvar").finish_non_exhaustive()
-    }
-}
+debug_struct!(Condvar);

@@ -1,18 +1,16 @@
 //! Why an operation on a primitive could not be done.
 
-use std::{error::Error, fmt};
+const CLOSED: &str = "the semaphore was closed, so it gives no permits any more";
+const NO_RECEIVER: &str =
+    "nobody receives any more: the receiver was dropped or closed the channel";
+const EMPTY: &str = "there is no message now; `recv` waits for one";
+const NO_SENDER: &str = "there is no message, and nobody is left who could send one";
 
 /// The semaphore was closed: it gives no permits any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AcquireError(pub(super) ());
 
-impl fmt::Display for AcquireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the semaphore was closed, so it gives no permits any more")
-    }
-}
-
-impl Error for AcquireError {}
+error_text!(AcquireError, |_it| CLOSED);
 
 /// Why there is no permit at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,48 +21,28 @@ pub enum TryAcquireError {
     NoPermits,
 }
 
-impl fmt::Display for TryAcquireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TryAcquireError::Closed => AcquireError(()).fmt(f),
-            TryAcquireError::NoPermits => f.write_str(
-                "the semaphore has not so many permits now, or others wait for them; `acquire` waits",
-            ),
-        }
+error_text!(TryAcquireError, |it| match it {
+    TryAcquireError::Closed => CLOSED,
+    TryAcquireError::NoPermits => {
+        "the semaphore has not so many permits now, or others wait for them; `acquire` waits"
     }
-}
-
-impl Error for TryAcquireError {}
+});
 
 /// The lock is held, or others wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TryLockError(pub(super) ());
 
-impl fmt::Display for TryLockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the lock is held, or others wait for it; the form without `try_` waits")
-    }
-}
-
-impl Error for TryLockError {}
+error_text!(
+    TryLockError,
+    "the lock is held, or others wait for it; the form without `try_` waits"
+);
 
 /// Nobody will receive: the message comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
 
-impl<T> fmt::Debug for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendError").finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody receives any more: the receiver was dropped or closed the channel")
-    }
-}
-
-impl<T> Error for SendError<T> {}
+debug_struct!([T] SendError<T>);
+error_text!([T] SendError<T>, |_it| NO_RECEIVER);
 
 /// Why a message could not be sent at once: it comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,29 +62,14 @@ impl<T> TrySendError<T> {
     }
 }
 
-impl<T> fmt::Debug for TrySendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TrySendError::Full(_) => "Full(..)",
-            TrySendError::Closed(_) => "Closed(..)",
-        })
-    }
-}
-
-impl<T> fmt::Display for TrySendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TrySendError::Full(_) => {
-                "the channel is full, or others wait for a place in it; `send` waits"
-            }
-            TrySendError::Closed(_) => {
-                "nobody receives any more: the receiver was dropped or closed the channel"
-            }
-        })
-    }
-}
-
-impl<T> Error for TrySendError<T> {}
+debug_text!([T] TrySendError<T>, |it| match it {
+    TrySendError::Full(_) => "Full(..)",
+    TrySendError::Closed(_) => "Closed(..)",
+});
+error_text!([T] TrySendError<T>, |it| match it {
+    TrySendError::Full(_) => "the channel is full, or others wait for a place in it; `send` waits",
+    TrySendError::Closed(_) => NO_RECEIVER,
+});
 
 /// Why a message was not sent within its time: it comes back.
 #[cfg(not(urgency_loom))]
@@ -129,47 +92,24 @@ impl<T> SendTimeoutError<T> {
 }
 
 #[cfg(not(urgency_loom))]
-impl<T> fmt::Debug for SendTimeoutError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SendTimeoutError::Timeout(_) => "Timeout(..)",
-            SendTimeoutError::Closed(_) => "Closed(..)",
-        })
-    }
-}
-
+debug_text!([T] SendTimeoutError<T>, |it| match it {
+    SendTimeoutError::Timeout(_) => "Timeout(..)",
+    SendTimeoutError::Closed(_) => "Closed(..)",
+});
 #[cfg(not(urgency_loom))]
-impl<T> fmt::Display for SendTimeoutError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SendTimeoutError::Timeout(_) => {
-                f.write_str("the channel was full until the time for sending was over")
-            }
-            SendTimeoutError::Closed(_) => SendError(()).fmt(f),
-        }
-    }
-}
-
-#[cfg(not(urgency_loom))]
-impl<T> Error for SendTimeoutError<T> {}
+error_text!([T] SendTimeoutError<T>, |it| match it {
+    SendTimeoutError::Timeout(_) => "the channel was full until the time for sending was over",
+    SendTimeoutError::Closed(_) => NO_RECEIVER,
+});
 
 /// There is no message, and there will be none: all senders are gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecvError(pub(super) ());
 
-impl fmt::Display for RecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there is no message, and nobody is left who could send one")
-    }
-}
-
-impl Error for RecvError {}
+error_text!(RecvError, |_it| NO_SENDER);
 
 /// The errors of [`mpsc`](super::mpsc).
 pub mod mpsc {
-    use super::RecvError;
-    use std::{error::Error, fmt};
-
     #[cfg(not(urgency_loom))]
     pub use super::SendTimeoutError;
     pub use super::{SendError, TrySendError};
@@ -183,22 +123,14 @@ pub mod mpsc {
         Disconnected,
     }
 
-    impl fmt::Display for TryRecvError {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            match self {
-                TryRecvError::Empty => f.write_str("there is no message now; `recv` waits for one"),
-                TryRecvError::Disconnected => RecvError(()).fmt(f),
-            }
-        }
-    }
-
-    impl Error for TryRecvError {}
+    error_text!(TryRecvError, |it| match it {
+        TryRecvError::Empty => super::EMPTY,
+        TryRecvError::Disconnected => super::NO_SENDER,
+    });
 }
 
 /// The errors of [`oneshot`](super::oneshot).
 pub mod oneshot {
-    use std::{error::Error, fmt};
-
     pub use super::RecvError;
 
     /// Why there is no message at once.
@@ -210,18 +142,10 @@ pub mod oneshot {
         Closed,
     }
 
-    impl fmt::Display for TryRecvError {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            match self {
-                TryRecvError::Empty => {
-                    f.write_str("there is no message now; await the receiver to wait for one")
-                }
-                TryRecvError::Closed => RecvError(()).fmt(f),
-            }
-        }
-    }
-
-    impl Error for TryRecvError {}
+    error_text!(TryRecvError, |it| match it {
+        TryRecvError::Empty => "there is no message now; await the receiver to wait for one",
+        TryRecvError::Closed => super::NO_SENDER,
+    });
 }
 
 /// The errors of [`watch`](super::watch).
@@ -233,7 +157,7 @@ pub mod watch {
 /// The errors of [`broadcast`](super::broadcast).
 #[cfg(not(urgency_loom))]
 pub mod broadcast {
-    use std::{error::Error, fmt};
+    use std::fmt;
 
     pub use super::SendError;
 
@@ -254,12 +178,12 @@ pub mod broadcast {
                     "the receiver was too slow for the channel's capacity, and {missed} message(s) were dropped \
                      before it came to them"
                 ),
-                RecvError::Closed => super::RecvError(()).fmt(f),
+                RecvError::Closed => f.write_str(super::NO_SENDER),
             }
         }
     }
 
-    impl Error for RecvError {}
+    impl std::error::Error for RecvError {}
 
     /// Why a receiver got no message at once.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -275,12 +199,12 @@ pub mod broadcast {
     impl fmt::Display for TryRecvError {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             match *self {
-                TryRecvError::Empty => super::mpsc::TryRecvError::Empty.fmt(f),
+                TryRecvError::Empty => f.write_str(super::EMPTY),
                 TryRecvError::Lagged(missed) => RecvError::Lagged(missed).fmt(f),
                 TryRecvError::Closed => RecvError::Closed.fmt(f),
             }
         }
     }
 
-    impl Error for TryRecvError {}
+    impl std::error::Error for TryRecvError {}
 }

@@ -89,6 +89,7 @@ mod queue;
 mod raw;
 mod self_deadlock;
 mod semaphore;
+mod weak;
 
 #[cfg(not(urgency_loom))]
 mod barrier;
@@ -100,6 +101,8 @@ mod condvar;
 mod loom;
 #[cfg(not(urgency_loom))]
 mod mutex;
+#[cfg(not(urgency_loom))]
+mod once;
 #[cfg(not(urgency_loom))]
 mod once_cell;
 #[cfg(not(urgency_loom))]

@@ -28,25 +28,23 @@ mod permit;
 mod receiver;
 mod send;
 mod unbounded;
-mod weak;
 
 pub use super::error::mpsc as error;
 pub use permit::{OwnedPermit, Permit, PermitIterator};
 pub use receiver::{Receiver, Recv};
 pub use send::Send;
-pub use unbounded::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-pub use weak::{WeakSender, WeakUnboundedSender};
+pub use unbounded::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 
 use super::{
     error::{SendError, TrySendError},
     hooks,
     lists::{Key, Left, Lists, Wakers, wake_one},
     notify::Notify,
+    weak::weak_sender,
 };
 use crate::sys::primitives::{Arc, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
-    fmt,
     panic::{RefUnwindSafe, UnwindSafe},
     task::{Context, Poll, Waker},
 };
@@ -459,10 +457,18 @@ impl<T> Drop for Sender<T> {
     }
 }
 
-impl<T> fmt::Debug for Sender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender")
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
+debug_struct!([T] Sender<T>, |it| closed: it.is_closed());
+
+weak_sender! {
+    /// A sender that does not keep the channel open: it becomes a [`Sender`] while there is one.
+    ///
+    /// ```
+    /// use urgency::sync::mpsc;
+    ///
+    /// let (sender, _receiver) = mpsc::channel::<u32>(1);
+    /// let weak = sender.downgrade();
+    /// assert!(weak.upgrade().is_some());
+    /// drop(sender);
+    /// assert!(weak.upgrade().is_none());
+    /// ```
 }

@@ -232,13 +232,7 @@ impl<T: ?Sized> Drop for Lock<'_, T> {
     }
 }
 
-impl<T: ?Sized> fmt::Debug for Lock<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lock")
-            .field("waits", &self.key.is_some())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([T: ?Sized] Lock<'_, T>, |it| waits: it.key.is_some());
 
 /// The data of a [`Mutex`], until it is dropped.
 #[must_use = "the lock is released when its guard is dropped"]

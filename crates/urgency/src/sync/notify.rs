@@ -24,7 +24,6 @@ use super::{
     queue::{QUEUED, WaitQueue},
 };
 use std::{
-    fmt,
     future::Future,
     ops::Deref,
     pin::Pin,
@@ -201,13 +200,7 @@ impl Default for Notify {
     }
 }
 
-impl fmt::Debug for Notify {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notify")
-            .field("stored", &(self.queue.word() & STORED != 0))
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Notify, |it| stored: (it.queue.word() & STORED != 0));
 
 /// The future of [`Notify::notified`].
 pub type Notified<'a> = NotifiedBy<&'a Notify>;
@@ -264,6 +257,12 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
         self.key.is_some()
     }
 
+    /// See [`Lists::waits_as`](super::lists::Lists::waits_as).
+    fn waits_as(&self, waker: &Waker) -> bool {
+        let key = self.key.as_ref();
+        key.is_some_and(|key| self.notify.queue.lock().waits_as(key, waker))
+    }
+
     /// A poll that says what woke it, to be called until it is ready.
     pub(super) fn poll_woken(&mut self, cx: &Context<'_>) -> Poll<Woken> {
         if self.key.is_none() {
@@ -295,6 +294,8 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
                 Err(word) if word / CALL != calls => return Poll::Ready(Woken::All),
                 Err(_) => {}
             }
+        } else if self.waits_as(cx.waker()) {
+            return Poll::Pending;
         }
         let waker = cx.waker().clone();
         let level = hooks::level();
@@ -343,10 +344,4 @@ impl<N: Deref<Target = Notify>> Drop for NotifiedBy<N> {
     }
 }
 
-impl<N: Deref<Target = Notify>> fmt::Debug for NotifiedBy<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notified")
-            .field("waits", &self.key.is_some())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([N: Deref<Target = Notify>] NotifiedBy<N>, |it| waits: it.key.is_some());

@@ -1,7 +1,7 @@
 //! `OnceCell`: data that is made once, by the first code that needs it.
 
-use super::{error::TryAcquireError, semaphore::Semaphore};
-use std::{convert::Infallible, error::Error, fmt, future::Future, sync::OnceLock};
+use super::{error::TryAcquireError, once::set_once, semaphore::Semaphore};
+use std::{convert::Infallible, fmt, future::Future, sync::OnceLock};
 
 /// A place for data that is set once; see [`mod@crate::sync`] for what holds for all primitives.
 ///
@@ -26,6 +26,8 @@ pub struct OnceCell<T> {
     data: OnceLock<T>,
 }
 
+set_once!(OnceCell);
+
 impl<T> OnceCell<T> {
     const_fn! {
         /// Empty.
@@ -37,37 +39,9 @@ impl<T> OnceCell<T> {
         }
     }
 
-    const_fn! {
-        /// As [`new`](Self::new), under the name for statics in programs that were written for Tokio.
-        pub fn const_new() -> Self {
-            Self::new()
-        }
-    }
-
-    /// With this data, or empty.
-    pub fn new_with(data: Option<T>) -> Self {
-        data.map_or_else(Self::new, Self::from)
-    }
-
-    /// Whether the data is there.
-    pub fn initialized(&self) -> bool {
-        self.get().is_some()
-    }
-
-    /// The data, if it is there.
-    #[inline]
-    pub fn get(&self) -> Option<&T> {
-        self.data.get()
-    }
-
     /// The data, if it is there, to change.
     pub fn get_mut(&mut self) -> Option<&mut T> {
         self.data.get_mut()
-    }
-
-    /// The data, if it is there, taken out of the cell.
-    pub fn into_inner(self) -> Option<T> {
-        self.data.into_inner()
     }
 
     /// Puts the data in.
@@ -155,12 +129,6 @@ impl<T> OnceCell<T> {
     }
 }
 
-impl<T> Default for OnceCell<T> {
-    fn default() -> Self {
-        OnceCell::new()
-    }
-}
-
 impl<T> From<T> for OnceCell<T> {
     fn from(data: T) -> Self {
         let cell = OnceCell::new();
@@ -168,20 +136,6 @@ impl<T> From<T> for OnceCell<T> {
         cell
     }
 }
-
-impl<T: Clone> Clone for OnceCell<T> {
-    fn clone(&self) -> Self {
-        OnceCell::new_with(self.get().cloned())
-    }
-}
-
-impl<T: PartialEq> PartialEq for OnceCell<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl<T: Eq> Eq for OnceCell<T> {}
 
 impl<T: fmt::Debug> fmt::Debug for OnceCell<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -210,22 +164,11 @@ impl<T> SetError<T> {
     }
 }
 
-impl<T> fmt::Debug for SetError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SetError::AlreadyInitializedError(_) => "AlreadyInitializedError(..)",
-            SetError::InitializingError(_) => "InitializingError(..)",
-        })
-    }
-}
-
-impl<T> fmt::Display for SetError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SetError::AlreadyInitializedError(_) => "the cell has its data already",
-            SetError::InitializingError(_) => "another call is making the cell's data",
-        })
-    }
-}
-
-impl<T> Error for SetError<T> {}
+debug_text!([T] SetError<T>, |it| match it {
+    SetError::AlreadyInitializedError(_) => "AlreadyInitializedError(..)",
+    SetError::InitializingError(_) => "InitializingError(..)",
+});
+error_text!([T] SetError<T>, |it| match it {
+    SetError::AlreadyInitializedError(_) => "the cell has its data already",
+    SetError::InitializingError(_) => "another call is making the cell's data",
+});

@@ -38,7 +38,6 @@ use crate::{
     tasks::{Guarded, caught, discard_payload},
 };
 use std::{
-    fmt,
     future::Future,
     mem::MaybeUninit,
     pin::Pin,
@@ -295,11 +294,7 @@ impl<T> Drop for Sender<T> {
     }
 }
 
-impl<T> fmt::Debug for Sender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Sender<T>);
 
 /// The receiving side: a future.
 #[must_use = "futures do nothing unless awaited"]
@@ -453,10 +448,4 @@ impl<T> Drop for Receiver<T> {
     }
 }
 
-impl<T> fmt::Debug for Receiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("over", &self.over)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Receiver<T>, |it| over: it.over);

@@ -9,7 +9,6 @@ use super::{
     semaphore::{Place, Semaphore},
 };
 use std::{
-    fmt,
     future::Future,
     ops::Deref,
     pin::Pin,
@@ -61,14 +60,10 @@ impl<S: Deref<Target = Semaphore>> Drop for Acquire<S> {
     }
 }
 
-impl<S: Deref<Target = Semaphore>> fmt::Debug for Acquire<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acquire")
-            .field("permits", &self.permits)
-            .field("waits", &self.place.is_some())
-            .finish()
-    }
-}
+debug_struct!(
+    [S: Deref<Target = Semaphore>] Acquire<S>,
+    |it| permits: it.permits, waits: it.place.is_some()
+);
 
 /// Permits that borrow their semaphore.
 pub type SemaphorePermit<'a> = Permit<&'a Semaphore>;
@@ -167,10 +162,4 @@ impl<S: Deref<Target = Semaphore>> Drop for Permit<S> {
     }
 }
 
-impl<S: Deref<Target = Semaphore>> fmt::Debug for Permit<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit")
-            .field("permits", &self.permits)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([S: Deref<Target = Semaphore>] Permit<S>, |it| permits: it.permits);

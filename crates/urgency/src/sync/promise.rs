@@ -5,7 +5,6 @@
 
 use super::{hooks, notify::Notify};
 use std::{
-    error::Error,
     fmt,
     future::poll_fn,
     sync::{
@@ -72,11 +71,7 @@ impl<T> Drop for Filler<T> {
     }
 }
 
-impl<T> fmt::Debug for Filler<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Filler").finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Filler<T>);
 
 /// A value that other code will fill in; made by [`promise`].
 ///
@@ -147,10 +142,7 @@ impl<T: fmt::Debug> fmt::Debug for Promise<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrokenPromise;
 
-impl fmt::Display for BrokenPromise {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the promise is broken: its filler was dropped without filling it")
-    }
-}
-
-impl Error for BrokenPromise {}
+error_text!(
+    BrokenPromise,
+    "the promise is broken: its filler was dropped without filling it"
+);

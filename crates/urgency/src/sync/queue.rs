@@ -32,7 +32,7 @@
 //! compete with newcomers, which is faster when many wait, and no longer FIFO. The mutex wakes without handing over
 //! once for each waiter.
 
-use super::lists::{Key, Left, Lists, Wakers};
+use super::lists::{Key, Lists};
 use crate::sys::primitives::{
     Mutex, MutexGuard,
     atomic::{
@@ -40,7 +40,10 @@ use crate::sys::primitives::{
         Ordering::{AcqRel, Acquire, Relaxed},
     },
 };
-use std::task::Waker;
+use std::{
+    ops::{Deref, DerefMut},
+    task::Waker,
+};
 
 /// The queue is not empty: see the module's rules.
 pub(super) const QUEUED: u64 = 1;
@@ -53,7 +56,7 @@ pub(super) struct WaitQueue<N, G = ()> {
     lists: Mutex<Lists<N, G>>,
 }
 
-/// The queue under its lock.
+/// The queue under its lock: its [`Lists`], and what also changes the word.
 pub(super) struct Locked<'a, N, G> {
     word: &'a AtomicU64,
     lists: MutexGuard<'a, Lists<N, G>>,
@@ -163,93 +166,25 @@ impl<N, G> Locked<'_, N, G> {
         self.lists.enter(level, need, waker)
     }
 
-    /// See [`Lists::first`].
-    pub(super) fn first(&self) -> Option<&N> {
-        self.lists.first()
-    }
-
-    /// See [`Lists::first_level`].
-    pub(super) fn first_level(&self) -> Option<u8> {
-        self.lists.first_level()
-    }
-
-    /// See [`Lists::next_level`].
-    pub(super) fn next_level(&self) -> Option<u8> {
-        self.lists.next_level()
-    }
-
-    /// See [`Lists::level_of`].
-    pub(super) fn level_of(&self, key: &Key) -> u8 {
-        self.lists.level_of(key)
-    }
-
-    /// See [`Lists::is_woken`].
-    pub(super) fn is_woken(&self, key: &Key) -> bool {
-        self.lists.is_woken(key)
-    }
-
-    /// See [`Lists::is_empty`].
-    pub(super) fn is_empty(&self) -> bool {
-        self.lists.is_empty()
-    }
-
-    /// See [`Lists::sort`].
-    pub(super) fn sort(&mut self, level_of: impl Fn(&N) -> Option<u8>) {
-        self.lists.sort(level_of);
-    }
-
-    /// See [`Lists::granted`].
-    pub(super) fn granted(&self, is_it: impl Fn(&G) -> bool) -> Option<u32> {
-        self.lists.granted(is_it)
-    }
-
     /// See [`Lists::revoke`]. The word is the lock holder's from then on.
     pub(super) fn revoke(&mut self, place: u32, need: N, waker: Waker) -> G {
         self.word.fetch_or(QUEUED, AcqRel);
         self.lists.revoke(place, need, waker)
     }
+}
 
-    /// See [`Lists::grant`].
-    pub(super) fn grant(&mut self, grant: G) -> Option<(N, Waker)> {
-        self.lists.grant(grant)
+/// What concerns the waiters alone.
+impl<N, G> Deref for Locked<'_, N, G> {
+    type Target = Lists<N, G>;
+
+    fn deref(&self) -> &Lists<N, G> {
+        &self.lists
     }
+}
 
-    /// See [`Lists::grant_last`].
-    pub(super) fn grant_last(&mut self, grant: G) -> Option<(N, Waker)> {
-        self.lists.grant_last(grant)
-    }
-
-    /// See [`Lists::take_first`].
-    pub(super) fn take_first(&mut self) -> Option<(N, Waker)> {
-        self.lists.take_first()
-    }
-
-    /// See [`Lists::set_waker`].
-    pub(super) fn set_waker(&mut self, key: &Key, waker: Waker) -> Waker {
-        self.lists.set_waker(key, waker)
-    }
-
-    /// See [`Lists::wake_first`].
-    pub(super) fn wake_first(&mut self) -> Option<(Waker, u8)> {
-        self.lists.wake_first()
-    }
-
-    /// See [`Lists::grant_all`].
-    pub(super) fn grant_all(&mut self, grant: G, wakers: &mut Wakers)
-    where
-        G: Clone,
-    {
-        self.lists.grant_all(grant, wakers);
-    }
-
-    /// See [`Lists::poll`].
-    pub(super) fn poll(&mut self, key: &mut Option<Key>, waker: Waker) -> (Option<G>, Waker) {
-        self.lists.poll(key, waker)
-    }
-
-    /// See [`Lists::leave`].
-    pub(super) fn leave(&mut self, key: Key) -> Left<N, G> {
-        self.lists.leave(key)
+impl<N, G> DerefMut for Locked<'_, N, G> {
+    fn deref_mut(&mut self) -> &mut Lists<N, G> {
+        &mut self.lists
     }
 }
 

@@ -2,11 +2,22 @@
 //!
 //! # The word
 //!
-//! Bit 0 is the queue's. `LOCKED` says that the lock is held. `KNOWN` says that [`Inheritance`] knows the holder.
-//! `PASSED` says that the lock was granted to a waiter that did not come for it yet. `OFFERED` says that a waiter was
-//! woken without a grant; the waiter's level stands beside it. `DUE` says that the next release must be a grant. Above
-//! these bits is the *name* of the task that holds the lock, or 0 if the holder is no task. By the name a waiter finds
-//! the holder, at no cost for code that does not wait.
+//! | bits | name | what it says |
+//! |---|---|---|
+//! | 0 | `QUEUED` | the queue's: somebody waits (queue.rs) |
+//! | 1 | `LOCKED` | the lock is held |
+//! | 2 | `KNOWN` | [`Inheritance`] knows the holder, so the release must come to the queue's lock |
+//! | 3 | `PASSED` | the lock was granted to a waiter that did not come for it yet |
+//! | 4 | `OFFERED` | a waiter was woken without a grant: it has the first claim to a free lock |
+//! | 5 | `DUE` | the next release must be a grant |
+//! | 6 to 11 | `LEVEL` | with `OFFERED`: the level by which that waiter stands in the queue |
+//! | from 12 | the *name* | the task that holds the lock; 0 if the holder is no task |
+//!
+//! By the name a waiter finds the holder, at no cost for code that does not wait.
+//!
+//! The usual life: free, `LOCKED`, free. With a waiter: `LOCKED | QUEUED`; at the release `OFFERED | QUEUED`; when the
+//! waiter has come, `LOCKED`. With a waiter that is overtaken once: `LOCKED | OFFERED | QUEUED` while the overtaker has
+//! it, `LOCKED | DUE | QUEUED` when the waiter has come, and at the release `LOCKED | PASSED`.
 //!
 //! # Protocol
 //!

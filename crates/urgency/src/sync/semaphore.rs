@@ -33,7 +33,6 @@ use super::{
     queue::{Locked, QUEUED, WaitQueue},
 };
 use std::{
-    fmt,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -470,11 +469,4 @@ impl Semaphore {
     }
 }
 
-impl fmt::Debug for Semaphore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Semaphore")
-            .field("available_permits", &self.available_permits())
-            .field("closed", &self.is_closed())
-            .finish()
-    }
-}
+debug_struct!(Semaphore, |it| available_permits: it.available_permits(), closed: it.is_closed());

@@ -3,8 +3,8 @@
 //! Its waiters wait for a permit of a semaphore that never has one. Setting the data closes the semaphore, which wakes
 //! them all.
 
-use super::semaphore::Semaphore;
-use std::{error::Error, fmt, sync::OnceLock};
+use super::{once::set_once, semaphore::Semaphore};
+use std::{fmt, sync::OnceLock};
 
 /// A place for data that one context sets and any number wait for; see [`mod@crate::sync`] for what holds for all
 /// primitives.
@@ -25,6 +25,8 @@ pub struct SetOnce<T> {
     data: OnceLock<T>,
 }
 
+set_once!(SetOnce);
+
 impl<T> SetOnce<T> {
     const_fn! {
         /// Empty.
@@ -36,29 +38,6 @@ impl<T> SetOnce<T> {
         }
     }
 
-    const_fn! {
-        /// As [`new`](Self::new), under the name for statics in programs that were written for Tokio.
-        pub fn const_new() -> Self {
-            Self::new()
-        }
-    }
-
-    /// With this data, or empty.
-    pub fn new_with(data: Option<T>) -> Self {
-        data.map_or_else(Self::new, Self::from)
-    }
-
-    /// Whether the data is there.
-    pub fn initialized(&self) -> bool {
-        self.get().is_some()
-    }
-
-    /// The data, if it is there.
-    #[inline]
-    pub fn get(&self) -> Option<&T> {
-        self.data.get()
-    }
-
     /// Puts the data in and wakes all its waiters.
     ///
     /// # Errors
@@ -68,11 +47,6 @@ impl<T> SetOnce<T> {
         self.data.set(data).map_err(SetOnceError)?;
         self.unset.close();
         Ok(())
-    }
-
-    /// The data, if it is there, taken out.
-    pub fn into_inner(self) -> Option<T> {
-        self.data.into_inner()
     }
 
     /// Waits for the data.
@@ -96,12 +70,6 @@ impl<T> SetOnce<T> {
     }
 }
 
-impl<T> Default for SetOnce<T> {
-    fn default() -> Self {
-        SetOnce::new()
-    }
-}
-
 impl<T> From<T> for SetOnce<T> {
     fn from(data: T) -> Self {
         let cell = SetOnce::new();
@@ -112,42 +80,11 @@ impl<T> From<T> for SetOnce<T> {
     }
 }
 
-impl<T: Clone> Clone for SetOnce<T> {
-    fn clone(&self) -> Self {
-        SetOnce::new_with(self.get().cloned())
-    }
-}
-
-impl<T: PartialEq> PartialEq for SetOnce<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl<T: Eq> Eq for SetOnce<T> {}
-
-impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetOnce")
-            .field("value", &self.get())
-            .finish()
-    }
-}
+debug_struct!([T: fmt::Debug] SetOnce<T>, |it| value: it.get());
 
 /// There was data already: this comes back.
 #[derive(PartialEq, Eq)]
 pub struct SetOnceError<T>(pub T);
 
-impl<T> fmt::Debug for SetOnceError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetOnceError").finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Display for SetOnceError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the data was set before")
-    }
-}
-
-impl<T> Error for SetOnceError<T> {}
+debug_struct!([T] SetOnceError<T>);
+error_text!([T] SetOnceError<T>, "the data was set before");

@@ -2,6 +2,9 @@
 //! process, the primitives of every protocol, and chaos. The poller (in `io/`) and the barrier (in `protocol/fence.rs`)
 //! are the other two that know the system.
 
+#[macro_use]
+mod formats;
+
 pub(crate) mod chaos;
 #[cfg(not(urgency_loom))]
 pub(crate) mod clock;

@@ -142,6 +142,23 @@ mod imp {
         affinity.map_or(usize::MAX, |set| set.count() as usize)
     }
 
+    /// The program's first thread.
+    pub(crate) fn first_id() -> i32 {
+        rustix::process::getpid().as_raw_nonzero().get()
+    }
+
+    /// The processors that any of these threads may run on; 0 is the calling one. A thread that has ended counts
+    /// nothing. `None`: the system does not tell.
+    pub(crate) fn affinity(tids: &[i32]) -> Option<urgency_resctrl::Cpus> {
+        use rustix::thread::{CpuSet, Pid, sched_getaffinity};
+        let sets = tids
+            .iter()
+            .filter_map(|&tid| sched_getaffinity(Pid::from_raw(tid)).ok());
+        let sets: Vec<_> = sets.collect();
+        let all = (0..CpuSet::MAX_CPU).filter(|&cpu| sets.iter().any(|set| set.is_set(cpu)));
+        (!sets.is_empty()).then(|| all.collect())
+    }
+
     /// Until [`send_home`], a thread of this process, which sleeps, runs on the calling thread's processor
     /// only. Returns where it may run otherwise; `None`: it is left as it is.
     pub(crate) fn call_here(tid: i32) -> Option<Processors> {
@@ -176,6 +193,19 @@ mod imp {
     fn allow(thread: Option<rustix::thread::Pid>, home: &Processors) {
         // Some of these processors may have been forbidden meanwhile; the kernel takes the ones that are left.
         let _ = rustix::thread::sched_setaffinity(thread, home);
+    }
+
+    /// These processors. Each is one that some thread may use.
+    pub(crate) fn only(cpus: &[usize]) -> Processors {
+        let mut set = Processors::new();
+        cpus.iter().for_each(|&cpu| set.set(cpu));
+        set
+    }
+
+    /// A thread of this process, or the calling one (0), runs on this processor only from now on. The kernel refuses a
+    /// processor that the process has lost.
+    pub(crate) fn pin(tid: i32, cpu: usize) {
+        allow(rustix::thread::Pid::from_raw(tid), &only(&[cpu]));
     }
 
     /// How long a thread of this process has run, in nanoseconds.
@@ -311,6 +341,14 @@ mod imp {
         std::thread::available_parallelism().map_or(1, |count| count.get())
     }
 
+    pub(crate) fn first_id() -> i32 {
+        0
+    }
+
+    pub(crate) fn affinity(_: &[i32]) -> Option<urgency_resctrl::Cpus> {
+        None
+    }
+
     pub(crate) fn call_here(_: i32) -> Option<Processors> {
         None
     }
@@ -320,6 +358,10 @@ mod imp {
     }
 
     pub(crate) fn send_home(_: &Processors) {}
+
+    pub(crate) fn only(_: &[usize]) -> Processors {}
+
+    pub(crate) fn pin(_: i32, _: usize) {}
 
     pub(crate) fn cpu_time(_: i32) -> Option<u64> {
         None
@@ -361,6 +403,14 @@ pub(crate) fn pretend_processors(count: Option<usize>) {
     PRETENDED.set(count);
 }
 
+/// Whether the calling thread's runtimes believe that there are so many processors.
+pub(crate) fn pretends() -> bool {
+    #[cfg(test)]
+    return PRETENDED.get().is_some();
+    #[cfg(not(test))]
+    false
+}
+
 /// On how many processors the calling thread may run.
 pub(crate) fn processors() -> usize {
     #[cfg(test)]
@@ -371,7 +421,7 @@ pub(crate) fn processors() -> usize {
 }
 
 pub(crate) use imp::{
-    Processors, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    is_blocked, leave_real_time, lower, note_usual_niceness, own_class, raise, send_home,
-    set_real_time, set_short_slice,
+    Processors, affinity, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu,
+    current_id, first_id, is_blocked, leave_real_time, lower, note_usual_niceness, only, own_class,
+    pin, raise, send_home, set_real_time, set_short_slice,
 };

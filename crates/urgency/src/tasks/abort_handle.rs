@@ -1,7 +1,6 @@
 //! `AbortHandle`: the right to cancel a task, without its result.
 
 use super::{Id, TaskRef};
-use std::fmt;
 
 /// The right to cancel a task, without its result; made by
 /// [`JoinHandle::abort_handle`](super::JoinHandle::abort_handle).
@@ -31,11 +30,4 @@ impl AbortHandle {
     }
 }
 
-impl fmt::Debug for AbortHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AbortHandle")
-            .field("id", &self.id())
-            .field("finished", &self.is_finished())
-            .finish()
-    }
-}
+debug_struct!(AbortHandle, |it| id: it.id(), finished: it.is_finished());

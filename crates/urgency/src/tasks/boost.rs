@@ -37,12 +37,9 @@
 //! `Shared`, and give up one of the waits. A handle that moves to another task between two polls leaves its note
 //! behind. That note is removed with the next note or with the future, and means at worst one boost too many.
 
-use super::{
-    TaskRef,
-    cell::{BOOSTED, LINKED},
-};
+use super::{TaskRef, cell::BOOSTED};
 use crate::sys::primitives::{
-    MutexGuard,
+    Mutex, MutexGuard,
     atomic::Ordering::{AcqRel, Acquire, Relaxed},
 };
 use std::{mem, sync::Arc};
@@ -59,9 +56,9 @@ pub(crate) trait Lock: Send + Sync {
 pub(super) enum Waits {
     #[default]
     Nothing,
-    /// The low half of a ticket: with the rest the task would be larger.
+    /// The low half of a ticket: with the rest the note would be larger.
     One { ticket: u32, task: TaskRef },
-    /// A word in every task, used by few.
+    /// Used by few.
     Many(Box<Links>),
 }
 
@@ -202,7 +199,6 @@ impl TaskRef {
     /// [`inherited`](Self::inherited), when it holds no lock.
     #[must_use]
     pub(crate) fn inherit(&self, lock: usize, level: u8) -> bool {
-        self.header().flags.fetch_or(LINKED, Relaxed);
         let mut waits = self.lock_waits();
         let inherited = &mut waits.links().inherited;
         match inherited.iter_mut().find(|(by, _)| *by == lock) {
@@ -239,7 +235,6 @@ impl TaskRef {
 
     /// Step 6: the task, whose code is running on the calling thread, is about to wait for a lock.
     pub(crate) fn begin_lock_wait(&self, lock: Arc<dyn Lock>) {
-        self.header().flags.fetch_or(LINKED, Relaxed);
         self.lock_waits().links().locks.push(lock);
     }
 
@@ -260,10 +255,6 @@ impl TaskRef {
     /// wait: a second call with the same ticket is no second wait.
     pub(crate) fn begin_wait(&self, awaited: &TaskRef, ticket: u64) {
         let ticket = ticket as u32;
-        let header = self.header();
-        if header.flags.load(Relaxed) & LINKED == 0 {
-            header.flags.fetch_or(LINKED, Relaxed);
-        }
         let mut finished: Vec<(u32, TaskRef)> = Vec::new();
         {
             let mut waits = self.lock_waits();
@@ -285,7 +276,7 @@ impl TaskRef {
 
     /// This task, whose code is running on the calling thread, has ended its wait with this ticket.
     pub(crate) fn end_wait(&self, awaited: &TaskRef, ticket: u64) {
-        if self.header().flags.load(Relaxed) & LINKED == 0 {
+        if self.header().waits.get().is_none() {
             return;
         }
         let removed = {
@@ -301,7 +292,7 @@ impl TaskRef {
 
     /// The future is gone: it waits for nothing.
     pub(super) fn forget_waits(&self) {
-        if self.header().flags.load(Relaxed) & LINKED != 0 {
+        if self.header().waits.get().is_some() {
             let before = mem::take(&mut *self.lock_waits());
             drop(before);
         }
@@ -309,8 +300,10 @@ impl TaskRef {
 
     fn lock_waits(&self) -> MutexGuard<'_, Waits> {
         // Nothing under this lock panics but for a failed allocation, which leaves `Nothing`.
+        // Made even to find nothing noted: the lock orders a boost and a wait that comes later.
         self.header()
             .waits
+            .get_or_make(|| Mutex::new(Waits::default()))
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }

@@ -18,13 +18,13 @@
 //!    that sees the result finds the task counted.
 //! 4. Only then does the caller publish `COMPLETED` (run.rs).
 //!
-//! Size, measured on 64 bits (tests/life.rs, `a_task_costs_at_most_96_bytes_beyond_its_future`).
+//! Size, measured on 64 bits (tests/life.rs, `a_task_costs_at_most_80_bytes_beyond_its_future`).
 //! Rejected: a padding of the cell to 128 bytes against false sharing (Tokio does it): twice the
 //! memory of a million small tasks, and neighbours mostly live on the same worker.
 
 use super::{
     Caller, Schedule, TaskRef, boost::Waits, guarded::Guarded, join_error::JoinErrorKind,
-    state::State,
+    once_box::OnceBox, state::State,
 };
 use crate::sys::primitives::{
     Arc, Mutex,
@@ -42,10 +42,8 @@ use std::{
 
 /// A flag of a task: it was made of a closure.
 pub(super) const CLOSURE: u8 = 1;
-/// A flag of a task: it has ever waited for another, or inherited a level; see boost.rs.
-pub(super) const LINKED: u8 = 2;
 /// A flag of a task: it was raised for code that may wait for it since; see boost.rs.
-pub(super) const BOOSTED: u8 = 4;
+pub(super) const BOOSTED: u8 = 2;
 
 /// What every task has, whatever its future.
 pub(crate) struct Header {
@@ -59,14 +57,14 @@ pub(crate) struct Header {
     pub(super) base_level: u8,
     /// Where it would run without what it inherits; see boost.rs.
     pub(super) own_level: AtomicU8,
-    /// `CLOSURE`, `LINKED`, and `BOOSTED`.
+    /// `CLOSURE` and `BOOSTED`.
     pub(super) flags: AtomicU8,
     /// The place in the list of live tasks (live.rs).
     pub(super) live_slot: AtomicU32,
     /// The waker of the handle (state.rs, rule 6).
     pub(super) waiter: Guarded<MaybeUninit<Waker>>,
-    /// The tasks that this one waits for (boost.rs).
-    pub(super) waits: Mutex<Waits>,
+    /// The tasks that this one waits for, and what it inherits (boost.rs); made when there is something to note.
+    pub(super) waits: OnceBox<Mutex<Waits>>,
 }
 
 /// What a panic carried, behind a thin pointer.
@@ -168,7 +166,7 @@ where
                 flags: AtomicU8::new(if is_closure { CLOSURE } else { 0 }),
                 live_slot: AtomicU32::new(u32::MAX),
                 waiter: Guarded::new(MaybeUninit::uninit()),
-                waits: Mutex::new(Waits::default()),
+                waits: OnceBox::new(),
             },
             scheduler,
             stage: Guarded::new(Stage::Future(future)),

@@ -20,7 +20,10 @@ use crate::sys::primitives::{
         Ordering::{Acquire, Relaxed, Release},
     },
 };
-use std::{mem::ManuallyDrop, ptr::NonNull};
+use std::{
+    mem::ManuallyDrop,
+    ptr::{self, NonNull},
+};
 
 /// The shard is the upper part of a task's slot number.
 const SHARD_SHIFT: u32 = 26;
@@ -54,10 +57,34 @@ struct Slots {
     closed: bool,
 }
 
-#[derive(Debug)]
-enum Slot {
-    Taken(NonNull<Header>),
-    Vacant(Option<u32>),
+/// A task, or a place in the chain of vacant slots: one word, since a program with a million tasks has a million slots.
+/// The number of the next vacant slot, or none, is marked by the lowest bit, which no task's address has.
+#[derive(Clone, Copy, Debug)]
+struct Slot(*mut Header);
+
+impl Slot {
+    const VACANT: usize = 1;
+
+    fn taken(task: NonNull<Header>) -> Self {
+        const { assert!(align_of::<Header>() > Slot::VACANT) };
+        Slot(task.as_ptr())
+    }
+
+    fn vacant(next: Option<u32>) -> Self {
+        // One more, so that 0 is none.
+        let next = next.map_or(0, |next| next as usize + 1);
+        Slot(ptr::without_provenance_mut(next << 1 | Slot::VACANT))
+    }
+
+    fn task(self) -> Option<NonNull<Header>> {
+        NonNull::new(self.0).filter(|task| task.addr().get() & Slot::VACANT == 0)
+    }
+
+    /// The next vacant slot after this one, which is vacant.
+    fn next_vacant(self) -> Option<u32> {
+        debug_assert!(self.task().is_none(), "the chain links vacant slots");
+        (self.0.addr() >> 1).checked_sub(1).map(|next| next as u32)
+    }
 }
 
 // SAFETY: a pointer to a task may be used from any thread, as `TaskRef` itself.
@@ -89,17 +116,14 @@ impl LiveTasks {
     #[must_use]
     pub(crate) fn insert(&self, task: &TaskRef, near: usize) -> bool {
         let shard = near % self.shards.len();
-        let slot = Slot::Taken(task.as_raw());
+        let slot = Slot::taken(task.as_raw());
         let mut slots = self.lock(shard);
         if slots.closed {
             return false;
         }
         let place = match slots.vacant {
             Some(place) => {
-                let Slot::Vacant(next) = slots.slots[place as usize] else {
-                    unreachable!("the chain links vacant slots");
-                };
-                slots.vacant = next;
+                slots.vacant = slots.slots[place as usize].next_vacant();
                 slots.slots[place as usize] = slot;
                 place
             }
@@ -125,7 +149,7 @@ impl LiveTasks {
         }
         let place = number % SHARD_SLOTS;
         let mut slots = self.lock((number >> SHARD_SHIFT) as usize);
-        slots.slots[place as usize] = Slot::Vacant(slots.vacant);
+        slots.slots[place as usize] = Slot::vacant(slots.vacant);
         slots.vacant = Some(place);
         slots.taken -= 1;
         true
@@ -142,14 +166,11 @@ impl LiveTasks {
             return None;
         }
         let slots = self.lock(shard);
-        match slots.slots.get((number % SHARD_SLOTS) as usize) {
-            Some(Slot::Taken(task)) if is_it(*task) => {
-                // SAFETY: as in `visit`.
-                let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(*task) });
-                Some(TaskRef::clone(&task))
-            }
-            _ => None,
-        }
+        let slot = slots.slots.get((number % SHARD_SLOTS) as usize)?;
+        let task = slot.task().filter(|task| is_it(*task))?;
+        // SAFETY: as in `visit`.
+        let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(task) });
+        Some(TaskRef::clone(&task))
     }
 
     /// The number of live tasks, shard by shard: exact only while nothing changes.
@@ -197,14 +218,11 @@ impl LiveTasks {
         for shard in 0..self.shards.len() {
             let mut slots = self.lock(shard);
             first(&mut slots);
-            found.extend(slots.slots.iter().filter_map(|slot| match *slot {
-                Slot::Taken(task) => {
-                    // SAFETY: a task in its slot is unfinished and thus counted; it cannot finish
-                    // while we hold the lock (module text).
-                    let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(task) });
-                    Some(TaskRef::clone(&task))
-                }
-                Slot::Vacant(_) => None,
+            found.extend(slots.slots.iter().filter_map(|slot| {
+                // SAFETY: a task in its slot is unfinished and thus counted; it cannot finish
+                // while we hold the lock (module text).
+                let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(slot.task()?) });
+                Some(TaskRef::clone(&task))
             }));
         }
         found

@@ -12,6 +12,7 @@
 //! | `waker.rs` | wakers |
 //! | `handle.rs`, `shared.rs` | [`JoinHandle`], [`Shared`]: waiting for the result |
 //! | `boost.rs` | raising a task and what it waits for |
+//! | `once_box.rs` | `OnceBox`: what few tasks have |
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
 //! | `join_error.rs` | [`JoinError`]: why there is no result, with the panic as a value |
 //! | `abort_handle.rs` | [`AbortHandle`]: the right to cancel, for others |
@@ -32,6 +33,7 @@ mod join_error;
 mod live;
 #[cfg(all(test, urgency_loom))]
 mod loom;
+mod once_box;
 #[cfg(not(urgency_loom))]
 mod panic_policy;
 mod run;

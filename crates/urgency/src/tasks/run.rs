@@ -32,7 +32,6 @@ use super::{
 };
 use crate::{rank::LevelId, sys::primitives::atomic::Ordering::Relaxed};
 use std::{
-    fmt,
     mem::{self, ManuallyDrop},
     ptr::NonNull,
     task::Context,
@@ -300,12 +299,4 @@ impl Drop for TaskRef {
     }
 }
 
-impl fmt::Debug for TaskRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskRef")
-            .field("id", &self.id())
-            .field("level", &self.level())
-            .field("state", &self.header().state.look())
-            .finish()
-    }
-}
+debug_struct!(TaskRef, |it| id: it.id(), level: it.level(), state: it.header().state.look());

@@ -40,7 +40,6 @@ use crate::{
 use std::{
     any::Any,
     collections::BTreeMap,
-    fmt,
     future::Future,
     mem,
     pin::Pin,
@@ -316,11 +315,7 @@ impl<T: 'static> Drop for Shared<T> {
     }
 }
 
-impl<T: 'static> fmt::Debug for Shared<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared")
-            .field("level", &self.inner.task.level())
-            .field("finished", &self.is_finished())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(
+    [T: 'static] Shared<T>,
+    |it| level: it.inner.task.level(), finished: it.is_finished()
+);

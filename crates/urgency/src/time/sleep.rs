@@ -195,11 +195,4 @@ impl Drop for Sleep {
     }
 }
 
-impl fmt::Debug for Sleep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sleep")
-            .field("deadline", &self.deadline)
-            .field("is_over", &self.is_over)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Sleep, |it| deadline: it.deadline, is_over: it.is_over);

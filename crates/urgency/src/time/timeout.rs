@@ -6,8 +6,7 @@
 
 use super::{Instant, Sleep, after, sleep_until};
 use std::{
-    error::Error,
-    fmt, io,
+    io,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -89,13 +88,10 @@ impl<F: Future> Future for Timeout<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elapsed(());
 
-impl fmt::Display for Elapsed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the time limit was over before the result was there; the future was cancelled")
-    }
-}
-
-impl Error for Elapsed {}
+error_text!(
+    Elapsed,
+    "the time limit was over before the result was there; the future was cancelled"
+);
 
 impl From<Elapsed> for io::Error {
     fn from(elapsed: Elapsed) -> Self {

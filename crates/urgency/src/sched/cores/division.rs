@@ -25,7 +25,6 @@
 
 use super::manner::{Manner, keep_until_end, next_turn};
 use std::{
-    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     thread,
 };
@@ -39,8 +38,8 @@ use urgency_policy::cores::{
 /// What was seen of a job that has work.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// Tells it apart, for as long as it lives.
-    pub(super) job: usize,
+    /// Tells it apart from all others, and from the jobs that had its container before.
+    pub(super) life: u64,
     pub(super) demand: Demand,
     /// How many workers serve it.
     pub(super) serving: usize,
@@ -73,7 +72,7 @@ pub(crate) struct Report {
 /// A job of the table.
 #[derive(Debug)]
 struct Known {
-    job: usize,
+    life: u64,
     id: JobId,
     wanted: bool,
     /// How many of the workers that the policy gave it had come, if it waits for more.
@@ -103,14 +102,7 @@ pub(super) struct Division {
     pub(super) report: Report,
 }
 
-impl fmt::Debug for Division {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Division")
-            .field("cores", &self.cores)
-            .field("report", &self.report)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(Division, |it| cores: it.cores, report: it.report);
 
 impl Division {
     pub(super) fn new(workers: usize, policy: BoxedPolicy) -> Self {
@@ -228,7 +220,7 @@ impl Division {
     }
 
     fn forget_ended(&mut self, seen: &[Seen]) {
-        let goes_on = |known: &Known| seen.iter().any(|seen| seen.job == known.job);
+        let goes_on = |known: &Known| seen.iter().any(|seen| seen.life == known.life);
         let all = std::mem::take(&mut self.known);
         let (on, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(goes_on);
         self.known = on;
@@ -244,7 +236,7 @@ impl Division {
     fn learn(&mut self, seen: &[Seen]) {
         let mut before = std::mem::take(&mut self.known);
         for seen in seen {
-            let place = before.iter().position(|known| known.job == seen.job);
+            let place = before.iter().position(|known| known.life == seen.life);
             let known = match place {
                 Some(place) => before.swap_remove(place),
                 None => self.start(seen),
@@ -278,7 +270,7 @@ impl Division {
         }
         self.ask(Event::Start(id));
         Known {
-            job: seen.job,
+            life: seen.life,
             id,
             wanted: seen.wants > 0,
             usable: usize::MAX,

@@ -77,8 +77,8 @@ mod tests {
 
     /// Takes turns so often; how often each job had a worker at a look.
     fn turns(workers: &[usize], looks: u64) -> Vec<usize> {
-        let job = |(job, &workers)| Seen {
-            job,
+        let job = |(job, &workers): (usize, &usize)| Seen {
+            life: job as u64,
             demand: Demand::default(),
             serving: workers,
             workers,

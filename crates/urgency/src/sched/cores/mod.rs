@@ -13,16 +13,17 @@
 //!    looks at the mark between two pieces of work and at each scheduling point. Between two pieces of work its thread
 //!    goes along with the worker. At a scheduling point its stack goes into the mugging queue of its own job, and
 //!    another thread serves the other job. A worker whose job has more workers than it may have leaves for the idle set
-//!    in the same way. Under a policy with the steal boundary there is no request, and the holder goes only when it has
-//!    no work of its own (`manner.rs`).
+//!    in the same way. So does a worker beyond the number that the process may use (`entitled.rs`). Under a policy with
+//!    the steal boundary there is no request, and the holder goes only when it has no work of its own (`manner.rs`).
 //! 4. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
 //!
 //! # What decides
 //!
-//! The core set's [`CorePolicy`] decides, at expiries of the relief timer. The timer is armed whenever work of any job
-//! waits and no worker is idle, and while several jobs have work (`division.rs`). The policy sees numbers only. Its
-//! decisions are hints: the worker's holder looks at the mark, and the mark says nothing any more when the worker has
-//! gone to another job in another way.
+//! The core set's [`CorePolicy`] decides: at once when a job that has no worker begins to wait for one, and when the
+//! last worker leaves a job while several others wait (`at_once.rs`); and at expiries of the relief timer. The timer is
+//! armed whenever work of any job waits and no worker is idle, and while several jobs have work (`division.rs`). The
+//! policy sees numbers only. Its decisions are hints: the worker's holder looks at the mark, and the mark says nothing
+//! any more when the worker has gone to another job in another way.
 //!
 //! # How many a job may have
 //!
@@ -30,6 +31,7 @@
 //! it. That is no hint: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). A
 //! fork for one certain worker (`pinned.rs`) brings that worker to the fork's job, whatever the numbers.
 
+mod at_once;
 mod demand;
 mod division;
 mod leaving;
@@ -116,6 +118,7 @@ impl State {
 
     fn send(&mut self, worker: &Worker, to: Destination, at: Boundary) {
         self.forget(worker);
+        worker.ask_to_leave(clock::now());
         let worker = worker.id;
         self.leaving.push(Leaving { worker, to, at });
     }
@@ -133,6 +136,24 @@ impl State {
         }
     }
 
+    /// So many workers have to leave, of the jobs that have most above what they were given.
+    fn send_superfluous(&mut self, count: usize, jobs: &JobList) {
+        let to_idle = |leaving: &&Leaving| matches!(leaving.to, Destination::Idle);
+        let leave = self.leaving.iter().filter(to_idle).count();
+        for _ in leave..count {
+            let above = |job: &&Arc<Job>| {
+                let staying = self.staying(job);
+                (
+                    staying.saturating_sub(job.entitled.load(Ordering::Relaxed)),
+                    staying,
+                )
+            };
+            if let Some(job) = jobs.iter().max_by_key(above) {
+                self.send_one_of(job, Destination::Idle);
+            }
+        }
+    }
+
     /// How many workers of this job stay.
     fn staying(&self, job: &Job) -> usize {
         let workers = job.workers();
@@ -143,18 +164,21 @@ impl State {
 impl Core {
     /// Whether anybody has to decide which workers a job has.
     pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
-        self.is_shared() || jobs.iter().any(|job| job.has_too_many())
+        self.is_shared() || self.superfluous() > 0 || jobs.iter().any(|job| job.has_too_many())
     }
 
-    /// The relief timer expired: ways 3 and 4 of the module's text.
-    pub(super) fn share_workers(&self, jobs: &JobList) {
+    /// The relief timer expired: ways 3 and 4 of the module's text. Returns a worker that serves another job now: the
+    /// calling thread runs already, and a thread that it woke might wait for a processor. More of them are started.
+    pub(super) fn share_workers(&self, jobs: &JobList) -> Option<&Worker> {
         if !self.is_to_divide(jobs) {
-            return;
+            return None;
         }
+        jobs.iter().for_each(|job| job.may_ask_again());
         let moves = self.decide_moves(jobs);
         let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
         let now = clock::now();
         let pending = moves.iter().any(|going| going.at == Boundary::Point);
+        let mut moved: Option<&Worker> = None;
         for Going {
             worker,
             from,
@@ -170,7 +194,10 @@ impl Core {
                 stack.attention.request(PREEMPT);
             } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Length) {
                 match exit {
-                    Exit::To(to) if to.take_over(revoked) => to.start(revoked),
+                    Exit::To(to) if to.take_over(revoked) => match moved {
+                        None => moved = Some(&self.workers[revoked.id]),
+                        Some(_) => to.start(revoked),
+                    },
                     Exit::To(_) | Exit::Idle => {
                         from.release(revoked);
                         let wanting = jobs.iter().filter(|job| job.levels_queued() != 0);
@@ -182,11 +209,19 @@ impl Core {
         if pending {
             self.arm_relief(RELIEF_PERIOD);
         }
+        moved
     }
 
     /// The workers that are to go, from which job, and where.
     fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<Going<'a>> {
-        let mut state = self.sharing.lock();
+        self.decide_moves_in(jobs, self.sharing.lock())
+    }
+
+    fn decide_moves_in<'a>(
+        &'a self,
+        jobs: &JobList,
+        mut state: MutexGuard<'_, State>,
+    ) -> Vec<Going<'a>> {
         // Drops the marks of workers that have gone, and of workers that were to go to a job that is gone.
         state.leaving.retain(|leaving| {
             let worker = &self.workers[leaving.worker];
@@ -206,6 +241,7 @@ impl Core {
             let over = state.staying(job).saturating_sub(job.crew.limit());
             (0..over).for_each(|_| state.send_one_of(job, Destination::Idle));
         }
+        state.send_superfluous(self.superfluous(), jobs);
         let moves = state
             .leaving
             .iter()
@@ -237,7 +273,7 @@ impl Core {
             .map(|job| {
                 let come = state.leaving.iter().filter(|it| it.to.is(job)).count();
                 Seen {
-                    job: Arc::as_ptr(job).addr(),
+                    life: job.life.load(Ordering::Relaxed),
                     demand: job.demand(),
                     serving: job.workers().count(),
                     workers: state.staying(job) + come,
@@ -435,10 +471,14 @@ impl Job {
 
     #[cold]
     fn claim_for_other_cold(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
-        for other in self.core.jobs().iter() {
-            if std::ptr::eq(&**other, self) || !other.has_work_for(me, worker) {
-                continue;
-            }
+        let jobs = self.core.jobs();
+        let waits = |job: &&Arc<Job>| !std::ptr::eq(&***job, self) && job.has_work_for(me, worker);
+        let mut waiting: Vec<_> = jobs.iter().filter(waits).collect();
+        if waiting.len() > 1 {
+            self.ask_after_exit(&jobs);
+            waiting.sort_by_cached_key(|job| !job.has_less_than_given());
+        }
+        for other in waiting {
             if let Some(claimed) = other.claim(Want::This(worker.id)) {
                 return Some(&self.core.workers[claimed.id]);
             }

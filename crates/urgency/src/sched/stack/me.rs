@@ -14,7 +14,7 @@
 //! A `Me` lives no longer than its binding. And as long as one lives, the stack keeps its job: to take up another one
 //! takes the binding itself.
 
-use super::{BRIEFLY, Delivery, Stack, look_token};
+use super::{BRIEFLY, Delivery, Stack};
 use crate::{
     account::overruns::Name,
     protocol::{
@@ -29,6 +29,7 @@ use std::{
     cell::Cell,
     marker::PhantomData,
     mem::ManuallyDrop,
+    num::NonZero,
     ptr::{self, NonNull},
     sync::{Arc, atomic::Ordering},
     thread,
@@ -210,7 +211,7 @@ impl<'a> Own<'a, Stack> {
         unsafe { Own::new(&self.shared().suspension) }
     }
 
-    fn mailbox(self) -> Own<'a, Mailbox<Worker>> {
+    fn mailbox(self) -> Own<'a, Mailbox> {
         // SAFETY: as said above.
         unsafe { Own::new(&self.shared().mailbox) }
     }
@@ -309,6 +310,7 @@ impl<'a> Own<'a, Stack> {
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
         worker.set_holder(self.shared());
+        self.pinned_to.follow(worker, 0);
     }
 
     /// The stack begins to wait, inside the scheduler.
@@ -409,26 +411,22 @@ impl<'a> Own<'a, Stack> {
         self.waits_as.store(level, Ordering::Relaxed);
     }
 
-    /// Parks the thread until a delivery comes.
-    pub(crate) fn receive(self) -> Delivery {
-        self.received(self.mailbox().receive())
+    /// Parks the thread until a delivery comes, from its core set.
+    pub(crate) fn receive(self, core: &Core) -> Delivery<'_> {
+        self.received(self.mailbox().receive(), core)
     }
 
     /// As [`Me::receive`], for this long at most. `None` may come early.
-    pub(crate) fn receive_within(self, limit: Duration) -> Option<Delivery> {
-        let item = self.mailbox().receive_within(limit)?;
-        Some(self.received(item))
+    pub(crate) fn receive_within(self, core: &Core, limit: Duration) -> Option<Delivery<'_>> {
+        let number = self.mailbox().receive_within(limit)?;
+        Some(self.received(number, core))
     }
 
-    fn received(self, item: *const Worker) -> Delivery {
+    fn received(self, number: NonZero<usize>, core: &Core) -> Delivery<'_> {
         if let Some(home) = self.lock_home().take() {
             sys::thread::send_home(&home);
         }
-        if ptr::eq(item, look_token()) {
-            Delivery::Look
-        } else {
-            Delivery::Worker(item)
-        }
+        Delivery::of_number(number, core)
     }
 }
 

@@ -7,7 +7,6 @@ use crate::sync::{
     lists::Key,
 };
 use std::{
-    fmt,
     future::poll_fn,
     iter::FusedIterator,
     mem::ManuallyDrop,
@@ -208,11 +207,7 @@ impl<T> Drop for Permit<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Permit<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Permit<'_, T>);
 
 /// Reserved places in a channel, given up if it is dropped: see [`Sender::reserve_many`].
 #[must_use = "permits that are dropped give their places up"]
@@ -247,13 +242,7 @@ impl<T> Drop for PermitIterator<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for PermitIterator<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PermitIterator")
-            .field("places", &self.places)
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([T] PermitIterator<'_, T>, |it| places: it.places);
 
 /// A reserved place in a channel that keeps its sender, given up if it is dropped: see [`Sender::reserve_owned`].
 #[must_use = "a permit that is dropped gives its place up"]
@@ -314,8 +303,4 @@ impl<T> Drop for OwnedPermit<T> {
     }
 }
 
-impl<T> fmt::Debug for OwnedPermit<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnedPermit").finish_non_exhaustive()
-    }
-}
+debug_struct!([T] OwnedPermit<T>);

@@ -10,7 +10,6 @@ use crate::{
 };
 use std::{
     collections::VecDeque,
-    fmt,
     future::{Future, poll_fn},
     panic::{RefUnwindSafe, UnwindSafe},
     pin::Pin,
@@ -260,13 +259,7 @@ impl<T> Drop for Receiver<T> {
     }
 }
 
-impl<T> fmt::Debug for Receiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("len", &self.len())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Receiver<T>, |it| len: it.len());
 
 /// The future of [`Receiver::recv`].
 #[must_use = "futures do nothing unless awaited"]
@@ -282,8 +275,4 @@ impl<T> Future for Recv<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Recv<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recv").finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Recv<'_, T>);

@@ -3,7 +3,6 @@
 use super::Sender;
 use crate::sync::{error::SendError, lists::Key};
 use std::{
-    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -40,10 +39,4 @@ impl<T> Drop for Send<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Send<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Send")
-            .field("waits", &self.key.is_some())
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!([T] Send<'_, T>, |it| waits: it.key.is_some());

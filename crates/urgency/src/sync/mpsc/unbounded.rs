@@ -1,7 +1,7 @@
 //! The two sides of a channel in which sending never waits: a bounded channel's sides, without the methods that could
 //! wait.
 
-use super::{Receiver, Recv, Sender, UNBOUNDED, WeakUnboundedSender, with_capacity};
+use super::{Receiver, Recv, Sender, UNBOUNDED, WeakSender, with_capacity};
 use crate::sync::error::{SendError, TrySendError, mpsc::TryRecvError};
 use std::{
     fmt,
@@ -175,6 +175,38 @@ impl<T> fmt::Debug for UnboundedSender<T> {
 }
 
 impl<T> fmt::Debug for UnboundedReceiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A sender that does not keep the channel open: it becomes an [`UnboundedSender`] while there is one.
+pub struct WeakUnboundedSender<T>(WeakSender<T>);
+
+impl<T> WeakUnboundedSender<T> {
+    /// A sender, if there is one still.
+    pub fn upgrade(&self) -> Option<UnboundedSender<T>> {
+        self.0.upgrade().map(UnboundedSender)
+    }
+
+    /// How many senders there are.
+    pub fn strong_count(&self) -> usize {
+        self.0.strong_count()
+    }
+
+    /// How many weak senders there are.
+    pub fn weak_count(&self) -> usize {
+        self.0.weak_count()
+    }
+}
+
+impl<T> Clone for WeakUnboundedSender<T> {
+    fn clone(&self) -> Self {
+        WeakUnboundedSender(self.0.clone())
+    }
+}
+
+impl<T> fmt::Debug for WeakUnboundedSender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -49,11 +49,4 @@ impl<T> Drop for Ref<'_, T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Ref<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ref")
-            .field("value", &**self)
-            .field("changed", &self.changed)
-            .finish()
-    }
-}
+debug_struct!([T: fmt::Debug] Ref<'_, T>, |it| value: **it, changed: it.changed);

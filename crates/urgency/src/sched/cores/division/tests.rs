@@ -6,13 +6,13 @@ use urgency_policy::cores::{CorePolicy, Decision, Drep, StaticEqual};
 
 const MS: u64 = 1_000_000;
 
-fn busy(job: usize, weight: u32, workers: usize) -> Seen {
+fn busy(life: u64, weight: u32, workers: usize) -> Seen {
     let demand = Demand {
         weight,
         ..Demand::default()
     };
     Seen {
-        job,
+        life,
         demand,
         serving: workers,
         workers,

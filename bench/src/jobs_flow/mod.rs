@@ -1,0 +1,243 @@
+//! Flow times of parallel jobs that arrive at random (the AMCilk paper, section V-A), on 2 cores.
+//!
+//! A job is a series of rounds, as in the source of the paper's generator: a fork-join tree of 31 inner nodes with a unit
+//! of compute each after its children, some 10 us, and a unit of serial compute. How many rounds says the table of the Bing sizes,
+//! or for "finance-like" jobs the same table with three times the base. 2,000 jobs of the source's sizes would take
+//! some 200 s a sample, so a job has a fifteenth of the source's rounds: 5 to 100 with Bing's sizes, 30 in the mean.
+//!
+//! Jobs arrive as a Poisson process at 60, 75 and 90 % of what 2 cores can do; a unit is timed on both at the beginning
+//! of each sample. A flow time counts from the intended arrival to the end of the job's code.
+//!
+//! - `ours` is a core set under *shares*, `ours-drep` and the others the same under other core policies.
+//! - `rayon-pools` builds a pool for each job, `rayon` has one for all, and in `tokio` each fork is a task.
+//! - `simulated-..` is the simulator with the same arrivals, the unit that was timed, and measured costs.
+
+#[cfg(feature = "ours")]
+mod ours;
+mod peers;
+mod simulated;
+
+use crate::engines;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use std::time::{Duration, Instant};
+use std::{io::Read as _, thread};
+use urgency_measure::client::pacer::{ARRIVAL, Schedule, Stamps, arrival, socket};
+use urgency_measure::{Bar, Experiment, Sample, Scale, machine, timing};
+use urgency_sim::jobs::{JobCosts, JobsMachine, Round, Shape, Sizes, Workload, flow};
+
+/// Processors, workers, threads of a pool.
+const CORES: usize = 2;
+
+/// How many jobs run at once; others wait.
+const AT_ONCE: usize = 64;
+
+/// The depth of a round's tree.
+const DEPTH: u32 = 5;
+
+/// A unit, for `timing::compute`: some 10 us.
+pub const UNIT: u32 = 2;
+
+/// The compute of a round, in units.
+const UNITS_OF_ROUND: u64 = 1 << DEPTH;
+
+/// What arrives.
+#[derive(Clone, Copy)]
+pub struct Config {
+    sizes: Sizes,
+    load: f64,
+    jobs: usize,
+}
+
+/// The jobs, and what came of each.
+pub struct Jobs {
+    rounds: Vec<u32>,
+    schedule: Schedule,
+    stamps: Stamps,
+    units: AtomicU64,
+}
+
+impl Config {
+    /// The simulated machine: `round` is what a unit makes of a round.
+    fn machine() -> JobsMachine {
+        JobsMachine {
+            cores: CORES,
+            containers: AT_ONCE,
+            costs: JobCosts::MEASURED,
+            ..JobsMachine::default()
+        }
+    }
+
+    /// The jobs of the simulator's workload, with a unit of this length.
+    fn workload(self, unit: Duration) -> Workload {
+        let machine = Config::machine();
+        let unit = unit.as_nanos() as u64;
+        let round = Round {
+            inner: unit,
+            serial: unit,
+            ..Round::BING
+        };
+        let mut workload = flow(self.sizes, Shape::Rounds, self.jobs, self.load, &machine);
+        for job in &mut workload.jobs {
+            job.arrival = (job.arrival as f64 * unit as f64 / Round::BING.inner as f64) as u64;
+        }
+        workload.with_round(round, &machine)
+    }
+
+    /// Paces the jobs; `submit` starts one.
+    pub fn measure(self, mut submit: impl FnMut(&Arc<Jobs>, usize) + Send) -> Sample {
+        let unit = unit();
+        let workload = self.workload(unit);
+        let due = |job: &urgency_sim::jobs::JobSpec| Duration::from_nanos(job.arrival);
+        let schedule = Schedule::new(workload.jobs.iter().map(due).collect(), Duration::ZERO);
+        let rounds = |job: &urgency_sim::jobs::JobSpec| job.phases[0].rounds as u32;
+        let jobs = Arc::new(Jobs {
+            rounds: workload.jobs.iter().map(rounds).collect(),
+            stamps: schedule.stamps(),
+            schedule,
+            units: AtomicU64::new(0),
+        });
+        let (submitted, mut arrived) = socket();
+        let cpu = machine::cpu_time();
+        let paced = thread::scope(|threads| {
+            threads.spawn(|| {
+                let mut bytes = [0; ARRIVAL];
+                while arrived.read_exact(&mut bytes).is_ok() {
+                    submit(&jobs, arrival(bytes));
+                }
+            });
+            jobs.schedule.pace(&jobs.units, submitted)
+        });
+        let flows = jobs.schedule.sample(&jobs.stamps, "", |_| true);
+        let expected: u64 = jobs.rounds.iter().map(|&rounds| u64::from(rounds)).sum();
+        let (expected, did) = (
+            expected * UNITS_OF_ROUND,
+            jobs.units.load(Ordering::Relaxed),
+        );
+        let unanswered = flows.get("unanswered").expect("they are counted");
+        assert!(
+            did == expected || unanswered > 0.0,
+            "{did} of {expected} units"
+        );
+        paced
+            .with_all("", &flows)
+            .with("unit_ns", unit.as_nanos() as f64)
+            .with("cpu_ns", (machine::cpu_time() - cpu).as_nanos() as f64)
+            .with("threads_peak", machine::threads())
+            .with("peak_rss_bytes", machine::peak_rss())
+    }
+}
+
+impl Jobs {
+    /// A job, whose forks are `join`'s.
+    pub fn run(&self, job: usize, join: &impl engines::Join) {
+        for _ in 0..self.rounds[job] {
+            tree(join, DEPTH);
+            timing::compute(UNIT);
+        }
+        self.ended(job);
+    }
+
+    /// All rounds of the job are done.
+    pub fn ended(&self, job: usize) {
+        let units = u64::from(self.rounds[job]) * UNITS_OF_ROUND;
+        self.units.fetch_add(units, Ordering::Relaxed);
+        self.stamps.done(&self.schedule, job);
+    }
+
+    /// How many rounds the job has.
+    pub fn rounds(&self, job: usize) -> u32 {
+        self.rounds[job]
+    }
+}
+
+/// A round's tree: a unit of compute in each inner node, after its children.
+fn tree(join: &impl engines::Join, depth: u32) {
+    if depth > 0 {
+        join.join(|| tree(join, depth - 1), || tree(join, depth - 1));
+        timing::compute(UNIT);
+    }
+}
+
+/// How long a unit takes while all cores compute: the least of several times.
+pub fn unit() -> Duration {
+    const UNITS: u32 = 200;
+    let time = || {
+        let start = Instant::now();
+        timing::compute(UNIT * UNITS);
+        start.elapsed() / UNITS
+    };
+    let least = || (0..10).map(|_| time()).min();
+    thread::scope(|threads| {
+        let all: Vec<_> = (0..CORES).map(|_| threads.spawn(least)).collect();
+        let each = all
+            .into_iter()
+            .filter_map(|one| one.join().expect("it computes"));
+        each.max().expect("there is a core")
+    })
+}
+
+/// One experiment for each load.
+pub fn experiments(scale: Scale) -> Vec<Experiment> {
+    // A nominal unit of the table is 64 us of a round.
+    let bing = Sizes { base: 640_000 };
+    let finance = Sizes {
+        base: 3 * bing.base,
+    };
+    let mut all = Vec::new();
+    for (name, about, sizes) in [
+        ("bing", "jobs of Bing's sizes", bing),
+        ("finance", "\"finance-like\" jobs", finance),
+    ] {
+        for percent in [60, 75, 90] {
+            let config = Config {
+                sizes,
+                load: f64::from(percent) / 100.0,
+                jobs: scale.pick(2_000, 20),
+            };
+            all.push(experiment(
+                format!("jobs-flow-{name}-{percent}"),
+                format!("flow times of {about}, Poisson, at {percent} % of 2 cores"),
+                config,
+            ));
+        }
+    }
+    all
+}
+
+fn experiment(name: String, about: String, config: Config) -> Experiment {
+    let mut experiment = Experiment::new(name, about)
+        .table(
+            "rayon",
+            &[
+                "mean_ns",
+                "p50_ns",
+                "p95_ns",
+                "p99_ns",
+                "cpu_ns",
+                "peak_rss_bytes",
+            ],
+        )
+        .contender("rayon", move || peers::shared_pool(config))
+        .contender("rayon-pools", move || peers::pool_per_job(config))
+        .contender("tokio", move || peers::tokio(config));
+    for (name, policy) in simulated::POLICIES {
+        experiment = experiment.contender(name, move || simulated::run(config, policy));
+    }
+    #[cfg(feature = "ours")]
+    {
+        let peers = &["rayon", "rayon-pools", "tokio"];
+        experiment = experiment.bar(Bar::times_at_most("ours", "mean_ns", 1.0, peers));
+        for ((name, policy), (simulated, _)) in ours::POLICIES.into_iter().zip(&simulated::POLICIES)
+        {
+            let simulated = std::slice::from_ref(simulated);
+            experiment = experiment
+                .contender(name, move || ours::run(config, policy))
+                .bar(Bar::times_at_most(name, "mean_ns", 1.1, simulated))
+                .bar(Bar::times_at_least(name, "mean_ns", 0.9, simulated));
+        }
+    }
+    experiment
+}

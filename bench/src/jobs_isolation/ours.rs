@@ -1,0 +1,54 @@
+//! Two jobs on a core set of two cores under *shares*.
+
+use super::{COMPUTATIONS, CORES, Config, Scene};
+use crate::engines;
+use std::sync::Arc;
+use urgency::jobs::CoreSet;
+use urgency::net::UnixStream;
+use urgency::spawn_fn;
+use urgency_measure::Sample;
+use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
+
+/// One sample, beside the neighbour or alone.
+pub fn run(config: Config, beside: bool) -> Sample {
+    let set = CoreSet::builder().cores(CORES).build();
+    let set = set.expect("threads can be started");
+    let scene = Scene::new(config);
+    let (asked, requests) = socket();
+    let quiet = set.spawn(answer(scene.clone(), requests));
+    quiet.expect("a job may run").detach();
+    if beside {
+        let computed = scene.clone();
+        let neighbour = set.spawn_fn(move || {
+            let computations = (1..COMPUTATIONS).map(|_| {
+                let scene = computed.clone();
+                spawn_fn(move || scene.compute(&engines::ours::Join))
+            });
+            let others: Vec<_> = computations.collect();
+            computed.compute(&engines::ours::Join);
+            for other in others {
+                other.get().expect("a computation ends");
+            }
+        });
+        neighbour.expect("a job may run").detach();
+    }
+    let sample = scene.measure(asked);
+    set.drain();
+    sample
+}
+
+async fn answer(scene: Arc<Scene>, requests: std::os::unix::net::UnixStream) {
+    let requests = UnixStream::try_from(requests).expect("a socket can be non-blocking");
+    let mut bytes = [0; ARRIVAL];
+    let mut answers = Vec::new();
+    while requests.read_exact(&mut bytes).await.is_ok() {
+        let scene = scene.clone();
+        let request = arrival(bytes);
+        answers.push(spawn_fn(move || {
+            scene.answer(request, &engines::ours::Join)
+        }));
+    }
+    for answer in answers {
+        answer.await.expect("a request is answered");
+    }
+}

@@ -1,0 +1,169 @@
+//! The core policy decides when a job starts or ends, not a while later; and a job that spins does not keep its cores.
+
+mod common;
+
+use common::{ends, fib};
+use std::{
+    hint,
+    sync::{
+        Arc, Mutex,
+        atomic::{
+            AtomicBool, AtomicUsize,
+            Ordering::{Relaxed, SeqCst},
+        },
+    },
+    thread::{self, ThreadId},
+};
+use urgency::{
+    jobs::CoreSet,
+    policy::cores::{CorePolicy, Cores, Decision, DecisionError, Event, Shares},
+};
+
+/// *Shares*, with the threads that asked about jobs that start and about jobs that end.
+#[derive(Clone, Default)]
+struct Noted {
+    shares: Shares,
+    starts: Arc<Mutex<Vec<ThreadId>>>,
+    exits: Arc<Mutex<Vec<ThreadId>>>,
+}
+
+impl CorePolicy for Noted {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        to: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        let thread = thread::current().id();
+        match event {
+            Event::Start(_) => self.starts.lock().unwrap().push(thread),
+            Event::Exit(_) => self.exits.lock().unwrap().push(thread),
+            _ => {}
+        }
+        self.shares.decide(event, cores, to)
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
+}
+
+/// A job for each worker that is less urgent than others, and comes to scheduling points all the time.
+fn occupy(set: &CoreSet, workers: usize) -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy = Arc::new(AtomicUsize::new(0));
+    for _ in 0..workers {
+        let (stop, busy) = (stop.clone(), busy.clone());
+        let works = move || {
+            busy.fetch_add(1, SeqCst);
+            while !stop.load(Relaxed) {
+                fib(3);
+            }
+        };
+        let job = set.job().priority(1).max_cpus(1).spawn_fn(works);
+        job.unwrap().detach();
+    }
+    while busy.load(SeqCst) < workers {
+        thread::yield_now();
+    }
+    stop
+}
+
+#[test]
+fn the_thread_that_submits_a_job_has_the_policy_decide_about_it() {
+    for workers in [1, 2, 8] {
+        ends(move || {
+            let noted = Noted::default();
+            let builder = CoreSet::builder().cores(workers);
+            let set = builder.core_policy(noted.clone()).build().unwrap();
+            let stop = occupy(&set, workers);
+            let me = thread::current().id();
+            let shape = set.job();
+            // Now and then another thread decides at that moment, or a worker is idle because there are fewer
+            // processors than workers.
+            let by_me = || noted.starts.lock().unwrap().contains(&me);
+            while !by_me() {
+                assert_eq!(shape.clone().spawn_fn(|| fib(5)).unwrap().get().unwrap(), 5);
+            }
+            stop.store(true, SeqCst);
+            set.drain();
+        });
+    }
+}
+
+#[test]
+fn the_thread_that_ends_a_job_has_the_policy_decide_which_of_two_goes_on() {
+    ends(|| {
+        let noted = Noted::default();
+        let builder = CoreSet::builder().cores(1);
+        let set = builder.core_policy(noted.clone()).build().unwrap();
+        let stop = occupy(&set, 1);
+        let more = occupy_more(&set);
+        let ended = Arc::new(Mutex::new(Vec::new()));
+        let shape = set.job();
+        let by_ended = || {
+            let (exits, ended) = (noted.exits.lock().unwrap(), ended.lock().unwrap());
+            exits.iter().any(|thread| ended.contains(thread))
+        };
+        while !by_ended() {
+            let ended = ended.clone();
+            let job = shape
+                .clone()
+                .spawn_fn(move || ended.lock().unwrap().push(thread::current().id()));
+            job.unwrap().get().unwrap();
+        }
+        stop.store(true, SeqCst);
+        more.store(true, SeqCst);
+        set.drain();
+    });
+}
+
+/// One more of them, which may have to wait for a worker.
+fn occupy_more(set: &CoreSet) -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let theirs = stop.clone();
+    let works = move || {
+        while !theirs.load(Relaxed) {
+            fib(3);
+        }
+    };
+    set.job().priority(1).spawn_fn(works).unwrap().detach();
+    stop
+}
+
+#[test]
+fn the_work_of_another_job_runs_though_jobs_that_spin_have_all_workers_and_never_check_in() {
+    for workers in [1, 2, 8] {
+        ends(move || {
+            let set = CoreSet::builder().cores(workers).build().unwrap();
+            let (done, spinning) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+            let spinners: Vec<_> = (0..workers)
+                .map(|_| {
+                    let (done, spinning) = (done.clone(), spinning.clone());
+                    let spins = move || {
+                        spinning.fetch_add(1, SeqCst);
+                        // All of the other job's work comes before the end of this.
+                        while done.load(Relaxed) < 100 {
+                            hint::spin_loop();
+                        }
+                    };
+                    set.job().max_cpus(1).spawn_fn(spins).unwrap()
+                })
+                .collect();
+            while spinning.load(SeqCst) < workers {
+                thread::yield_now();
+            }
+            for _ in 0..100 {
+                let done = done.clone();
+                let job = set.spawn_fn(move || done.fetch_add(1, SeqCst)).unwrap();
+                job.get().unwrap();
+            }
+            let reliefs = |stats: urgency::Stats| stats.total().reliefs;
+            let of_spinners = spinners
+                .iter()
+                .map(|job| reliefs(job.stats().expect("it has started")));
+            assert!(of_spinners.sum::<u64>() > 0, "no spinner has lost a worker");
+            spinners.into_iter().for_each(|job| job.get().unwrap());
+        });
+    }
+}
