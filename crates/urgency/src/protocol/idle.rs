@@ -64,8 +64,9 @@ pub(crate) struct Idle {
     free: CachePadded<AtomicU64>,
     /// How many free workers are in reserve.
     withheld: AtomicUsize,
+    /// How many workers there are.
     workers: usize,
-    /// For these workers. It changes if the process may use others than before.
+    /// How many processors there are for them. It changes if the process may use others than before.
     processors: AtomicUsize,
     /// How many workers there are beyond the processors. It changes if the process may use others than before.
     beyond: AtomicUsize,
@@ -192,8 +193,9 @@ impl Idle {
 
     /// Whether a worker runs for each processor.
     pub(crate) fn is_each_processor_in_use(&self) -> bool {
-        let idle = self.free.load(Ordering::SeqCst) / IDLE;
-        self.workers - idle as usize >= self.processors.load(Ordering::Relaxed)
+        // The count may be too high for a moment.
+        let idle = (self.free.load(Ordering::SeqCst) / IDLE) as usize;
+        self.workers.saturating_sub(idle) >= self.processors.load(Ordering::Relaxed)
     }
 
     /// Whether there are more workers than processors.
