@@ -32,6 +32,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::mixed::experiments,
         crate::frame::experiments,
         crate::service::experiments,
+        crate::scenes::experiments,
         crate::fair::experiments,
         crate::flows::experiments,
         crate::jobs_flow::experiments,

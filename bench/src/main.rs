@@ -55,6 +55,7 @@ mod mixed;
 mod nqueens;
 mod par;
 mod ping_pong;
+mod scenes;
 mod scope_spawn;
 mod service;
 mod sort;

@@ -14,7 +14,12 @@ pub fn pool(workers: usize) -> ThreadPool {
 /// The same with threads that are as nice as the kernel knows, for compute beside something that is urgent:
 /// one line, and no privilege.
 pub fn nice_pool(workers: usize) -> ThreadPool {
-    start(workers, |_| class::become_nice())
+    pool_of_niceness(workers, 19)
+}
+
+/// The same with threads of this niceness.
+pub fn pool_of_niceness(workers: usize, niceness: u8) -> ThreadPool {
+    start(workers, move |_| class::become_nice_by(niceness))
 }
 
 /// The same with one thread bound to each processor in turn.
@@ -72,6 +77,9 @@ mod tests {
         };
         let here = niceness();
         assert_eq!(nice_pool(1).install(niceness), 19);
+        for nice in 1..19 {
+            assert_eq!(pool_of_niceness(1, nice).install(niceness), nice.into());
+        }
         assert_eq!((niceness(), pool(1).install(niceness)), (here, here));
     }
 }

@@ -8,7 +8,8 @@
 //! Jobs arrive as a Poisson process at 60, 75 and 90 % of what 2 cores can do; a unit is timed on both at the beginning
 //! of each sample. A flow time counts from the intended arrival to the end of the job's code.
 //!
-//! - `ours` is a core set under *shares*, `ours-drep` and the others the same under other core policies.
+//! - `ours` is a core set under *shares*, `ours-drep` and the others the same under other core policies; its workers are
+//!   pinned. `ours-free` is under *shares*, with workers that the kernel places.
 //! - `rayon-pools` builds a pool for each job, `rayon` has one for all, and in `tokio` each fork is a task.
 //! - `simulated-..` is the simulator with the same arrivals, the unit that was timed, and measured costs.
 
@@ -24,8 +25,10 @@ use std::sync::{
 };
 use std::time::{Duration, Instant};
 use std::{io::Read as _, thread};
+#[cfg(feature = "ours")]
+use urgency_measure::Bar;
 use urgency_measure::client::pacer::{ARRIVAL, Schedule, Stamps, arrival, socket};
-use urgency_measure::{Bar, Experiment, Sample, Scale, machine, timing};
+use urgency_measure::{Experiment, Sample, Scale, machine, timing};
 use urgency_sim::jobs::{JobCosts, JobsMachine, Round, Shape, Sizes, Workload, flow};
 
 /// Processors, workers, threads of a pool.
@@ -229,7 +232,9 @@ fn experiment(name: String, about: String, config: Config) -> Experiment {
     #[cfg(feature = "ours")]
     {
         let peers = &["rayon", "rayon-pools", "tokio"];
-        experiment = experiment.bar(Bar::times_at_most("ours", "mean_ns", 1.0, peers));
+        experiment = experiment
+            .contender("ours-free", move || ours::free(config))
+            .bar(Bar::times_at_most("ours", "mean_ns", 1.0, peers));
         for ((name, policy), (simulated, _)) in ours::POLICIES.into_iter().zip(&simulated::POLICIES)
         {
             let simulated = std::slice::from_ref(simulated);

@@ -1,4 +1,7 @@
 //! A core set of two cores under a core policy; each job is a job.
+//!
+//! The workers are pinned. A worker that moves goes to another thread, and the kernel may wake that thread on the
+//! processor of the other worker, where it waits beside an idle processor.
 
 use super::{AT_ONCE, CORES, Config};
 use crate::engines;
@@ -24,8 +27,17 @@ pub const POLICIES: [(&str, Policy); 5] = [
 
 /// One sample.
 pub fn run(config: Config, policy: Policy) -> Sample {
-    let builder = CoreSet::builder().cores(CORES).most_running(AT_ONCE);
-    let set = policy(builder.most_queued(config.jobs));
+    on(CoreSet::builder().cores(CORES).pinned(), config, policy)
+}
+
+/// One sample under *shares*, with workers that the kernel places.
+pub fn free(config: Config) -> Sample {
+    on(CoreSet::builder().cores(CORES), config, POLICIES[0].1)
+}
+
+fn on(builder: CoreSetBuilder, config: Config, policy: Policy) -> Sample {
+    let builder = builder.most_running(AT_ONCE).most_queued(config.jobs);
+    let set = policy(builder);
     let set = set.build().expect("threads can be started");
     let like = set.job();
     let sample = config.measure(|jobs, job| {

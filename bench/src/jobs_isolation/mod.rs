@@ -4,7 +4,8 @@
 //! The neighbour is a job with three endless computations for each of 2 processors. Both have the weight 1. A latency
 //! counts from the intended arrival to the end of the request's code. The bar: p99 within 1.5 times of alone.
 //!
-//! - `ours` is a core set under *shares*, `ours-alone` the same without the neighbour.
+//! - `ours` is a core set under *shares* with pinned workers, `ours-alone` the same without the neighbour; `ours-free` has
+//!   workers that the kernel places.
 //! - `threads`: requests in a rayon pool of 2 threads, and 6 plain threads that compute; `threads-nice` with these 6
 //!   at niceness 19; `threads-cgroup` with the two in groups of equal weight, where the machine permits it
 //!   (`cgroup_allowed` is 1).
@@ -115,7 +116,8 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     .bar(Bar::times_at_most("ours", "p99_ns", 1.0, &["threads", "threads-nice"]));
     #[cfg(feature = "ours")]
     let experiment = experiment
-        .contender("ours-alone", move || ours::run(config, false))
-        .contender("ours", move || ours::run(config, true));
+        .contender("ours-free", move || ours::run(config, false, true))
+        .contender("ours-alone", move || ours::run(config, true, false))
+        .contender("ours", move || ours::run(config, true, true));
     vec![experiment]
 }

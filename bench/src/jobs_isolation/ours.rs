@@ -9,9 +9,13 @@ use urgency::spawn_fn;
 use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
 
-/// One sample, beside the neighbour or alone.
-pub fn run(config: Config, beside: bool) -> Sample {
-    let set = CoreSet::builder().cores(CORES).build();
+/// One sample, beside the neighbour or alone, with workers that are pinned or not.
+pub fn run(config: Config, pinned: bool, beside: bool) -> Sample {
+    let builder = CoreSet::builder().cores(CORES);
+    let set = match pinned {
+        true => builder.pinned().build(),
+        false => builder.build(),
+    };
     let set = set.expect("threads can be started");
     let scene = Scene::new(config);
     let (asked, requests) = socket();

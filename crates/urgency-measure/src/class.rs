@@ -23,6 +23,9 @@ pub const CLIENT: u8 = 10;
 /// The priority of canaries, above all that is measured and above the clients.
 pub const CANARY: u8 = 60;
 
+/// The most niceness that there is.
+const NICEST: u8 = 19;
+
 /// The scheduling class to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -190,8 +193,24 @@ pub fn enter(class: Class, waiting: Waiting) -> String {
 ///
 /// If the system refuses that all the same.
 pub fn become_nice() {
+    become_nice_by(NICEST);
+}
+
+/// Gives the calling thread this niceness, 0 to 19, which takes no privilege if it is not less nice by that.
+///
+/// # Panics
+///
+/// If it is above 19, or the system refuses it.
+pub fn become_nice_by(niceness: u8) {
+    assert!(
+        niceness <= NICEST,
+        "niceness {niceness}: at most {NICEST} is allowed"
+    );
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
-    become_(ThreadPriority::Min, policy).expect("any thread may become nicer");
+    // The other scale: 99 is niceness -20, 0 is niceness 19.
+    let urgency = 99 - ((u32::from(niceness) + 20) * 99).div_ceil(39);
+    let value = ThreadPriorityValue::try_from(urgency as u8).expect("it is below 99");
+    become_(ThreadPriority::Crossplatform(value), policy).expect("any thread may become nicer");
 }
 
 /// Makes this process one of a user without privileges, if it is the superuser's.

@@ -57,9 +57,10 @@ fn code_runs_on_the_processors_of_the_workers_and_no_two_pieces_on_one() {
             move || {
                 let cpu = own_processor();
                 assert_eq!(inside[cpu].fetch_add(1, SeqCst), 0, "two workers on {cpu}");
-                urgency::join(|| (), || ());
                 assert_eq!(own_processor(), cpu);
                 inside[cpu].fetch_sub(1, SeqCst);
+                let both = urgency::join(own_processor, own_processor);
+                assert!(inside.len() > both.0.max(both.1));
                 seen.lock().unwrap().insert(cpu);
             }
         };

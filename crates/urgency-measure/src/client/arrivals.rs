@@ -12,6 +12,9 @@ pub enum Arrivals {
     Poisson,
     /// Equal gaps.
     Uniform,
+    /// So many at once, and equal gaps; the rate is the bursts'.
+    #[value(skip)]
+    Bursts(u32),
 }
 
 /// The due times of one thread.
@@ -21,6 +24,8 @@ pub struct Due {
     mean_gap_ns: f64,
     start: Instant,
     due_ns: f64,
+    /// Due at that time, after the next one.
+    more: u32,
     random: fastrand::Rng,
 }
 
@@ -32,13 +37,22 @@ impl Due {
             mean_gap_ns: 1e9 / per_s,
             start,
             due_ns: 0.0,
+            more: 0,
             random: fastrand::Rng::with_seed(seed),
         };
-        if arrivals == Arrivals::Uniform {
-            // Threads should not all send at the same moment.
-            due.due_ns = due.random.f64() * due.mean_gap_ns;
+        match arrivals {
+            Arrivals::Poisson => due.advance(),
+            Arrivals::Uniform => {
+                // Threads should not all send at the same moment.
+                due.due_ns = due.random.f64() * due.mean_gap_ns;
+                due.advance();
+            }
+            // The first one in the middle of a gap.
+            Arrivals::Bursts(count) => {
+                due.due_ns = due.mean_gap_ns / 2.0;
+                due.more = count.saturating_sub(1);
+            }
         }
-        due.advance();
         due
     }
 
@@ -49,8 +63,16 @@ impl Due {
 
     /// The next request was taken.
     pub fn advance(&mut self) {
+        if let Some(more) = self.more.checked_sub(1) {
+            self.more = more;
+            return;
+        }
         let gap = match self.arrivals {
             Arrivals::Uniform => 1.0,
+            Arrivals::Bursts(count) => {
+                self.more = count.saturating_sub(1);
+                1.0
+            }
             Arrivals::Poisson => -(1.0 - self.random.f64()).ln(),
         };
         self.due_ns += gap * self.mean_gap_ns;
@@ -81,6 +103,13 @@ mod tests {
                 .iter()
                 .all(|gap| (gap - 1.0).abs() < 1e-5)
         );
+    }
+
+    #[test]
+    fn a_burst_comes_at_once_and_the_next_a_gap_later() {
+        let mut gaps = gaps(Arrivals::Bursts(3), 7);
+        gaps.iter_mut().for_each(|gap| *gap = gap.round());
+        assert_eq!(gaps, [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]);
     }
 
     #[test]

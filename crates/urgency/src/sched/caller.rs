@@ -161,7 +161,7 @@ mod tests {
         go.notify_one();
         waits.get().unwrap().unwrap();
         let words: Vec<_> = state.split(' ').collect();
-        let place = words.iter().position(|word| *word == "references");
+        let place = words.iter().position(|word| word.starts_with("references"));
         words[place.unwrap() - 1].parse().unwrap()
     }
 

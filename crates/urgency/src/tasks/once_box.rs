@@ -95,7 +95,7 @@ mod loom_models {
             let once = Arc::new(OnceBox::new());
             let count = Arc::new(AtomicUsize::new(0));
             let (theirs, counts) = (once.clone(), count.clone());
-            let address = |once: &OnceBox<Counted>, count| {
+            let address = |once: &OnceBox<Counted>, count: &Arc<AtomicUsize>| {
                 ptr::from_ref(once.get_or_make(|| Counted::new(count))).addr()
             };
             let other = thread::spawn(move || address(&theirs, &counts));

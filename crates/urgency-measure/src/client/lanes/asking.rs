@@ -224,7 +224,7 @@ impl Traffic for Asking<'_> {
     fn write(&mut self, request: &mut Request, to: &mut Vec<u8>) {
         let sequence = request.sequence;
         match &self.lanes.lanes[request.lane].protocol {
-            Protocol::Echo => to.extend_from_slice(&echo(sequence)),
+            Protocol::Echo => to.extend_from_slice(&echo(request)),
             Protocol::Chain => to.extend_from_slice(&chain::request(sequence)),
             Protocol::Get { path, .. } => {
                 write!(to, "GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n")
@@ -246,7 +246,7 @@ impl Traffic for Asking<'_> {
             reply: String::from_utf8_lossy(&reply[..reply.len().min(200)]).into_owned(),
         };
         let length = match &lane.protocol {
-            Protocol::Echo => exactly(bytes, &echo(request.sequence)),
+            Protocol::Echo => exactly(bytes, &echo(request)),
             Protocol::Chain => exactly(bytes, known_answer(request.sequence).as_slice()),
             Protocol::Get { expects, .. } => page(bytes, expects.as_bytes()),
         };
@@ -284,9 +284,11 @@ impl Traffic for Asking<'_> {
     }
 }
 
-fn echo(sequence: u64) -> [u8; MESSAGE] {
+/// Its number, then its lane's.
+fn echo(request: &Request) -> [u8; MESSAGE] {
     let mut message = [0; MESSAGE];
-    message[..8].copy_from_slice(&sequence.to_le_bytes());
+    message[..8].copy_from_slice(&request.sequence.to_le_bytes());
+    message[8] = request.lane as u8;
     message
 }
 

@@ -66,7 +66,7 @@ impl Lane {
 /// What is sent, and what the reply must be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Protocol {
-    /// [`MESSAGE`] bytes that come back.
+    /// [`MESSAGE`] bytes that come back: eight have the request's number, least first, the next one its lane's.
     Echo,
     /// A key, and what the server computes of it (see [`chain`]).
     Chain,

@@ -85,7 +85,7 @@ mod tests {
             wants: 9,
             ran: 0,
         };
-        let mut seen: Vec<_> = workers.iter().enumerate().map(job).collect();
+        let mut seen: Vec<_> = (0..).zip(workers).map(job).collect();
         let (mut last, mut had) = (vec![0; seen.len()], vec![0; seen.len()]);
         for now in 1..=looks {
             while let Some(Move { from, to }) = next_turn(&seen, &last, now) {
