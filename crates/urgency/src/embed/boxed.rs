@@ -57,8 +57,9 @@ impl<F: FnOnce() + Send> Boxed<F> {
 
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Forked) {
+    unsafe fn stolen(this: *const Forked) -> *const Forked {
         // SAFETY: the fork is alive until it has run, and no other thread looks at it now.
         unsafe { Forked::init_thief(this) };
+        this
     }
 }

@@ -86,8 +86,9 @@ where
 
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Forked) {
+    unsafe fn stolen(this: *const Forked) -> *const Forked {
         // SAFETY: no other thread looks at the visit before it is inserted.
         unsafe { Forked::init_thief(this) };
+        this
     }
 }

@@ -211,6 +211,7 @@ where
     B: FnOnce(bool) -> RB + Send,
     RB: Send,
 {
+    me.was_stolen();
     let mut spin = Spin::new();
     let mut turns = 0u32;
     // SAFETY: the pop has shown, under the deque's lock, that the fork was stolen.

@@ -67,12 +67,13 @@ where
 
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Forked) {
+    unsafe fn stolen(this: *const Forked) -> *const Forked {
         // SAFETY: under the deque's lock no other thread looks at what only a thief needs.
         unsafe {
             Forked::init_thief(this);
             (*(*this.cast::<Self>()).latch.get()).write(Latch::new());
         }
+        this
     }
 
     /// Takes the closure out, to call it in place.

@@ -1,10 +1,11 @@
 //! `scope`: any number of children that may borrow from the frame around them.
 //!
-//! A child is a boxed fork. Its scope must not end before it, so children are counted, but as cheaply as can be. A
+//! A child is a fork in its stack's own memory (`protocol/child_memory.rs`). Its scope must not end before it, so
+//! children are counted, but as cheaply as can be. A
 //! child that its scope's own stack pushed and takes back needs no count at all: the stack sees its own deque. A child
 //! that was stolen, or was spawned from another stack, is counted in `remote` until it has run. It is counted from the
 //! spawn on, or from the steal on: under the deque's lock, before the owner can see the child gone. So the usual child
-//! costs an allocation, a push and a pop, and no locked instruction.
+//! costs a push and a pop, no allocation and no locked instruction.
 //!
 //! The wait of [`Scope::sync`]: first run the stack's own children, youngest first, down to where the scope began. (The
 //! forks below belong to frames that are not done with them.) Then wait until `remote` is zero.
@@ -45,7 +46,7 @@ use crate::{
     tasks::discard_payload,
 };
 use std::{
-    cell::Cell,
+    alloc::Layout,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
@@ -142,8 +143,8 @@ where
 impl<'scope, 'env> Scope<'scope, 'env> {
     /// Spawns a child. It may run at any time from now until the scope ends, on any worker.
     ///
-    /// The call is a scheduling point. A child costs one allocation of its closure and three words. If 1024
-    /// children wait already, the call runs the child itself, so that any number of children needs bounded
+    /// The call is a scheduling point. A child takes memory for its closure and five words, which its stack keeps for
+    /// children; one that is larger than a kibibyte, or is stolen, costs an allocation. If 1024 children wait already, the call runs the child itself, so that any number of children needs bounded
     /// memory; therefore, do not hold a lock across `spawn` that the child takes.
     ///
     /// # Panics
@@ -189,8 +190,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         if counted {
             self.remote.fetch_add(1, Ordering::Relaxed);
         }
-        let child = Child::boxed(self, counted, inheriting(child));
-        // SAFETY: the box lives until it has run, which is before the scope ends: it is in the owner's deque above
+        let child = Child::pushable(me, self, counted, inheriting(child));
+        // SAFETY: the child lives until it has run, which is before the scope ends: it is in the owner's deque above
         // `base`, or counted.
         unsafe { me.deque().push_boxed(child) };
         me.deque().make_room();
@@ -348,61 +349,114 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 }
 
-/// A child in the heap.
+/// A child that has not begun: in the memory of the stack that spawned it, or in a box (`protocol/child_memory.rs`).
 #[repr(C)]
 struct Child<F, T> {
     header: Forked,
     scope: *const Scope<'static, 'static>,
     /// Whether the scope counts it in `remote`. Written under the deque's lock, by its one thief.
-    counted: Cell<bool>,
+    counted: bool,
     closure: F,
     result: PhantomData<fn() -> T>,
 }
 
 impl<F: FnOnce() -> T + Send, T> Child<F, T> {
-    fn boxed(scope: &Scope<'_, '_>, counted: bool, closure: F) -> *const Forked {
-        let child = Box::new(Child::<F, T> {
-            header: Forked::new(&Self::KIND),
-            scope: ptr::from_ref(scope).cast::<Scope<'static, 'static>>(),
-            counted: Cell::new(counted),
-            closure,
-            result: PhantomData,
-        });
-        Box::into_raw(child).cast::<Forked>().cast_const()
+    #[inline(always)]
+    fn pushable(me: Me<'_>, scope: &Scope<'_, '_>, counted: bool, closure: F) -> *const Forked {
+        let scope = ptr::from_ref(scope).cast();
+        let Some(place) = me.child_memory().take(Layout::new::<Self>()) else {
+            return Self::boxed(scope, counted, closure);
+        };
+        let place = place.cast::<Self>().as_ptr();
+        // Field by field: what was stored in halves a moment ago is read as a whole late.
+        // SAFETY: memory of this layout, and nothing else is in it.
+        unsafe {
+            (&raw mut (*place).header).write(Forked::new(&Self::KIND));
+            (&raw mut (*place).scope).write(scope);
+            (&raw mut (*place).counted).write(counted);
+            (&raw mut (*place).closure).write(closure);
+        }
+        place.cast_const().cast()
     }
 
+    #[cold]
+    fn boxed(scope: *const Scope<'static, 'static>, counted: bool, closure: F) -> *const Forked {
+        let child = Child::<F, T> {
+            header: Forked::new(&Self::BOXED),
+            scope,
+            counted,
+            closure,
+            result: PhantomData,
+        };
+        Box::into_raw(Box::new(child)).cast_const().cast()
+    }
+
+    /// In the memory of a stack.
     const KIND: Kind = Kind {
         execute: Self::execute,
         stolen: Self::stolen,
         name: std::any::type_name::<F>,
     };
 
+    /// In a box.
+    const BOXED: Kind = Kind {
+        execute: Self::execute_boxed,
+        stolen: Self::stolen_boxed,
+        name: std::any::type_name::<F>,
+    };
+
     /// # Safety
     /// As [`Kind::execute`].
     unsafe fn execute(this: *const Forked) {
+        // SAFETY: the stack that runs the child has taken it back, and uses its memory for no other before this has
+        // moved it out.
+        unsafe { this.cast::<Self>().read() }.run();
+    }
+
+    /// # Safety
+    /// As [`Kind::execute`].
+    unsafe fn execute_boxed(this: *const Forked) {
         // SAFETY: `this` heads a box that the stack that runs the child owns now.
-        let child = unsafe { Box::from_raw(this.cast_mut().cast::<Self>()) };
-        let (scope, counted) = (child.scope, child.counted.get());
+        unsafe { Box::from_raw(this.cast_mut().cast::<Self>()) }.run();
+    }
+
+    #[inline(always)]
+    fn run(self) {
+        let (scope, counted) = (self.scope, self.counted);
         // SAFETY: the scope waits for this child: it is in the owner's deque or counted.
-        unsafe { &*scope }.run_child(child.closure);
+        unsafe { &*scope }.run_child(self.closure);
         if counted {
             // SAFETY: counted by the spawn or the steal, ended here.
             unsafe { Scope::child_ended(scope) };
         }
     }
 
+    /// Rule 2 of `protocol/child_memory.rs`.
+    ///
     /// # Safety
     /// As [`Kind::stolen`].
-    unsafe fn stolen(this: *const Forked) {
-        // SAFETY: the fork is in the deque, so the box and its scope are alive; under the lock no other thread touches
-        // `counted`.
+    unsafe fn stolen(this: *const Forked) -> *const Forked {
+        // SAFETY: the fork is in the deque, so the child is alive; under the lock no other thread touches it, and its
+        // owner does not look at it again.
+        let child = unsafe { this.cast::<Self>().read() };
+        let this = Self::boxed(child.scope, child.counted, child.closure);
+        // SAFETY: as above.
+        unsafe { Self::stolen_boxed(this) }
+    }
+
+    /// # Safety
+    /// As [`Kind::stolen`].
+    unsafe fn stolen_boxed(this: *const Forked) -> *const Forked {
+        // SAFETY: the fork is in the deque, or was a moment ago, so the child and its scope are alive; under the lock no
+        // other thread touches the child.
         unsafe {
             Forked::init_thief(this);
-            let child = &*this.cast::<Self>();
-            if !child.counted.replace(true) {
+            let child = &mut *this.cast_mut().cast::<Self>();
+            if !std::mem::replace(&mut child.counted, true) {
                 (*child.scope).remote.fetch_add(1, Ordering::Relaxed);
             }
         }
+        this
     }
 }
 

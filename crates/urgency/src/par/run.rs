@@ -24,7 +24,8 @@ use super::items::Items;
 use crate::{
     runtime::as_stack,
     sched::{
-        run::{check, is_asked_for_forks},
+        held_back::Asked,
+        run::{asked_for_forks, check},
         stack::Me,
     },
     sys::clock,
@@ -81,7 +82,7 @@ fn blocks<I: Items, S: Sink<I::Item>>(
     loop {
         let len = items.len();
         if me.attention.is_wanted() {
-            if len > 1 && is_asked_for_forks(me) {
+            if len > 1 && asked_for_forks(me) == Asked::Now {
                 return halves(items, sink, len / 2, pace);
             }
             check(me);

@@ -117,9 +117,14 @@ impl Attention {
 
     /// Asked where there is no room: whether there is no request, and only the next fork is to look around.
     pub(crate) fn is_for_forks(&self) -> bool {
+        self.is_asked_at_most(0)
+    }
+
+    /// Asked where there is no room: whether the stack has its worker, and none but these requests is pending.
+    pub(crate) fn is_asked_at_most(&self, bits: u32) -> bool {
         // The thread that cleared `room` wrote these before.
         fence(Ordering::Acquire);
-        self.requests.load(Ordering::Relaxed) == 0
+        self.requests.load(Ordering::Relaxed) & !bits == 0
             && self.word.load(Ordering::Relaxed) & REVOKED == 0
     }
 

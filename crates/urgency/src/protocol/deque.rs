@@ -220,6 +220,12 @@ impl<T> Deque<T> {
         self.public.top.load(Ordering::Relaxed) >= self.bottom.load(Ordering::Relaxed)
     }
 
+    /// A guess: how many forks there are.
+    pub(crate) fn forks(&self) -> usize {
+        let top = self.public.top.load(Ordering::Relaxed);
+        self.bottom.load(Ordering::Relaxed).saturating_sub(top)
+    }
+
     /// A guess: how many public forks there are.
     pub(crate) fn public_forks(&self) -> usize {
         let top = self.public.top.load(Ordering::Relaxed);

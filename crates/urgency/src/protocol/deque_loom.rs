@@ -3,6 +3,7 @@
 use super::*;
 use crate::protocol::own::own_in_model;
 use loom::{
+    cell::UnsafeCell,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -140,4 +141,43 @@ fn forks_survive_the_growth_of_the_array_under_a_thief() {
         let [oldest, rest @ ..] = model.taken();
         assert!(oldest <= 1 && rest == [0, 0]);
     });
+}
+
+/// A child of a scope lies in its owner's memory, which the owner uses again after the pop, whoever has the child.
+fn the_memory_of_a_fork_is_its_owners_after_the_pop(publishes: bool) {
+    loom::model(move || {
+        let model = Model::new();
+        let memory = Arc::new(UnsafeCell::new(0));
+        // SAFETY: not pushed yet; loom checks it.
+        memory.with_mut(|child| unsafe { *child = 1 });
+        let index = model.push(0);
+        let own = own_in_model(&model.deque);
+        if publishes {
+            own.publish(true);
+        }
+        let (theirs, child) = (model.clone(), memory.clone());
+        let thief = thread::spawn(move || {
+            let moved_out = |forked, _| {
+                // SAFETY: under the deque's lock, and the fork is in the deque; loom checks it.
+                child.with(|child| unsafe { assert_eq!(*child, 1) });
+                forked
+            };
+            theirs.deque.steal(!publishes, || true, moved_out);
+        });
+        // SAFETY: the youngest.
+        unsafe { own.pop(index, || own.pop_public(index)) };
+        // SAFETY: popped, or stolen and moved out; loom checks it.
+        memory.with_mut(|child| unsafe { *child = 2 });
+        thief.join().unwrap();
+    });
+}
+
+#[test]
+fn the_memory_of_a_public_fork_is_its_owners_after_the_pop() {
+    the_memory_of_a_fork_is_its_owners_after_the_pop(true);
+}
+
+#[test]
+fn the_memory_of_a_fork_under_a_raise_is_its_owners_after_the_pop() {
+    the_memory_of_a_fork_is_its_owners_after_the_pop(false);
 }

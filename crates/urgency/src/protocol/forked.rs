@@ -67,15 +67,14 @@ pub(crate) struct Taken<S: 'static>(*const Forked<S>);
 unsafe impl<S> Send for Taken<S> {}
 
 impl<S> Taken<S> {
-    /// Takes the fork, and has [`Kind::stolen`] prepare it for its thief.
+    /// Takes the fork, and has [`Kind::stolen`] prepare it for its thief, and move it if it must.
     ///
     /// # Safety
     /// The fork is alive until it has run, its closure may run on any thread, no thread took it before, and no other
     /// thread looks at it now.
     pub(crate) unsafe fn take(forked: *const Forked<S>) -> Self {
         // SAFETY: by the caller's promise.
-        unsafe { ((*forked).kind.stolen)(forked) };
-        Taken(forked)
+        Taken(unsafe { ((*forked).kind.stolen)(forked) })
     }
 
     /// What can be done with it.
@@ -99,8 +98,8 @@ impl<S> Taken<S> {
 pub(crate) struct Kind<S: 'static> {
     /// Runs the fork on a thief's stack. Consumes it: the memory may be gone when this returns.
     pub(crate) execute: unsafe fn(*const Forked<S>),
-    /// Called under the deque's lock when the fork is stolen.
-    pub(crate) stolen: unsafe fn(*const Forked<S>),
+    /// Called under the deque's lock when the fork is stolen. Returns where it is from then on.
+    pub(crate) stolen: unsafe fn(*const Forked<S>) -> *const Forked<S>,
     /// The name of its closure's type.
     pub(crate) name: fn() -> &'static str,
 }

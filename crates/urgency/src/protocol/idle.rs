@@ -64,6 +64,10 @@ pub(crate) struct Idle {
     free: CachePadded<AtomicU64>,
     /// How many free workers are in reserve.
     withheld: AtomicUsize,
+    /// How many workers there are.
+    workers: usize,
+    /// How many processors there are for them. It changes if the process may use others than before.
+    processors: AtomicUsize,
     /// How many workers there are beyond the processors. It changes if the process may use others than before.
     beyond: AtomicUsize,
 }
@@ -82,6 +86,8 @@ impl Idle {
                 .collect(),
             free: CachePadded::new(AtomicU64::new(0)),
             withheld: AtomicUsize::new(beyond),
+            workers,
+            processors: AtomicUsize::new(processors),
             beyond: AtomicUsize::new(beyond),
         }
     }
@@ -185,6 +191,13 @@ impl Idle {
         free != 0 && (free / IDLE + free % IDLE) as usize > self.withheld.load(Ordering::SeqCst)
     }
 
+    /// Whether a worker runs for each processor.
+    pub(crate) fn is_each_processor_in_use(&self) -> bool {
+        // The count may be too high for a moment.
+        let idle = (self.free.load(Ordering::SeqCst) / IDLE) as usize;
+        self.workers.saturating_sub(idle) >= self.processors.load(Ordering::Relaxed)
+    }
+
     /// Whether there are more workers than processors.
     #[inline]
     pub(crate) fn may_hold_back(&self) -> bool {
@@ -208,9 +221,26 @@ impl Idle {
     /// There are so many processors for these workers from now on. The caller counts the stacks that are held up next,
     /// and starts workers if more are hungry: an idle worker does not look by itself.
     pub(crate) fn set_processors(&self, workers: usize, processors: usize) {
+        self.processors.store(processors, Ordering::Relaxed);
         self.beyond
             .store(workers.saturating_sub(processors), Ordering::Relaxed);
         self.set_held(0);
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_is_free_if_fewer_workers_run() {
+        let idle = Idle::new(3, 2);
+        assert!(idle.is_each_processor_in_use());
+        idle.release(0);
+        assert!(idle.is_each_processor_in_use(), "two run");
+        idle.release(2);
+        assert!(!idle.is_each_processor_in_use());
+        assert!(!Idle::new(1, 2).is_each_processor_in_use());
     }
 }
 

@@ -16,6 +16,7 @@
 //! What one thread alone may do of a protocol is a method of [`Own`](own::Own).
 
 pub(crate) mod attention;
+pub(crate) mod child_memory;
 pub(crate) mod crew;
 pub(crate) mod demotion;
 pub(crate) mod deque;

@@ -56,6 +56,11 @@ impl ReliefTimer {
             .is_ok()
     }
 
+    /// As [`ReliefTimer::arm_late`], and an expiry that comes later sees what the caller wrote before.
+    pub(crate) fn arm_held(&self) -> bool {
+        self.0.fetch_max(LATE, Ordering::AcqRel) == OFF
+    }
+
     /// The timer expired. Whether it was to do so within a period.
     pub(crate) fn expire(&self) -> bool {
         self.0.swap(OFF, Ordering::AcqRel) == SOON
@@ -75,6 +80,7 @@ mod tests {
         assert!(!relief_timer.arm() && !relief_timer.arm_late() && relief_timer.is_soon());
         assert!(relief_timer.expire() && !relief_timer.is_set());
         assert!(relief_timer.arm_late() && !relief_timer.expire());
+        assert!(relief_timer.arm_held() && !relief_timer.arm_held() && relief_timer.is_late());
     }
 }
 
@@ -111,6 +117,35 @@ mod loom_models {
             inserter.join().unwrap();
             other.join().unwrap();
             assert!(seen || relief_timer.is_soon(), "nobody looks");
+        });
+    }
+
+    /// The timer is set when a stack holds a fork back, and expires at that moment: the expiry sees the fork, or the
+    /// stack sets the timer.
+    #[test]
+    fn a_fork_that_is_held_back_is_seen_by_an_expiry() {
+        model(|| {
+            let relief_timer = Arc::new(ReliefTimer::new());
+            let (fork, note) = (
+                Arc::new(AtomicBool::new(false)),
+                Arc::new(AtomicBool::new(true)),
+            );
+            assert!(relief_timer.arm_late());
+            let holder = {
+                let relief_timer = relief_timer.clone();
+                let (fork, note) = (fork.clone(), note.clone());
+                thread::spawn(move || {
+                    fork.store(true, Ordering::Relaxed);
+                    note.swap(true, Ordering::AcqRel);
+                    relief_timer.arm_held();
+                })
+            };
+            relief_timer.expire();
+            let looks = note.load(Ordering::Relaxed) && note.swap(false, Ordering::AcqRel);
+            let seen = looks && fork.load(Ordering::Relaxed);
+            holder.join().unwrap();
+            let is_left = note.load(Ordering::Relaxed) && relief_timer.is_late();
+            assert!(seen || is_left, "nobody looks");
         });
     }
 }

@@ -300,7 +300,7 @@ impl Job {
         }
         if published {
             self.no_longer_missed(me);
-            self.insert_deque(&me);
+            self.noting_wake_up(me, || self.insert_deque(&me));
         } else {
             me.attention.request(SHARE);
         }

@@ -298,6 +298,10 @@ impl Own<'_, Stack> {
     unsafe fn pop_public(self, index: usize) -> Popped {
         // SAFETY: by the caller's promise.
         let popped = unsafe { self.deque().pop_public(index) };
+        match popped {
+            Popped::Mine => self.took_back(),
+            Popped::Stolen => self.child_memory().start_over(),
+        }
         if self.runtime().served.below(self.level()) != 0 && !self.deque.seems_public() {
             self.attention().look_at_next_fork();
         }

@@ -325,7 +325,10 @@ mod tests {
     const KIND: Kind = Kind {
         execute: |forked| run(forked),
         // SAFETY: by the caller's promise.
-        stolen: |forked| unsafe { Forked::init_thief(forked) },
+        stolen: |forked| unsafe {
+            Forked::init_thief(forked);
+            forked
+        },
         name: || "a fork of a test",
     };
 

@@ -45,6 +45,7 @@ pub(crate) struct Job {
     pub(super) life: AtomicU64,
     pub(crate) ready: Ready,
     pub(crate) searchers: Searchers,
+    pub(super) wake_ups: super::held_back::WakeUps,
     pub(crate) crew: CachePadded<Crew>,
     /// How often a worker came from another job.
     pub(super) came: AtomicU64,
@@ -120,6 +121,7 @@ impl Job {
             life: AtomicU64::new(next_life()),
             ready: Ready::new(),
             searchers: Searchers::new(),
+            wake_ups: super::held_back::WakeUps::default(),
             crew: CachePadded::new(Crew::new(demand.max_cores, workers)),
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),

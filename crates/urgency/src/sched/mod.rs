@@ -44,6 +44,7 @@ pub(crate) mod entitled;
 mod external;
 pub(crate) mod find;
 pub(crate) mod hand_off;
+pub(crate) mod held_back;
 mod hunger;
 pub(crate) mod idle_spin;
 pub(crate) mod inheriting;

@@ -208,6 +208,7 @@ impl Job {
         }
         self.arm_for_rounds();
         self.look_at_overrunning();
+        self.show_held_back();
         self.show_hidden_from_below();
         let asked_for_hidden = self.is_any_overrunning() && self.show_hidden_of_silent();
         let mut waiting = self.waiting();
@@ -449,6 +450,13 @@ impl Core {
     /// As [`Job::arm_late`].
     pub(crate) fn arm_late(&self) {
         if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_late() {
+            self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
+        }
+    }
+
+    /// As [`Job::arm_late`], for forks that a stack holds back.
+    pub(super) fn arm_held(&self) {
+        if !self.closing.load(Ordering::Relaxed) && self.relief_timer.arm_held() {
             self.set_timer(RELIEF_PERIOD * LATE_PERIODS);
         }
     }

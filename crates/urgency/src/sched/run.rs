@@ -13,6 +13,7 @@
 
 use super::{
     StolenFork, Work,
+    held_back::Asked,
     inheriting::run_as,
     job::Job,
     poll_context,
@@ -51,10 +52,18 @@ pub(crate) fn check_cold(me: Me<'_>) {
     }
     let shared = me.runtime();
     // First of all, so that a searcher has its fork while the rest is done.
-    let hungry = has_forks && is_asked_for_forks(me);
-    let published = hungry && me.deque().publish(false);
+    let asked = if has_forks {
+        asked_for_forks(me)
+    } else {
+        Asked::Not
+    };
+    if asked == Asked::Later && me.attention.is_asked_at_most(SHARE) {
+        return;
+    }
+    let published = asked == Asked::Now && me.deque().publish(false);
     let requests = shared.come_in(me);
-    if has_forks && (hungry || requests & SHARE != 0 || chaos::one_in(2)) {
+    let is_asked = requests & SHARE != 0 && asked != Asked::Later;
+    if has_forks && (asked == Asked::Now || is_asked || chaos::one_in(2)) {
         shared.share(me, published);
     }
     shared.give_way(me);
@@ -66,9 +75,16 @@ pub(crate) fn check_cold(me: Me<'_>) {
     shared.go_on(me);
 }
 
-/// Whether a worker would take a fork of `me`.
-pub(crate) fn is_asked_for_forks(me: Me<'_>) -> bool {
-    me.attention.is_pending(SHARE) || me.runtime().is_anybody_hungry(me.level())
+/// Whether a worker is to have a fork of `me`.
+pub(crate) fn asked_for_forks(me: Me<'_>) -> Asked {
+    let shared = me.runtime();
+    if !me.attention.is_pending(SHARE) && !shared.is_anybody_hungry(me.level()) {
+        Asked::Not
+    } else if shared.holds_back(me) {
+        Asked::Later
+    } else {
+        Asked::Now
+    }
 }
 
 /// `task` is less urgent than it was. If its code runs on the calling thread, the stack gives way to what is
@@ -473,6 +489,7 @@ fn run_each_above(me: Me<'_>, base: usize) {
         let index = me.deque.bottom() - 1;
         // SAFETY: the index is the youngest.
         if unsafe { me.pop_fork(index) } == Popped::Stolen {
+            me.was_stolen();
             // Everything older was stolen before it.
             // SAFETY: the pop has just shown it.
             unsafe { me.deque().start_over(base) };
@@ -480,7 +497,8 @@ fn run_each_above(me: Me<'_>, base: usize) {
         }
         // SAFETY: just popped as ours.
         let forked = unsafe { me.deque().popped(index) };
-        // SAFETY: a popped fork is ours to run, once; only boxed forks of scopes lie here, and they are self-contained.
+        me.child_memory().took_back(forked);
+        // SAFETY: a popped fork is ours to run, once; only children of scopes lie here, and they are self-contained.
         unsafe {
             let execute = (*forked).kind.execute;
             execute(forked);

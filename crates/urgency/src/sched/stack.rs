@@ -14,9 +14,10 @@
 //! on the stack only: no code, no forks, no task in the ring. A spare thread that waits for a delivery keeps none.
 //! Other threads compare the job with their own ([`Stack::is_of`]), or ask for a reference ([`Stack::job`]).
 
-use super::{Origin, core::Core, job::Job, pins::PinnedTo, worker::Worker};
+use super::{Origin, core::Core, held_back::HeldBack, job::Job, pins::PinnedTo, worker::Worker};
 use crate::protocol::{
-    attention::Attention, demotion::Demotion, mailbox::Mailbox, ring::Ring, suspension::Suspension,
+    attention::Attention, child_memory::ChildMemory, demotion::Demotion, mailbox::Mailbox,
+    ring::Ring, suspension::Suspension,
 };
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -57,6 +58,8 @@ pub(crate) struct Stack {
     pub(crate) deque: Deque<Forked>,
     /// What the code had that forked what lies in the deque.
     pub(crate) frames: Frames,
+    /// Where the children of scopes are that lie in the deque.
+    child_memory: ChildMemory,
     /// The innermost scope that is open here, as an identity. The stack's own.
     scope: AtomicPtr<()>,
     level: AtomicU8,
@@ -104,6 +107,7 @@ pub(crate) struct Stack {
     /// right to deliver.
     home: Mutex<Option<Processors>>,
     pub(crate) demotion: Demotion,
+    pub(super) held_back: HeldBack,
     pub(super) pinned_to: PinnedTo,
     /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
@@ -155,6 +159,7 @@ impl Stack {
             queued: AtomicU64::new(0),
             deque: Deque::new(),
             frames: Frames::default(),
+            child_memory: ChildMemory::new(),
             scope: AtomicPtr::new(ptr::null_mut()),
             worker: AtomicPtr::new(ptr::null_mut()),
             ring: Ring::new(),
@@ -177,6 +182,7 @@ impl Stack {
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
             demotion: Demotion::new(),
+            held_back: HeldBack::default(),
             pinned_to: PinnedTo::nowhere(),
             number: AtomicUsize::new(0),
             waits: AtomicU32::new(0),

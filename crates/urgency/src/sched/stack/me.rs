@@ -18,8 +18,8 @@ use super::{BRIEFLY, Delivery, Stack};
 use crate::{
     account::overruns::Name,
     protocol::{
-        attention::Attention, deque::Deque, mailbox::Mailbox, own::Own, ring::Ring,
-        suspension::Suspension,
+        attention::Attention, child_memory::ChildMemory, deque::Deque, mailbox::Mailbox, own::Own,
+        ring::Ring, suspension::Suspension,
     },
     sched::{Forked, Kind, core::Core, job::Job, worker::Worker},
     sys::{self, clock},
@@ -192,6 +192,12 @@ impl<'a> Own<'a, Stack> {
     pub(crate) fn deque(self) -> Own<'a, Deque<Forked>> {
         // SAFETY: as said above.
         unsafe { Own::new(&self.shared().deque) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn child_memory(self) -> Own<'a, ChildMemory> {
+        // SAFETY: as said above.
+        unsafe { Own::new(&self.shared().child_memory) }
     }
 
     #[inline]
