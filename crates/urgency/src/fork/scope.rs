@@ -144,8 +144,9 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Spawns a child. It may run at any time from now until the scope ends, on any worker.
     ///
     /// The call is a scheduling point. A child takes memory for its closure and five words, which its stack keeps for
-    /// children; one that is larger than a kibibyte, or is stolen, costs an allocation. If 1024 children wait already, the call runs the child itself, so that any number of children needs bounded
-    /// memory; therefore, do not hold a lock across `spawn` that the child takes.
+    /// children; one that is larger than a kibibyte, or is stolen, costs an allocation. If 1024 children wait already,
+    /// the call runs the child itself, so that any number of children needs bounded memory; therefore, do not hold a
+    /// lock across `spawn` that the child takes.
     ///
     /// # Panics
     ///
@@ -447,8 +448,8 @@ impl<F: FnOnce() -> T + Send, T> Child<F, T> {
     /// # Safety
     /// As [`Kind::stolen`].
     unsafe fn stolen_boxed(this: *const Forked) -> *const Forked {
-        // SAFETY: the fork is in the deque, or was a moment ago, so the child and its scope are alive; under the lock no
-        // other thread touches the child.
+        // SAFETY: the fork is in the deque, or was a moment ago, so the child and its scope are alive; under the lock
+        // no other thread touches the child.
         unsafe {
             Forked::init_thief(this);
             let child = &mut *this.cast_mut().cast::<Self>();

@@ -1,8 +1,8 @@
 //! The memory in which a stack keeps the children of its scopes until they begin.
 //!
 //! Children lie in the stack's deque, and their memory follows the deque: last in, first out. So it is a block whose
-//! used part ends at `top`: to take some moves `top` up, and a child that its stack takes back moves `top` down to where
-//! the child begins. That costs an addition where an allocation and its end cost more than the rest of a child.
+//! used part ends at `top`: to take some moves `top` up, and a child that its stack takes back moves `top` down to
+//! where the child begins. That costs an addition where an allocation and its end cost more than the rest of a child.
 //!
 //! # Rules
 //!

@@ -143,7 +143,8 @@ fn forks_survive_the_growth_of_the_array_under_a_thief() {
     });
 }
 
-/// A child of a scope lies in its owner's memory, which the owner uses again after the pop, whoever has the child.
+/// A child of a scope lies in its owner's memory, which the owner uses again after the pop: the owner or a thief has
+/// the child then.
 fn the_memory_of_a_fork_is_its_owners_after_the_pop(publishes: bool) {
     loom::model(move || {
         let model = Model::new();

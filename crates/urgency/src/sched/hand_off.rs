@@ -29,9 +29,9 @@ impl Job {
 
     /// As [`Job::deliver`] to a spare thread, from `me`, whose thread is about to sleep: its processor is free for the
     /// spare thread. To call a thread here takes three system calls, and the kernel wakes it here anyway if it slept
-    /// here and no other processor is free. Not if `me` came from the poller: then its thread has preempted another thread on the processor,
-    /// which goes on. (Nor does a stack that resumes come here, as a rule: its caches are where it was, and requests
-    /// beside compute had a p50 a quarter higher.)
+    /// here and no other processor is free. Not if `me` came from the poller: then its thread has preempted another
+    /// thread on the processor, which goes on. (Nor does a stack that resumes come here, as a rule: its caches are
+    /// where it was, and requests beside compute had a p50 a quarter higher.)
     pub(crate) fn hand_over(&self, me: Me<'_>, worker: &Worker, stack: &Stack) {
         let stays = || stack.cpu() == sys::thread::current_cpu();
         if me.is_urgent() || self.core.idle.is_each_processor_in_use() && stays() {

@@ -2,9 +2,9 @@
 //!
 //! 1. The worker becomes a *searcher*. It asks every running stack to share forks, looks at the poller without waiting,
 //!    and keeps looking for a while (see `IdleSpin`). At most one searcher spins: a second one would only take the
-//!    caches from the first. A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only. So
-//!    does a worker while another job has work (`cores/`). One that serves a crowd of peers leaves the poller's look to
-//!    its thread, which goes there next (`reactor/crowd.rs`).
+//!    caches from the first. A worker that would be in reserve (`idle.rs`) looks once, and for tasks and stacks only.
+//!    So does a worker while another job has work (`cores/`). One that serves a crowd of peers leaves the poller's look
+//!    to its thread, which goes there next (`reactor/crowd.rs`).
 //! 2. Then it becomes idle, asks once more, and looks once more (the protocol of `Idle`). A stack that did not answer
 //!    is in a long leaf: the worker comes back and takes from it what is private (`Deque::steal` with `raise`). Every
 //!    running stack keeps its SHARE request, or has no room: the next fork wakes a worker, or is held back

@@ -53,8 +53,8 @@ pub(super) fn keep_until_end(workers: usize, had: &mut [usize], wanted: &[usize]
     }
 }
 
-/// Without a partition: the next move of a look, if there is one. `turns` says at which of all moves each job last got a
-/// worker, or lost one; the look began after the move `before`.
+/// Without a partition: the next move of a look, if there is one. `turns` says at which of all moves each job last got
+/// a worker, or lost one; the look began after the move `before`.
 ///
 /// A worker goes from the job with the most workers to the job with the fewest that could use one, if that makes them
 /// more equal. A job without any gets one in any case, from a job that has had one since before this look. Among equals
