@@ -207,8 +207,10 @@ pub fn become_nice_by(niceness: u8) {
         "niceness {niceness}: at most {NICEST} is allowed"
     );
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
-    // The other scale: 99 is niceness -20, 0 is niceness 19.
-    let urgency = 99 - ((u32::from(niceness) + 20) * 99).div_ceil(39);
+    // The other scale: 99 is niceness -20, 0 is niceness 19. The middle of what stands for a niceness: at the edge the
+    // crate's floating-point number decides.
+    let nicer = 2 * (u32::from(niceness) + 20) + 1;
+    let urgency = 99 - ((nicer * 99 + 39) / (2 * 39)).min(99);
     let value = ThreadPriorityValue::try_from(urgency as u8).expect("it is below 99");
     become_(ThreadPriority::Crossplatform(value), policy).expect("any thread may become nicer");
 }
