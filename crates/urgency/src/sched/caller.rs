@@ -148,14 +148,16 @@ mod tests {
         let awaited = runtime.spawn(go.clone().notified_owned());
         let seen = awaited.task().clone();
         let waits = runtime.spawn(awaited);
+        let waiter = waits.task().clone();
         let limit = Instant::now() + Duration::from_secs(20);
         let state = loop {
-            let state = format!("{seen:?}");
-            // It waits for the notification, and the other one for it.
-            if state.contains("waiter") && !state.contains("running") {
-                break state;
+            let is_awaited = format!("{seen:?}").contains("waiter");
+            // Once it is awaited, the poll that noted the wait has ended if no poll runs.
+            let runs = [&seen, &waiter].map(|task| format!("{task:?}").contains("running"));
+            if is_awaited && runs == [false; 2] {
+                break format!("{seen:?}");
             }
-            assert!(Instant::now() < limit, "{state}");
+            assert!(Instant::now() < limit, "{seen:?}");
             thread::yield_now();
         };
         go.notify_one();

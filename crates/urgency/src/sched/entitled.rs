@@ -6,6 +6,7 @@
 //!
 //! - *The program named no number of workers*, or only the most: then no more run than the process may use, its quota
 //!   included. A worker that runs beyond that number is asked to leave (`cores/mod.rs`), and goes to the idle set.
+//!   It comes out again when it is hungry, also for a thread that is awake (`Job::claim_awake`).
 //! - *The program named the number*: then only the reserve follows, and only the affinity. Such a program may have code
 //!   that spins until other code does something, and has more workers than processors for its sake. A quota does not
 //!   count: one and a half processors are two that rest at times.

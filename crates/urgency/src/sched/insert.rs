@@ -128,7 +128,10 @@ impl Job {
         stack.note_ready();
         let level = stack.level();
         let overtakes = || self.is_next_at(level).then(|| self.revoke_overrun(level))?;
-        if let Some(worker) = self.claim(Want::Serving(1 << level)).or_else(overtakes) {
+        if let Some(worker) = self
+            .claim_awake(Want::Serving(1 << level))
+            .or_else(overtakes)
+        {
             if stack.suspension.claim() {
                 self.deliver(worker, &stack);
             } else {

@@ -321,7 +321,7 @@ impl Job {
             return Some(worker);
         }
         let level = self.most_urgent_offered()?;
-        if let Some(worker) = self.claim(Want::Offered) {
+        if let Some(worker) = self.claim_awake(Want::Offered) {
             return Some(worker);
         }
         let below = self.workers().filter(|w| {

@@ -181,7 +181,7 @@ impl Job {
     /// The worker was taken from this stack. Returns when it holds one again.
     #[cold]
     pub(crate) fn regain(&self, me: Me<'_>) {
-        if let Some(worker) = self.claim(Want::Serving(1 << me.level())) {
+        if let Some(worker) = self.claim_awake(Want::Serving(1 << me.level())) {
             me.hold(worker);
             return;
         }
