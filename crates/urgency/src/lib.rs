@@ -149,9 +149,13 @@
 //!    `the_branches_of_urgent_joins_run_on_all_workers_at_once`,
 //!    `the_items_of_an_urgent_parallel_loop_run_on_all_workers`.
 //! 2. *Greedy.* No worker sleeps while anything is ready: `no_worker_sleeps_while_an_entry_is_ready` (a model),
-//!    `a_private_fork_is_stolen_from_a_stack_in_a_long_leaf`, and the rest of `tests/greedy.rs`.
+//!    `a_private_fork_is_stolen_from_a_stack_in_a_long_leaf`, and the rest of `tests/greedy.rs`. A fork that its stack
+//!    keeps to itself may wait some milliseconds for that, beside a worker that sleeps:
+//!    `a_fork_that_was_held_back_in_a_long_branch_gets_a_worker`.
 //! 3. *Aging.* Within a level, contexts run in the order in which they became ready, but for counted
-//!    exceptions: `within_a_level_contexts_run_in_the_order_in_which_they_became_ready`.
+//!    exceptions: `within_a_level_contexts_run_in_the_order_in_which_they_became_ready`. Where more than eight workers
+//!    can run at once, each of them overtakes a context by a bounded number:
+//!    `no_worker_overtakes_an_entry_by_more_than_its_free_takings_and_one_of_each_shard`.
 //! 4. *Own work only.* While a stack waits it runs nothing but what the awaited fork has forked in turn:
 //!    `no_stranger_runs_on_a_stack_that_waits`. So a lock held across a fork cannot meet a fork of unrelated code:
 //!    `a_lock_held_across_a_join_does_not_deadlock`. The exception: when no more threads can be had

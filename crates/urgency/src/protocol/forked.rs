@@ -1,6 +1,6 @@
 //! A forked closure, as its deque and its thief see it.
 //!
-//! A [`Forked`] is the header of a larger structure (`RightBranch` in the frame of `join`, a boxed child in `scope`):
+//! A [`Forked`] is the header of a larger structure (`RightBranch` in the frame of `join`, a child of a `scope`):
 //! a function to call with the header's address, and a place where a thief leaves its name. The rule is *exactly
 //! once*: a forked closure that was pushed is run by the thread that took it out of the deque (its owner's pop or one
 //! steal), and by no other. A thief has that right as a value, [`Taken`], which it can use once.

@@ -17,13 +17,15 @@
 //! - [`reserved_seats`]: seats that wait for their level;
 //! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`asked`]: how the policy is
 //!   asked, [`overflow`]: what is too much there;
-//! - [`pinned`]: forks for one certain worker;
+//! - [`pinned`]: forks for one certain worker; [`pins`]: the processor of a worker that is pinned; [`held_back`]: forks
+//!   for which no worker is woken;
 //! - [`thread_options`]: how threads are made;
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
 //! - [`relief`]: workers that are revoked from what does not give way, by the timer of
 //!   [`relief_timer`](crate::protocol::relief_timer), and [`revoke`]: how; [`hunger`]: how forks reach workers that
 //!   serve something less urgent; [`migrate`]: polls whose thread lost its processor; [`demotion`]: threads whose
-//!   worker was revoked; [`reserve`]: workers beyond the processors;
+//!   worker was revoked; [`reserve`]: workers beyond the processors; [`entitled`]: workers beyond what the
+//!   process may use;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
