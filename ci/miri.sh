@@ -34,7 +34,7 @@ quick=
 if [ "${1-}" = --quick ]; then
     quick=yes
 fi
-miri --lib -- tasks:: account:: sync:: protocol:: --skip the_same_work_is_one_entry
+miri --lib -- tasks:: account:: sync:: protocol:: --skip the_same_work_is_one_entry --skip overtakes
 miri --test fork_join -- --skip a_plain_thread_can_join --skip every_number_of_workers --skip many_plain_threads
 [ -z "$quick" ] || exit 0
 # An urgent task beside a loop needs a stack that runs for long.
