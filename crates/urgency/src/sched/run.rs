@@ -161,7 +161,7 @@ impl Job {
                 Work::Resume(stack) => {
                     self.flush_ring(&me);
                     self.at(worker, stack.level()).hand_offs.add(1);
-                    self.deliver(worker, &stack);
+                    self.hand_back(me, worker, &stack);
                     false
                 }
                 Work::Task(task) => self.run_task(me, worker, task),

@@ -65,7 +65,7 @@ impl Job {
             Work::Resume(stack) if std::ptr::eq(&*stack, me.shared()) => self.goes_on(me),
             Work::Resume(stack) => {
                 self.at(worker, me.level()).hand_offs.add(1);
-                self.deliver(worker, &stack);
+                self.hand_back(me, worker, &stack);
                 self.await_worker(me);
             }
             work => match self.hand_to_spare(me, worker, work) {
@@ -150,7 +150,7 @@ impl Job {
                     // for a round.
                     self.hand_over(me, worker, &stack);
                 } else {
-                    self.deliver(worker, &stack);
+                    self.hand_back(me, worker, &stack);
                 }
             }
             work => {
