@@ -56,21 +56,14 @@ impl<F: Files> JobPartition<F> {
         }
         let bandwidth = partition.machine().bandwidth.as_ref();
         let is_percent = bandwidth.is_some_and(|bandwidth| bandwidth.unit == Unit::Percent);
+        let full_bandwidth = is_percent.then_some(100).or(partition.full_bandwidth);
         Ok(JobPartition {
             partition,
             cpus,
-            full_bandwidth: is_percent.then_some(100),
+            full_bandwidth,
             rest: Limits::default(),
             limits: BTreeMap::new(),
         })
-    }
-
-    /// What 100 percent of the bandwidth are on a machine that limits it in other units: policies speak of percent.
-    /// Without this, policies on such a machine cannot limit bandwidth. It does nothing where the unit is percent.
-    #[must_use]
-    pub fn with_full_bandwidth(mut self, full: u32) -> Self {
-        self.full_bandwidth.get_or_insert(full);
-        self
     }
 
     /// What a policy may ask for, for [`Cores::with_controls`](urgency_policy::cores::Cores::with_controls).
@@ -104,17 +97,35 @@ impl<F: Files> JobPartition<F> {
     ///
     /// As [`Partition::apply`]. Then the decision has changed nothing here.
     pub fn apply(&mut self, decision: &Decision) -> Result<(), Error> {
+        let owners: Vec<_> = (0..self.cpus.len())
+            .map(|core| decision.owner(core))
+            .collect();
+        self.carry_out(&owners, decision.cache_ways(), decision.bandwidths())
+    }
+
+    /// The same as [`apply`](Self::apply), for a mechanism that decides itself which cores each job has: `owners` says
+    /// so by core. `ways` and `bandwidths` say what changes, the bandwidth in percent.
+    ///
+    /// # Errors
+    ///
+    /// As [`Partition::apply`]. Then nothing has changed here.
+    pub fn carry_out(
+        &mut self,
+        owners: &[Option<JobId>],
+        ways: &[(JobId, u64)],
+        bandwidths: &[(JobId, u8)],
+    ) -> Result<(), Error> {
         let mut limits = self.limits.clone();
-        for &(job, ways) in decision.cache_ways() {
+        for &(job, ways) in ways {
             limits.entry(job).or_default().ways = Some(ways);
         }
-        for &(job, percent) in decision.bandwidths() {
+        for &(job, percent) in bandwidths {
             let bandwidth = self.bandwidth(percent)?;
             limits.entry(job).or_default().bandwidth = Some(bandwidth);
         }
         let mut jobs: BTreeMap<JobId, Share> = BTreeMap::new();
-        for (core, &cpu) in self.cpus.iter().enumerate() {
-            if let Some(owner) = decision.owner(core) {
+        for (&owner, &cpu) in owners.iter().zip(&self.cpus) {
+            if let Some(owner) = owner {
                 jobs.entry(owner).or_default().cpus.insert(cpu);
             }
         }

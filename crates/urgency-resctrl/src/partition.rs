@@ -124,6 +124,7 @@ pub struct Partition<F: Files> {
     groups: Vec<Group>,
     /// A way back has failed.
     is_unknown: bool,
+    pub(crate) full_bandwidth: Option<u32>,
 }
 
 /// What a way back needs.
@@ -155,6 +156,7 @@ impl<F: Files> Partition<F> {
             ours: Cpus::new(),
             groups: Vec::new(),
             is_unknown: false,
+            full_bandwidth: None,
         };
         if let Some(name) = partition.directories()?.into_iter().min() {
             return Err(Error::Leftover(name));
@@ -167,6 +169,14 @@ impl<F: Files> Partition<F> {
             .parse()
             .map_err(|_| Error::malformed(path, &text, list))?;
         Ok(partition)
+    }
+
+    /// What 100 percent of the bandwidth are on a machine that limits it in other units: policies speak of percent.
+    /// Without this, policies on such a machine cannot limit bandwidth. It does nothing where the unit is percent.
+    #[must_use]
+    pub fn with_full_bandwidth(mut self, full: u32) -> Self {
+        self.full_bandwidth = Some(full);
+        self
     }
 
     /// What the machine can do.

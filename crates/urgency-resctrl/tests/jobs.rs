@@ -163,7 +163,8 @@ fn percent_needs_to_know_what_all_of_it_is_where_the_machine_counts_gigabytes() 
     drop(without);
 
     // 100 GB/s.
-    let mut with = partition(&kernel, &[0]).with_full_bandwidth(800);
+    let with = Partition::open(&kernel, MountOptions::default(), "t").unwrap();
+    let mut with = JobPartition::new(with.with_full_bandwidth(800), vec![0]).unwrap();
     let mut cores = cores(&with, 1);
     cores
         .start(&mut Tenth, JobId(1), Demand::default())

@@ -6,6 +6,8 @@
 //!
 //! The *keeper* keeps the workers: a runtime without tasks, or the runtime that the program wants the jobs beside.
 
+mod pinned;
+
 use super::{
     JobBuilder, JobErrorKind, JobHandle, SubmitError,
     record::{self, Record},
@@ -116,28 +118,6 @@ impl CoreSetBuilder {
     /// use.
     pub fn cores(mut self, cores: usize) -> Self {
         self.keeper = self.keeper.workers(cores);
-        self
-    }
-
-    /// As [`Builder::pin_workers`]: the cores of the set are all processors that the process may use, or
-    /// [`cores`](Self::cores) of them, and each worker is pinned to its own.
-    pub fn pinned(mut self) -> Self {
-        self.keeper = self.keeper.pin_workers();
-        self
-    }
-
-    /// The cores of the set are these processors, by the kernel's numbers, and each worker is pinned to its own: see
-    /// [`Builder::pin_workers_to`].
-    ///
-    /// ```
-    /// use urgency::jobs::CoreSet;
-    ///
-    /// let cores = CoreSet::builder().pinned_to([0]).build()?;
-    /// assert_eq!(cores.spawn_fn(|| 6 * 7)?.get()?, 42);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn pinned_to(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
-        self.keeper = self.keeper.pin_workers_to(cpus);
         self
     }
 

@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::Builder;
-use super::{MAX_WORKERS, PinError};
+use super::{MAX_WORKERS, PartitionError, PinError};
 use crate::LevelId;
 use std::fmt;
 use urgency_policy::{cores::Refusal, level::ScheduleError, pool::PlanError};
@@ -25,6 +25,8 @@ pub enum BuildError {
     StackSize(usize),
     /// The workers cannot be pinned to processors.
     Pin(PinError),
+    /// The core policy's word about cache and bandwidth cannot be carried out.
+    Partition(PartitionError),
     /// A level that was given a capacity or a pool policy does not exist.
     NoSuchLevel {
         /// The level.
@@ -74,6 +76,7 @@ impl fmt::Display for BuildError {
                 "a core set was asked for that runs 0 jobs at once: `most_running` must be 1 or more"
             ),
             BuildError::Pin(error) => error.fmt(f),
+            BuildError::Partition(error) => error.fmt(f),
             BuildError::Schedule(error) => error.fmt(f),
             BuildError::Pool(error) => error.fmt(f),
             BuildError::NoSuchLevel { level, levels } => write!(

@@ -1,22 +1,18 @@
 //! Building a runtime: its numbers, their ranges, and what is wrong with a bad one.
 
-use super::{BuildError, GLOBAL, Runtime, pinning::Pinning, sharing::MakePolicy};
+use super::{
+    BuildError, GLOBAL, Runtime, partitioning::OncePartition, pinning::Pinning, sharing::MakePolicy,
+};
 use crate::{
     inherit::record,
     rank::{LevelId, LevelTable, Levels, OneLevel},
     sched::{
-        capacities::Capacities,
-        core::Core,
-        entitled::{Entitled, Follows},
-        job::Job,
-        pool::Pool,
-        run,
+        capacities::Capacities, core::Core, cores::Sharing, job::Job, pool::Pool, run,
         thread_options::ThreadOptions,
     },
-    sys,
     tasks::PanicPolicy,
 };
-use std::{path::Path, sync::Arc, thread};
+use std::{path::Path, sync::Arc};
 use urgency_policy::{
     cores::Demand,
     level::{Criterion, Schedule},
@@ -35,10 +31,11 @@ const DEFAULT_THREAD_LIMIT: usize = 16_384;
 pub struct Builder {
     pub(super) workers: Option<usize>,
     /// No more of them run than the process may use.
-    is_most: bool,
+    pub(super) is_most: bool,
     pub(super) pinning: Option<Pinning>,
+    pub(super) partition: Option<OncePartition>,
     /// Where the kernel's files are.
-    root: &'static Path,
+    pub(super) root: &'static Path,
     pub(super) threads: ThreadOptions,
     levels: LevelTable,
     real_time: bool,
@@ -58,17 +55,13 @@ pub struct Builder {
     pub(super) of_workers: Option<&'static str>,
 }
 
-/// What the calling thread's process may use now.
-fn available() -> usize {
-    thread::available_parallelism().map_or(1, |count| count.get())
-}
-
 impl Builder {
     pub(super) fn new() -> Self {
         Builder {
             workers: None,
             is_most: true,
             pinning: None,
+            partition: None,
             root: Path::new("/"),
             threads: ThreadOptions::new(DEFAULT_THREAD_LIMIT),
             levels: LevelTable::of::<OneLevel>(),
@@ -399,39 +392,6 @@ impl Builder {
         self
     }
 
-    /// The number of workers, and how their threads are made.
-    fn threads(&self) -> Result<(usize, ThreadOptions), BuildError> {
-        let pinned = self.pins()?.cpus().map(<[usize]>::len);
-        let workers = pinned.or(self.workers);
-        let workers = workers.unwrap_or_else(|| available().min(MAX_WORKERS));
-        if workers == 0 || workers > MAX_WORKERS {
-            return Err(BuildError::Workers(workers));
-        }
-        let mut threads = self.threads.clone();
-        if threads.provided {
-            threads.limit = workers;
-        }
-        let least = workers + 2;
-        if !threads.provided && self.threads.limit < least {
-            return Err(BuildError::Threads {
-                limit: self.threads.limit,
-                least,
-            });
-        }
-        Ok((workers, threads))
-    }
-
-    /// How many of the workers run.
-    fn entitled(&self) -> Entitled {
-        if self.threads.provided || self.pinning.is_some() || sys::thread::pretends() {
-            Entitled::new(Follows::Never, sys::thread::processors())
-        } else if self.is_most {
-            Entitled::new(Follows::Entitlement(self.root), available())
-        } else {
-            Entitled::new(Follows::Affinity, sys::thread::processors())
-        }
-    }
-
     fn shared(&self) -> Result<Arc<Job>, BuildError> {
         let (workers, threads) = match (&self.shares_with, self.of_workers) {
             (None, _) => self.threads()?,
@@ -458,8 +418,10 @@ impl Builder {
             }
             None => {
                 let of_threads = (self.real_time, self.lowers_threads);
-                let of_workers = (workers, self.entitled(), self.pins()?);
-                Core::new(of_workers, threads, of_threads, policy)
+                let pins = self.pins()?;
+                let sharing = Sharing::new(workers, policy, self.plans(pins.cpus())?);
+                let of_workers = (workers, self.entitled(), pins);
+                Core::new(of_workers, threads, of_threads, sharing)
             }
         };
         let admitted = core.admit(self.demand, None, || {

@@ -11,12 +11,15 @@ pub(crate) mod context;
 pub mod coop;
 mod enter;
 mod handle;
+mod partitioning;
 mod pinning;
 mod shape;
 mod sharing;
 pub(crate) mod stats;
+mod workers;
 pub(crate) mod yield_now;
 
+pub use crate::sched::cores::PartitionReport;
 pub use build_error::BuildError;
 pub use builder::{Builder, MAX_WORKERS};
 pub(crate) use context::{
@@ -25,6 +28,7 @@ pub(crate) use context::{
 };
 pub use enter::{EnterGuard, TryCurrentError};
 pub use handle::Handle;
+pub use partitioning::PartitionError;
 pub use pinning::PinError;
 
 use self::stats::Stats;

@@ -83,7 +83,7 @@ impl Job {
 
     fn claimed(&self, id: usize) -> &Worker {
         let worker = &*self.core.workers[id];
-        if self.core.sharing.is_strict() {
+        if self.core.sharing.looks_always() {
             // The policy may have to say that the job is to have fewer.
             self.arm_late();
         }

@@ -40,7 +40,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, Weak},
     time::Duration,
 };
-use urgency_policy::cores::BoxedPolicy;
 
 /// A worker that was asked for attention and has not checked in for this long loses its worker.
 /// It is the cost of a few dozen hand-offs, and far below what a person notices.
@@ -67,7 +66,7 @@ pub(crate) struct Core {
     /// Where its threads are.
     pub(crate) process: Process,
     jobs: Jobs,
-    pub(super) sharing: Sharing,
+    pub(crate) sharing: Sharing,
     /// For how long at least a thread in the poller leaves events to the workers.
     #[cfg(test)]
     pub(super) rests_for: Mutex<Duration>,
@@ -108,7 +107,7 @@ impl Core {
         (workers, entitled, pins): (usize, Entitled, Pins),
         threads: ThreadOptions,
         (real_time, lowers_threads): (bool, bool),
-        policy: BoxedPolicy,
+        sharing: Sharing,
     ) -> Arc<Self> {
         clock::calibrate();
         fence::prepare();
@@ -133,7 +132,7 @@ impl Core {
                 count: AtomicUsize::new(0),
                 open: AtomicUsize::new(1),
             },
-            sharing: Sharing::new(workers, policy),
+            sharing,
             #[cfg(test)]
             rests_for: Mutex::default(),
             myself: myself.clone(),
@@ -204,6 +203,7 @@ impl Core {
 
     fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
+        self.sharing.release_partition();
         if let Some(driver) = self.driver_if_made() {
             driver.shutdown();
             // One notification for each thread that may be in the poller; it stays there for a thread that comes late.

@@ -38,7 +38,7 @@ pub(crate) mod caller;
 pub(crate) mod capacities;
 pub(crate) mod claim;
 pub(crate) mod core;
-mod cores;
+pub(crate) mod cores;
 #[cfg(test)]
 mod costs;
 pub(crate) mod demotion;

@@ -5,7 +5,10 @@
 //! promised the same worker.
 
 use super::{Report, Sharing};
-use crate::sched::{core::Core, job::Job};
+use crate::{
+    sched::{core::Core, job::Job, worker::NO_LEVEL},
+    sys::clock,
+};
 use std::{
     panic::resume_unwind,
     ptr,
@@ -64,6 +67,33 @@ impl Job {
     /// What the job asks for.
     pub(crate) fn demand(&self) -> Demand {
         *self.demand.lock().expect("nothing panics under this lock")
+    }
+
+    /// How many more workers the job could use at once, at least, that it does not get by itself.
+    pub(super) fn wants(&self) -> usize {
+        let has_room = || self.workers().count() < self.crew.limit();
+        let gets = self.core.idle.is_any_hungry() && !self.seats.waits() && has_room();
+        if gets { 0 } else { self.could_use() }
+    }
+
+    /// How many more workers the job could use at once, at least.
+    pub(super) fn could_use(&self) -> usize {
+        let levels = 0..self.pools.len();
+        let queued: usize = levels.map(|level| self.queued(level)).sum();
+        let busy = self.workers().filter(|worker| worker.level() != NO_LEVEL);
+        let forks = busy.filter(|worker| {
+            let stack = self.core.holder(worker);
+            stack.is_some_and(|stack| stack.is_of(self) && !stack.deque.seems_empty())
+        });
+        (queued + forks.count()).min(self.core.workers.len())
+    }
+
+    /// For how long its code has run until `now`, in nanoseconds of workers' time.
+    pub(super) fn run_time(&self, now: u64) -> u64 {
+        let levels = 0..self.pools.len() as u8;
+        let workers = self.core.workers.iter();
+        let each = workers.flat_map(|w| levels.clone().map(|l| self.run_ticks_of(w, l, now)));
+        clock::to_duration(each.sum()).as_nanos() as u64
     }
 
     /// The job asks for this from now on.

@@ -24,6 +24,7 @@
 //! An answer that breaks a rule changes nothing, and [`Shares`] replaces a policy that panics: [`Report`] says so.
 
 use super::manner::{Manner, keep_until_end, next_turn};
+use super::plans::Plan;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     thread,
@@ -31,8 +32,8 @@ use std::{
 #[cfg(doc)]
 use urgency_policy::cores::CorePolicy;
 use urgency_policy::cores::{
-    Boundary, BoxedPolicy, Cores, DecisionError, Demand, Event, JobId, Refusal, Request, Shares,
-    Unpartitioned, Usage,
+    BandwidthControl, Boundary, BoxedPolicy, CacheControl, Cores, DecisionError, Demand, Event,
+    JobId, Refusal, Request, Shares, Unpartitioned, Usage,
 };
 
 /// What was seen of a job that has work.
@@ -101,6 +102,8 @@ pub(super) struct Division {
     /// How many moves there were.
     moves: u64,
     timer: Option<u64>,
+    /// What the decisions since the last plan say of cache and bandwidth, if anything carries it out.
+    pub(super) limits: Option<Plan>,
     pub(super) report: Report,
 }
 
@@ -111,6 +114,7 @@ impl Division {
         Division {
             manner: Manner::of(&*policy),
             policy,
+            limits: None,
             cores: Cores::new(workers),
             known: Vec::new(),
             last: JobId(0),
@@ -119,6 +123,26 @@ impl Division {
             timer: None,
             report: Report::default(),
         }
+    }
+
+    /// The machine can do this with its cache and memory, and plans are made of what the policy says of it.
+    pub(super) fn with_controls(
+        mut self,
+        (cache, bandwidth): (Option<CacheControl>, Option<BandwidthControl>),
+    ) -> Self {
+        self.cores = self.cores.with_controls(cache, bandwidth);
+        self.limits = Some(Plan::default());
+        self
+    }
+
+    /// The name of the job at this place of what was seen.
+    pub(super) fn id(&self, place: usize) -> JobId {
+        self.known[place].id
+    }
+
+    /// Whether a job of this name is in the table.
+    pub(super) fn knows(&self, id: JobId) -> bool {
+        self.cores.job(id).is_some()
     }
 
     /// Whether a job may have this demand beside these others, if all have work at once. A panic of the policy is
@@ -234,6 +258,9 @@ impl Division {
             if self.cores.exit(ended.id).is_ok() {
                 self.ask(Event::Exit(ended.id));
             }
+            if let Some(limits) = &mut self.limits {
+                limits.end(ended.id);
+            }
         }
     }
 
@@ -328,8 +355,15 @@ impl Division {
     fn ask(&mut self, event: Event) {
         self.report.decisions += 1;
         let (cores, policy) = (&mut self.cores, &mut self.policy);
+        let limits = &mut self.limits;
         let decided = catch_unwind(AssertUnwindSafe(|| {
-            cores.decide(policy, event).map(|decision| decision.timer())
+            let decision = cores.decide(policy, event)?;
+            if let Some(limits) = limits {
+                let bandwidths = decision.bandwidths().iter().copied();
+                limits.ways.extend(decision.cache_ways().iter().copied());
+                limits.bandwidths.extend(bandwidths);
+            }
+            Ok::<_, DecisionError>(decision.timer())
         }));
         match decided {
             Ok(Ok(timer)) => self.timer = timer.or(self.timer),

@@ -3,8 +3,16 @@
 //! The core set notes a [`Leaving`]; the worker's holder finds it at the boundary that it names, and goes. Until then
 //! it is a hint: a job that ends, and a worker that goes to another job by itself, leave one behind that says nothing.
 
-use crate::sched::{job::Job, worker::Worker};
-use std::sync::{Arc, Weak};
+use super::State;
+use crate::{
+    sched::{
+        core::JobList,
+        job::Job,
+        worker::{NO_LEVEL, Worker},
+    },
+    sys::clock,
+};
+use std::sync::{Arc, Weak, atomic::Ordering};
 use urgency_policy::cores::Boundary;
 
 /// A worker, by its number, is asked to leave its job.
@@ -50,4 +58,60 @@ pub(super) struct Going<'a> {
     pub(super) from: Arc<Job>,
     pub(super) exit: Exit,
     pub(super) at: Boundary,
+}
+
+impl State {
+    pub(super) fn leaving(&self, worker: &Worker) -> Option<&Leaving> {
+        self.leaving
+            .iter()
+            .find(|leaving| leaving.worker == worker.id)
+    }
+
+    pub(super) fn is_leaving(&self, worker: &Worker) -> bool {
+        self.leaving(worker).is_some()
+    }
+
+    pub(super) fn send(&mut self, worker: &Worker, to: Destination, at: Boundary) {
+        self.forget(worker);
+        worker.ask_to_leave(clock::now());
+        let worker = worker.id;
+        self.leaving.push(Leaving { worker, to, at });
+    }
+
+    pub(super) fn forget(&mut self, worker: &Worker) {
+        self.leaving.retain(|leaving| leaving.worker != worker.id);
+    }
+
+    /// Sends the worker of this job that serves its least urgent level, if any stays.
+    pub(super) fn send_one_of(&mut self, job: &Job, to: Destination) {
+        let stays = |worker: &&Worker| worker.level() != NO_LEVEL && !self.is_leaving(worker);
+        let worker = job.workers().filter(stays).max_by_key(|w| w.level());
+        if let Some(worker) = worker {
+            self.send(worker, to, self.division.manner.leaves_at());
+        }
+    }
+
+    /// So many workers have to leave, of the jobs that have most above what they were given.
+    pub(super) fn send_superfluous(&mut self, count: usize, jobs: &JobList) {
+        let to_idle = |leaving: &&Leaving| matches!(leaving.to, Destination::Idle);
+        let leave = self.leaving.iter().filter(to_idle).count();
+        for _ in leave..count {
+            let above = |job: &&Arc<Job>| {
+                let staying = self.staying(job);
+                (
+                    staying.saturating_sub(job.entitled.load(Ordering::Relaxed)),
+                    staying,
+                )
+            };
+            if let Some(job) = jobs.iter().max_by_key(above) {
+                self.send_one_of(job, Destination::Idle);
+            }
+        }
+    }
+
+    /// How many workers of this job stay.
+    pub(super) fn staying(&self, job: &Job) -> usize {
+        let workers = job.workers();
+        workers.filter(|worker| !self.is_leaving(worker)).count()
+    }
 }

@@ -36,12 +36,18 @@ mod demand;
 mod division;
 mod leaving;
 mod manner;
+mod plans;
 
-pub(crate) use self::division::Report;
+pub use self::plans::PartitionReport;
+pub(crate) use self::{
+    division::Report,
+    plans::{Carries, Plans},
+};
 
 use self::{
     division::{Division, Seen},
     leaving::{Destination, Exit, Going, Leaving},
+    plans::Desk,
 };
 use super::{
     claim::Want,
@@ -49,7 +55,7 @@ use super::{
     job::Job,
     revoke::Cause,
     stack::{Delivery, Me},
-    worker::{NO_LEVEL, Worker},
+    worker::Worker,
 };
 use crate::{protocol::attention::PREEMPT, sys::clock};
 use std::sync::{
@@ -68,22 +74,35 @@ pub(crate) struct Sharing {
     report: Mutex<Report>,
     /// The policy may leave a worker without a job.
     is_strict: AtomicBool,
+    /// Where what the policy says of cache and bandwidth waits to be carried out, if anything does that.
+    desk: Option<Arc<Desk>>,
+    /// One of the two: each job that has work is looked at, though none waits.
+    looks_always: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
     division: Division,
+    /// What carries out the policy's word about cache and bandwidth, if anything does.
+    plans: Option<Plans>,
     leaving: Vec<Leaving>,
 }
 
 impl Sharing {
-    pub(super) fn new(workers: usize, policy: BoxedPolicy) -> Self {
-        let division = Division::new(workers, policy);
+    /// With `plans` the policy's word about cache and bandwidth is carried out, too.
+    pub(crate) fn new(workers: usize, policy: BoxedPolicy, plans: Option<Plans>) -> Self {
+        let mut division = Division::new(workers, policy);
+        if let Some(plans) = &plans {
+            division = division.with_controls(plans.controls());
+        }
         Sharing {
+            looks_always: AtomicBool::new(division.manner.is_strict || plans.is_some()),
             is_strict: AtomicBool::new(division.manner.is_strict),
+            desk: plans.as_ref().map(Plans::desk),
             report: Mutex::default(),
             state: Mutex::new(State {
                 division,
+                plans,
                 leaving: Vec::new(),
             }),
         }
@@ -95,8 +114,8 @@ impl Sharing {
 
     /// Whether somebody has to look at each job that has work, though no work waits.
     #[inline]
-    pub(super) fn is_strict(&self) -> bool {
-        self.is_strict.load(Ordering::Relaxed)
+    pub(super) fn looks_always(&self) -> bool {
+        self.looks_always.load(Ordering::Relaxed)
     }
 
     /// How the policy did.
@@ -105,66 +124,13 @@ impl Sharing {
     }
 }
 
-impl State {
-    fn leaving(&self, worker: &Worker) -> Option<&Leaving> {
-        self.leaving
-            .iter()
-            .find(|leaving| leaving.worker == worker.id)
-    }
-
-    fn is_leaving(&self, worker: &Worker) -> bool {
-        self.leaving(worker).is_some()
-    }
-
-    fn send(&mut self, worker: &Worker, to: Destination, at: Boundary) {
-        self.forget(worker);
-        worker.ask_to_leave(clock::now());
-        let worker = worker.id;
-        self.leaving.push(Leaving { worker, to, at });
-    }
-
-    fn forget(&mut self, worker: &Worker) {
-        self.leaving.retain(|leaving| leaving.worker != worker.id);
-    }
-
-    /// Sends the worker of this job that serves its least urgent level, if any stays.
-    fn send_one_of(&mut self, job: &Job, to: Destination) {
-        let stays = |worker: &&Worker| worker.level() != NO_LEVEL && !self.is_leaving(worker);
-        let worker = job.workers().filter(stays).max_by_key(|w| w.level());
-        if let Some(worker) = worker {
-            self.send(worker, to, self.division.manner.leaves_at());
-        }
-    }
-
-    /// So many workers have to leave, of the jobs that have most above what they were given.
-    fn send_superfluous(&mut self, count: usize, jobs: &JobList) {
-        let to_idle = |leaving: &&Leaving| matches!(leaving.to, Destination::Idle);
-        let leave = self.leaving.iter().filter(to_idle).count();
-        for _ in leave..count {
-            let above = |job: &&Arc<Job>| {
-                let staying = self.staying(job);
-                (
-                    staying.saturating_sub(job.entitled.load(Ordering::Relaxed)),
-                    staying,
-                )
-            };
-            if let Some(job) = jobs.iter().max_by_key(above) {
-                self.send_one_of(job, Destination::Idle);
-            }
-        }
-    }
-
-    /// How many workers of this job stay.
-    fn staying(&self, job: &Job) -> usize {
-        let workers = job.workers();
-        workers.filter(|worker| !self.is_leaving(worker)).count()
-    }
-}
-
 impl Core {
     /// Whether anybody has to decide which workers a job has.
     pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
-        self.is_shared() || self.superfluous() > 0 || jobs.iter().any(|job| job.has_too_many())
+        self.is_shared()
+            || self.sharing.desk.is_some()
+            || self.superfluous() > 0
+            || jobs.iter().any(|job| job.has_too_many())
     }
 
     /// The relief timer expired: ways 3 and 4 of the module's text. Returns a worker that serves another job now: the
@@ -231,7 +197,7 @@ impl Core {
             worker.is_to_leave() && goes_elsewhere
         });
         self.call_to_pinned(jobs, &mut state);
-        let raised = if self.is_shared() {
+        let raised = if self.is_shared() || self.sharing.desk.is_some() {
             self.ask_policy(jobs, &mut state)
         } else {
             Vec::new()
@@ -287,6 +253,7 @@ impl Core {
             let to = Destination::Job(Arc::downgrade(busy[next.to]));
             state.send_one_of(busy[next.from], to);
         }
+        state.plan(self, &busy);
         *self
             .sharing
             .report
@@ -294,6 +261,9 @@ impl Core {
             .expect("nothing panics under this lock") = state.division.report;
         let is_strict = state.division.manner.is_strict;
         self.sharing.is_strict.store(is_strict, Ordering::Relaxed);
+        let looks_always = is_strict || self.sharing.desk.is_some();
+        let looks = &self.sharing.looks_always;
+        looks.store(looks_always, Ordering::Relaxed);
         let mut raised = Vec::new();
         let mut limit = |job: &Arc<Job>, limit: usize| {
             if job.crew.set_limit(limit) {
@@ -313,7 +283,7 @@ impl Core {
             job.entitled.store(usize::MAX, Ordering::Relaxed);
             limit(job, job.demand().max_cores);
         }
-        if busy.len() > 1 || is_strict && !busy.is_empty() {
+        if busy.len() > 1 || looks_always && !busy.is_empty() {
             // Forks that a stack keeps to itself arm nothing, and the turns go round.
             self.arm_late();
         }
@@ -350,33 +320,6 @@ impl Core {
 }
 
 impl Job {
-    /// How many more workers the job could use at once, at least, that it does not get by itself.
-    fn wants(&self) -> usize {
-        let has_room = || self.workers().count() < self.crew.limit();
-        let gets = self.core.idle.is_any_hungry() && !self.seats.waits() && has_room();
-        if gets { 0 } else { self.could_use() }
-    }
-
-    /// How many more workers the job could use at once, at least.
-    fn could_use(&self) -> usize {
-        let levels = 0..self.pools.len();
-        let queued: usize = levels.map(|level| self.queued(level)).sum();
-        let busy = self.workers().filter(|worker| worker.level() != NO_LEVEL);
-        let forks = busy.filter(|worker| {
-            let stack = self.core.holder(worker);
-            stack.is_some_and(|stack| stack.is_of(self) && !stack.deque.seems_empty())
-        });
-        (queued + forks.count()).min(self.core.workers.len())
-    }
-
-    /// For how long its code has run until `now`, in nanoseconds of workers' time.
-    fn run_time(&self, now: u64) -> u64 {
-        let levels = 0..self.pools.len() as u8;
-        let workers = self.core.workers.iter();
-        let each = workers.flat_map(|w| levels.clone().map(|l| self.run_ticks_of(w, l, now)));
-        clock::to_duration(each.sum()).as_nanos() as u64
-    }
-
     /// More workers may serve the job than before: a thread that was refused one has left its work to this call.
     fn may_have_more(&self) {
         if self.levels_queued() != 0 {
