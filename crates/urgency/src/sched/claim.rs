@@ -50,8 +50,8 @@ impl Job {
         }
     }
 
-    /// As [`Job::claim`], for a thread that is awake or a stack that can go on: it may have a worker of the reserve, but
-    /// where no more workers may run than the process may use (`entitled.rs`).
+    /// As [`Job::claim`], for a thread that is awake or a stack that can go on: it may have a worker of the reserve,
+    /// but where no more workers may run than the process may use (`entitled.rs`).
     #[inline]
     pub(crate) fn claim_awake(&self, want: Want) -> Option<&Worker> {
         let idle = &self.core.idle;

@@ -41,9 +41,9 @@ impl Job {
         }
     }
 
-    /// As [`Job::deliver`] to a stack that goes on, from `me`, whose thread is about to sleep. Where jobs
-    /// take turns, every processor computes, and the stack last ran on any of them. The kernel would wake it there,
-    /// where it waits for a time slice of what runs, beside this processor, which has nothing to do.
+    /// As [`Job::deliver`] to a stack that goes on, from `me`, whose thread is about to sleep. Where jobs take
+    /// turns, every processor computes, and the stack last ran on any of them. The kernel would wake it there, where it
+    /// waits for a time slice of what runs, beside this processor, which has nothing to do.
     pub(crate) fn hand_back(&self, me: Me<'_>, worker: &Worker, stack: &Stack) {
         if self.core.is_shared() {
             self.hand_over(me, worker, stack);

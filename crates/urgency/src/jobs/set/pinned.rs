@@ -43,6 +43,7 @@ impl CoreSet {
     pub fn partition(&self) -> Option<PartitionReport> {
         self.set.keeper.partition()
     }
+
     /// Removes the kernel's groups of [`CoreSetBuilder::partition`], and returns when they are gone: see
     /// [`Runtime::release_partition`](crate::Runtime::release_partition). A job that has just ended may keep the set
     /// for a moment, so a program with a partition calls this before it ends.
