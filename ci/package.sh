@@ -6,9 +6,11 @@ excluded=()
 for manifest in $(grep -l '^publish = false$' crates/*/Cargo.toml bench/Cargo.toml); do
     excluded+=(--exclude "$(sed -n 's/^name = "\(.*\)"$/\1/p' "$manifest" | head -n 1)")
 done
-# Cargo unpacks a package into a place that is named after the checkout's path, and not again when that place has one of the
-# same version: without this line a crate compiles against the packages of an earlier run.
-rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/urgency*
+# Cargo takes a package of the same version from an earlier run as it is: unpacked, in a place that is named after the
+# path of the target directory, and compiled, in that directory. With a new directory a crate compiles against the
+# packages of this run.
+packages=$(mktemp -d)
+trap 'rm -rf "$packages" "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/urgency*' EXIT
 # `--allow-dirty`: what is packaged are the files of the checkout, committed or not.
-cargo package --workspace "${excluded[@]}" --locked --allow-dirty --quiet
-ls "${CARGO_TARGET_DIR:-target}"/package/*.crate
+cargo package --workspace "${excluded[@]}" --target-dir "$packages" --locked --allow-dirty --quiet
+ls "$packages"/package/*.crate
