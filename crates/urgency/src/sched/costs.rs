@@ -25,7 +25,7 @@ const WORKERS: [usize; 5] = [1, 2, 8, 64, 256];
 /// How much more an operation may cost with any number of workers than with up to eight: a share, and so many atomic
 /// steps or lines.
 const SHARE: f64 = 1.25;
-const MORE: f64 = 8.0;
+const MORE: f64 = 16.0;
 
 /// Prints a row of the table, and compares its costs.
 fn assert_flat(name: &str, cost: impl Fn(&Runtime, usize) -> Cost) {
