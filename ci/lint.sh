@@ -10,6 +10,12 @@ if grep -rnP --include='*.rs' '^(?=.{121,}$)\s*//[/!]? [^|]' crates bench exampl
     echo "wrap these comments: more than 120 characters" >&2
     exit 1
 fi
+# A core dump or another product of a run does not belong to the tree.
+large=$(git ls-files -z | xargs -0 sh -c 'find "$@" -maxdepth 0 -size +512k' find)
+if [ -n "$large" ]; then
+    printf 'larger than 512 KiB, take these out of the tree:\n%s\n' "$large" >&2
+    exit 1
+fi
 ci/words.sh
 ci/words.sh --rust
 ci/floors.sh
