@@ -64,7 +64,7 @@ pub(crate) struct Job {
     pub(crate) handles: AtomicUsize,
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
-    pub(crate) overrunning: super::relief::Overrunning,
+    pub(crate) overrunning: super::overrunning::Overrunning,
     pub(crate) served: Served,
     /// The workers that may serve a level.
     pub(crate) serving: Groups,
@@ -138,7 +138,7 @@ impl Job {
             externals: super::external::ExternalThreads::default(),
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
-            overrunning: super::relief::Overrunning::default(),
+            overrunning: super::overrunning::Overrunning::default(),
             served: Served::new(),
             serving: Groups::new(count, workers),
             ringing: Groups::new(count, workers),

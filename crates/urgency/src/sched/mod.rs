@@ -54,6 +54,7 @@ mod insert;
 pub(crate) mod job;
 pub(crate) mod migrate;
 mod overflow;
+mod overrunning;
 mod pinned;
 pub(crate) mod pins;
 pub(crate) mod poll;

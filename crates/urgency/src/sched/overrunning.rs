@@ -1,0 +1,155 @@
+//! Overruns: stacks that lost their worker in user code and have not come to a scheduling point since.
+//!
+//! Such a stack goes on without a worker, beside the workers. It is listed from the revoking (`revoke.rs`) until an
+//! expiry of the relief timer finds that it has come back. The list says what relief (`relief.rs`) and the core policy
+//! must know: whether any stack overruns, at which levels, and how many are ahead of their equals.
+//!
+//! # How an overrun is named
+//!
+//! A stack whose worker relief took says so at its next scheduling point, on its own thread. It names what it runs, by
+//! the type of its closure or future, which contains the name of the function around it, and how long it went on
+//! without a worker (`Stats::overruns`). For a stack that checks in, nothing is noted.
+
+use super::{
+    job::Job,
+    stack::{Me, Stack},
+};
+use crate::{
+    account::overruns::{Name, Overruns},
+    sys::{
+        self, clock,
+        primitives::atomic::{AtomicUsize, Ordering},
+    },
+};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Stacks whose worker was revoked and that have not checked in since.
+#[derive(Debug, Default)]
+pub(crate) struct Overrunning {
+    /// With each, whether that was for its length (rule 3 of `relief.rs`).
+    stacks: Mutex<Vec<(Arc<Stack>, bool)>>,
+    /// How many stacks overrun: see `Stack::overruns`.
+    pub(super) count: AtomicUsize,
+    pub(crate) overruns: Overruns,
+}
+
+impl Overrunning {
+    /// Whether any stack overruns.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
+    /// Once, however often its worker was revoked and restored since the last expiry.
+    pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
+        let mut stacks = locked(&self.stacks);
+        match stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack)) {
+            Some((_, listed)) => *listed = for_length,
+            None => stacks.push((stack.clone(), for_length)),
+        }
+    }
+}
+
+/// Whether a listed stack still overruns in this job. It may have come back, and serve another job.
+fn overruns_in(job: &Job, stack: &Stack) -> bool {
+    stack.attention.is_revoked() && stack.is_of(job)
+}
+
+impl Job {
+    /// Looks at the stacks whose worker was revoked before the last expiry.
+    pub(super) fn look_at_overrunning(&self) {
+        let taken: Vec<_> = {
+            let mut stacks = locked(&self.overrunning.stacks);
+            stacks.retain(|(stack, _)| overruns_in(self, stack));
+            stacks.iter().map(|(stack, _)| stack.clone()).collect()
+        };
+        // Not under the lock: what is inserted may have a worker revoked, which is listed.
+        for stack in taken {
+            // It may not come back for long; what it forked must not wait for it.
+            if stack.deque.raise_all() {
+                self.insert_deque(&stack);
+            }
+            let level = stack.level();
+            if self.workers().any(|worker| worker.level() < level) {
+                self.lower(&stack);
+            }
+        }
+    }
+
+    /// Whether some stack has lost its worker and not checked in since.
+    pub(super) fn is_any_overrunning(&self) -> bool {
+        let stacks = locked(&self.overrunning.stacks);
+        stacks.iter().any(|(stack, _)| overruns_in(self, stack))
+    }
+
+    /// How many threads go on without their workers after they had run for long.
+    pub(super) fn ahead(&self) -> usize {
+        let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
+            *for_length
+                && overruns_in(self, stack)
+                && !sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+        };
+        let stacks = locked(&self.overrunning.stacks);
+        stacks.iter().filter(is_ahead).count()
+    }
+
+    /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
+    /// in no pool.
+    pub(crate) fn levels_overrunning(&self) -> u64 {
+        let stacks = locked(&self.overrunning.stacks);
+        let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
+        overrun.fold(0, |levels, (stack, _)| levels | 1 << stack.level())
+    }
+
+    /// A stack comes to a scheduling point and finds its worker revoked; it is in the middle of `what`, or at its end.
+    pub(crate) fn note_overrun(&self, me: Me<'_>, what: Name) {
+        let since = me.relieved_at.swap(0, Ordering::Relaxed);
+        if since != 0 {
+            let ticks = clock::now().saturating_sub(since);
+            self.overrunning.overruns.note(what, me.level(), ticks);
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics under this lock")
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::{Runtime, sched::stack::Binding};
+    use std::sync::Weak;
+
+    /// It came back, and its thread serves another job now, which has revoked its worker again.
+    #[test]
+    fn a_stack_that_has_gone_to_another_job_does_not_overrun_in_the_first() {
+        let first = Runtime::builder().workers(1).build().unwrap();
+        let second = Runtime::builder().share_workers_with(&first);
+        let second = second.build().unwrap();
+        let jobs = [&first, &second].map(|runtime| runtime.shared());
+        let stack = Stack::new(Arc::downgrade(&jobs[0].core));
+        // SAFETY: the stack is new.
+        let mut binding = unsafe { Binding::new(stack.clone()) };
+        binding.take_up(jobs[1].clone());
+        binding.me().attention().leave(0, 8);
+        assert_eq!(stack.attention.revoke(None), Some(0));
+        for job in jobs {
+            job.overrunning.add(&stack, true);
+        }
+        assert_eq!(jobs.map(|job| job.levels_overrunning()), [0, 1]);
+        assert_eq!(jobs.map(|job| job.is_any_overrunning()), [false, true]);
+        jobs[0].look_at_overrunning();
+        assert!(locked(&jobs[0].overrunning.stacks).is_empty());
+    }
+
+    #[test]
+    fn a_stack_whose_worker_is_revoked_again_and_again_is_looked_at_once() {
+        let overrunning = Overrunning::default();
+        let (often, once) = (Stack::new(Weak::new()), Stack::new(Weak::new()));
+        overrunning.add(&once, false);
+        for _ in 0..100 {
+            overrunning.add(&often, false);
+        }
+        assert_eq!(locked(&overrunning.stacks).len(), 2);
+    }
+}
