@@ -8,17 +8,14 @@
 //! part of the operations; searches and relief are not counted. On fewer processors than workers, other threads come in
 //! between seldom, so this counts what is touched, not what was missing in the cache.
 
-use super::steps::{Batch, Urgent, runtime};
+use super::steps::{Batch, Urgent, beside_busy_workers, runtime};
 use crate::{
     Runtime, spawn,
     sync::Notify,
     sys::counted::{Cost, Sums},
     yield_now,
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::sync::Arc;
 
 const WORKERS: [usize; 5] = [1, 2, 8, 64, 256];
 
@@ -141,25 +138,16 @@ fn a_boost_costs_no_more_with_more_workers() {
 #[test]
 fn an_urgent_insertion_from_outside_costs_no_more_with_more_workers() {
     assert_flat("urgent insertion", |runtime, workers| {
-        let ends = Arc::new(AtomicBool::new(false));
-        let busy = |_| {
-            let ends = ends.clone();
-            runtime.at(Batch).spawn(async move {
-                while !ends.load(Relaxed) {
-                    yield_now().await;
-                }
-            })
-        };
-        let busy: Vec<_> = (0..workers).map(busy).collect();
-        let sums = Sums::forever();
-        for _ in 0..1000 {
-            sums.operation();
-            let task = runtime.at(Urgent).spawn(async {});
-            Sums::stop();
-            task.get().unwrap();
-        }
-        ends.store(true, Relaxed);
-        busy.into_iter().for_each(|task| task.get().unwrap());
+        let sums = beside_busy_workers(runtime, workers, || {
+            let sums = Sums::forever();
+            for _ in 0..1000 {
+                sums.operation();
+                let task = runtime.at(Urgent).spawn(async {});
+                Sums::stop();
+                task.get().unwrap();
+            }
+            sums
+        });
         sums.cost()
     });
 }

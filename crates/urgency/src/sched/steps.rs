@@ -128,29 +128,40 @@ fn a_spawn_and_its_wake_up_look_at_few_workers() {
     });
 }
 
+/// Runs `f` while each of so many workers has a task at [`Batch`].
+pub(super) fn beside_busy_workers<T>(
+    runtime: &Runtime,
+    workers: usize,
+    f: impl FnOnce() -> T,
+) -> T {
+    let ends = Arc::new(AtomicBool::new(false));
+    let busy = |_| {
+        let ends = ends.clone();
+        runtime.at(Batch).spawn(async move {
+            while !ends.load(Relaxed) {
+                yield_now().await;
+            }
+        })
+    };
+    let busy: Vec<_> = (0..workers).map(busy).collect();
+    let result = f();
+    ends.store(true, Relaxed);
+    busy.into_iter().for_each(|task| task.get().unwrap());
+    result
+}
+
 #[test]
 fn an_urgent_insertion_beside_less_urgent_work_looks_at_few_workers() {
     assert_bounded("urgent spawn", |workers| {
         let runtime = runtime(workers, Some(workers));
-        let ends = Arc::new(AtomicBool::new(false));
-        let busy = |_| {
-            let ends = ends.clone();
-            runtime.at(Batch).spawn(async move {
-                while !ends.load(Relaxed) {
-                    yield_now().await;
-                }
-            })
-        };
-        let busy: Vec<_> = (0..workers).map(busy).collect();
-        let before = OWN.get();
-        let operations = 1000;
-        for _ in 0..operations {
-            runtime.at(Urgent).spawn(async {}).get().unwrap();
-        }
-        let looks = (OWN.get() - before) as f64 / f64::from(operations);
-        ends.store(true, Relaxed);
-        busy.into_iter().for_each(|task| task.get().unwrap());
-        looks
+        beside_busy_workers(&runtime, workers, || {
+            let before = OWN.get();
+            let operations = 1000;
+            for _ in 0..operations {
+                runtime.at(Urgent).spawn(async {}).get().unwrap();
+            }
+            (OWN.get() - before) as f64 / f64::from(operations)
+        })
     });
 }
 
