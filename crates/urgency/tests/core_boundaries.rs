@@ -6,14 +6,14 @@
 
 mod common;
 
-use common::{ends, fib};
+use common::{ends, fib, until};
 use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use urgency::{
     Runtime,
@@ -22,15 +22,6 @@ use urgency::{
         Unpartitioned,
     },
 };
-
-#[track_caller]
-fn until(is_so: impl Fn() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < limit, "it does not come");
-        thread::sleep(Duration::from_millis(1));
-    }
-}
 
 fn first<P: CorePolicy + Clone + Send + Sync + 'static>(workers: usize, policy: P) -> Runtime {
     let builder = Runtime::builder().workers(workers).core_policy(policy);

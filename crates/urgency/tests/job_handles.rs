@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, fib};
+use common::{ends, fib, until};
 use std::{
     future::pending,
     hint,
@@ -12,7 +12,7 @@ use std::{
         mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use urgency::{
     BuildError, JoinErrorKind, Runtime, current_level,
@@ -34,16 +34,6 @@ fn cores(count: usize) -> CoreSet {
 
 fn set(count: usize, describe: impl FnOnce(CoreSetBuilder) -> CoreSetBuilder) -> CoreSet {
     describe(CoreSet::builder().cores(count)).build().unwrap()
-}
-
-/// Waits until it is so.
-#[track_caller]
-fn until(is_so: impl Fn() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < limit, "it does not come");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]

@@ -70,6 +70,16 @@ pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
+/// Waits until it is so.
+#[track_caller]
+pub fn until(is_so: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < limit, "it does not come");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Runs `f` on a second worker, while the calling code waits for that in a closure of a `join`.
 pub fn stolen<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     let started = AtomicBool::new(false);
