@@ -13,7 +13,7 @@ use std::sync::{
 };
 use urgency::{
     LevelId, current_level, select,
-    sync::{Mutex, Notify, self_deadlocks},
+    sync::{Mutex, MutexGuard, Notify, self_deadlocks},
     yield_now,
 };
 
@@ -42,6 +42,20 @@ fn a_lock_offered_to_a_future_that_is_not_polled_can_be_had_by_its_own_task() {
             assert_eq!(*mutex.try_lock().unwrap(), [2, 1]);
         }
     });
+}
+
+/// A waiter is queued for a lock that is held, and is not polled. The lock is offered to it, had by another once more,
+/// and handed over: the waiter goes on at each of the steps.
+fn hand_over<T>(mutex: &Mutex<T>, held: MutexGuard<'_, T>, steps: &[Arc<AtomicBool>; 4]) {
+    let [queued, again, came, released] = steps;
+    until(|| queued.load(SeqCst));
+    drop(held);
+    let held = mutex.try_lock().expect("it is only offered");
+    again.store(true, SeqCst);
+    until(|| came.load(SeqCst));
+    drop(held);
+    assert!(mutex.try_lock().is_err(), "it was handed over");
+    released.store(true, SeqCst);
 }
 
 #[test]
@@ -74,15 +88,7 @@ fn a_lock_handed_to_a_future_that_is_not_polled_is_taken_over_by_its_own_task() 
                 theirs.lock().await.push(2);
                 first.await.push(1);
             });
-            let [queued, again, came, released] = steps;
-            until(|| queued.load(SeqCst));
-            drop(held);
-            let held = mutex.try_lock().expect("it is only offered");
-            again.store(true, SeqCst);
-            until(|| came.load(SeqCst));
-            drop(held);
-            assert!(mutex.try_lock().is_err(), "it was handed over");
-            released.store(true, SeqCst);
+            hand_over(&mutex, held, &steps);
             task.get().unwrap();
             assert_eq!(*mutex.try_lock().unwrap(), [2, 1]);
             let after = self_deadlocks();
@@ -238,15 +244,8 @@ fn a_task_that_dropped_a_lock_that_it_was_handed_waits_for_it_no_longer() {
             left.store(true, SeqCst);
             awaits.notified().await;
         });
-        let [queued, again, came, released, left] = steps;
-        until(|| queued.load(SeqCst));
-        drop(held);
-        let held = mutex.try_lock().expect("it is only offered");
-        again.store(true, SeqCst);
-        until(|| came.load(SeqCst));
-        drop(held);
-        assert!(mutex.try_lock().is_err(), "it was handed over");
-        released.store(true, SeqCst);
+        let [offers @ .., left] = steps;
+        hand_over(&mutex, held, &offers);
         until(|| left.load(SeqCst));
         let (holder, go) = low_holder(&runtime, &mutex);
         let waiter = waits_for(&runtime, Middle, None, &mutex);
