@@ -27,6 +27,7 @@ mod options;
 mod picture;
 mod process;
 mod rows;
+mod slices;
 mod turns;
 
 pub use embedded::{Scheduled, Spec, main as embedded};
