@@ -100,7 +100,8 @@ pub fn alternate<C: Copy + PartialEq>(
     mut asked: impl FnMut(&mut Member<C>) -> Result<Vec<f64>, Error>,
     title: impl Fn(C) -> &'static str,
 ) -> Vec<(C, Sliced)> {
-    let canaries = Canaries::start();
+    let processors = [options.servers_on(), options.client_on()];
+    let canaries = processors.map(Canaries::on);
     let order: Vec<usize> = (0..members.len()).collect();
     let mut all = vec![Sliced::default(); members.len()];
     let slices = (options.seconds() / SLICE.as_secs_f64()).ceil().max(1.0) as u32;
@@ -119,7 +120,7 @@ pub fn alternate<C: Copy + PartialEq>(
             }
         }
     }
-    let spoilt = canaries.spoilt();
+    let spoilt: Vec<_> = canaries.iter().flat_map(Canaries::spoilt).collect();
     let alive = members
         .iter()
         .zip(all)
