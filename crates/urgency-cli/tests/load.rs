@@ -214,3 +214,54 @@ fn processors_that_may_not_be_used_are_refused_and_others_are_not_taken() {
         assert!(said.contains("client on 1;"), "{said}");
     }
 }
+
+/// Compares our own server in these parts, with little load, and returns what it wrote to standard error.
+fn compare_ours(save: &str, parts: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_urgency"))
+        .args(["load", "compare", "--quick", "--only", "urgency"])
+        .args(["--rounds", "1", "-c", "8", "--keys", "1000"])
+        .args(["--save", save, "--picture", &format!("{save}/curves.svg")])
+        .args(parts)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command starts");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    text
+}
+
+#[test]
+fn latencies_are_measured_in_slices_in_which_the_server_and_its_batch_job_go_on() {
+    let save = concat!(env!("CARGO_TARGET_TMPDIR"), "/slices");
+    let _ = fs::remove_dir_all(save);
+    compare_ours(save, &["highest"]);
+    // The scale is memcached's highest rate, which may not be installed.
+    let scale = format!("{save}/highest-quick.json");
+    let rows = fs::read_to_string(&scale).expect("the part was measured");
+    let rows = rows.replace("\"urgency\"", "\"memcached\"");
+    fs::write(&scale, rows).expect("the file is ours");
+    let text = compare_ours(save, &["curves", "batch"]);
+    // Five rates of the curves, and a rate beside each of three batch jobs.
+    assert!(text.matches("requests left out for").count() >= 8, "{text}");
+    let rows = |part: &str| {
+        let text = fs::read_to_string(format!("{save}/{part}-quick.json"));
+        let rows = serde_json::from_str(&text.expect("the part was measured"));
+        let rows: Vec<serde_json::Value> = rows.expect("rows are JSON");
+        rows
+    };
+    let points = rows("curves");
+    assert!(points.len() >= 5, "{points:?}");
+    let in_slices = |point: &&serde_json::Value| point["share"].as_f64() <= Some(0.8);
+    for point in points.iter().filter(in_slices) {
+        let latency = |name: &str| point["latencies"][name].as_f64().expect("a number");
+        assert!(latency("sent_p99") < latency("max"), "{point}");
+        assert!(point["running"].as_f64() > Some(0.0), "{point}");
+    }
+    let pairs = rows("batch");
+    assert_eq!(pairs.len(), 3, "{pairs:?}");
+    let units = |pair: &serde_json::Value| pair["units_per_s"].as_f64();
+    assert!(
+        pairs.iter().all(|pair| units(pair) > Some(0.0)),
+        "{pairs:?}"
+    );
+}

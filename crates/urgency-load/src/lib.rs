@@ -41,7 +41,7 @@ pub use client::{Client, Progress, Timing, allow_descriptors};
 pub use error::Error;
 pub use load::Load;
 pub use outcome::{Health, Latency, Outcome};
-pub use record::Counts;
+pub use record::{Counts, LAG, REQUEST};
 pub use traffic::Pace;
 pub use urgency_measure::class::{self, Waiting};
 pub use urgency_measure::client::{Arrivals, Server, Trouble};

@@ -5,6 +5,7 @@ use crate::traffic::Pace;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::time::Duration;
+use urgency_measure::events::Events;
 
 /// A distribution of times, in milliseconds.
 #[derive(Clone, Debug, Serialize)]
@@ -102,6 +103,10 @@ pub struct Outcome {
     pub from_send: Latency,
     /// The client's own part.
     pub client: Health,
+    /// Each request by itself, if the client was told to log: series [`REQUEST`](crate::REQUEST), the same by the
+    /// server's own time, and [`LAG`](crate::LAG). Not part of the serialized form.
+    #[serde(skip)]
+    pub events: Events,
 }
 
 impl Outcome {
@@ -116,6 +121,7 @@ impl Outcome {
         let (mut from_send, mut lag) = (histogram(), histogram());
         let mut counts = Counts::default();
         let mut busy_share = 0f64;
+        let mut events = Events::default();
         let (mut first_fault, mut class) = (None, String::new());
         for record in records {
             gets += record.gets;
@@ -126,6 +132,9 @@ impl Outcome {
             busy_share = busy_share.max(record.cpu.as_secs_f64() / elapsed.as_secs_f64());
             first_fault = first_fault.or(record.first_fault);
             class = record.class;
+            if let Some(log) = record.log {
+                log.give(&mut events);
+            }
         }
         let mut all = gets.clone();
         all += &sets;
@@ -152,6 +161,7 @@ impl Outcome {
             sets: Latency::of(&sets),
             from_send: Latency::of(&from_send),
             client,
+            events,
         }
     }
 

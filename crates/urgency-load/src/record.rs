@@ -4,7 +4,15 @@ use crate::protocol::Command;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use urgency_measure::events::{Event, Events, SERVED};
+use urgency_measure::machine::now_ns;
+
+/// The series of requests in [`Outcome::events`](crate::Outcome::events), by the client's latency, and with
+/// [`SERVED`] behind it by the server's own.
+pub const REQUEST: &str = "request";
+/// The series there of how late the client came to its requests.
+pub const LAG: &str = "lag";
 
 /// Longest latency that is told from longer ones, in nanoseconds: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -79,6 +87,60 @@ pub struct Record {
     pub cpu: Duration,
     /// The class that it ran in.
     pub class: String,
+    /// Each request by itself, if that is wanted.
+    pub log: Option<Log>,
+}
+
+/// Each request of a thread by itself.
+#[derive(Debug)]
+pub struct Log {
+    /// One moment, on both clocks.
+    origin: (Instant, u64),
+    requests: Vec<Event>,
+    served: Vec<Event>,
+    lags: Vec<Event>,
+}
+
+impl Log {
+    /// Nothing yet, with room for so many requests: the client has no time to make room.
+    pub fn new(room: usize) -> Self {
+        let empty = || Vec::with_capacity(room);
+        Log {
+            origin: (Instant::now(), now_ns()),
+            requests: empty(),
+            served: empty(),
+            lags: empty(),
+        }
+    }
+
+    /// What was due at `due` took so long, and by the server's own stamps so long.
+    pub fn request(&mut self, due: Instant, latency: Duration, served: Duration) {
+        let event = |latency| self.event(due, latency);
+        let (request, served) = (event(latency), event(served));
+        self.requests.push(request);
+        self.served.push(served);
+    }
+
+    /// The client came so late to what was due at `due`.
+    pub fn lag(&mut self, due: Instant, late: Duration) {
+        let event = self.event(due, late);
+        self.lags.push(event);
+    }
+
+    fn event(&self, due: Instant, latency: Duration) -> Event {
+        let (origin, ns) = self.origin;
+        Event {
+            due: ns + nanoseconds(due.saturating_duration_since(origin)),
+            latency: nanoseconds(latency),
+        }
+    }
+
+    /// Adds all to `events`.
+    pub fn give(self, events: &mut Events) {
+        events.add(REQUEST, self.requests);
+        events.add(&format!("{REQUEST}{SERVED}"), self.served);
+        events.add(LAG, self.lags);
+    }
 }
 
 impl Record {
@@ -93,6 +155,7 @@ impl Record {
             first_fault: None,
             cpu: Duration::ZERO,
             class: String::new(),
+            log: None,
         }
     }
 

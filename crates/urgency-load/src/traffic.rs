@@ -14,7 +14,7 @@
 
 use crate::judge::settle;
 use crate::protocol::{Command, Malformed};
-use crate::record::Record;
+use crate::record::{Log, Record};
 use crate::shared::Shared;
 use crate::{Arrivals, Error, Load};
 use std::sync::atomic::Ordering;
@@ -47,6 +47,8 @@ pub struct Run {
     pub grace: Duration,
     /// Makes the random choices of this run differ from the choices of other runs.
     pub seed: u64,
+    /// Whether each request is logged by itself, if the loop is open.
+    pub logs: bool,
 }
 
 /// A request.
@@ -128,11 +130,16 @@ impl<'a> Asking<'a> {
             }
             Pace::Closed | Pace::Fill => None,
         };
+        let mut record = Record::new();
+        if let (true, Pace::Open(per_s, _)) = (run.logs, run.pace) {
+            let expected = per_s * run.duration.as_secs_f64() / load.threads as f64;
+            record.log = Some(Log::new(expected as usize * 5 / 4 + 1000));
+        }
         Asking {
             shared,
             pace: run.pace,
             connections,
-            record: Record::new(),
+            record,
             random: fastrand::Rng::with_seed(seed),
             due,
             next_fill: index as u32,
@@ -188,6 +195,9 @@ impl Traffic for Asking<'_> {
         self.due.as_mut().expect("the loop is open").advance();
         if due >= self.record_from {
             self.record.lag(now - due);
+            if let Some(log) = &mut self.record.log {
+                log.lag(due, now - due);
+            }
         }
         let connection = self.random.usize(..self.connections);
         (Place::On(connection), self.ask(due))
@@ -240,6 +250,9 @@ impl Traffic for Asking<'_> {
         if counts {
             let from_send = replied.saturating_duration_since(sent);
             self.record.latency(command, latency, from_send);
+            if let Some(log) = &mut self.record.log {
+                log.request(due, latency, from_send);
+            }
             self.record.counts.answered += 1;
         }
         settle(shared, request, reply, &mut self.record, counts)?;
@@ -250,6 +263,9 @@ impl Traffic for Asking<'_> {
         if due >= self.record_from {
             let waited = now - due;
             self.record.latency(request.command, waited, waited);
+            if let Some(log) = &mut self.record.log {
+                log.request(due, waited, waited);
+            }
             self.record.counts.unanswered += 1;
         }
     }

@@ -9,7 +9,10 @@ use common::{Fault, start, start_unix};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{thread, time::Duration};
 use urgency_load::protocol::Protocol;
-use urgency_load::{Arrivals, Client, Error, Load, Outcome, Pace, Server, Timing, Trouble};
+use urgency_load::{
+    Arrivals, Client, Error, LAG, Load, Outcome, Pace, REQUEST, Server, Timing, Trouble,
+};
+use urgency_measure::events::Event;
 
 const KEYS: u32 = 200;
 
@@ -319,4 +322,26 @@ fn a_thousand_connections_are_served() {
     load.threads = 2;
     let outcome = open(load, 3000.0, 0.5).expect("nothing breaks");
     assert!(outcome.is_clean(), "{:?}", outcome.counts);
+}
+
+#[test]
+fn a_client_that_logs_has_each_request_of_the_open_loop_once_and_by_both_clocks() {
+    let mut client = client(load(start(Fault::None)));
+    let pace = Pace::Open(500.0, Arrivals::Uniform);
+    let silent = client
+        .run(pace, &timing(0.2), &mut |_| ())
+        .expect("it answers");
+    assert!(silent.events.is_empty());
+    client.log_requests(true);
+    let outcome = client
+        .run(pace, &timing(0.2), &mut |_| ())
+        .expect("it answers");
+    let of = |series: &str| outcome.events.of(series);
+    let (requests, served) = (of(REQUEST), of("request_served"));
+    assert_eq!(requests.len() as u64, outcome.counts.requests);
+    assert_eq!(served.len(), requests.len());
+    assert_eq!(of(LAG).len(), requests.len());
+    // What a request waited in the client, and its reply there, is in the client's latency only.
+    let shorter = |(own, seen): (&Event, &Event)| own.due == seen.due && own.latency < seen.latency;
+    assert!(served.iter().zip(requests).all(shorter));
 }

@@ -112,6 +112,9 @@ pub struct Child {
 }
 
 impl Child {
+    /// Threads of this process that listen to a child: one for each pipe.
+    pub const THREADS: f64 = 2.0;
+
     /// The command that starts this program again.
     ///
     /// # Errors
@@ -398,6 +401,30 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         Child::start("the child", command).expect("a shell starts")
+    }
+
+    #[test]
+    fn a_child_has_as_many_threads_here_as_is_said() {
+        let named = || {
+            let tasks = std::fs::read_dir("/proc/self/task").expect("/proc is mounted");
+            let name = |task: io::Result<std::fs::DirEntry>| {
+                std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
+            };
+            let ours = |name: &String| name.trim_end() == "a child";
+            tasks.filter_map(name).filter(ours).count()
+        };
+        // A thread that is not named otherwise has the name of the thread that started it.
+        let start = move || {
+            let mut sleep = Command::new("sleep");
+            sleep.arg("20");
+            let child = Child::start("sleep", sleep).expect("there is a sleep");
+            let threads = named() - 1;
+            drop(child);
+            threads
+        };
+        let thread = std::thread::Builder::new().name("a child".to_owned());
+        let threads = thread.spawn(start).expect("a thread starts").join();
+        assert_eq!(threads.expect("it counts") as f64, Child::THREADS);
     }
 
     #[test]

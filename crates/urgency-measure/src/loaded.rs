@@ -27,6 +27,10 @@ pub trait Loaded {
     fn is_drained(&mut self) -> bool;
     /// Units of less urgent work done so far.
     fn units(&self) -> u64;
+    /// Threads of this process that give the load and are no part of the contender.
+    fn foreign_threads(&self) -> f64 {
+        0.0
+    }
     /// Everything that was logged, and what else is to be said.
     fn events(self) -> (Events, Sample);
 }
@@ -60,7 +64,7 @@ const LEAD: Duration = Duration::from_millis(10);
 
 /// Gives `loaded` its load. The sample has what `summarize` says about the events; less urgent work as
 /// `units_per_s`, and `compute_share`, the same over its rate without load; processor time under load per
-/// event as `cpu_ns`; the most threads seen, and memory.
+/// event as `cpu_ns`; the most threads of the contender that were seen, and memory.
 pub fn measure(
     mut loaded: impl Loaded,
     lengths: Lengths,
@@ -148,7 +152,7 @@ impl Meter {
         self.loaded.add(loaded, |loaded| {
             loop {
                 std::thread::sleep(Duration::from_millis(4));
-                *threads = threads.max(machine::threads());
+                *threads = threads.max(machine::threads() - loaded.foreign_threads());
                 if loaded.is_drained() {
                     return;
                 }

@@ -9,14 +9,12 @@
 use super::calm::calmest;
 use super::process::Process;
 use super::rows::Latencies;
-use super::turns::{Titled, Turns, take};
+use super::slices::{Member, Sliced, alternate};
+use super::turns::{Titled, Turns, take_together};
 use super::{
-    Bar, Contender, Error, Options, Schedule, Scheduled, Serving, Spec, Verdict, check, highest,
-    threads,
+    Bar, Contender, Error, Options, Schedule, Scheduled, Serving, Spec, Verdict, highest, threads,
 };
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
-use urgency_load::{Arrivals, Pace, Timing};
 use urgency_measure::rounds::median;
 
 /// The server, and the job beside it.
@@ -75,17 +73,35 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
         }
     };
     let pairs: Vec<_> = PAIRS.into_iter().filter(admitted).collect();
-    let Turns { rows, failures } = take(
+    let Turns { rows, failures } = take_together(
         options,
         "batch",
         &pairs,
         |row: &Row| row.pair,
-        |round, pair| {
-            let lag = |row: &Row| row.latencies.lag_p99;
-            let row = calmest(options, pair.title(), lag, || {
-                one(options, pair, round, per_s)
+        |round, order, note| {
+            let mut members: Vec<_> = order.iter().map(|&pair| start(options, pair)).collect();
+            let lag = |rows: &Vec<Row>| {
+                let lags = rows.iter().map(|row| row.latencies.lag_p99);
+                lags.fold(0.0, f64::max)
+            };
+            let rows = calmest(options, "beside a batch job", lag, || {
+                let slices = alternate(options, &mut members, per_s, units, Pair::title);
+                let row = |(pair, sliced): (Pair, Sliced)| Row {
+                    pair,
+                    round,
+                    latencies: sliced.latencies(),
+                    units_per_s: sliced.counted[0] / sliced.seconds,
+                };
+                Ok(slices.into_iter().map(row).collect())
             })?;
-            Ok(vec![row])
+            for Member {
+                contender, serving, ..
+            } in members
+            {
+                let its = rows.iter().filter(|row| row.pair == contender);
+                note(contender, serving.map(|_| its.cloned().collect()))?;
+            }
+            Ok(())
         },
     )?;
     println!("\nBeside a parallel batch job, {per_s:.0} requests/s:");
@@ -113,42 +129,32 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     })
 }
 
-fn one(options: &Options, pair: Pair, round: u32, per_s: f64) -> Result<Row, Error> {
-    let mut serving = match pair {
-        Pair::Urgency => Serving::start_embedded(options, true, Scheduled::ThreadsLowered)?,
-        Pair::UrgencyPlain => Serving::start_embedded(options, true, Scheduled::Usual)?,
-        Pair::UrgencyRealTime => {
-            Serving::start_embedded(options, true, Scheduled::RealTimePolling)?
-        }
-        Pair::Memcached | Pair::MemcachedNiced => Serving::start(options, Contender::Memcached)?,
+fn start(options: &Options, pair: Pair) -> Member<Pair> {
+    let embedded = |scheduled| Serving::start_embedded(options, true, scheduled);
+    let serving = match pair {
+        Pair::Urgency => embedded(Scheduled::ThreadsLowered),
+        Pair::UrgencyPlain => embedded(Scheduled::Usual),
+        Pair::UrgencyRealTime => embedded(Scheduled::RealTimePolling),
+        Pair::Memcached | Pair::MemcachedNiced => Serving::start(options, Contender::Memcached),
         Pair::MemcachedRealTime => {
-            Serving::start_after(options, Contender::Memcached, &["chrt", "-r", "1"])?
+            Serving::start_after(options, Contender::Memcached, &["chrt", "-r", "1"])
         }
     };
-    let mut job = match pair {
-        Pair::Urgency | Pair::UrgencyPlain | Pair::UrgencyRealTime => None,
-        _ => Some(start_job(options, pair)?),
-    };
-    let timing = Timing {
-        grace: Duration::from_secs(1),
-        ..Timing::seconds(options.seconds() * 2.0)
-    };
-    let mut units = |serving: &mut Serving| {
-        let process: &mut Process = job.as_mut().unwrap_or(&mut serving.process);
-        let account = process.ask()?;
-        Ok::<_, Error>(account.get("units").copied().unwrap_or(0.0))
-    };
-    let (before, start) = (units(&mut serving)?, Instant::now());
-    let pace = Pace::Open(per_s, Arrivals::Poisson);
-    let outcome = serving.client.run(pace, &timing, &mut |_| ())?;
-    let units_per_s = (units(&mut serving)? - before) / start.elapsed().as_secs_f64();
-    check(pair.title(), &outcome)?;
-    Ok(Row {
-        pair,
-        round,
-        latencies: Latencies::of(&outcome),
-        units_per_s,
-    })
+    let member = Member::new(pair, serving);
+    match pair {
+        Pair::Urgency | Pair::UrgencyPlain | Pair::UrgencyRealTime => member,
+        _ => match start_job(options, pair) {
+            Ok(job) => member.with(job),
+            Err(error) => Member::new(pair, Err(error)),
+        },
+    }
+}
+
+/// What the batch job has computed so far.
+fn units(member: &mut Member<Pair>) -> Result<Vec<f64>, Error> {
+    let server = member.serving.as_mut().expect("it has not failed");
+    let process = member.beside.as_mut().unwrap_or(&mut server.process);
+    Ok(vec![process.ask()?["units"]])
 }
 
 fn start_job(options: &Options, pair: Pair) -> Result<Process, Error> {

@@ -1,16 +1,19 @@
 //! Latencies of each server against the offered rate (figures 1 and 3 of the paper), its processor time, and
 //! what our runtime says about where that went (figure 6: running and waste).
 //!
-//! The rates are shares of memcached's highest rate. A server that is far beyond its limit is not asked for more.
+//! The rates are shares of memcached's highest rate. Up to the bar's the contenders alternate in slices (`slices.rs`).
+//! Above it a queue may grow for seconds, so a point is a whole run there. A server that is far beyond its limit is
+//! not asked for more.
 
 use super::calm::calmest;
 use super::rows::Latencies;
-use super::turns::{Titled as _, Turns, take};
+use super::slices::{Member, Sliced, alternate};
+use super::turns::{Titled as _, Turns, take_together};
 use super::{
     Bar, Contender, Error, Options, Scheduled, Serving, Verdict, check, files, highest, picture,
 };
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use urgency_load::{Arrivals, Pace, Timing};
 use urgency_measure::rounds::median;
 
@@ -49,35 +52,32 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     let base = highest::of_memcached(options)?;
     let wanted = Contender::ALL.into_iter().filter(|c| options.admits(*c));
     let wanted: Vec<_> = wanted.collect();
-    let turns = take(
+    let turns = take_together(
         options,
         "curves",
         &wanted,
         |point: &Point| point.contender,
-        |round, contender| {
+        |round, order, note| {
+            let mut members: Vec<_> = order
+                .iter()
+                .map(|&contender| Member::new(contender, start(options, contender)))
+                .collect();
             let mut points = Vec::new();
-            let embedded = contender == Contender::Urgency;
-            let mut serving = match embedded {
-                // The same server, in a process that can be asked for its runtime's accounts.
-                true => Serving::start_embedded(options, false, Scheduled::ThreadsLowered)?,
-                false => Serving::start(options, contender)?,
-            };
             for share in SHARES {
-                // Beyond the highest rate the client is busy with what comes too late.
-                let lag = |point: &Point| match share > 1.0 {
-                    true => 0.0,
-                    false => point.latencies.lag_p99,
-                };
-                let point = calmest(options, contender.title(), lag, || {
-                    one(options, &mut serving, (contender, round, share), base)
-                })?;
-                let is_saturated = point.latencies.p50 > SATURATED;
-                points.push(point);
-                if is_saturated {
-                    break;
-                }
+                points.extend(match share <= BAR {
+                    true => together(options, &mut members, (round, share), base)?,
+                    false => apart(options, &mut members, (round, share), base, &points),
+                });
             }
-            Ok(points)
+            for Member {
+                contender, serving, ..
+            } in members
+            {
+                let of = |point: &&Point| point.contender == contender;
+                let its = || points.iter().filter(of).cloned().collect();
+                note(contender, serving.map(|_| its()))?;
+            }
+            Ok(())
         },
     )?;
     let Turns {
@@ -107,10 +107,99 @@ pub fn measure(options: &Options) -> Result<Verdict, Error> {
     })
 }
 
+fn start(options: &Options, contender: Contender) -> Result<Serving, Error> {
+    match contender {
+        // The same server, in a process that can be asked for its runtime's accounts.
+        Contender::Urgency => Serving::start_embedded(options, false, Scheduled::ThreadsLowered),
+        _ => Serving::start(options, contender),
+    }
+}
+
+/// Names of the accounts that a point has.
+const ACCOUNTS: [&str; 3] = ["running", "scheduling", "searching"];
+
+/// What ours says of its time, and the others do not.
+fn accounts(member: &mut Member<Contender>) -> Result<Vec<f64>, Error> {
+    if member.contender != Contender::Urgency {
+        return Ok(Vec::new());
+    }
+    let serving = member.serving.as_mut().expect("it has not failed");
+    let account = serving.process.ask()?;
+    Ok(ACCOUNTS.map(|name| account[name]).to_vec())
+}
+
+/// The points of all contenders at a share, in slices.
+fn together(
+    options: &Options,
+    members: &mut [Member<Contender>],
+    (round, share): (u32, f64),
+    base: f64,
+) -> Result<Vec<Point>, Error> {
+    let offered_per_s = base * share;
+    let title = format!("{:.0} %", share * 100.0);
+    let lag = |points: &Vec<Point>| {
+        let lags = points.iter().map(|point| point.latencies.lag_p99);
+        lags.fold(0.0, f64::max)
+    };
+    calmest(options, &title, lag, || {
+        let slices = alternate(options, members, offered_per_s, accounts, Contender::title);
+        let point = |(contender, sliced): (Contender, Sliced)| Point {
+            contender,
+            round,
+            share,
+            offered_per_s,
+            latencies: sliced.latencies(),
+            cpu_share: sliced.cpu_seconds / sliced.seconds,
+            running: sliced.counted.first().map(|s| s / sliced.seconds),
+            scheduling: sliced.counted.get(1).map(|s| s / sliced.seconds),
+            searching: sliced.counted.get(2).map(|s| s / sliced.seconds),
+        };
+        Ok(slices.into_iter().map(point).collect())
+    })
+}
+
+/// The points of the contenders at a share, one after the other; of those which were not saturated by less.
+fn apart(
+    options: &Options,
+    members: &mut [Member<Contender>],
+    (round, share): (u32, f64),
+    base: f64,
+    before: &[Point],
+) -> Vec<Point> {
+    let is_saturated = |contender| {
+        let its = before.iter().filter(|point| point.contender == contender);
+        its.last()
+            .is_some_and(|last| last.latencies.p50 > SATURATED)
+    };
+    // Beyond the highest rate the client is busy with what comes too late.
+    let lag = |point: &Point| match share > 1.0 {
+        true => 0.0,
+        false => point.latencies.lag_p99,
+    };
+    let mut points = Vec::new();
+    for member in members {
+        let contender = member.contender;
+        if member.serving.is_err() || is_saturated(contender) {
+            continue;
+        }
+        member.go_on();
+        let point = calmest(options, contender.title(), lag, || {
+            one(options, member, (round, share), base)
+        });
+        member.stop();
+        match point {
+            Ok(point) => points.push(point),
+            Err(error) => member.serving = Err(error),
+        }
+    }
+    points
+}
+
+/// One contender at one rate, in a run of its own.
 fn one(
     options: &Options,
-    serving: &mut Serving,
-    (contender, round, share): (Contender, u32, f64),
+    member: &mut Member<Contender>,
+    (round, share): (u32, f64),
     base: f64,
 ) -> Result<Point, Error> {
     let timing = Timing {
@@ -118,27 +207,18 @@ fn one(
         grace: Duration::from_secs(1),
         ..Timing::seconds(options.seconds())
     };
+    let contender = member.contender;
     let offered_per_s = base * share;
-    let embedded = contender == Contender::Urgency;
-    let ask = |serving: &mut Serving| match embedded {
-        true => serving.process.ask().map(Some),
-        false => Ok(None),
-    };
-    let (before, cpu, start) = (
-        ask(serving)?,
-        serving.process.cpu_seconds(),
-        std::time::Instant::now(),
-    );
+    let before = accounts(member)?;
+    let serving = member.serving.as_mut().expect("it has not failed");
+    let (cpu, start) = (serving.process.cpu_seconds(), Instant::now());
     let pace = Pace::Open(offered_per_s, Arrivals::Poisson);
     let outcome = serving.client.run(pace, &timing, &mut |_| ())?;
     let seconds = start.elapsed().as_secs_f64();
     let cpu_share = (serving.process.cpu_seconds() - cpu) / seconds;
-    let after = ask(serving)?;
     check(contender.title(), &outcome)?;
-    let per_s = |name: &str| {
-        let (before, after) = (before.as_ref()?.get(name)?, after.as_ref()?.get(name)?);
-        Some((after - before) / seconds)
-    };
+    let after = accounts(member)?;
+    let per_s = |index: usize| Some((after.get(index)? - before.get(index)?) / seconds);
     Ok(Point {
         contender,
         round,
@@ -146,9 +226,9 @@ fn one(
         offered_per_s,
         latencies: Latencies::of(&outcome),
         cpu_share,
-        running: per_s("running"),
-        scheduling: per_s("scheduling"),
-        searching: per_s("searching"),
+        running: per_s(0),
+        scheduling: per_s(1),
+        searching: per_s(2),
     })
 }
 

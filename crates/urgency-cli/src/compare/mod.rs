@@ -29,6 +29,7 @@ mod picture;
 mod process;
 mod rows;
 mod schedules;
+mod slices;
 mod turns;
 
 pub use embedded::{Scheduled, Spec, main as embedded};

@@ -12,6 +12,7 @@
 //! requests per second then.
 
 use super::{Error, embedded::Account};
+use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{TcpListener, TcpStream};
@@ -62,6 +63,16 @@ impl Process {
             thread::sleep(Duration::from_millis(20));
         }
         Ok(())
+    }
+
+    /// Stops it, until it [goes on](Process::go_on). It leads its session, and no server here has children.
+    pub fn stop(&self) {
+        self.child.signal(Signal::SIGSTOP);
+    }
+
+    /// Lets it go on.
+    pub fn go_on(&self) {
+        self.child.signal(Signal::SIGCONT);
     }
 
     /// Processor time that it has used so far, in seconds.

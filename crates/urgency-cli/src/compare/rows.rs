@@ -2,7 +2,9 @@
 
 use super::calm::LATE;
 use serde::{Deserialize, Serialize};
-use urgency_load::Outcome;
+use urgency_load::{LAG, Outcome, REQUEST};
+use urgency_measure::Sample;
+use urgency_measure::events::Events;
 use urgency_measure::rounds::median;
 
 /// The latencies of a run, in milliseconds.
@@ -29,6 +31,19 @@ pub struct Latencies {
 }
 
 impl Latencies {
+    /// As long as can be, so never calm.
+    const NONE: Latencies = Latencies {
+        achieved_per_s: 0.0,
+        p50: f64::MAX,
+        p95: f64::MAX,
+        p99: f64::MAX,
+        p999: f64::MAX,
+        max: f64::MAX,
+        sent_p99: f64::MAX,
+        lag_p99: f64::MAX,
+        client_busy: 0.0,
+    };
+
     /// The latencies of an outcome.
     pub fn of(outcome: &Outcome) -> Self {
         let latency = &outcome.latency;
@@ -42,6 +57,31 @@ impl Latencies {
             sent_p99: outcome.from_send.p99_ms,
             lag_p99: outcome.client.lag_p99_ms,
             client_busy: outcome.client.busy_share,
+        }
+    }
+
+    /// Of requests that were logged by themselves, `answered` in so many `seconds` by a client that was `busy` for that
+    /// share of them. If the host spoilt all, the times are as long as can be.
+    pub fn of_events(events: &Events, answered: u64, seconds: f64, busy: f64) -> Self {
+        let (all, lag) = (events.sample_as(REQUEST, ""), events.sample(LAG));
+        if events.of(REQUEST).is_empty() {
+            return Latencies {
+                client_busy: busy,
+                ..Latencies::NONE
+            };
+        }
+        let ms = |sample: &Sample, name: &str| sample.get(name).map_or(f64::MAX, |ns| ns / 1e6);
+        Latencies {
+            achieved_per_s: answered as f64 / seconds,
+            p50: ms(&all, "p50_ns"),
+            p95: ms(&all, "p95_ns"),
+            p99: ms(&all, "p99_ns"),
+            // Of a thousand requests or fewer the longest.
+            p999: all.get("p999_ns").map_or(ms(&all, "max_ns"), |ns| ns / 1e6),
+            max: ms(&all, "max_ns"),
+            sent_p99: ms(&all, "served_p99_ns"),
+            lag_p99: ms(&lag, "lag_p99_ns"),
+            client_busy: busy,
         }
     }
 

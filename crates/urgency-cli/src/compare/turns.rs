@@ -33,36 +33,58 @@ pub fn take<C: Titled, R: Serialize + DeserializeOwned>(
     whose: impl Fn(&R) -> C,
     mut turn: impl FnMut(u32, C) -> Result<Vec<R>, Error>,
 ) -> Result<Turns<R>, Error> {
+    take_together(options, part, contenders, whose, |round, order, note| {
+        order
+            .iter()
+            .try_for_each(|&contender| note(contender, turn(round, contender)))
+    })
+}
+
+/// The same where the contenders of a round are measured together: `round` has their order, and notes what each gave.
+///
+/// # Errors
+///
+/// The same, and the errors of `round`.
+pub fn take_together<C: Titled, R: Serialize + DeserializeOwned>(
+    options: &Options,
+    part: &str,
+    contenders: &[C],
+    whose: impl Fn(&R) -> C,
+    mut round: impl FnMut(u32, &[C], &mut Note<'_, C, R>) -> Result<(), Error>,
+) -> Result<Turns<R>, Error> {
     let mut turns = Turns {
         rows: Vec::new(),
         failures: Vec::new(),
     };
     let mut earlier = files::earlier(options, part)?;
-    let rounds = (0..options.rounds).flat_map(|round| {
-        let order = in_round(round, contenders);
-        order.into_iter().map(move |contender| (round, contender))
-    });
-    for (round, contender) in rounds {
-        let title = contender.title();
-        match turn(round, contender) {
-            Ok(rows) => {
-                eprintln!("{part}, round {round}, {title}: done");
-                turns.rows.extend(rows);
-                earlier.retain(|kept| whose(&kept.row).title() != title);
-                files::save(options, part, &earlier, &turns.rows)?;
+    for number in 0..options.rounds {
+        let mut note = |contender: C, gave: Result<Vec<R>, Error>| {
+            let title = contender.title();
+            match gave {
+                Ok(rows) => {
+                    eprintln!("{part}, round {number}, {title}: done");
+                    turns.rows.extend(rows);
+                    earlier.retain(|kept: &files::Kept<R>| whose(&kept.row).title() != title);
+                    files::save(options, part, &earlier, &turns.rows)?;
+                }
+                Err(error) => {
+                    eprintln!("{part}, round {number}, {title}: FAILED: {error}");
+                    turns.failures.push(Failure {
+                        title,
+                        round: number,
+                        error,
+                    });
+                }
             }
-            Err(error) => {
-                eprintln!("{part}, round {round}, {title}: FAILED: {error}");
-                turns.failures.push(Failure {
-                    title,
-                    round,
-                    error,
-                });
-            }
-        }
+            Ok(())
+        };
+        round(number, &in_round(number, contenders), &mut note)?;
     }
     Ok(turns)
 }
+
+/// Notes what a contender gave in a round.
+pub type Note<'a, C, R> = dyn FnMut(C, Result<Vec<R>, Error>) -> Result<(), Error> + 'a;
 
 #[cfg(test)]
 mod tests {

@@ -37,8 +37,13 @@ pub struct Canaries {
 }
 
 impl Canaries {
-    /// Starts them; none where the class SCHED_FIFO is not permitted.
+    /// Starts one on each processor that this thread may use; none where the class SCHED_FIFO is not permitted.
     pub fn start() -> Self {
+        Self::on(&Cpus::allowed().expect("the affinity can be read"))
+    }
+
+    /// The same on these processors.
+    pub fn on(processors: &Cpus) -> Self {
         let (seen, ends) = (Arc::<Mutex<_>>::default(), Arc::<AtomicBool>::default());
         let start = |processor: Cpus| {
             let (seen, ends) = (seen.clone(), ends.clone());
@@ -49,9 +54,8 @@ impl Canaries {
                 }
             })
         };
-        let allowed = Cpus::allowed().expect("the affinity can be read");
-        let count = allowed.numbers().len();
-        let threads = allowed.in_turn().take(count).map(start).collect();
+        let count = processors.numbers().len();
+        let threads = processors.in_turn().take(count).map(start).collect();
         Canaries {
             seen,
             ends,

@@ -146,6 +146,10 @@ impl<U: Fn() -> u64> Loaded for Served<U> {
         (self.units)()
     }
 
+    fn foreign_threads(&self) -> f64 {
+        Child::THREADS
+    }
+
     fn events(self) -> (Events, Sample) {
         let Done {
             events,
