@@ -448,8 +448,20 @@ impl<'a> Own<'a, Stack> {
 mod tests {
     use super::*;
     use crate::{Runtime, level::Level};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     crate::levels! { Order: First > Second }
+
+    #[test]
+    fn a_stack_without_job_and_worker_names_a_worker_and_refuses_to_name_a_job() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let stack = Stack::new(&runtime.shared().core);
+        // SAFETY: the stack is new.
+        let binding = unsafe { Binding::new(stack) };
+        assert_eq!(binding.me().worker().id, 0);
+        let asked = catch_unwind(AssertUnwindSafe(|| ptr::from_ref(binding.me().runtime())));
+        assert!(asked.is_err());
+    }
 
     /// A thread in the poller may have no job when it calls code of the program's.
     #[test]
