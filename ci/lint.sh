@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Formatting, the width of comments, lints, links in the documentation, how the documents are written, and the floors of
-# the library.
+# Formatting, the width of comments, the length of files, lints, links in the documentation, how the documents are
+# written, and the floors of the library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
@@ -8,6 +8,12 @@ cargo fmt --all --check
 # What rustfmt leaves alone: a comment's line, unless it is a table's, has at most 120 characters.
 if grep -rnP --include='*.rs' '^(?=.{121,}$)\s*//[/!]? [^|]' crates bench examples-external; then
     echo "wrap these comments: more than 120 characters" >&2
+    exit 1
+fi
+# A file is one idea.
+long=$(git ls-files -z '*.rs' '*.go' | xargs -0 awk 'FNR == 501 { print FILENAME }')
+if [ -n "$long" ]; then
+    printf 'more than 500 lines, cut these files by what they are about:\n%s\n' "$long" >&2
     exit 1
 fi
 # A core dump or another product of a run does not belong to the tree.

@@ -3,7 +3,7 @@
 # and links that lead nowhere. Needs git and perl.
 #
 #   ci/words.sh                   all Markdown files of the tree; `ci/lint.sh` runs this form
-#   ci/words.sh --rust            the words in Rust comments; `ci/lint.sh` runs this form, too
+#   ci/words.sh --rust            the words in Rust comments and names of functions; `ci/lint.sh` runs this form, too
 #   ci/words.sh --subjects BASE   subjects of the commits since BASE: 72 characters at most
 #
 # The words: "who" and its kin as nouns, "that of" and "those that" for a noun that was named before, "such" as a noun. Each has
@@ -62,6 +62,9 @@ git ls-files -z --cached --others --exclude-standard -- '*.md' '*.rs' | perl -CS
                 $number++;
                 my ($comment) = $line =~ m{(?:^|\s)//[/!]?(?:\s(.*))?$};
                 $last = $look->("$file:$number", $last, $comment // "");
+                # The name of a test is a sentence.
+                my ($name) = $line =~ /\bfn (\w+)/ or next;
+                $fail->("$file:$number: \"$_\": name the subject") for found($name =~ tr/_/ /r);
             }
         }
         print STDERR "$failures to mend\n" if $failures;

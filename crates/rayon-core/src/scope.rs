@@ -123,7 +123,7 @@ impl<'scope> Base<'scope> {
         let mut panic = self.panic.lock().expect("nothing panics under this lock");
         let first = panic.take();
         drop(panic);
-        resume_unwind(first.expect("who panicked has left it here"));
+        resume_unwind(first.expect("the fork that panicked has left it here"));
     }
 
     /// Keeps the first panic.

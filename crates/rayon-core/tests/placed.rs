@@ -35,7 +35,7 @@ fn in_blocking_code_a_placed_pool_is_the_level_of_the_code_around_it() {
 }
 
 #[test]
-fn a_panic_handler_is_that_of_the_code_inside_its_pool() {
+fn a_panic_handler_runs_as_code_inside_its_pool() {
     let _ = runtime();
     let (send, caught) = channel();
     let pool = ThreadPoolBuilder::new()

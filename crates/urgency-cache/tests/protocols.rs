@@ -82,7 +82,7 @@ fn a_version_that_has_changed_is_not_overwritten() {
 }
 
 #[test]
-fn a_meta_session_tells_who_may_fetch_afresh() {
+fn a_meta_session_tells_which_client_may_fetch_afresh() {
     let running = Running::new();
     let mut client = running.client();
     client.ask("mg k N30 t v\r\n", "VA 0 t30 W\r\n\r\n");

@@ -230,7 +230,7 @@ fn an_option_without_a_meaning_says_so_and_one_whose_loss_is_a_danger_is_refused
 }
 
 #[test]
-fn help_and_version_are_those_of_a_memcached() {
+fn help_and_version_are_as_memcached_has_them() {
     let (code, said) = run(&["-h"]);
     assert_eq!(code, Some(0));
     assert!(

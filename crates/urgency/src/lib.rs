@@ -181,7 +181,7 @@
 //!    `bytes_that_are_given_back_in_any_order_are_read_in_the_order_in_which_they_came`.
 //! 9. *Panics are data.* The code that waits gets a panic, of a task as a value and of a fork resumed, and no other
 //!    code is harmed:
-//!    `a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_on`.
+//!    `a_panic_in_every_kind_of_context_reaches_its_waiter_and_the_runtime_goes_on`.
 //! 10. *Idle is idle.* A runtime without work wakes no thread: `an_idle_runtime_wakes_no_thread`.
 //! 11. *Accounted.* At a shutdown every task is finished, panicked, cancelled or left:
 //!     `the_account_adds_up_after_a_random_load_with_panics_cancellations_and_drops`. Dropping a runtime

@@ -142,7 +142,7 @@ fn the_time_until_relief_takes_the_worker_counts_as_behind() {
 }
 
 #[test]
-fn who_runs_the_most_urgent_work_is_never_behind() {
+fn a_worker_with_the_most_urgent_work_is_never_behind() {
     ends(|| {
         let runtime = with_levels::<App>(2);
         for _ in 0..200 {

@@ -2,15 +2,14 @@
 
 mod common;
 
-use common::{ends, rounds, runtime};
+use common::{ends, poll, rounds, runtime};
 use std::{
     future::Future,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
-    task::{Context, Poll, Waker},
+    task::Poll,
 };
 use urgency::sync::{
     Barrier, BrokenPromise,
@@ -20,10 +19,6 @@ use urgency::sync::{
     },
     promise, watch,
 };
-
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 
 #[test]
 fn each_receiver_gets_each_message_and_a_slow_one_is_told_how_many_it_missed() {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::rounds;
+use common::{poll, rounds};
 use std::{
     future::{Future, pending, ready},
     pin::{Pin, pin},
@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Waker},
+    task::Poll,
 };
 use urgency::{
     block_on,
@@ -19,10 +19,6 @@ use urgency::{
     sync::oneshot,
     yield_now,
 };
-
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 
 #[test]
 fn of_two_that_are_ready_the_first_wins_and_the_others_are_dropped() {

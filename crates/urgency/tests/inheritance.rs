@@ -5,28 +5,22 @@ mod common;
 #[path = "common/inversion.rs"]
 mod inversion;
 
-use common::{ends, with_levels};
+use common::{ends, poll, with_levels};
 use inversion::{
     App, CROWD, Crowd, High, Low, Middle, low_holder, low_waits, until, urgent, waits_for,
 };
 use std::{
-    future::Future,
-    pin::{Pin, pin},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Waker},
 };
 use urgency::{
     LevelId, Runtime, current_level, scheduling_point, select,
     sync::{Mutex, Notify},
     yield_now,
 };
-
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 
 #[test]
 fn nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end() {

@@ -201,7 +201,7 @@ fn a_waiter_that_was_raised_for_a_while_takes_what_it_is_offered_after_that() {
 }
 
 #[test]
-fn a_waiter_that_is_raised_while_the_lock_is_offered_raises_who_is_to_have_it() {
+fn a_waiter_that_is_raised_while_the_lock_is_offered_raises_the_next_holder() {
     ends(|| {
         let (runtime, crowd) = (with_levels::<App>(1), Crowd::default());
         let (one, two) = (Arc::default(), Arc::new(Mutex::new(())));

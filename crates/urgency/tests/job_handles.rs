@@ -15,14 +15,11 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    BuildError, JoinErrorKind, Runtime, current_level,
+    BuildError, Runtime, current_level,
     jobs::{self, CoreSet, CoreSetBuilder, JobErrorKind, JobState, SubmitError},
     level::Level,
     levels,
-    policy::{
-        Criterion,
-        cores::{Demand, DemandError, Refusal},
-    },
+    policy::cores::{DemandError, Refusal},
     time::sleep,
 };
 
@@ -369,57 +366,6 @@ fn a_job_that_waits_for_its_own_handle_has_an_error() {
         give.send(job).unwrap();
         cores.drain();
         assert_eq!(cores.stats().over, 1);
-    });
-}
-
-#[test]
-fn containers_are_used_again_and_a_job_sees_nothing_of_the_one_before() {
-    ends(|| {
-        let cores = cores(1);
-        let template = cores.job().runtime(|builder| builder.levels::<Two>());
-        for n in 0..200 {
-            let job = template.clone().spawn(async move {
-                let runtime = Runtime::current();
-                assert_eq!(runtime.demand(), Demand::default());
-                runtime
-                    .set_demand(Demand {
-                        weight: 7,
-                        ..Demand::default()
-                    })
-                    .unwrap();
-                runtime
-                    .set_fairness(Criterion::from_shares(&[0.5, 0.5]).unwrap())
-                    .unwrap();
-                urgency::spawn(async move { n }).await.unwrap()
-            });
-            let job = job.unwrap();
-            until(|| job.is_over());
-            let stats = job.stats().unwrap();
-            // Polls of two tasks.
-            assert!((2..10).contains(&stats.total().tasks), "{stats:?}");
-            assert_eq!(job.get().unwrap(), n);
-        }
-        // A thread that has just left a job may keep its container for a moment.
-        let built = cores.stats().built;
-        assert!(
-            built < 100,
-            "{built} containers for 200 jobs, one after the other"
-        );
-    });
-}
-
-#[test]
-fn a_container_that_the_program_still_holds_is_given_to_no_other_job() {
-    ends(|| {
-        let cores = cores(1);
-        let kept = cores.spawn(async { urgency::runtime::Handle::current() });
-        let kept = kept.unwrap().get().unwrap();
-        for _ in 0..20 {
-            let job = cores.spawn(sleep(Duration::from_millis(1))).unwrap();
-            let late = kept.spawn(async { "in the wrong job" });
-            assert_eq!(late.get().unwrap_err().kind(), JoinErrorKind::ShutDown);
-            job.get().unwrap();
-        }
     });
 }
 

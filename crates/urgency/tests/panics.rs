@@ -36,7 +36,7 @@ fn joined<T>(handle: JoinHandle<T>) -> T {
 }
 
 #[test]
-fn a_panic_in_every_kind_of_context_reaches_whoever_waits_and_the_runtime_goes_on() {
+fn a_panic_in_every_kind_of_context_reaches_its_waiter_and_the_runtime_goes_on() {
     type Case = fn();
     let cases: [(&str, Case); 14] = [
         ("join left", || {

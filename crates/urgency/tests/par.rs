@@ -67,7 +67,7 @@ fn map_fold_reduce_and_for_each_give_what_the_loop_gives_in_its_order() {
 }
 
 #[test]
-fn chunks_are_those_of_the_slice() {
+fn chunks_are_as_the_slice_has_them() {
     with_runtimes(|| {
         let numbers: Vec<u64> = (0..rounds(10_007) as u64).collect();
         for size in [1, 100, numbers.len() - 1, numbers.len(), usize::MAX] {

@@ -2,10 +2,13 @@
 //! to their end.
 
 mod common;
+#[path = "common/one_by_one.rs"]
+mod one_by_one;
 #[path = "common/program.rs"]
 mod program;
 
 use common::{Random, ends, quiet};
+use one_by_one::order;
 use program::run_random;
 use std::sync::{
     Arc, Mutex,
@@ -14,16 +17,11 @@ use std::sync::{
 use urgency::{
     BuildError, LevelId, Runtime,
     policy::{
-        Adaptive, Amount, AnyOrder, Asking, Criterion, FixedShares, Kind, Layout, Order, Otherwise,
-        Overflow, Parameters, Pick, Plan, PlanError, PoolOrder, Rounds, Schedule, Sharing, Victims,
+        Adaptive, Amount, AnyOrder, Asking, Criterion, FixedShares, Kind, Order, Otherwise,
+        Overflow, Parameters, Pick, Plan, PlanError, Rounds, Schedule, Sharing, Victims,
     },
     yield_far, yield_now,
 };
-use urgency_policy::{
-    dice::Dice,
-    pool::{Aging, Arrival, End, Left, Place, PoolPolicy, Queue, QueueLayout, Sight, Source},
-};
-
 urgency::levels! { Two: Upper > Lower }
 urgency::levels! { Four: L0 > L1 > L2 > L3 }
 
@@ -34,30 +32,6 @@ fn with(kind: impl Into<AnyOrder>, workers: usize) -> Runtime {
 
 fn named(name: &str) -> Kind {
     name.parse().unwrap()
-}
-
-/// In which order one worker runs the tasks 0..n that a closure spawned before it ended.
-fn order(kind: impl Into<AnyOrder>, n: usize) -> Vec<usize> {
-    let kind = kind.into();
-    loop {
-        let runtime = with(kind.clone(), 1);
-        let ran = Arc::new(Mutex::new(Vec::new()));
-        let theirs = ran.clone();
-        let spawner = runtime.spawn_fn(move || {
-            let spawn = |i| {
-                let ran = theirs.clone();
-                urgency::spawn(async move { ran.lock().unwrap().push(i) })
-            };
-            (0..n).map(spawn).collect::<Vec<_>>()
-        });
-        for handle in spawner.get().unwrap() {
-            handle.get().unwrap();
-        }
-        // If the spawner was relieved, its tasks ran while it still spawned.
-        if runtime.stats().total().reliefs == 0 {
-            return Arc::into_inner(ran).unwrap().into_inner().unwrap();
-        }
-    }
 }
 
 #[test]
@@ -439,144 +413,6 @@ fn under_any_policies_random_programs_give_their_serial_results() {
             builder = builder.pool_at(LevelId::new(level).unwrap(), kind);
         }
         let runtime = builder.build().unwrap();
-        ends(move || run_random(runtime, seed, 60));
-    }
-}
-
-/// An order of the test's own: each policy answers by a rule that the test gives.
-#[derive(Clone)]
-struct Own {
-    layout: Layout,
-    place: fn(usize, Arrival) -> Place,
-    take_from: fn(usize, Sight) -> Source,
-    asked: Arc<AtomicUsize>,
-}
-
-impl Own {
-    fn new(
-        layout: Layout,
-        place: fn(usize, Arrival) -> Place,
-        take_from: fn(usize, Sight) -> Source,
-    ) -> Self {
-        let asked = Arc::default();
-        Own {
-            layout,
-            place,
-            take_from,
-            asked,
-        }
-    }
-}
-
-impl std::fmt::Debug for Own {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Own")
-    }
-}
-
-struct OwnPolicy(usize, Own);
-
-impl PoolOrder for Own {
-    fn layout(&self) -> Layout {
-        self.layout
-    }
-
-    fn policy(&self, me: usize, _: usize, _: &Dice) -> Box<dyn PoolPolicy + Send> {
-        Box::new(OwnPolicy(me, self.clone()))
-    }
-}
-
-impl PoolPolicy for OwnPolicy {
-    fn place(&mut self, arrival: Arrival, _: usize) -> Place {
-        self.1.asked.fetch_add(1, Relaxed);
-        (self.1.place)(self.0, arrival)
-    }
-
-    fn take_from(&mut self, sight: Sight) -> Source {
-        self.1.asked.fetch_add(1, Relaxed);
-        (self.1.take_from)(self.0, sight)
-    }
-
-    fn after_steal(&mut self, _: Left) -> Place {
-        Place::Dropped
-    }
-}
-
-#[test]
-#[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
-fn an_order_of_a_users_own_decides_in_the_runtime() {
-    ends(|| {
-        let newest = |_, sight: Sight| match sight.own {
-            0 => Source::Nowhere,
-            _ => Source::Own(End::Newest),
-        };
-        let own = |me, _| Place::Worker(me);
-        let newest = Own::new(Layout::Queues(QueueLayout::default()), own, newest);
-        assert_eq!(order(newest.clone(), 6), [5, 4, 3, 2, 1, 0]);
-        assert!(newest.asked.load(Relaxed) > 0);
-        // The second of four shared queues is the first that is looked at.
-        let shared = Layout::Queues(QueueLayout {
-            shared: 4,
-            ..QueueLayout::default()
-        });
-        let from = |_, sight: Sight| match sight.shared {
-            0 => Source::Nowhere,
-            queues => Source::Head(Queue::Shared(queues.trailing_zeros() as usize)),
-        };
-        let second = Own::new(shared, |_, _| Place::Tail(Queue::Shared(1)), from);
-        assert_eq!(order(second, 6), [0, 1, 2, 3, 4, 5]);
-    });
-}
-
-#[test]
-#[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
-fn an_own_order_over_the_two_central_queues_is_asked_for_both() {
-    ends(|| {
-        // Aging, by another name.
-        let place = |_, arrival| Aging.place(arrival, 0);
-        let same = Own::new(Layout::Central, place, |_, sight| Aging.take_from(sight));
-        assert_eq!(order(same.clone(), 6), [0, 1, 2, 3, 4, 5]);
-        assert!(same.asked.load(Relaxed) >= 12);
-        // The regular queue is never looked at: what is there comes by the sweep.
-        let abandoned_only = |_, sight: Sight| match sight.mugging {
-            true => Source::Head(Queue::Mugging),
-            false => Source::Head(Queue::Regular),
-        };
-        let mugging = Own::new(
-            Layout::Central,
-            |_, _| Place::Tail(Queue::Mugging),
-            abandoned_only,
-        );
-        assert_eq!(order(mugging, 6), [0, 1, 2, 3, 4, 5]);
-    });
-}
-
-#[test]
-fn answers_that_do_not_fit_and_a_policy_that_panics_lose_nothing() {
-    quiet();
-    let queues = Layout::Queues(QueueLayout::default());
-    let far = |_, _| Place::Worker(usize::MAX);
-    let nobody = |_, _| Source::Steal {
-        victim: usize::MAX,
-        amount: Amount::Half,
-        least: 1,
-    };
-    let no_queue = |_, _| Source::Head(Queue::Shared(64));
-    let panics = |_, _| panic!("this policy panics");
-    let nowhere = |_, _| panic!("this policy panics, too");
-    let orders = [
-        Own::new(queues, far, nobody),
-        Own::new(queues, |_, _| Place::Tail(Queue::Shared(9)), no_queue),
-        Own::new(queues, |_, _| Place::Full, nobody),
-        Own::new(queues, panics, nobody),
-        Own::new(queues, far, nowhere),
-        Own::new(Layout::Central, far, nobody),
-        Own::new(Layout::Central, panics, nowhere),
-        Own::new(Layout::Deques, |_, _| Place::Dropped, nobody),
-    ];
-    for (seed, own) in (0u64..).zip(orders) {
-        let runtime = Runtime::builder().workers(3).levels::<Four>().pool(own);
-        let runtime = runtime.build().unwrap();
         ends(move || run_random(runtime, seed, 60));
     }
 }

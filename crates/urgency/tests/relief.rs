@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, runtime};
+use common::{all, ends, runtime};
 use std::{
     hint,
     io::{Read, Write},
@@ -37,6 +37,12 @@ fn endless(runtime: &Runtime, level: impl Into<LevelId>, stop: &Arc<AtomicBool>)
     handle
 }
 
+/// Ends such loops.
+fn end(stop: &AtomicBool, loops: impl IntoIterator<Item = JoinHandle<()>>) {
+    stop.store(true, Relaxed);
+    all(loops);
+}
+
 #[test]
 fn a_loop_that_never_checks_in_delays_nobody_for_ever() {
     for workers in [1, 2, 4] {
@@ -54,10 +60,7 @@ fn a_loop_that_never_checks_in_delays_nobody_for_ever() {
             assert!(loops.iter().all(|handle| !handle.is_finished()));
             let reliefs = runtime.stats().total().reliefs;
             assert!(reliefs >= 1, "{workers} workers");
-            stop.store(true, Relaxed);
-            for handle in loops {
-                handle.get().unwrap();
-            }
+            end(&stop, loops);
         });
     }
 }
@@ -76,10 +79,7 @@ fn several_loops_overrun_at_once_and_each_loses_its_worker() {
         // One worker went to the third loop, and one to the task.
         assert!(stats.total().reliefs >= 2, "{:?}", stats.total());
         assert!(stats.threads >= 3);
-        stop.store(true, Relaxed);
-        for handle in loops {
-            handle.get().unwrap();
-        }
+        end(&stop, loops);
     });
 }
 
@@ -347,10 +347,7 @@ fn timers_fire_beside_endless_loops_at_a_lower_level() {
             let total = runtime.stats().total();
             // A loop that relief was faster with has no worker to lend.
             assert!(total.promotions + total.reliefs >= 1, "{total:?}");
-            stop.store(true, Relaxed);
-            for handle in loops {
-                handle.get().unwrap();
-            }
+            end(&stop, loops);
         });
     }
 }
@@ -389,10 +386,7 @@ fn a_socket_is_served_beside_endless_loops_at_a_lower_level() {
         assert_eq!(server.get().unwrap(), 100);
         let total = runtime.stats().total();
         assert!(total.promotions + total.reliefs >= 1, "{total:?}");
-        stop.store(true, Relaxed);
-        for handle in loops {
-            handle.get().unwrap();
-        }
+        end(&stop, loops);
     });
 }
 
@@ -415,10 +409,7 @@ fn loops_at_all_levels_leave_the_spare_worker_to_the_others() {
             runtime.at(levels[i % 3]).spawn(task).get().unwrap();
         }
         assert_eq!(served.load(Relaxed), 300);
-        stop.store(true, Relaxed);
-        for handle in loops {
-            handle.get().unwrap();
-        }
+        end(&stop, loops);
     });
 }
 
@@ -445,10 +436,7 @@ fn what_lost_its_worker_to_relief_is_named() {
             overrun_in_a_poll(&runtime, &stop),
         ];
         runtime.at(Urgent).spawn(async {}).get().unwrap();
-        stop.store(true, Relaxed);
-        for handle in loops {
-            handle.get().unwrap();
-        }
+        end(&stop, loops);
         // It is noted when its thread comes back to the scheduler, which is after its result is there.
         for (place, level) in [("relief::endless", 2), ("overrun_in_a_poll", 1)] {
             let overrun = loop {

@@ -16,7 +16,7 @@ use urgency::{
 };
 
 #[test]
-fn a_scope_waits_for_its_tasks_and_for_those_that_they_spawn() {
+fn a_scope_waits_for_its_tasks_and_for_the_tasks_that_they_spawn() {
     ends(|| {
         let runtime = runtime(2);
         let done = Count::default();

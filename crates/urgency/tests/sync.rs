@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, rounds, runtime, with_levels};
+use common::{all, ends, poll, rounds, runtime, with_levels};
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
@@ -26,14 +26,6 @@ use urgency::{
 };
 
 urgency::levels! { App: High > Middle > Low }
-
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-fn all<T>(handles: Vec<JoinHandle<T>>) -> Vec<T> {
-    handles.into_iter().map(|h| h.get().unwrap()).collect()
-}
 
 /// Starts tasks that each wait and then note their name; each waits before the next is started.
 fn waiters<F: Future + Send + 'static>(
@@ -85,7 +77,7 @@ fn a_lock_is_handed_to_more_urgent_levels_first_and_to_equals_in_order() {
 }
 
 #[test]
-fn who_has_come_for_a_lock_is_not_overtaken_by_who_comes_later() {
+fn a_waiter_that_has_come_for_a_lock_is_not_overtaken_by_a_later_one() {
     let mutex = Mutex::new(());
     let held = mutex.try_lock().unwrap();
     let mut first = pin!(mutex.lock());
@@ -230,7 +222,7 @@ fn a_blocked_closure_gives_its_worker_away() {
             runtime.spawn_fn(move || event.blocking_wait()),
             runtime.spawn_fn(move || drop(held)),
         ];
-        all(closures.into());
+        all(closures);
         assert_eq!(*mutex.blocking_lock(), 1);
     });
 }
@@ -320,7 +312,7 @@ fn messages_of_one_sender_arrive_in_order_bounded_or_not() {
 }
 
 #[test]
-fn a_closed_channel_refuses_messages_and_gives_out_those_it_has() {
+fn a_closed_channel_refuses_messages_and_gives_out_the_ones_it_has() {
     let (sender, mut receiver) = mpsc::channel(1);
     sender.try_send(1).unwrap();
     let mut waiting = Box::pin(sender.send(2));
@@ -349,31 +341,7 @@ fn a_oneshot_message_to_nobody_comes_back() {
 }
 
 #[test]
-fn a_task_that_never_has_to_wait_lets_its_equals_run() {
-    ends(|| {
-        let runtime = runtime(1);
-        let (places, done) = (Semaphore::new(1), Arc::new(AtomicBool::new(false)));
-        let theirs = done.clone();
-        let (start, started) = std::sync::mpsc::channel();
-        let greedy = runtime.spawn(async move {
-            let mut rounds = 0u64;
-            while !theirs.load(SeqCst) {
-                drop(places.acquire().await.unwrap());
-                rounds += 1;
-                let _ = start.send(());
-            }
-            rounds
-        });
-        started.recv().unwrap();
-        drop(started);
-        let other = runtime.spawn(async move { done.store(true, SeqCst) });
-        all(vec![other]);
-        assert!(greedy.get().unwrap() > 0);
-    });
-}
-
-#[test]
-fn notifying_all_wakes_who_waits_and_who_is_about_to() {
+fn notifying_all_wakes_waiters_and_futures_that_are_about_to_wait() {
     let event = Notify::new();
     let mut early = Box::pin(event.notified());
     let mut waits = Box::pin(event.notified());
@@ -391,51 +359,6 @@ fn notifying_all_wakes_who_waits_and_who_is_about_to() {
         poll(Box::pin(event.notified()).as_mut()).is_pending(),
         "one is stored"
     );
-}
-
-#[test]
-fn a_synchronous_wait_inside_a_poll_does_more_operations_than_a_poll_may() {
-    ends(|| {
-        let runtime = runtime(1);
-        let many = async || {
-            let places = Semaphore::new(1);
-            for _ in 0..rounds(10_000) {
-                drop(places.acquire().await.unwrap());
-            }
-        };
-        let task = runtime.spawn(async move {
-            block_on(many());
-            urgency::blocking(|| block_on(many()));
-        });
-        task.get().unwrap();
-    });
-}
-
-#[test]
-#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
-fn a_synchronous_wait_inside_a_poll_lets_its_equals_run() {
-    ends(|| {
-        let gives_way = || {
-            let runtime = runtime(1);
-            let (places, done) = (Semaphore::new(1), Arc::new(AtomicBool::new(false)));
-            let theirs = done.clone();
-            let (start, started) = std::sync::mpsc::channel();
-            let greedy = runtime.spawn(async move {
-                block_on(async {
-                    start.send(()).unwrap();
-                    while !theirs.load(SeqCst) {
-                        drop(places.acquire().await.unwrap());
-                    }
-                });
-            });
-            started.recv().unwrap();
-            let other = runtime.spawn(async move { done.store(true, SeqCst) });
-            all(vec![other, greedy]);
-            runtime.stats().total().reliefs == 0
-        };
-        // Relief comes between if the machine is crowded.
-        assert!((0..20).any(|_| gives_way()));
-    });
 }
 
 #[test]
@@ -519,29 +442,5 @@ fn a_waker_of_a_waiter_may_own_another_waiter_of_the_same_lock() {
         // with it.
         assert!(poll(b.as_mut()).is_ready());
         assert!(poll(a.as_mut()).is_ready());
-    });
-}
-
-#[test]
-fn a_task_that_never_has_to_wait_lets_its_equals_run_where_no_thread_is_left() {
-    ends(|| {
-        let builder = Runtime::builder().workers(1).thread_limit(3);
-        let runtime = builder.build().unwrap();
-        let gate = Arc::new(Semaphore::new(0));
-        let closures = [(); 8].map(|()| {
-            let gate = gate.clone();
-            runtime.spawn_fn(move || gate.blocking_acquire().unwrap().forget())
-        });
-        let (places, done) = (Semaphore::new(1), Arc::new(AtomicBool::new(false)));
-        let theirs = done.clone();
-        let greedy = runtime.spawn(async move {
-            while !theirs.load(SeqCst) {
-                drop(places.acquire().await.unwrap());
-            }
-        });
-        let other = runtime.spawn(async move { done.store(true, SeqCst) });
-        all(vec![other, greedy]);
-        gate.add_permits(8);
-        all(closures.into());
     });
 }

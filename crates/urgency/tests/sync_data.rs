@@ -2,25 +2,20 @@
 
 mod common;
 
-use common::{ends, rounds, runtime};
+use common::{ends, poll, rounds, runtime};
 use std::{
-    future::Future,
-    pin::{Pin, pin},
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
-    task::{Context, Poll, Waker},
+    task::Poll,
 };
 use urgency::{
     block_on,
     sync::{Barrier, Condvar, Mutex, OnceCell, RwLock, RwLockWriteGuard, SetError},
     yield_now,
 };
-
-fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
 
 #[test]
 fn readers_share_and_writers_do_not_and_no_reader_overtakes_a_writer() {

@@ -73,7 +73,7 @@ fn async_code_joins_and_closures_await() {
 }
 
 #[test]
-fn a_panic_reaches_whoever_waits() {
+fn a_panic_reaches_its_waiter() {
     let runtime = runtime(2);
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         runtime.block_on(async { spawn(async { panic!("on purpose") }).await.unwrap() })

@@ -468,7 +468,7 @@ fn the_second_brings_neither_threads_nor_an_epoll() {
 }
 
 #[test]
-fn what_belongs_to_the_workers_cannot_be_set_by_who_shares_them() {
+fn what_belongs_to_the_workers_cannot_be_set_by_a_runtime_that_shares_them() {
     let first = Runtime::builder().workers(2).build().unwrap();
     let builder = || Runtime::builder().share_workers_with(&first);
     let error = |builder: urgency::Builder| builder.build().unwrap_err();

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_wait_are_served_in_their_order_and_a_small_one_does_not_pass_a_large_one() {
+    fn waiting_requests_are_served_in_their_order_and_a_small_one_does_not_pass_a_large_one() {
         let allowance = allowance();
         let first = taken(&allowance, 60 << 10);
         let mut large = pin!(allowance.take(50 << 10));
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_kept_up_to_so_many_bytes_and_given_to_those_that_they_suffice() {
+    fn buffers_are_kept_up_to_so_many_bytes_and_given_to_requests_that_they_suffice() {
         let allowance = allowance();
         for _ in 0..100 {
             allowance.keep(Vec::with_capacity(1 << 20));

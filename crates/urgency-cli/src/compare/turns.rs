@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_is_noted_the_others_take_their_turns_and_earlier_rows_stay_till_there_are_new_ones()
+    fn a_failure_is_noted_the_others_take_their_turns_and_earlier_rows_stay_till_there_are_new_ones()
      {
         let save = std::env::temp_dir().join(format!("urgency-turns-{}", std::process::id()));
         let line = |more: &str| {

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_cores_that_stand_idle_do_not_lower_a_desire_and_those_that_work_do_not_raise_it_beyond()
+    fn spare_cores_that_stand_idle_do_not_lower_a_desire_and_cores_that_work_do_not_raise_it_beyond()
      {
         let parameters = DOUBLING;
         let mut desire = Desire::new(4);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_core_of_a_running_job_moves_and_those_that_wait_come_in_order() {
+    fn no_core_of_a_running_job_moves_and_waiting_jobs_come_in_order() {
         let (mut cores, mut parts) = (Cores::new(9), StaticEqual::new(4).unwrap());
         for id in 0..7 {
             cores

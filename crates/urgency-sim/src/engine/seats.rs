@@ -131,7 +131,7 @@ impl Engine<'_> {
         }
         let place = self.sleeping.iter().rposition(|&w| w as usize == me);
         self.sleeping
-            .remove(place.expect("who is asleep is in the list"));
+            .remove(place.expect("a sleeping worker is in the list"));
         self.at(self.now + delay, 1, Event::Decide(me as u32));
     }
 

@@ -242,7 +242,7 @@ impl Engine {
             self.left.push_back(me);
         }
         let place = self.active.iter().position(|&w| w == me);
-        self.active[place.expect("who is at a point is active")] = comes;
+        self.active[place.expect("a worker at a point is active")] = comes;
         // What it left itself it goes on with.
         self.left.retain(|&w| w != comes);
         self.workers[comes].active = true;

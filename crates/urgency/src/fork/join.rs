@@ -264,15 +264,11 @@ where
         (Stolen::Forked(taken, _), origin) => {
             let worker = me.worker();
             me.runtime().at(worker, me.level()).leaps.add(1);
-            Some(StolenFork {
-                taken,
-                level: me.level(),
-                pinned: false,
-                origin: Origin {
-                    waits_as: me.waits_as(),
-                    ..origin
-                },
-            })
+            let origin = Origin {
+                waits_as: me.waits_as(),
+                ..origin
+            };
+            Some(StolenFork::new(taken, me.level(), origin))
         }
         (Stolen::OnlyPrivate, _) => {
             thief.attention.request(SHARE);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_never_come_back_are_bounded_and_woken_once() {
+    fn watchers_that_never_come_back_are_bounded_and_woken_once() {
         let mut watchers = Watchers::new();
         let mut ousted = 0;
         let all = 3 * MOST;

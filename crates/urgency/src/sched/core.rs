@@ -148,7 +148,7 @@ impl Core {
     pub(crate) fn arc(&self) -> Arc<Core> {
         self.myself
             .upgrade()
-            .expect("who uses the core set keeps it alive")
+            .expect("the user of a core set keeps it alive")
     }
 
     /// One more job is going to be made on this core set. `false`: the last one has ended, and the core set with it.
@@ -249,11 +249,14 @@ impl Core {
         self.driver.get()
     }
 
-    /// The worker that a stack of this core set holds, or held last; `None` if it has never held one.
+    /// The worker that a stack of this core set holds, or held last; the first, if it has never held one. `None`: the
+    /// stack is of another core set.
     pub(crate) fn worker_of(&self, stack: &Stack) -> Option<&Worker> {
-        let worker = stack.is_in(self).then(|| stack.worker_ptr())?;
-        // SAFETY: a stack of this core set holds workers of this core set, which keeps them.
-        unsafe { worker.as_ref() }
+        if !stack.is_in(self) {
+            return None;
+        }
+        // SAFETY: a stack of this core set points to a worker of this core set, which keeps them.
+        Some(unsafe { &*stack.worker_ptr() })
     }
 
     /// The stack that holds a worker, or held it last.

@@ -341,7 +341,7 @@ mod tests {
     fn a_stack_that_is_back_before_a_note_is_taken_back_has_an_entry() {
         let runtime = Runtime::builder().workers(1).build().unwrap();
         let job = runtime.shared();
-        let stack = Stack::new(Arc::downgrade(&job.core));
+        let stack = Stack::new(&job.core);
         // SAFETY: the stack is new.
         let mut binding = unsafe { Binding::new(stack.clone()) };
         binding.take_up(job.clone());

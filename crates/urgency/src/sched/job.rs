@@ -164,7 +164,7 @@ impl Job {
     pub(crate) fn arc(&self) -> Arc<Job> {
         self.myself
             .upgrade()
-            .expect("who calls a method of a job keeps it alive")
+            .expect("the caller of a method of a job keeps it alive")
     }
 
     /// Whether nothing but the caller keeps the job, and no code has changed it for good: another program may have it.

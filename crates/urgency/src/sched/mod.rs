@@ -119,6 +119,18 @@ pub(crate) struct StolenFork {
     pub(crate) origin: Origin,
 }
 
+impl StolenFork {
+    /// Out of the deque of a stack, for any worker.
+    pub(crate) fn new(taken: Taken, level: u8, origin: Origin) -> Self {
+        StolenFork {
+            taken,
+            level,
+            pinned: false,
+            origin,
+        }
+    }
+}
+
 /// What a fork has of the code that forked it.
 #[derive(Debug)]
 pub(crate) struct Origin {

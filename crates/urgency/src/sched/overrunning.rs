@@ -118,7 +118,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::{Runtime, sched::stack::Binding};
-    use std::sync::Weak;
 
     /// It came back, and its thread serves another job now, which has revoked its worker again.
     #[test]
@@ -127,7 +126,7 @@ mod tests {
         let second = Runtime::builder().share_workers_with(&first);
         let second = second.build().unwrap();
         let jobs = [&first, &second].map(|runtime| runtime.shared());
-        let stack = Stack::new(Arc::downgrade(&jobs[0].core));
+        let stack = Stack::new(&jobs[0].core);
         // SAFETY: the stack is new.
         let mut binding = unsafe { Binding::new(stack.clone()) };
         binding.take_up(jobs[1].clone());
@@ -144,8 +143,9 @@ mod tests {
 
     #[test]
     fn a_stack_whose_worker_is_revoked_again_and_again_is_looked_at_once() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
         let overrunning = Overrunning::default();
-        let (often, once) = (Stack::new(Weak::new()), Stack::new(Weak::new()));
+        let [often, once] = [(); 2].map(|()| Stack::new(&runtime.shared().core));
         overrunning.add(&once, false);
         for _ in 0..100 {
             overrunning.add(&often, false);

@@ -275,12 +275,7 @@ impl Job {
             }
         }
         self.at(worker, level).steals.add(1);
-        Some(Work::Fork(StolenFork {
-            taken,
-            level,
-            pinned: false,
-            origin,
-        }))
+        Some(Work::Fork(StolenFork::new(taken, level, origin)))
     }
 
     /// A fork that its owner does not publish because the owner is in a long leaf.
@@ -307,7 +302,7 @@ mod tests {
     };
 
     #[test]
-    fn events_of_four_descriptors_are_a_crowds_and_those_of_one_are_not() {
+    fn events_of_four_descriptors_are_a_crowds_and_events_of_one_are_not() {
         let runtime = Runtime::builder().workers(2).build().unwrap();
         let (arrived, arrivals) = channel();
         let mut writers: Vec<PipeWriter> = Vec::new();

@@ -65,8 +65,9 @@ pub(crate) struct Stack {
     level: AtomicU8,
     /// The levels whose pools hold an entry for this deque, a bit for each.
     pub(crate) queued: AtomicU64,
-    /// The worker that this stack holds; meaningful while it holds one. Written inside the scheduler, read by the stack
-    /// and by the thread that took its worker (ordered by the attention word).
+    /// The worker that this stack holds, or held last; the first of the core set before it holds any, so that it may
+    /// always be followed. Written inside the scheduler, read by the stack and by the thread that took its worker
+    /// (ordered by the attention word).
     worker: AtomicPtr<Worker>,
     /// Tasks at this stack's level that its polls made ready.
     pub(crate) ring: Ring<Header>,
@@ -152,7 +153,8 @@ impl<'a> Delivery<'a> {
 }
 
 impl Stack {
-    pub(crate) fn new(core: Weak<Core>) -> Arc<Self> {
+    pub(crate) fn new(core: &Arc<Core>) -> Arc<Self> {
+        let first = ptr::from_ref(&*core.workers[0]).cast_mut();
         Arc::new_cyclic(|myself| Stack {
             attention: Attention::new_busy(),
             level: AtomicU8::new(0),
@@ -161,7 +163,7 @@ impl Stack {
             frames: Frames::default(),
             child_memory: ChildMemory::new(),
             scope: AtomicPtr::new(ptr::null_mut()),
-            worker: AtomicPtr::new(ptr::null_mut()),
+            worker: AtomicPtr::new(first),
             ring: Ring::new(),
             suspension: Suspension::new(),
             mailbox: Mailbox::new(),
@@ -189,7 +191,7 @@ impl Stack {
             nesting: AtomicU32::new(0),
             job: AtomicPtr::new(ptr::null_mut()),
             kept: Mutex::new(None),
-            core,
+            core: Arc::downgrade(core),
             myself: myself.clone(),
         })
     }
@@ -241,7 +243,7 @@ impl Stack {
         self.kept.lock().expect("nothing panics under this lock")
     }
 
-    /// The worker that this stack holds, or held last; null if it has never held one. See [`Core::worker_of`].
+    /// The worker that this stack holds, or held last: one of its core set's. See [`Core::worker_of`].
     #[inline]
     pub(crate) fn worker_ptr(&self) -> *const Worker {
         self.worker.load(Ordering::Relaxed)

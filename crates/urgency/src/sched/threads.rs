@@ -251,7 +251,7 @@ impl Core {
     }
 
     fn new_stack(&self) -> Arc<Stack> {
-        let stack = Stack::new(Arc::downgrade(&self.arc()));
+        let stack = Stack::new(&self.arc());
         self.threads.stacks().push(stack.clone());
         stack
     }

@@ -4,7 +4,7 @@ const CLOSED: &str = "the semaphore was closed, so it gives no permits any more"
 const NO_RECEIVER: &str =
     "nobody receives any more: the receiver was dropped or closed the channel";
 const EMPTY: &str = "there is no message now; `recv` waits for one";
-const NO_SENDER: &str = "there is no message, and nobody is left who could send one";
+const NO_SENDER: &str = "there is no message, and no sender is left";
 
 /// The semaphore was closed: it gives no permits any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turn_is_that_of_the_most_urgent_level_wherever_its_list_is() {
+    fn the_most_urgent_level_has_the_turn_wherever_its_list_is() {
         let mut levels = Levels::new();
         assert_eq!(levels.turn(), None);
         for level in [3, 5, 1, 4] {

@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_woken_waiter_is_known_as_such_until_it_is_polled() {
+    fn a_woken_waiter_is_known_as_woken_until_it_is_polled() {
         let (mut lists, keys) = filled(&[(2, 20), (1, 10), (2, 21)]);
         assert_eq!(lists.wake_first().map(|(_, level)| level), Some(1));
         assert_eq!(lists.next_level(), Some(2));

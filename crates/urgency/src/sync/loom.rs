@@ -161,7 +161,7 @@ fn permits_are_neither_lost_nor_made_by_waiters_for_one_and_for_two() {
 }
 
 #[test]
-fn closing_a_semaphore_wakes_who_waits() {
+fn closing_a_semaphore_wakes_the_waiters() {
     model(|| {
         let places = Arc::new(Semaphore::new(0));
         let waiting = places.clone();
@@ -423,7 +423,7 @@ fn a_newcomer_while_the_lock_is_offered_knows_an_overtaker_or_nobody() {
 }
 
 #[test]
-fn a_waiter_that_is_raised_while_the_lock_is_released_raises_whoever_gets_it() {
+fn a_waiter_that_is_raised_while_the_lock_is_released_raises_the_next_holder() {
     for due in [false, true] {
         model(move || {
             // 0 has the lock; 1 and 2 wait, and 2 is raised.

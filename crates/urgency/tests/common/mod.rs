@@ -6,17 +6,18 @@ use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    pin::Pin,
     process::{Command, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc,
     },
-    task::{Poll, Waker},
+    task::{Context, Poll, Waker},
     thread,
     time::{Duration, Instant},
 };
-use urgency::{Runtime, join, level::Levels, time};
+use urgency::{JoinHandle, Runtime, join, level::Levels, time};
 
 /// Far above anything that a passing test needs, on a crowded machine in a debug build; in seconds, and to be
 /// set by the environment.
@@ -68,6 +69,16 @@ pub fn ends<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// One poll, after which nothing is woken.
+pub fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// The results of all.
+pub fn all<T: 'static>(handles: impl IntoIterator<Item = JoinHandle<T>>) -> Vec<T> {
+    handles.into_iter().map(|h| h.get().unwrap()).collect()
 }
 
 /// Waits until it is so.

@@ -53,7 +53,7 @@ fn at_the_limit_of_descriptors_accept_fails_and_the_listener_goes_on_later() {
 }
 
 #[test]
-fn whoever_waits_on_a_runtime_that_is_shut_down_gets_an_error() {
+fn a_waiter_of_a_runtime_that_is_shut_down_gets_an_error() {
     let runtime = crate::Runtime::builder().workers(1).build().unwrap();
     let (client, server) = runtime.block_on(async {
         let (client, server) = pair().await;

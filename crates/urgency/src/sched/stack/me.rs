@@ -13,6 +13,16 @@
 //!
 //! A `Me` lives no longer than its binding. And as long as one lives, the stack keeps its job: to take up another one
 //! takes the binding itself.
+//!
+//! # What a `Me` may be asked
+//!
+//! A thread in the poller is a stack, and may have no job and no worker. So what a `Me` gives is sound at any time:
+//!
+//! 1. [`Me::runtime`] looks whether there is a job, and panics if there is none.
+//! 2. [`Me::worker`] is always one of the core set's: the one that the stack holds, or held last, or the first. All of a
+//!    worker is atomic or behind a lock, so a stack that has lost its worker may ask as well. Whether it still holds it
+//!    is in the attention word, and each way into the scheduler finds that out before it relies on it (`come_in` and
+//!    `finish` in `run.rs`).
 
 use super::{BRIEFLY, Delivery, Stack};
 use crate::{
@@ -240,13 +250,16 @@ impl<'a> Own<'a, Stack> {
     }
 
     /// The job whose code is on this stack.
+    ///
+    /// # Panics
+    ///
+    /// If there is none: a stack without a job runs nothing.
     #[inline]
     pub(crate) fn runtime(self) -> &'a Job {
-        let job = self.runtime_ptr();
-        debug_assert!(!job.is_null(), "a stack without a job runs nothing");
         // SAFETY: the stack keeps its job (`kept`), and takes up another one by its binding, which is not borrowed
         // then.
-        unsafe { &*job }
+        let job = unsafe { self.runtime_ptr().as_ref() };
+        job.expect("a stack without a job runs nothing")
     }
 
     /// The pointer of the `Arc` in which that job is.
@@ -295,17 +308,18 @@ impl<'a> Own<'a, Stack> {
         result
     }
 
-    /// The worker that this stack holds.
+    /// The worker that this stack holds; on one that has lost it or waits for one, see the module's text.
     #[inline]
     pub(crate) fn worker(self) -> &'a Worker {
-        let worker = self.worker_ptr();
-        debug_assert!(!worker.is_null());
-        // SAFETY: set by `hold`; workers live as long as the core set, which the stack's thread keeps.
-        unsafe { &*worker }
+        // SAFETY: set by `Stack::new` and `hold` to a worker of the core set, which lives as long as the core set, and
+        // the stack's thread keeps that.
+        unsafe { &*self.worker_ptr() }
     }
 
     /// This stack holds `worker` from now on, which serves its job. Called inside the scheduler.
     pub(crate) fn hold(self, worker: &Worker) {
+        // By its number, so that it is one of this core set's whatever the caller has.
+        let worker = &*self.core().workers[worker.id];
         worker.serve(self.runtime());
         self.worker
             .store(ptr::from_ref(worker).cast_mut(), Ordering::Relaxed);
@@ -434,14 +448,26 @@ impl<'a> Own<'a, Stack> {
 mod tests {
     use super::*;
     use crate::{Runtime, level::Level};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     crate::levels! { Order: First > Second }
+
+    #[test]
+    fn a_stack_without_job_and_worker_names_a_worker_and_refuses_to_name_a_job() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let stack = Stack::new(&runtime.shared().core);
+        // SAFETY: the stack is new.
+        let binding = unsafe { Binding::new(stack) };
+        assert_eq!(binding.me().worker().id, 0);
+        let asked = catch_unwind(AssertUnwindSafe(|| ptr::from_ref(binding.me().runtime())));
+        assert!(asked.is_err());
+    }
 
     /// A thread in the poller may have no job when it calls code of the program's.
     #[test]
     fn code_that_a_stack_without_a_job_calls_runs_at_no_level() {
         let runtime = Runtime::builder().levels::<Order>().build().unwrap();
-        let stack = Stack::new(Arc::downgrade(&runtime.shared().core));
+        let stack = Stack::new(&runtime.shared().core);
         // SAFETY: the stack is new.
         let binding = unsafe { Binding::new(stack) };
         binding.me().set_aside(|| {

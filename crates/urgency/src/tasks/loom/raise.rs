@@ -67,7 +67,7 @@ fn a_raise_races_a_wake_up_and_an_entry_at_the_new_level_exists() {
 }
 
 #[test]
-fn whoever_runs_a_task_learns_of_a_raise_before_it_has_ended() {
+fn the_thread_that_runs_a_task_learns_of_a_raise_before_the_task_has_ended() {
     model(|| {
         let queue = Queue::new();
         let (task, handle) = new(std::future::ready(()), Arc::clone(&queue), 2);

@@ -97,7 +97,7 @@ fn shared_waiters_are_woken_in_the_order_of_arrival() {
 }
 
 #[test]
-fn a_handle_that_was_waited_for_before_it_was_shared_wakes_all_who_wait_now() {
+fn a_handle_that_was_waited_for_before_it_was_shared_wakes_all_waiters() {
     let toy = Ground::new();
     let rung = Arc::default();
     let mut handle = toy.spawn(async { 5 });

@@ -1,0 +1,163 @@
+//! Orders within a level that a user brings: asked for everything, and never trusted.
+
+mod common;
+#[path = "common/one_by_one.rs"]
+mod one_by_one;
+#[path = "common/program.rs"]
+mod program;
+
+use common::{ends, quiet};
+use one_by_one::order;
+use program::run_random;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+use urgency::{
+    Runtime,
+    policy::{Amount, Layout, PoolOrder},
+};
+use urgency_policy::{
+    dice::Dice,
+    pool::{Aging, Arrival, End, Left, Place, PoolPolicy, Queue, QueueLayout, Sight, Source},
+};
+
+urgency::levels! { Four: L0 > L1 > L2 > L3 }
+
+/// An order of the test's own: each policy answers by a rule that the test gives.
+#[derive(Clone)]
+struct Own {
+    layout: Layout,
+    place: fn(usize, Arrival) -> Place,
+    take_from: fn(usize, Sight) -> Source,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Own {
+    fn new(
+        layout: Layout,
+        place: fn(usize, Arrival) -> Place,
+        take_from: fn(usize, Sight) -> Source,
+    ) -> Self {
+        let asked = Arc::default();
+        Own {
+            layout,
+            place,
+            take_from,
+            asked,
+        }
+    }
+}
+
+impl std::fmt::Debug for Own {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Own")
+    }
+}
+
+struct OwnPolicy(usize, Own);
+
+impl PoolOrder for Own {
+    fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn policy(&self, me: usize, _: usize, _: &Dice) -> Box<dyn PoolPolicy + Send> {
+        Box::new(OwnPolicy(me, self.clone()))
+    }
+}
+
+impl PoolPolicy for OwnPolicy {
+    fn place(&mut self, arrival: Arrival, _: usize) -> Place {
+        self.1.asked.fetch_add(1, Relaxed);
+        (self.1.place)(self.0, arrival)
+    }
+
+    fn take_from(&mut self, sight: Sight) -> Source {
+        self.1.asked.fetch_add(1, Relaxed);
+        (self.1.take_from)(self.0, sight)
+    }
+
+    fn after_steal(&mut self, _: Left) -> Place {
+        Place::Dropped
+    }
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
+fn an_order_of_a_users_own_decides_in_the_runtime() {
+    ends(|| {
+        let newest = |_, sight: Sight| match sight.own {
+            0 => Source::Nowhere,
+            _ => Source::Own(End::Newest),
+        };
+        let own = |me, _| Place::Worker(me);
+        let newest = Own::new(Layout::Queues(QueueLayout::default()), own, newest);
+        assert_eq!(order(newest.clone(), 6), [5, 4, 3, 2, 1, 0]);
+        assert!(newest.asked.load(Relaxed) > 0);
+        // The second of four shared queues is the first that is looked at.
+        let shared = Layout::Queues(QueueLayout {
+            shared: 4,
+            ..QueueLayout::default()
+        });
+        let from = |_, sight: Sight| match sight.shared {
+            0 => Source::Nowhere,
+            queues => Source::Head(Queue::Shared(queues.trailing_zeros() as usize)),
+        };
+        let second = Own::new(shared, |_, _| Place::Tail(Queue::Shared(1)), from);
+        assert_eq!(order(second, 6), [0, 1, 2, 3, 4, 5]);
+    });
+}
+
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos changes the order")]
+fn an_own_order_over_the_two_central_queues_is_asked_for_both() {
+    ends(|| {
+        // Aging, by another name.
+        let place = |_, arrival| Aging.place(arrival, 0);
+        let same = Own::new(Layout::Central, place, |_, sight| Aging.take_from(sight));
+        assert_eq!(order(same.clone(), 6), [0, 1, 2, 3, 4, 5]);
+        assert!(same.asked.load(Relaxed) >= 12);
+        // The regular queue is never looked at: what is there comes by the sweep.
+        let abandoned_only = |_, sight: Sight| match sight.mugging {
+            true => Source::Head(Queue::Mugging),
+            false => Source::Head(Queue::Regular),
+        };
+        let mugging = Own::new(
+            Layout::Central,
+            |_, _| Place::Tail(Queue::Mugging),
+            abandoned_only,
+        );
+        assert_eq!(order(mugging, 6), [0, 1, 2, 3, 4, 5]);
+    });
+}
+
+#[test]
+fn answers_that_do_not_fit_and_a_policy_that_panics_lose_nothing() {
+    quiet();
+    let queues = Layout::Queues(QueueLayout::default());
+    let far = |_, _| Place::Worker(usize::MAX);
+    let nobody = |_, _| Source::Steal {
+        victim: usize::MAX,
+        amount: Amount::Half,
+        least: 1,
+    };
+    let no_queue = |_, _| Source::Head(Queue::Shared(64));
+    let panics = |_, _| panic!("this policy panics");
+    let nowhere = |_, _| panic!("this policy panics, too");
+    let orders = [
+        Own::new(queues, far, nobody),
+        Own::new(queues, |_, _| Place::Tail(Queue::Shared(9)), no_queue),
+        Own::new(queues, |_, _| Place::Full, nobody),
+        Own::new(queues, panics, nobody),
+        Own::new(queues, far, nowhere),
+        Own::new(Layout::Central, far, nobody),
+        Own::new(Layout::Central, panics, nowhere),
+        Own::new(Layout::Deques, |_, _| Place::Dropped, nobody),
+    ];
+    for (seed, own) in (0u64..).zip(orders) {
+        let runtime = Runtime::builder().workers(3).levels::<Four>().pool(own);
+        let runtime = runtime.build().unwrap();
+        ends(move || run_random(runtime, seed, 60));
+    }
+}
