@@ -1,4 +1,5 @@
-//! The core policy decides when a job starts or ends, not a while later; and a job that spins does not keep its cores.
+//! The core policy decides when a job starts or ends, not a while later; a job that spins
+//! does not keep its cores; and a policy that is always wrong leaves no job without cores.
 
 mod common;
 
@@ -15,7 +16,7 @@ use std::{
     thread::{self, ThreadId},
 };
 use urgency::{
-    jobs::CoreSet,
+    jobs::{CoreSet, JobHandle},
     policy::cores::{CorePolicy, Cores, Decision, DecisionError, Event, Shares},
 };
 
@@ -116,6 +117,51 @@ fn the_thread_that_ends_a_job_has_the_policy_decide_which_of_two_goes_on() {
         more.store(true, SeqCst);
         set.drain();
     });
+}
+
+/// Gives a core that there is not. It is not work-conserving: a job has at most what it is given.
+#[derive(Clone)]
+struct Wrong;
+
+impl CorePolicy for Wrong {
+    fn decide(&mut self, _: Event, _: &Cores, to: &mut Decision) -> Result<(), DecisionError> {
+        to.give(99, None)
+    }
+}
+
+#[test]
+fn jobs_go_on_under_a_policy_whose_every_answer_breaks_a_rule() {
+    for workers in [1, 2, 8] {
+        ends(move || {
+            let set = CoreSet::builder().cores(workers).core_policy(Wrong);
+            let set = set.build().unwrap();
+            let (done, all) = (Arc::new(AtomicUsize::new(0)), 3 * workers + 2);
+            let jobs: Vec<_> = (0..all)
+                .map(|_| {
+                    let done = done.clone();
+                    let works = move || {
+                        done.fetch_add(1, SeqCst);
+                        // Each needs all others to have had a core.
+                        while done.load(Relaxed) < all {
+                            fib(3);
+                        }
+                    };
+                    set.spawn_fn(works).unwrap()
+                })
+                .collect();
+            let share = |job: &JobHandle<()>| job.stats().map(|stats| stats.share);
+            while jobs.iter().filter_map(share).all(|it| it.rejections == 0) {
+                thread::yield_now();
+            }
+            let rejected = jobs.iter().filter_map(share).find_map(|it| it.rejected);
+            let unknown = DecisionError::UnknownCore {
+                core: 99,
+                cores: workers,
+            };
+            assert_eq!(rejected, Some(unknown));
+            jobs.into_iter().for_each(|job| job.get().unwrap());
+        });
+    }
 }
 
 /// One more of them, which may have to wait for a worker.
