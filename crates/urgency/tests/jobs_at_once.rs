@@ -1,4 +1,4 @@
-//! The core policy decides when a job starts or ends, not a while later; a job that spins
+//! The core policy decides when a job starts or ends, and when its demand changes, not a while later; a job that spins
 //! does not keep its cores; and a policy that is always wrong leaves no job without cores.
 
 mod common;
@@ -17,15 +17,16 @@ use std::{
 };
 use urgency::{
     jobs::{CoreSet, JobHandle},
-    policy::cores::{CorePolicy, Cores, Decision, DecisionError, Event, Shares},
+    policy::cores::{CorePolicy, Cores, Decision, DecisionError, Demand, Event, Request, Shares},
 };
 
-/// *Shares*, with the threads that asked about jobs that start and about jobs that end.
+/// *Shares*, with the threads that asked about jobs that start, jobs that end, and demands that change.
 #[derive(Clone, Default)]
 struct Noted {
     shares: Shares,
     starts: Arc<Mutex<Vec<ThreadId>>>,
     exits: Arc<Mutex<Vec<ThreadId>>>,
+    changes: Arc<Mutex<Vec<ThreadId>>>,
 }
 
 impl CorePolicy for Noted {
@@ -39,6 +40,7 @@ impl CorePolicy for Noted {
         match event {
             Event::Start(_) => self.starts.lock().unwrap().push(thread),
             Event::Exit(_) => self.exits.lock().unwrap().push(thread),
+            Event::Request(Request::Demand(_)) => self.changes.lock().unwrap().push(thread),
             _ => {}
         }
         self.shares.decide(event, cores, to)
@@ -117,6 +119,42 @@ fn the_thread_that_ends_a_job_has_the_policy_decide_which_of_two_goes_on() {
         more.store(true, SeqCst);
         set.drain();
     });
+}
+
+#[test]
+fn the_thread_that_changes_a_demand_has_the_policy_decide_about_it() {
+    for workers in [1, 2, 8] {
+        ends(move || {
+            let noted = Noted::default();
+            let builder = CoreSet::builder().cores(workers);
+            let set = builder.core_policy(noted.clone()).build().unwrap();
+            let stop = occupy(&set, workers);
+            let job = {
+                let stop = stop.clone();
+                let works = move || {
+                    while !stop.load(Relaxed) {
+                        fib(3);
+                    }
+                };
+                set.spawn_fn(works).unwrap()
+            };
+            let me = thread::current().id();
+            // Now and then another thread decides at that moment.
+            let by_me = || noted.changes.lock().unwrap().contains(&me);
+            for weight in (1..3).cycle() {
+                let demand = Demand {
+                    weight,
+                    ..Demand::default()
+                };
+                job.set_demand(demand).unwrap();
+                if by_me() {
+                    break;
+                }
+            }
+            stop.store(true, SeqCst);
+            set.drain();
+        });
+    }
 }
 
 /// Gives a core that there is not. It is not work-conserving: a job has at most what it is given.
