@@ -1,4 +1,5 @@
-//! The core policy decides when a job starts or ends, not a while later; and a job that spins does not keep its cores.
+//! The core policy decides when a job starts or ends, and when its demand changes, not a while later; a job that spins
+//! does not keep its cores; and a policy that is always wrong leaves no job without cores.
 
 mod common;
 
@@ -15,16 +16,17 @@ use std::{
     thread::{self, ThreadId},
 };
 use urgency::{
-    jobs::CoreSet,
-    policy::cores::{CorePolicy, Cores, Decision, DecisionError, Event, Shares},
+    jobs::{CoreSet, JobHandle},
+    policy::cores::{CorePolicy, Cores, Decision, DecisionError, Demand, Event, Request, Shares},
 };
 
-/// *Shares*, with the threads that asked about jobs that start and about jobs that end.
+/// *Shares*, with the threads that asked about jobs that start, jobs that end, and demands that change.
 #[derive(Clone, Default)]
 struct Noted {
     shares: Shares,
     starts: Arc<Mutex<Vec<ThreadId>>>,
     exits: Arc<Mutex<Vec<ThreadId>>>,
+    changes: Arc<Mutex<Vec<ThreadId>>>,
 }
 
 impl CorePolicy for Noted {
@@ -38,6 +40,7 @@ impl CorePolicy for Noted {
         match event {
             Event::Start(_) => self.starts.lock().unwrap().push(thread),
             Event::Exit(_) => self.exits.lock().unwrap().push(thread),
+            Event::Request(Request::Demand(_)) => self.changes.lock().unwrap().push(thread),
             _ => {}
         }
         self.shares.decide(event, cores, to)
@@ -116,6 +119,87 @@ fn the_thread_that_ends_a_job_has_the_policy_decide_which_of_two_goes_on() {
         more.store(true, SeqCst);
         set.drain();
     });
+}
+
+#[test]
+fn the_thread_that_changes_a_demand_has_the_policy_decide_about_it() {
+    for workers in [1, 2, 8] {
+        ends(move || {
+            let noted = Noted::default();
+            let builder = CoreSet::builder().cores(workers);
+            let set = builder.core_policy(noted.clone()).build().unwrap();
+            let stop = occupy(&set, workers);
+            let job = {
+                let stop = stop.clone();
+                let works = move || {
+                    while !stop.load(Relaxed) {
+                        fib(3);
+                    }
+                };
+                set.spawn_fn(works).unwrap()
+            };
+            let me = thread::current().id();
+            // Now and then another thread decides at that moment.
+            let by_me = || noted.changes.lock().unwrap().contains(&me);
+            for weight in (1..3).cycle() {
+                let demand = Demand {
+                    weight,
+                    ..Demand::default()
+                };
+                job.set_demand(demand).unwrap();
+                if by_me() {
+                    break;
+                }
+            }
+            stop.store(true, SeqCst);
+            set.drain();
+        });
+    }
+}
+
+/// Gives a core that there is not. It is not work-conserving: a job has at most what it is given.
+#[derive(Clone)]
+struct Wrong;
+
+impl CorePolicy for Wrong {
+    fn decide(&mut self, _: Event, _: &Cores, to: &mut Decision) -> Result<(), DecisionError> {
+        to.give(99, None)
+    }
+}
+
+#[test]
+fn jobs_go_on_under_a_policy_whose_every_answer_breaks_a_rule() {
+    for workers in [1, 2, 8] {
+        ends(move || {
+            let set = CoreSet::builder().cores(workers).core_policy(Wrong);
+            let set = set.build().unwrap();
+            let (done, all) = (Arc::new(AtomicUsize::new(0)), 3 * workers + 2);
+            let jobs: Vec<_> = (0..all)
+                .map(|_| {
+                    let done = done.clone();
+                    let works = move || {
+                        done.fetch_add(1, SeqCst);
+                        // Each needs all others to have had a core.
+                        while done.load(Relaxed) < all {
+                            fib(3);
+                        }
+                    };
+                    set.spawn_fn(works).unwrap()
+                })
+                .collect();
+            let share = |job: &JobHandle<()>| job.stats().map(|stats| stats.share);
+            while jobs.iter().filter_map(share).all(|it| it.rejections == 0) {
+                thread::yield_now();
+            }
+            let rejected = jobs.iter().filter_map(share).find_map(|it| it.rejected);
+            let unknown = DecisionError::UnknownCore {
+                core: 99,
+                cores: workers,
+            };
+            assert_eq!(rejected, Some(unknown));
+            jobs.into_iter().for_each(|job| job.get().unwrap());
+        });
+    }
 }
 
 /// One more of them, which may have to wait for a worker.

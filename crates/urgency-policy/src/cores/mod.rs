@@ -15,7 +15,8 @@
 //!
 //! The mechanism calls [`Cores::start`], [`Cores::exit`], [`Cores::change`] and [`Cores::measure`] when these things
 //! happen, and [`Cores::decide`] after each. That call asks the policy, checks its answer, and enters it into the
-//! table. An answer that breaks a rule changes nothing and is a [`DecisionError`] with the rule's name.
+//! table. An answer that breaks a rule changes nothing and is a [`DecisionError`] with the rule's name: the mechanism
+//! asks another policy then. The runtime asks [`Shares`].
 //!
 //! # The rules that are checked
 //!

@@ -1,13 +1,15 @@
 //! `CoreSet`: the cores, the jobs that run, the queue in front of them, and the containers.
 //!
-//! A container is a runtime on the set's workers. When its job is over it is *parked*. A later job of the same shape
-//! has it, if nothing but the set keeps the container. (A thread that has just run the job, or a task's handle that the
-//! program keeps, still does.) So no code of an old job can reach a new one.
+//! A container is a runtime on the set's workers. When its job is over it is *parked* (`set/parked.rs`). A later job of
+//! the same shape has it, if nothing but the set keeps the container. (A thread that has just run the job, or a task's
+//! handle that the program keeps, still does.) So no code of an old job can reach a new one.
 //!
 //! The *keeper* keeps the workers: a runtime without tasks, or the runtime that the program wants the jobs beside.
 
+mod parked;
 mod pinned;
 
+use self::parked::{Container, Parked};
 use super::{
     JobBuilder, JobErrorKind, JobHandle, SubmitError,
     record::{self, Record},
@@ -91,7 +93,7 @@ pub(super) struct Set {
 struct State {
     running: Vec<Arc<Record>>,
     queue: VecDeque<Pending>,
-    parked: Vec<Container>,
+    parked: Parked,
     built: u64,
     submitted: u64,
     over: u64,
@@ -104,11 +106,6 @@ pub(super) struct Pending {
     pub(super) level: Option<LevelId>,
     /// Starts the root.
     pub(super) start: Box<dyn FnOnce(&Handle) + Send>,
-}
-
-struct Container {
-    runtime: Runtime,
-    shape: Arc<Builder>,
 }
 
 debug_struct!(CoreSet, |it| stats: it.stats());
@@ -355,14 +352,7 @@ impl Set {
         shape: &Arc<Builder>,
         demand: Demand,
     ) -> Result<(Container, Option<Box<Stats>>), BuildError> {
-        let parked = {
-            let mut state = self.lock();
-            let fits = |parked: &Container| {
-                Arc::ptr_eq(&parked.shape, shape) && parked.runtime.shared().is_unused()
-            };
-            let place = state.parked.iter().position(fits);
-            place.map(|place| state.parked.swap_remove(place))
-        };
+        let parked = self.lock().parked.take(shape);
         if let Some(container) = parked {
             let job = container.runtime.shared();
             if demand != Demand::default() {
@@ -390,7 +380,7 @@ impl Set {
             let mut state = self.lock();
             state.over += 1;
             if is_usual && state.parked.len() < self.most_running {
-                state.parked.push(container);
+                state.parked.put(container);
                 None
             } else {
                 Some(container)

@@ -61,9 +61,12 @@ pub struct WorkerShare {
     pub came: u64,
     /// How often the core policy was asked, on behalf of all runtimes on these workers.
     pub decisions: u64,
-    /// The last decision that broke a rule, and so changed nothing.
+    /// How often its answer broke a rule. It was not carried out: [`Shares`](crate::policy::cores::Shares) answered
+    /// instead.
+    pub rejections: u64,
+    /// Which rule the last of these answers broke.
     pub rejected: Option<DecisionError>,
-    /// The core policy has panicked, and [`Shares`](crate::policy::cores::Shares) decides.
+    /// The core policy has panicked, and [`Shares`](crate::policy::cores::Shares) decide.
     pub policy_panicked: bool,
 }
 
@@ -76,6 +79,7 @@ impl WorkerShare {
             entitled: share.entitled,
             came: share.came,
             decisions: share.policy.decisions,
+            rejections: share.policy.rejections,
             rejected: share.policy.rejected,
             policy_panicked: share.policy.panicked,
         }
@@ -86,6 +90,7 @@ impl WorkerShare {
         WorkerShare {
             came: self.came.saturating_sub(earlier.came),
             decisions: self.decisions.saturating_sub(earlier.decisions),
+            rejections: self.rejections.saturating_sub(earlier.rejections),
             ..*self
         }
     }

@@ -76,16 +76,32 @@ pub(crate) struct Core {
 /// The jobs of a core set.
 #[derive(Debug)]
 struct Jobs {
-    table: Mutex<Vec<Weak<Job>>>,
-    /// The length of the table.
+    table: Mutex<Table>,
+    /// How many are in the table.
     count: AtomicUsize,
     /// How many of them have not ended. One that is about to be made counts.
     open: AtomicUsize,
 }
 
+/// See [`Jobs`].
+#[derive(Debug, Default)]
+struct Table {
+    shown: Vec<Weak<Job>>,
+    /// Nothing of these is left to be served ([`Core::hide`]).
+    hidden: Vec<Weak<Job>>,
+}
+
 impl Jobs {
-    fn table(&self) -> MutexGuard<'_, Vec<Weak<Job>>> {
+    fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().expect("nothing panics under this lock")
+    }
+}
+
+/// The job goes from one part of a table to the other.
+fn transfer(job: &Arc<Job>, from: &mut Vec<Weak<Job>>, to: &mut Vec<Weak<Job>>) {
+    let is_it = |other: &Weak<Job>| std::ptr::eq(other.as_ptr(), Arc::as_ptr(job));
+    if let Some(place) = from.iter().position(is_it) {
+        to.push(from.remove(place));
     }
 }
 
@@ -162,15 +178,32 @@ impl Core {
     /// A new job is on this core set: the first one, or one that was admitted.
     pub(crate) fn enters(&self, job: &Arc<Job>) {
         let mut table = self.jobs.table();
-        table.push(Arc::downgrade(job));
-        self.jobs.count.store(table.len(), Ordering::SeqCst);
+        table.shown.push(Arc::downgrade(job));
+        self.jobs.count.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Only the caller keeps the job, which has no task: looks at all jobs leave it out until it is shown again. With
+    /// the containers of jobs that are over among them, each look and each decision took longer with every job that ran
+    /// at once at some time; and for as long as a look lasted it kept them all, so that none could be used again.
+    pub(crate) fn hide(&self, job: &Arc<Job>) {
+        let table = &mut *self.jobs.table();
+        transfer(job, &mut table.shown, &mut table.hidden);
+    }
+
+    /// A hidden job has work again. Nothing is ready there before the return.
+    pub(crate) fn show(&self, job: &Arc<Job>) {
+        let table = &mut *self.jobs.table();
+        transfer(job, &mut table.hidden, &mut table.shown);
     }
 
     /// Nothing keeps a job any more.
     pub(crate) fn forget_ended(&self) {
-        let mut table = self.jobs.table();
-        table.retain(|job| job.strong_count() != 0);
-        self.jobs.count.store(table.len(), Ordering::SeqCst);
+        let table = &mut *self.jobs.table();
+        let is_kept = |job: &Weak<Job>| job.strong_count() != 0;
+        table.shown.retain(is_kept);
+        table.hidden.retain(is_kept);
+        let count = table.shown.len() + table.hidden.len();
+        self.jobs.count.store(count, Ordering::SeqCst);
     }
 
     /// Whether several jobs share the workers.
@@ -186,10 +219,10 @@ impl Core {
         }
     }
 
-    /// The jobs that something keeps.
+    /// The jobs that something keeps, but for the hidden ones.
     pub(crate) fn jobs(&self) -> JobList {
         let table = self.jobs.table();
-        let mut alive = table.iter().filter_map(Weak::upgrade);
+        let mut alive = table.shown.iter().filter_map(Weak::upgrade);
         JobList {
             first: alive.next(),
             others: alive.collect(),

@@ -180,6 +180,8 @@ impl Job {
     pub(crate) fn begin_anew(&self) {
         self.life.store(next_life(), Ordering::Relaxed);
         self.entitled.store(usize::MAX, Ordering::Relaxed);
+        // The last look may have left it the limit of the job before.
+        self.crew.set_limit(self.demand().max_cores);
         self.may_ask_again();
         self.tasks.live.reopen();
     }

@@ -1,11 +1,13 @@
-//! Decisions at the event: a job that starts does not wait for the relief timer, and neither does a worker that is
-//! free.
+//! Decisions at the event: a job that starts does not wait for the relief timer, nor does a worker that is free, nor a
+//! demand that changes.
 //!
 //! 1. *A job without a worker begins to wait*, and no worker is idle. The thread that made its work ready asks the
 //!    policy, and asks the workers that are to leave for attention. A holder that comes to scheduling points leaves at
 //!    the next one; from one that does not, an expiry of the relief timer revokes the worker (`mod.rs`).
 //! 2. *The last worker leaves a job*, and several others have work. The policy decides which of them the worker goes
 //!    to.
+//! 3. *A demand changes* of a job that has work. The thread that changes it asks, as in 1. (A job that has none, such as
+//!    a container that is taken for a job or parked after it, has no part in a decision.)
 //!
 //! A job asks once until a worker has come, or until the policy has seen it without work: not again each time when work
 //! becomes ready, or when another worker is released and looks at all that wait. (A job that might ask again after each
@@ -58,6 +60,14 @@ impl Job {
     pub(super) fn ask_after_exit(&self, jobs: &JobList) {
         if self.workers().next().is_none() {
             self.core.decide_at_once(jobs);
+        }
+    }
+
+    /// The job asks for something else than before: event 3.
+    pub(super) fn ask_after_change(&self) {
+        let is_divided = self.core.is_shared() || self.has_too_many();
+        if is_divided && (self.workers().next().is_some() || self.levels_queued() != 0) {
+            self.core.decide_at_once(&self.core.jobs());
         }
     }
 

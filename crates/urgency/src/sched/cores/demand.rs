@@ -105,9 +105,7 @@ impl Job {
         if is_raised {
             self.may_have_more();
         }
-        if self.core.is_shared() || self.has_too_many() {
-            self.arm_relief();
-        }
+        self.ask_after_change();
         Ok(())
     }
 

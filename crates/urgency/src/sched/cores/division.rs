@@ -21,7 +21,11 @@
 //! a job does not use others keep until it wants it. A start has a new [`JobId`]; a job that comes back is owed nothing
 //! for the time before.
 //!
-//! An answer that breaks a rule changes nothing, and [`Shares`] replaces a policy that panics: [`Report`] says so.
+//! An answer that breaks a rule is not carried out: [`Shares`] answer that event instead. They know all jobs and take
+//! turns as usual, so no job is left without workers by a policy whose every answer is wrong. (When a wrong answer
+//! changed nothing, a job that started under a policy that is not work-conserving might have nothing for good: it hung,
+//! and so did the code that waited for it.) The policy is asked again at the next event. A policy that panics is not:
+//! [`Shares`] replace it. [`Report`] says both.
 
 use super::manner::{Manner, keep_until_end, next_turn};
 use super::plans::Plan;
@@ -66,7 +70,9 @@ pub(crate) struct Report {
     pub(crate) decisions: u64,
     /// The last of its answers that broke a rule.
     pub(crate) rejected: Option<DecisionError>,
-    /// It panicked, and [`Shares`] decides.
+    /// How many did. [`Shares`] answered instead.
+    pub(crate) rejections: u64,
+    /// It panicked, and [`Shares`] decide.
     pub(crate) panicked: bool,
 }
 
@@ -93,6 +99,8 @@ struct Known {
 /// See the module's text.
 pub(super) struct Division {
     policy: BoxedPolicy,
+    /// Answer the events whose answers by the policy break a rule.
+    stand_in: Shares,
     pub(super) manner: Manner,
     cores: Cores,
     /// In the order of what was seen last.
@@ -114,6 +122,7 @@ impl Division {
         Division {
             manner: Manner::of(&*policy),
             policy,
+            stand_in: Shares::default(),
             limits: None,
             cores: Cores::new(workers),
             known: Vec::new(),
@@ -367,7 +376,7 @@ impl Division {
         }));
         match decided {
             Ok(Ok(timer)) => self.timer = timer.or(self.timer),
-            Ok(Err(error)) => self.report.rejected = Some(error),
+            Ok(Err(error)) => self.answer_instead(event, error),
             Err(_) => {
                 self.replace_policy();
                 self.ask(event);
@@ -375,10 +384,20 @@ impl Division {
         }
     }
 
+    /// The policy's answer broke this rule.
+    #[cold]
+    fn answer_instead(&mut self, event: Event, error: DecisionError) {
+        self.report.rejected = Some(error);
+        self.report.rejections += 1;
+        let decision = self.cores.decide(&mut self.stand_in, event);
+        let timer = decision.expect("shares keep the rules").timer();
+        self.timer = timer.or(self.timer);
+    }
+
     #[cold]
     fn replace_policy(&mut self) {
         self.report.panicked = true;
-        self.policy = Box::new(Shares::default());
+        self.policy = Box::new(std::mem::take(&mut self.stand_in));
         self.manner = Manner::of(&*self.policy);
     }
 }

@@ -155,12 +155,55 @@ impl CorePolicy for Panics {
 }
 
 #[test]
-fn an_answer_that_breaks_a_rule_changes_nothing_and_is_reported() {
+fn shares_answer_instead_of_an_answer_that_breaks_a_rule_and_it_is_reported() {
     let mut division = Division::new(4, Box::new(Wrong));
-    let moves = division.decide(MS, 4, &mut [busy(1, 1, 4), busy(2, 1, 0)]);
-    assert!(moves.is_empty());
+    let mut seen = [busy(1, 3, 4), busy(2, 1, 0)];
+    division.decide(MS, 4, &mut seen);
+    assert_eq!(workers(&seen), [3, 1]);
     let unknown = DecisionError::UnknownCore { core: 99, cores: 4 };
     assert_eq!(division.report.rejected, Some(unknown));
+    assert_eq!(division.report.rejections, 2, "two starts");
+}
+
+#[test]
+fn under_a_policy_that_is_always_wrong_jobs_take_turns_at_what_does_not_divide() {
+    let mut division = Division::new(1, Box::new(Wrong));
+    let mut seen = [busy(1, 1, 1), busy(2, 1, 0), busy(3, 1, 0)];
+    let mut had = [0, 0, 0];
+    for look in 1..3_000 {
+        division.decide(look * MS, 1, &mut seen);
+        for (seen, had) in seen.iter_mut().zip(&mut had) {
+            *had += seen.workers;
+            seen.ran += seen.workers as u64 * MS;
+            seen.wants = 9;
+        }
+    }
+    assert!(had.iter().all(|had| (900..1100).contains(had)), "{had:?}");
+}
+
+/// Wrong at its first answer only; then all workers go to the newest job.
+#[derive(Default)]
+struct WrongOnce(bool);
+
+impl CorePolicy for WrongOnce {
+    fn decide(&mut self, _: Event, cores: &Cores, to: &mut Decision) -> Result<(), DecisionError> {
+        if !std::mem::replace(&mut self.0, true) {
+            return to.give(99, None);
+        }
+        let newest = cores.jobs().last().map(|job| job.id());
+        cores.available().try_for_each(|core| to.give(core, newest))
+    }
+}
+
+#[test]
+fn a_policy_that_was_wrong_once_is_asked_again() {
+    let mut division = Division::new(4, Box::new(WrongOnce::default()));
+    let mut seen = [busy(1, 1, 4), busy(2, 1, 0)];
+    division.decide(MS, 4, &mut seen);
+    assert_eq!(
+        (workers(&seen), division.report.rejections),
+        (vec![0, 4], 1)
+    );
 }
 
 #[test]
