@@ -52,18 +52,23 @@ impl Job {
         }
     }
 
-    /// Hands `worker`, with `work` for it, to a spare thread. Gives the work back if there is none
-    /// and none can be made.
+    /// Hands `worker`, with `work` for it, to a spare thread. `sleeps`: the calling thread is about to sleep. Gives the
+    /// work back if there is no thread and none can be made.
     pub(crate) fn hand_to_spare(
         &self,
         me: Me<'_>,
         worker: &Worker,
         work: Work,
+        sleeps: bool,
     ) -> Result<(), Work> {
         match self.secure_spare(me, work.level()) {
             Some(spare) => {
                 worker.hand(Some(work));
-                self.deliver(worker, &spare);
+                if sleeps {
+                    self.hand_over(me, worker, &spare);
+                } else {
+                    self.deliver(worker, &spare);
+                }
                 Ok(())
             }
             None if self.leaves_to_poller(me) => {

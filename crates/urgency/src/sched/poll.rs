@@ -6,7 +6,8 @@
 //! 1. claims an idle worker, if there is one, and runs the work itself: one system call from the event to
 //!    the code that waited for it; or
 //! 2. takes over the worker of the least urgent running stack, if what became ready is more urgent: the
-//!    kernel has preempted a core for this thread already, so nothing is gained by passing the work on; or
+//!    kernel has preempted a core for this thread already, so nothing is gained by passing the work on. If that stack is
+//!    inside the scheduler, where no worker can be revoked, the next one loses its worker; or
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
 //! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while
@@ -324,27 +325,40 @@ impl Job {
         if let Some(worker) = self.claim_awake(Want::Offered) {
             return Some(worker);
         }
-        let below = self.workers().filter(|w| {
+        let below = |w: &&Worker| {
             let serves = w.level();
             serves != NO_LEVEL && self.seat(w).is_drawn_by(level, serves) && self.is_settled(w)
-        });
+        };
         // Of the least urgent workers, the one whose thread the calling thread has just preempted: that thread does not
         // run, so it need not even notice.
         let here = sys::thread::current_cpu();
-        let is_here = |w: &Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
-        let victim = below.max_by_key(|w| (w.level(), is_here(w)));
-        let revoked = victim.and_then(|victim| {
-            if !by_event {
-                return self.revoke_counted(victim, None, Cause::Urgency);
-            }
-            let worker = self.revoke(victim, None, Cause::Urgency)?;
-            self.at(worker, level).promotions.add(1);
-            Some(worker)
+        let is_here = |w: &&Worker| self.core.holder(w).is_some_and(|stack| stack.cpu() == here);
+        let best = |w: &&Worker| (w.level(), is_here(w));
+        let first = self.workers().filter(below).max_by_key(best);
+        let revoked = first.and_then(|first| {
+            let revoked = self.revoke_for_ready(first, level, by_event);
+            revoked.or_else(|| {
+                // The stack of the first is inside the scheduler. It sees the work there, and passes it on to a thread
+                // that has to be woken; this one runs.
+                let others = self.workers().filter(|w| w.id != first.id);
+                let second = others.filter(below).max_by_key(best)?;
+                self.revoke_for_ready(second, level, by_event)
+            })
         });
         if revoked.is_none() {
             self.arm_for(level);
         }
         revoked
+    }
+
+    /// Revokes the worker for work at `level`, which an event made ready or which has waited.
+    fn revoke_for_ready(&self, victim: &Worker, level: u8, by_event: bool) -> Option<&Worker> {
+        if !by_event {
+            return self.revoke_counted(victim, None, Cause::Urgency);
+        }
+        let worker = self.revoke(victim, None, Cause::Urgency)?;
+        self.at(worker, level).promotions.add(1);
+        Some(worker)
     }
 }
 

@@ -68,7 +68,7 @@ impl Job {
                 self.hand_back(me, worker, &stack);
                 self.await_worker(me);
             }
-            work => match self.hand_to_spare(me, worker, work) {
+            work => match self.hand_to_spare(me, worker, work, true) {
                 Ok(()) => {
                     self.at(worker, me.level()).hand_offs.add(1);
                     self.await_worker(me);
@@ -266,7 +266,7 @@ impl Job {
                 Restored::Done => {}
                 Restored::Not => self.release_and_look(me, worker),
                 Restored::Found(work) => {
-                    if let Err(work) = self.hand_to_spare(me, worker, work) {
+                    if let Err(work) = self.hand_to_spare(me, worker, work, false) {
                         self.put_back(worker, work);
                         self.release_and_look(me, worker);
                     }
