@@ -44,7 +44,11 @@ if [ "${1:-}" = speed ]; then
     fi
     if [ "$what" != run ]; then
         for kind in original port; do
-            ($kind "$out/$kind" && cargo build --quiet --release --bin mini-redis-server --target-dir "$out/$kind-target")
+            (
+                # Not joined by `&&`: the shell would go on after a failed step of the function.
+                $kind "$out/$kind"
+                cargo build --quiet --release --bin mini-redis-server --target-dir "$out/$kind-target"
+            )
         done
     fi
     [ "$what" != build ] || exit 0
