@@ -23,6 +23,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::workers::experiments,
         crate::ping_pong::experiments,
         crate::wake::experiments,
+        crate::queue::experiments,
         crate::sync::experiments,
         crate::deques::experiments,
         crate::cancel_wave::experiments,

@@ -58,6 +58,7 @@ mod mixed;
 mod nqueens;
 mod par;
 mod ping_pong;
+mod queue;
 mod scenes;
 mod scope_spawn;
 mod service;

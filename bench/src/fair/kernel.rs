@@ -10,6 +10,11 @@ use crate::{engines, fib, uts};
 use std::hint::black_box;
 use urgency_measure::Scale;
 
+/// fib for about a hundred echoes.
+pub fn long_fib(scale: Scale) -> Box<dyn Kernel> {
+    Box::new(Fib::new(scale.pick(45, 25), fib::ours::fib))
+}
+
 /// A computation with its input.
 pub trait Kernel: Send {
     /// Computes, once.

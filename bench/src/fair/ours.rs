@@ -1,7 +1,7 @@
 //! One runtime with three levels.
 
 use super::EchoLoad;
-use super::kernel::{Kernel, Which};
+use super::kernel::{Kernel, Which, long_fib};
 use super::pace::Pace;
 use crate::engines::ours::{Batch, Levels, Urgent, with_stats};
 use crate::{echo, fib};
@@ -209,7 +209,7 @@ pub enum TwoLevels {
 
 /// fib below the echo, with two levels.
 pub fn two_levels(scale: Scale, workers: usize, schedule: TwoLevels) -> Sample {
-    let kernel = Which::Fib.prepare(scale);
+    let kernel = long_fib(scale);
     let builder = Runtime::builder().workers(workers).levels::<Levels>();
     let builder = match schedule {
         TwoLevels::Prompt => builder,
