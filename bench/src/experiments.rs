@@ -24,6 +24,7 @@ pub fn all(scale: Scale) -> Vec<Experiment> {
         crate::ping_pong::experiments,
         crate::wake::experiments,
         crate::sync::experiments,
+        crate::deques::experiments,
         crate::cancel_wave::experiments,
         crate::stalls::experiments,
         crate::echo::experiments,

@@ -34,6 +34,7 @@ mod experiments;
 #[cfg(feature = "ours")]
 mod cache_tokio;
 mod cancel_wave;
+mod deques;
 mod echo;
 mod editor;
 mod fair;

@@ -63,8 +63,8 @@ impl Which {
     /// Its input.
     pub fn prepare(self, scale: Scale) -> Box<dyn Kernel> {
         match self {
-            Which::Fib => Box::new(Fib::new(scale.pick(41, 25))),
-            Which::Uts => Box::new(Uts::new(scale.pick(11, 6))),
+            Which::Fib => Box::new(Fib::new(Self::fib_of(scale), fib::ours::fib)),
+            Which::Uts => Box::new(Uts::new(Self::depth(scale), engines::ours::Join)),
             Which::Matmul => Box::new(Strassen::new(scale.pick(2048, 256))),
             Which::Bfs => Box::new(Bfs::new(scale.pick(1 << 23, 1 << 14))),
             Which::Sort => Box::new(SampleSort::new(scale.pick(1 << 25, 1 << 17))),
@@ -72,20 +72,44 @@ impl Which {
     }
 }
 
+impl Which {
+    /// Its input, and its program on rayon.
+    ///
+    /// # Panics
+    ///
+    /// For a kernel that is more than forks.
+    pub fn prepare_on_rayon(self, scale: Scale) -> Box<dyn Kernel> {
+        match self {
+            Which::Fib => Box::new(Fib::new(Self::fib_of(scale), fib::rayon::fib)),
+            Which::Uts => Box::new(Uts::new(Self::depth(scale), engines::rayon::Join)),
+            other => panic!("{} is written for Urgency only", other.name()),
+        }
+    }
+
+    fn fib_of(scale: Scale) -> u32 {
+        scale.pick(41, 25)
+    }
+
+    fn depth(scale: Scale) -> u32 {
+        scale.pick(11, 6)
+    }
+}
+
 struct Fib {
     n: u32,
+    fib: fn(u32) -> u64,
     result: u64,
 }
 
 impl Fib {
-    fn new(n: u32) -> Self {
-        Fib { n, result: 0 }
+    fn new(n: u32, fib: fn(u32) -> u64) -> Self {
+        Fib { n, fib, result: 0 }
     }
 }
 
 impl Kernel for Fib {
     fn run(&mut self) {
-        self.result = fib::ours::fib(black_box(self.n));
+        self.result = (self.fib)(black_box(self.n));
     }
 
     fn verify(&self) {
@@ -93,20 +117,25 @@ impl Kernel for Fib {
     }
 }
 
-struct Uts {
+struct Uts<J> {
     depth: u32,
     nodes: u64,
+    join: J,
 }
 
-impl Uts {
-    fn new(depth: u32) -> Self {
-        Uts { depth, nodes: 0 }
+impl<J: engines::Join> Uts<J> {
+    fn new(depth: u32, join: J) -> Self {
+        Uts {
+            depth,
+            nodes: 0,
+            join,
+        }
     }
 }
 
-impl Kernel for Uts {
+impl<J: engines::Join> Kernel for Uts<J> {
     fn run(&mut self) {
-        self.nodes = uts::forks::count(engines::ours::Join, Node::root(self.depth));
+        self.nodes = uts::forks::count(self.join, Node::root(self.depth));
     }
 
     fn verify(&self) {

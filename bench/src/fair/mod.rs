@@ -12,6 +12,9 @@
 //! - `fair-alone-<kernel>-<workers>` (Tables 2 and 3): the kernel without the sink, under the default policy
 //!   and under a fair one, alone and beside the echo. `again` is the default policy once more: what it
 //!   differs from itself is noise.
+//!   `rayon` is the same program on rayon's pool, for the kernels that are no more than forks (fib, UTS).
+//! - `fair-winner-<workers>` (section 6.2.4): fib below the echo under winner-take-all, the scheduler for two levels with
+//!   which the paper compares, beside prompt and fair rounds.
 //! - `fair-shares-<workers>`: a minute of two levels that compute without end and the echo on top.
 //! - `fair-schedules-<workers>`: the same for 8 s under other schedules: prompt, and the adaptive family, whose shares
 //!   are not set.
@@ -126,6 +129,7 @@ mod tables {
                 all.push(alone(scale, which, workers));
             }
         }
+        all.extend(WORKERS.map(|workers| winner(scale, workers)));
         all.extend(WORKERS.map(|workers| shares(scale, workers)));
         all.extend(WORKERS.map(|workers| schedules(scale, workers)));
         all
@@ -162,7 +166,7 @@ mod tables {
     }
 
     fn alone(scale: Scale, which: Which, workers: usize) -> Experiment {
-        Experiment::new(
+        let experiment = Experiment::new(
             format!("fair-alone-{}-{workers}", which.name()),
             format!(
                 "{} without a sink, default policy and 50-25-25, {workers} worker(s)",
@@ -197,7 +201,28 @@ mod tables {
             &["prompt-echo"],
         ))
         .bar(Bar::at_most("prompt-echo", "mean_ns", 1e6))
-        .bar(Bar::at_most("fair-echo", "mean_ns", 1e6))
+        .bar(Bar::at_most("fair-echo", "mean_ns", 1e6));
+        match which {
+            Which::Fib | Which::Uts => {
+                experiment.contender("rayon", move || ours::on_rayon(scale, which, workers))
+            }
+            Which::Matmul | Which::Bfs | Which::Sort => experiment,
+        }
+    }
+
+    fn winner(scale: Scale, workers: usize) -> Experiment {
+        let of = |schedule| move || ours::two_levels(scale, workers, schedule);
+        Experiment::new(
+            format!("fair-winner-{workers}"),
+            format!("fib below an echo, two levels, by schedule, {workers} worker(s)"),
+        )
+        .table(
+            "prompt",
+            &["time_probes", "time_ns", "mean_ns", "p99_ns", "unanswered"],
+        )
+        .contender("prompt", of(ours::TwoLevels::Prompt))
+        .contender("winner-take-all", of(ours::TwoLevels::WinnerTakeAll))
+        .contender("50-50", of(ours::TwoLevels::Fair))
     }
 
     fn shares(scale: Scale, workers: usize) -> Experiment {

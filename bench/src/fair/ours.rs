@@ -3,7 +3,7 @@
 use super::EchoLoad;
 use super::kernel::{Kernel, Which};
 use super::pace::Pace;
-use crate::engines::ours::with_stats;
+use crate::engines::ours::{Batch, Levels, Urgent, with_stats};
 use crate::{echo, fib};
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use urgency::{
     Criterion, LevelId, Runtime,
-    policy::{Adaptive, Kind, Parameters, Schedule},
+    policy::{Adaptive, Kind, Parameters, Schedule, WinnerTakeAll},
 };
 use urgency_measure::{Sample, Scale, machine};
 
@@ -43,9 +43,16 @@ fn runtime(workers: usize, shares: Option<[f64; 3]>) -> Runtime {
 }
 
 fn serve_echo(runtime: &Runtime) -> SocketAddr {
+    serve_echo_at(runtime, High)
+}
+
+fn serve_echo_at(runtime: &Runtime, level: impl Into<LevelId>) -> SocketAddr {
     let listener = echo::ours::listen();
     let address = listener.local_addr().expect("a listener has an address");
-    runtime.at(High).spawn(echo::ours::serve(listener)).detach();
+    runtime
+        .at(level)
+        .spawn(echo::ours::serve(listener))
+        .detach();
     address
 }
 
@@ -81,10 +88,18 @@ impl Timed {
 }
 
 /// Runs the kernel at the low level and returns it with the time that it took.
-fn time_of(runtime: &Runtime, mut kernel: Box<dyn Kernel>) -> (Box<dyn Kernel>, Timed) {
+fn time_of(runtime: &Runtime, kernel: Box<dyn Kernel>) -> (Box<dyn Kernel>, Timed) {
+    time_at(runtime, Low, kernel)
+}
+
+fn time_at(
+    runtime: &Runtime,
+    level: impl Into<LevelId>,
+    mut kernel: Box<dyn Kernel>,
+) -> (Box<dyn Kernel>, Timed) {
     let pace = Pace::start();
     let start = Instant::now();
-    let run = runtime.at(Low).spawn_fn(move || {
+    let run = runtime.at(level).spawn_fn(move || {
         kernel.run();
         (kernel, start.elapsed())
     });
@@ -159,6 +174,54 @@ pub fn beside_echo(scale: Scale, which: Which, workers: usize, fair: bool) -> Sa
     let echo = EchoLoad::start(serve_echo(&runtime));
     std::thread::sleep(Duration::from_millis(50));
     let (kernel, time) = time_of(&runtime, kernel);
+    let sample = time.add_to(echo.end());
+    kernel.verify();
+    end(sample, runtime)
+}
+
+/// The program of a kernel on rayon's pool, alone.
+pub fn on_rayon(scale: Scale, which: Which, workers: usize) -> Sample {
+    let mut kernel = which.prepare_on_rayon(scale);
+    let pool = crate::engines::rayon::pool(workers);
+    let pace = Pace::start();
+    let start = Instant::now();
+    let kernel = pool.install(move || {
+        kernel.run();
+        kernel
+    });
+    let time = start.elapsed();
+    let pace = pace.end();
+    kernel.verify();
+    let sample = Timed { time, pace }.add_to(Sample::new());
+    sample.with("peak_rss_bytes", machine::peak_rss())
+}
+
+/// A schedule for [`Levels`].
+#[derive(Clone, Copy, Debug)]
+pub enum TwoLevels {
+    /// The default.
+    Prompt,
+    /// As the fairness paper has it for comparison.
+    WinnerTakeAll,
+    /// Equal shares.
+    Fair,
+}
+
+/// fib below the echo, with two levels.
+pub fn two_levels(scale: Scale, workers: usize, schedule: TwoLevels) -> Sample {
+    let kernel = Which::Fib.prepare(scale);
+    let builder = Runtime::builder().workers(workers).levels::<Levels>();
+    let builder = match schedule {
+        TwoLevels::Prompt => builder,
+        TwoLevels::WinnerTakeAll => builder.schedule(WinnerTakeAll::default()),
+        TwoLevels::Fair => {
+            builder.fairness(Criterion::from_shares(&[0.5, 0.5]).expect("a criterion"))
+        }
+    };
+    let runtime = builder.build().expect("threads can be started");
+    let echo = EchoLoad::start(serve_echo_at(&runtime, Urgent));
+    std::thread::sleep(Duration::from_millis(50));
+    let (kernel, time) = time_at(&runtime, Batch, kernel);
     let sample = time.add_to(echo.end());
     kernel.verify();
     end(sample, runtime)

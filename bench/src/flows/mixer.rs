@@ -34,6 +34,12 @@ pub struct Config {
 /// What tasks do on any runtime: yield, and sleep.
 trait Tasks: Send + Sync + 'static {
     fn spawn(task: impl Future<Output = ()> + Send + 'static);
+
+    /// Spawns what a participant does.
+    fn spawn_leg(task: impl Future<Output = ()> + Send + 'static) {
+        Self::spawn(task);
+    }
+
     fn yield_now() -> impl Future<Output = ()> + Send;
     fn sleep_until(at: Instant) -> impl Future<Output = ()> + Send;
 }
@@ -112,38 +118,51 @@ async fn mix<T: Tasks>(conference: Arc<Conference>, frames: usize) {
     }
 }
 
-fn run<T: Tasks>(config: Config, start: impl FnOnce(Box<dyn FnOnce() + Send>)) -> Sample {
+/// Begins one conference.
+fn confer<T: Tasks>(config: Config, first: Instant, tally: &Arc<Tally>) {
+    let conference = Arc::new(Conference {
+        sent: Default::default(),
+        mixed: AtomicUsize::new(0),
+        frames: std::array::from_fn(|_| Mutex::new(vec![0; FRAME])),
+    });
+    for leg in 0..LEGS {
+        let (conference, tally) = (conference.clone(), tally.clone());
+        T::spawn_leg(participate::<T>(
+            conference,
+            leg,
+            first,
+            config.frames,
+            tally,
+        ));
+    }
+    T::spawn(mix::<T>(conference, config.frames));
+}
+
+/// One sample. The conferences are dealt to so many `silos`; `start` begins those of one of them.
+fn run<T: Tasks>(
+    config: Config,
+    silos: usize,
+    start: impl Fn(usize, Box<dyn FnOnce() + Send>),
+) -> Sample {
     let tally = Arc::new(Tally {
         latencies: Mutex::new(Latencies::new()),
         breaches: AtomicU64::new(0),
         running: AtomicUsize::new(config.conferences * LEGS),
         waits: std::thread::current(),
     });
-    let its = tally.clone();
     let begin = Instant::now();
-    start(Box::new(move || {
-        let mut random = fastrand::Rng::with_seed(29);
-        for _ in 0..config.conferences {
-            let conference = Arc::new(Conference {
-                sent: Default::default(),
-                mixed: AtomicUsize::new(0),
-                frames: std::array::from_fn(|_| Mutex::new(vec![0; FRAME])),
-            });
-            // Participants of a conference are in step; conferences are not.
-            let first = begin + PERIOD + PERIOD.mul_f64(random.f64());
-            for leg in 0..LEGS {
-                let (conference, tally) = (conference.clone(), its.clone());
-                T::spawn(participate::<T>(
-                    conference,
-                    leg,
-                    first,
-                    config.frames,
-                    tally,
-                ));
+    for silo in 0..silos {
+        let tally = tally.clone();
+        let begin_those = move || {
+            let mut random = fastrand::Rng::with_seed(29 + silo as u64);
+            for _ in (silo..config.conferences).step_by(silos) {
+                // Participants of a conference are in step; conferences are not.
+                let first = begin + PERIOD + PERIOD.mul_f64(random.f64());
+                confer::<T>(config, first, &tally);
             }
-            T::spawn(mix::<T>(conference, config.frames));
-        }
-    }));
+        };
+        start(silo, Box::new(begin_those));
+    }
     while tally.running.load(Ordering::Acquire) != 0 {
         std::thread::park();
     }
@@ -175,7 +194,7 @@ impl Tasks for Tokio {
 
 fn on_tokio(config: Config) -> Sample {
     let runtime = crate::engines::tokio::runtime(config.workers);
-    run::<Tokio>(config, |start| {
+    run::<Tokio>(config, 1, |_, start| {
         runtime.spawn(async move { start() });
     })
 }
@@ -201,10 +220,52 @@ impl Tasks for Ours {
 #[cfg(feature = "ours")]
 fn on_ours(config: Config, policy: urgency::policy::Kind) -> Sample {
     let runtime = super::ours::runtime(config.workers, policy);
-    let sample = run::<Ours>(config, |start| {
+    let sample = run::<Ours>(config, 1, |_, start| {
         runtime.spawn(async move { start() }).detach();
     });
     crate::engines::ours::with_stats(sample, &runtime)
+}
+
+/// Participants at a stage of their own, with a worker of their own.
+#[cfg(feature = "ours")]
+struct Staged;
+
+#[cfg(feature = "ours")]
+impl Tasks for Staged {
+    fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+        Ours::spawn(task);
+    }
+
+    fn spawn_leg(task: impl Future<Output = ()> + Send + 'static) {
+        urgency::at(super::ours::Heavy).spawn(task).detach();
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send {
+        Ours::yield_now()
+    }
+
+    fn sleep_until(at: Instant) -> impl Future<Output = ()> + Send {
+        Ours::sleep_until(at)
+    }
+}
+
+#[cfg(feature = "ours")]
+fn on_stages(config: Config) -> Sample {
+    let runtime = super::ours::stages(config.workers);
+    let sample = run::<Staged>(config, 1, |_, start| {
+        let main = runtime.at(super::ours::Main);
+        main.spawn(async move { start() }).detach();
+    });
+    crate::engines::ours::with_stats(sample, &runtime)
+}
+
+#[cfg(feature = "ours")]
+fn on_silos(config: Config) -> Sample {
+    let silo = |_| super::ours::runtime(1, urgency::policy::Kind::Aging);
+    let silos: Vec<_> = (0..config.workers).map(silo).collect();
+    run::<Ours>(config, silos.len(), |silo, start| {
+        silos[silo].spawn(async move { start() }).detach();
+    })
 }
 
 /// The experiment.
@@ -230,5 +291,12 @@ pub fn experiment(scale: Scale, workers: usize) -> Experiment {
     let experiment = super::ours::policies().fold(experiment, |all, (name, policy)| {
         all.contender(name, move || on_ours(config, policy))
     });
+    #[cfg(feature = "ours")]
+    let experiment = match workers {
+        1 => experiment,
+        _ => experiment
+            .contender("silos", move || on_silos(config))
+            .contender("staged", move || on_stages(config)),
+    };
     experiment
 }

@@ -4,6 +4,7 @@
 //! where.
 //!
 //! - `packets-general-<workers>`: one feeder, a task per packet that scans it.
+//! - `packets-feeders-<workers>`: the same with four.
 //! - `packets-chain-<workers>`: ten feeders; after the scan a chain of ten tasks, each reading the packet at 20 places.
 //!   A contender that runs the next link where the last one ran finds the packet in that core's cache.
 //! - `packets-bimodal-<workers>`: ten feeders, a chain of three; the last one has two operations of about 20
@@ -12,7 +13,9 @@
 //!   as many steps.
 //! - `mixer-<workers>`: audio conferences; a frame each 20 ms per participant, which is to be mixed within 10 ms.
 //!
-//! A contender is a policy of ours or a peer. A feeder makes items as fast as it may: at most a window of
+//! A contender is a policy of ours, a peer, or, with two workers, one of the dissertation's arrangements of pools:
+//! `silos`, a runtime with one worker each, among which feeders and conferences are dealt; `staged`, one pool of
+//! workers for heavy operations (of conferences: for participants) and one for everything else. A feeder makes items as fast as it may: at most a window of
 //! them is under way over all feeders (the dissertation's spawners retry when their bounded queue is full),
 //! and a feeder that finds it full yields. `p99_ns` and so on are from an item's entry to its end; `per_s` is
 //! items per second. `urgency-bench --draw` makes the pictures.
@@ -44,6 +47,11 @@ enum Fed {
 trait Executor: Clone + Send + Sync + 'static {
     /// Runs `task` as a task of its own.
     fn spawn(&self, task: impl FnOnce(&Self) + Send + 'static);
+
+    /// Runs a heavy operation as a task of its own.
+    fn spawn_heavy(&self, task: impl FnOnce(&Self) + Send + 'static) {
+        self.spawn(task);
+    }
 
     /// Calls `feed` as a task of its own that yields after each call, until it has made all its items.
     fn feed(&self, feed: impl FnMut(&Self) -> Fed + Send + 'static);
@@ -133,6 +141,13 @@ fn flow_experiment<F: Flow>(
     let experiment = ours::policies().fold(experiment, |all, (name, policy)| {
         all.contender(name, move || ours::run(flow(), workers, policy))
     });
+    #[cfg(feature = "ours")]
+    let experiment = match workers {
+        1 => experiment,
+        _ => experiment
+            .contender("silos", move || ours::silos(flow(), workers))
+            .contender("staged", move || ours::staged(flow(), workers)),
+    };
     experiment
 }
 

@@ -25,13 +25,17 @@ struct Variant {
     heavy: bool,
 }
 
-/// The three of them.
-pub fn experiments(scale: Scale, workers: usize) -> [Experiment; 3] {
+/// All of them.
+pub fn experiments(scale: Scale, workers: usize) -> [Experiment; 4] {
     let general = Variant {
         packets: scale.pick(400_000, 5000),
         feeders: 1,
         links: 0,
         heavy: false,
+    };
+    let feeders = Variant {
+        feeders: 4,
+        ..general
     };
     let chain = Variant {
         packets: scale.pick(100_000, 2000),
@@ -47,6 +51,11 @@ pub fn experiments(scale: Scale, workers: usize) -> [Experiment; 3] {
     };
     [
         ("packets-general", "a task per packet", general),
+        (
+            "packets-feeders",
+            "a task per packet, four feeders",
+            feeders,
+        ),
         ("packets-chain", "a chain of ten tasks per packet", chain),
         (
             "packets-bimodal",
@@ -117,7 +126,7 @@ impl Packets {
             for _ in 0..2 {
                 way.ledger.begin_one();
                 let (ledger, flow) = (way.ledger.clone(), self.clone());
-                executor.spawn(move |_| {
+                executor.spawn_heavy(move |_| {
                     assert_eq!(serial_fib(black_box(HEAVY)), HEAVY_RESULT, "wrong result");
                     flow.heavies.fetch_add(1, Ordering::Relaxed);
                     ledger.end_one();

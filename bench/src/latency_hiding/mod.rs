@@ -6,10 +6,20 @@
 //! - `ideal`: our program without timers: nothing to hide;
 //! - `ours-async`: leaves are async tasks; `ours-get`: leaves are closures in a fork-join recursion that
 //!   block in `get`;
+//! - `ours-proactive` and `ours-parsimonious`: `ours-get` under the two ways to steal of the literature, by the orders
+//!   of these names. *Proactive* (Cilk-L) suspends the whole deque of a leaf that waits, *parsimonious* (ParWS) only
+//!   the leaf;
 //! - `blocking`: the usual form, a pool of P threads whose leaves block in `read`; `blocking-2p`: twice as
 //!   many threads. These two run [`Config::blocking_leaves`] leaves only, and their time is scaled up: at 100
 //!   ms a whole run would take ten minutes, and it is linear in the number of leaves (`leaves` says how many
 //!   ran).
+//!
+//! 7 ms is where Cilk-L's paper has twice the threads break even with hiding.
+//!
+//! `latency-price-<workers>` is what each mechanism costs where there is nothing to hide (the paper's figure 2). Every
+//! contender has the one before it and one mechanism more: `ideal`; `future`, a task that is ready is spawned and
+//! awaited; `descriptor`, that task also makes, reads and closes a timer that has expired; `event`, it waits for the
+//! reactor's word that the timer has expired before it reads.
 //!
 //! `threads` is the most threads that a look each 20 ms saw, `peak_rss_bytes` the peak of resident memory.
 
@@ -106,10 +116,32 @@ fn watching_threads<R>(work: impl FnOnce() -> R) -> (R, f64) {
 
 /// One experiment per delay and number of workers.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    let delays = [1, 50, 100].into_iter();
+    let delays = [1, 7, 50, 100].into_iter();
     let all = delays.flat_map(|delay| WORKERS.map(|workers| (delay, workers)));
-    all.map(|(delay, workers)| experiment(scale, delay, workers))
-        .collect()
+    let all = all.map(|(delay, workers)| experiment(scale, delay, workers));
+    #[cfg(feature = "ours")]
+    let all = all.chain(WORKERS.map(|workers| price(scale, workers)));
+    all.collect()
+}
+
+#[cfg(feature = "ours")]
+fn price(scale: Scale, workers: usize) -> Experiment {
+    let config = Config {
+        leaves: scale.pick(5000, 40),
+        blocking_leaves: 0,
+        delay: Duration::from_nanos(1),
+        workers,
+    };
+    Experiment::new(
+        format!("latency-price-{workers}"),
+        format!("what each mechanism costs 5000 leaves of fib(30), {workers} worker(s)"),
+    )
+    .table("ideal", &["time_ns", "cpu_ns", "threads"])
+    .contender("ideal", move || ours::ideal(config))
+    .contender("future", move || ours::future(config))
+    .contender("descriptor", move || ours::descriptor(config))
+    .contender("event", move || ours::event(config))
+    .bar(Bar::times_at_most("event", "time_ns", 1.02, &["ideal"]))
 }
 
 fn experiment(scale: Scale, delay: u64, workers: usize) -> Experiment {
@@ -140,6 +172,12 @@ fn experiment(scale: Scale, delay: u64, workers: usize) -> Experiment {
     let experiment = experiment
         .contender("ideal", move || ours::ideal(config))
         .contender("ours-async", move || ours::tasks(config))
-        .contender("ours-get", move || ours::closures(config));
+        .contender("ours-get", move || ours::closures(config, "aging"))
+        .contender("ours-proactive", move || {
+            ours::closures(config, "proactive")
+        })
+        .contender("ours-parsimonious", move || {
+            ours::closures(config, "parsimonious")
+        });
     experiment
 }

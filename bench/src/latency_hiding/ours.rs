@@ -6,28 +6,60 @@ use nix::sys::timerfd::TimerFlags;
 use std::ops::Range;
 use std::pin::Pin;
 use std::time::Duration;
-use urgency::io::Async;
+use urgency::{Runtime, io::Async, policy::Kind};
 use urgency_measure::Sample;
 
 /// One sample without waits.
 pub fn ideal(config: Config) -> Sample {
-    let runtime = engines::ours::runtime(config.workers);
-    let leaf = || fib(N);
-    let sample = config.measure(config.leaves, |leaves| {
-        runtime.run(|| map_reduce(leaves, &leaf))
-    });
-    engines::ours::with_stats(sample, &runtime)
+    forked(config, Kind::Aging, || fib(N))
 }
 
 /// One sample with leaves that are closures: each starts its wait and blocks in `get`.
-pub fn closures(config: Config) -> Sample {
-    let runtime = engines::ours::runtime(config.workers);
-    let leaf = || {
-        urgency::spawn(wait(config.delay))
-            .get()
-            .expect("nothing is cancelled");
+pub fn closures(config: Config, order: &str) -> Sample {
+    let order = order.parse().expect("the name of an order");
+    after(config, order, move || wait(config.delay))
+}
+
+/// One sample in which each leaf waits for a task that is ready.
+pub fn future(config: Config) -> Sample {
+    after(config, Kind::Aging, || async {})
+}
+
+/// One sample in which that task makes and reads a timer that has expired.
+pub fn descriptor(config: Config) -> Sample {
+    after(config, Kind::Aging, move || async move {
+        let expired = timer(config.delay, TimerFlags::empty()).wait();
+        expired.expect("a timer can be read");
+    })
+}
+
+/// One sample in which that task waits for the reactor's word before it reads.
+pub fn event(config: Config) -> Sample {
+    after(config, Kind::Aging, move || async move {
+        let timer = timer(config.delay, TimerFlags::TFD_NONBLOCK);
+        let timer = Async::new(timer).expect("a timer can be polled");
+        timer.readable().await.expect("a timer expires");
+        timer.get_ref().wait().expect("a timer can be read");
+    })
+}
+
+/// One sample of fork-join in which each leaf blocks until a task of its own is done.
+fn after<F: Future<Output = ()> + Send + 'static>(
+    config: Config,
+    order: Kind,
+    task: impl Fn() -> F + Sync + Send,
+) -> Sample {
+    forked(config, order, || {
+        let done = urgency::spawn(task()).get();
+        done.expect("nothing is cancelled");
         fib(N)
-    };
+    })
+}
+
+/// One sample of fork-join with this leaf.
+fn forked(config: Config, order: Kind, leaf: impl Fn() -> u64 + Sync + Send) -> Sample {
+    let runtime = Runtime::builder().workers(config.workers).pool(order);
+    let runtime = runtime.build().expect("threads can be started");
     let sample = config.measure(config.leaves, |leaves| {
         runtime.run(|| map_reduce(leaves, &leaf))
     });

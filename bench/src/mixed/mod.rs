@@ -70,9 +70,11 @@ fn summarize(events: &Events) -> Sample {
     events.sample_as(REQUEST, "")
 }
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 10] = [
     "p99_ns",
     "p50_ns",
+    "served_p99_ns",
+    "served_p50_ns",
     "p95_ns",
     "p999_ns",
     "compute_share",

@@ -38,7 +38,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use urgency_measure::client::Arrivals;
 use urgency_measure::client::lanes::{Lane, Lanes, MESSAGE, Pace, Served};
-use urgency_measure::events::{Events, UNANSWERED};
+use urgency_measure::events::Events;
 use urgency_measure::loaded::{self, Lengths};
 use urgency_measure::slices::Slices;
 use urgency_measure::{Bar, Experiment, Sample, Scale, frame, machine};
@@ -267,9 +267,8 @@ impl Scene {
 
 /// What is said about a scene's events: each lane by its name.
 fn summarize(events: &Events) -> Sample {
-    let lanes = events.series().filter(|name| !name.ends_with(UNANSWERED));
     let mut silent = 0.0;
-    let sample = lanes.fold(Sample::new(), |all, lane| {
+    let sample = events.kinds().fold(Sample::new(), |all, lane| {
         let said = events.sample(lane);
         silent += said.get(&format!("{lane}_unanswered")).unwrap_or(0.0);
         all.with_all("", &said)

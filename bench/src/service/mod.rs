@@ -108,9 +108,11 @@ fn summarize(events: &Events) -> Sample {
         .fold(sample, |all, lane| all.with_all("", lane))
 }
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 14] = [
     "search_p99_ns",
     "search_p50_ns",
+    "search_served_p99_ns",
+    "health_served_p99_ns",
     "health_p50_ns",
     "health_p95_ns",
     "health_p99_ns",

@@ -88,7 +88,7 @@ fn a_comparison_without_memcached_says_how_to_install_it() {
 #[test]
 fn a_part_that_needs_another_ones_result_says_which() {
     let save = concat!(env!("CARGO_TARGET_TMPDIR"), "/nothing-yet");
-    for part in ["curves", "batch", "background"] {
+    for part in ["curves", "batch", "background", "schedules"] {
         let text = compare(&[part, "--save", save]);
         assert!(text.contains("measure the part `highest` first"), "{text}");
         assert!(text.contains("nothing-yet/highest-quick.json"), "{text}");

@@ -97,7 +97,8 @@ pub struct Outcome {
     pub gets: Latency,
     /// The latencies of sets.
     pub sets: Latency,
-    /// All, from the time at which the request was sent, however late that was. Without a reply: the whole wait.
+    /// All, from the time at which the request was sent, however late that was, until the kernel had the reply, however
+    /// late it was read. Without a reply: the whole wait.
     pub from_send: Latency,
     /// The client's own part.
     pub client: Health,

@@ -67,7 +67,7 @@ pub struct Record {
     pub gets: Histogram<u64>,
     /// Latencies of sets.
     pub sets: Histogram<u64>,
-    /// Latencies from the time at which the request was sent, however late that was.
+    /// Latencies from the time at which the request was sent, however late that was, until the kernel had the reply.
     pub from_send: Histogram<u64>,
     /// How late the client itself came to each request.
     pub lag: Histogram<u64>,
@@ -96,7 +96,7 @@ impl Record {
         }
     }
 
-    /// Notes a latency, and how much of it came after the request was sent.
+    /// Notes a latency, and how much of it was between the request's sending and its reply's stamp.
     pub fn latency(&mut self, command: Command, latency: Duration, from_send: Duration) {
         let histogram = match command {
             Command::Get => &mut self.gets,

@@ -7,10 +7,10 @@
 //! are awaited. What is still without a reply then is `unanswered`, and its latency is the time that it
 //! waited.
 //!
-//! Beside that latency stands the one from the time at which the request was *sent*: the difference between
-//! the two is the client's own delay, and what waited in the client because its connection had as many
-//! requests under way as it may. A thread that loses its processor also comes late to replies, which is in
-//! both.
+//! Beside that latency stands the server's own: from the time at which the request was *sent* until the kernel had the
+//! reply. The difference between the two is the client's own delay, on both ways, and what waited in the client because
+//! its connection had as many requests under way as it may. Over a Unix socket the kernel has no stamps, and a thread
+//! that comes late to replies is in both.
 
 use crate::judge::settle;
 use crate::protocol::{Command, Malformed};
@@ -227,13 +227,18 @@ impl Traffic for Asking<'_> {
         let Some((reply, length)) = reply else {
             return Ok(None);
         };
-        let Times { due, sent, now } = times;
+        let Times {
+            due,
+            sent,
+            replied,
+            now,
+        } = times;
         let latency = now.saturating_duration_since(due);
         shared.live.note(latency);
         // The closed loop's last replies come after its end; its throughput is of its time.
         let counts = due >= self.record_from && (self.due.is_some() || now < self.end);
         if counts {
-            let from_send = now.saturating_duration_since(sent);
+            let from_send = replied.saturating_duration_since(sent);
             self.record.latency(command, latency, from_send);
             self.record.counts.answered += 1;
         }

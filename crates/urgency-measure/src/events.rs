@@ -18,6 +18,10 @@ use std::time::Duration;
 /// How the name of a series of requests ends that had no reply. They are in the series without this ending as well.
 pub const UNANSWERED: &str = "_unanswered";
 
+/// How the name of a series of requests ends whose latencies are the server's own: from the client's sending until the
+/// kernel had the reply. They are in the series without this ending as well, as the client sees them.
+pub const SERVED: &str = "_served";
+
 /// One request, frame or callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -51,22 +55,32 @@ impl Events {
         self.0.get(series).map_or(&[], Vec::as_slice)
     }
 
-    /// Percentiles of a series, as [`Latencies::sample`] with `<series>_` as prefix, and how many are
-    /// `unanswered`.
+    /// Percentiles of a series, as [`Latencies::sample`] with `<series>_` as prefix; the same by the server's own times,
+    /// if there are any, with `<series>_served_`; and how many are `unanswered`.
     pub fn sample(&self, series: &str) -> Sample {
         self.sample_as(series, &format!("{series}_"))
     }
 
     /// The same with another prefix.
     pub fn sample_as(&self, series: &str, prefix: &str) -> Sample {
+        let silent = self.of(&format!("{series}{UNANSWERED}")).len();
+        let sample = self
+            .latencies(series)
+            .sample(prefix)
+            .with(format!("{prefix}unanswered"), silent as f64);
+        let served = self.latencies(&format!("{series}{SERVED}"));
+        match served.asked() {
+            0 => sample,
+            _ => sample.with_all("", &served.sample(&format!("{prefix}served_"))),
+        }
+    }
+
+    fn latencies(&self, series: &str) -> Latencies {
         let mut latencies = Latencies::new();
         for event in self.of(series) {
             latencies.record(Duration::from_nanos(event.latency));
         }
-        let silent = self.of(&format!("{series}{UNANSWERED}")).len();
         latencies
-            .sample(prefix)
-            .with(format!("{prefix}unanswered"), silent as f64)
     }
 
     /// How many events of a closed loop are done per second in which one is under way. What was left out of the events
@@ -88,25 +102,30 @@ impl Events {
         self.0.keys().map(String::as_str)
     }
 
+    /// Names of the series in which each event stands once: neither as unanswered nor by the server's own time.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.series()
+            .filter(|name| !name.ends_with(UNANSWERED) && !name.ends_with(SERVED))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many there are, of all series.
+    /// How many there are, of all kinds.
     pub fn len(&self) -> usize {
-        self.0.values().map(Vec::len).sum()
+        self.kinds().map(|kind| self.of(kind).len()).sum()
     }
 
     /// Only the events that `keeps` admits, and how many it does not.
     pub fn only(&self, keeps: impl Fn(&Event) -> bool) -> (Events, usize) {
-        let mut left_out = 0;
         let mut kept = Events::default();
         for (series, events) in &self.0 {
-            let admitted: Vec<_> = events.iter().copied().filter(&keeps).collect();
-            left_out += events.len() - admitted.len();
+            let admitted = events.iter().copied().filter(&keeps).collect();
             kept.0.insert(series.clone(), admitted);
         }
+        let left_out = self.len() - kept.len();
         (kept, left_out)
     }
 
@@ -176,6 +195,19 @@ mod tests {
         // From 1000 to 1900 and from 5000 to 5500.
         assert_eq!(events.per_s("echo"), 3.0 * 1e9 / 1400.0);
         assert_eq!(events.per_s("none"), 0.0);
+    }
+
+    #[test]
+    fn an_event_that_stands_in_several_series_counts_once() {
+        let event = Event { due: 1, latency: 2 };
+        let mut events = Events::default();
+        for series in ["echo", "echo_unanswered", "page", "page_served"] {
+            events.add(series, [event]);
+        }
+        assert_eq!(events.kinds().collect::<Vec<_>>(), ["echo", "page"]);
+        assert_eq!(events.len(), 2);
+        let (kept, left_out) = events.only(|_| false);
+        assert_eq!((kept.len(), left_out), (0, 2));
     }
 
     #[test]

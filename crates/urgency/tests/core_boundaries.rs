@@ -82,8 +82,9 @@ impl Drop for Closures {
 }
 
 /// One worker has four closures of one runtime to run, and one of another. How many of the four have ended when the one
-/// starts, and how often the worker left one of the four before its end.
-fn ended_before_the_other_starts(boundary: Boundary) -> (usize, u64) {
+/// starts, and how often the worker left one of the four before its end: by itself, or revoked from a thread that did not
+/// come to a scheduling point for a period, as may be on a machine that is busy with others.
+fn ended_before_the_other_starts(boundary: Boundary) -> (usize, u64, u64) {
     ends(move || {
         let busy = first(1, AtBoundary::new(Shares::default(), boundary));
         let other = beside(&busy, 1);
@@ -97,27 +98,29 @@ fn ended_before_the_other_starts(boundary: Boundary) -> (usize, u64) {
             stop.store(true, SeqCst);
         }
         let ended = one.get().unwrap();
-        (ended, busy.stats().total().abandonments)
+        let total = busy.stats().total();
+        (ended, total.abandonments, total.reliefs)
     })
 }
 
 #[test]
 fn at_a_scheduling_point_the_worker_leaves_in_the_middle_of_a_closure() {
-    let (ended, left) = ended_before_the_other_starts(Boundary::Point);
+    let (ended, left, revoked) = ended_before_the_other_starts(Boundary::Point);
     assert_eq!(ended, 0);
-    assert!(left > 0);
+    assert!(left + revoked > 0);
 }
 
 #[test]
 fn at_the_steal_boundary_the_worker_leaves_after_a_closure() {
-    let (ended, left) = ended_before_the_other_starts(Boundary::Steal);
+    let (ended, left, _) = ended_before_the_other_starts(Boundary::Steal);
     assert!((1..4).contains(&ended), "{ended}");
     assert_eq!(left, 0);
 }
 
 #[test]
 fn at_the_job_boundary_the_worker_leaves_after_all_closures() {
-    assert_eq!(ended_before_the_other_starts(Boundary::Job), (4, 0));
+    let (ended, left, _) = ended_before_the_other_starts(Boundary::Job);
+    assert_eq!((ended, left), (4, 0));
 }
 
 /// A runtime at the job boundary whose work comes and goes does not keep the workers from the others.

@@ -170,7 +170,9 @@ fn the_criterion_can_be_changed_while_the_runtime_runs() {
                 }
             }
         };
-        assert_eq!(turns_until(20_000), 0.0, "prompt");
+        // Where the system lets the thread above rest for a period, relief takes it for one that sleeps.
+        let below_prompt = turns_until(20_000);
+        assert!(below_prompt < 0.01, "prompt: {below_prompt}");
         for share in [0.75, 0.2] {
             let criterion = Criterion::from_shares(&[1.0 - share, 0.0, share]).unwrap();
             runtime.set_fairness(criterion).unwrap();

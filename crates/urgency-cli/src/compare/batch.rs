@@ -11,7 +11,8 @@ use super::process::Process;
 use super::rows::Latencies;
 use super::turns::{Titled, Turns, take};
 use super::{
-    Bar, Contender, Error, Options, Scheduled, Serving, Spec, Verdict, check, highest, threads,
+    Bar, Contender, Error, Options, Schedule, Scheduled, Serving, Spec, Verdict, check, highest,
+    threads,
 };
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -156,6 +157,7 @@ fn start_job(options: &Options, pair: Pair) -> Result<Process, Error> {
         threads: threads(options),
         batch: true,
         scheduled: Scheduled::Usual,
+        schedule: Schedule::PROMPT,
     };
     let niceness = if pair == Pair::MemcachedNiced { 19 } else { 0 };
     let mut job = spec.start("the batch job", niceness)?;

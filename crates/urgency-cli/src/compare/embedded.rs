@@ -5,7 +5,7 @@
 //! For each line on its standard input the process prints one number or one line of JSON: `units` of the compute so
 //! far, and the runtime's accounts.
 
-use super::{Error, process::Process};
+use super::{Error, process::Process, schedules::Schedule};
 use crate::demo::compute::{self, Join};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -45,6 +45,8 @@ pub struct Spec {
     pub batch: bool,
     /// How its threads are to be scheduled.
     pub scheduled: Scheduled,
+    /// How its levels share the workers.
+    pub schedule: Schedule,
 }
 
 /// How the kernel is to schedule the runtime's threads.
@@ -89,7 +91,9 @@ pub fn main(spec: &Spec) -> Result<(), Box<dyn std::error::Error>> {
     let builder = Runtime::builder()
         .levels::<CacheAndBatch>()
         .lower_threads(spec.scheduled == Scheduled::ThreadsLowered)
-        .real_time_polling(spec.scheduled == Scheduled::RealTimePolling);
+        .real_time_polling(spec.scheduled == Scheduled::RealTimePolling)
+        .schedule(spec.schedule.between(4)?)
+        .pool(spec.schedule.pool());
     let runtime = builder.workers(spec.threads).build()?;
     if let Some(port) = spec.port {
         serve(&runtime, port, spec.threads)?;

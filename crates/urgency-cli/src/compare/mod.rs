@@ -10,8 +10,9 @@
 //! ms, the quality of service of the Prompt I-Cilk paper, section 5), `curves` (its figures 1 and 3:
 //! latencies against the offered rate; and figure 6: running and waste), `batch` (the same load beside a
 //! parallel batch job: at a lower level of the cache's own runtime, against a process of its own beside
-//! memcached), `background` (while the table grows and the crawler runs), `memory` (what an item costs beyond
-//! its key and its value). Each part saves its rows as JSON and ends with its bars.
+//! memcached), `background` (while the table grows and the crawler runs), `schedules` (the cache under prompt
+//! and the adaptive schedules: the paper's variants), `memory` (what an item costs beyond its key and its
+//! value). Each part saves its rows as JSON and ends with its bars.
 
 mod background;
 mod batch;
@@ -27,6 +28,7 @@ mod options;
 mod picture;
 mod process;
 mod rows;
+mod schedules;
 mod turns;
 
 pub use embedded::{Scheduled, Spec, main as embedded};
@@ -36,6 +38,7 @@ pub use options::Options;
 use contender::Contender;
 use options::Part;
 use process::Process;
+use schedules::Schedule;
 use std::process::{Command, ExitCode};
 use turns::Titled as _;
 use urgency_load::{Client, Outcome};
@@ -161,6 +164,7 @@ fn probe(options: &Options) -> Result<(), Error> {
         (Part::Curves, "curves"),
         (Part::Batch, "batch"),
         (Part::Background, "background"),
+        (Part::Schedules, "schedules"),
         (Part::Memory, "memory"),
     ] {
         if options.wants(part) {
@@ -170,7 +174,7 @@ fn probe(options: &Options) -> Result<(), Error> {
     if options.wants(Part::Curves) {
         files::probe_file("the picture", "--picture", &options.picture)?;
     }
-    let scaled = [Part::Curves, Part::Batch, Part::Background];
+    let scaled = [Part::Curves, Part::Batch, Part::Background, Part::Schedules];
     if scaled.into_iter().any(|part| options.wants(part)) && !highest::gives_scale(options) {
         highest::of_memcached(options)?;
     }
@@ -198,6 +202,7 @@ fn execute(options: &Options, verdict: &mut Verdict) -> Result<(), Error> {
         (Part::Curves, curves::measure),
         (Part::Batch, batch::measure),
         (Part::Background, background::measure),
+        (Part::Schedules, schedules::measure),
         (Part::Memory, memory::measure),
     ] {
         if options.wants(part) {
@@ -266,12 +271,27 @@ impl Serving {
 
     /// Starts the cache inside a process of [`embedded`].
     fn start_embedded(options: &Options, batch: bool, scheduled: Scheduled) -> Result<Self, Error> {
+        Serving::start_as(options, batch, scheduled, Schedule::PROMPT)
+    }
+
+    /// The same under another schedule.
+    fn start_scheduled(options: &Options, schedule: Schedule) -> Result<Self, Error> {
+        Serving::start_as(options, false, Scheduled::ThreadsLowered, schedule)
+    }
+
+    fn start_as(
+        options: &Options,
+        batch: bool,
+        scheduled: Scheduled,
+        schedule: Schedule,
+    ) -> Result<Self, Error> {
         let port = process::free_port();
         let spec = Spec {
             port: Some(port),
             threads: threads(options),
             batch,
             scheduled,
+            schedule,
         };
         let mut process = spec.start("Urgency", 0)?;
         process.wait_for(port)?;

@@ -85,6 +85,8 @@ pub enum Part {
     Batch,
     /// Latencies while the table grows and the crawler runs.
     Background,
+    /// The cache under prompt and the adaptive schedules, at three loads.
+    Schedules,
     /// Memory of each item beyond its key and its value.
     Memory,
 }

@@ -20,7 +20,7 @@ pub struct Latencies {
     pub p999: f64,
     /// The longest.
     pub max: f64,
-    /// From the time at which a request was sent, however late: 99 % not above this.
+    /// The server's own: from a request's sending until the kernel had its reply, 99 % not above this.
     pub sent_p99: f64,
     /// How late the client itself was, 99 % not above this.
     pub lag_p99: f64,

@@ -5,7 +5,7 @@
 //! which they were due. A request becomes bytes when it is sent, not before, so what it notes at that time is in the
 //! order of sending.
 
-use super::{Server, Stream, Times, Traffic, Trouble};
+use super::{Chunk, Server, Stream, Times, Traffic, Trouble};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -40,6 +40,8 @@ pub struct Connection<R> {
     written: usize,
     input: Vec<u8>,
     filled: usize,
+    /// The stamp of what was read last.
+    stamp: Option<Instant>,
     replies: u64,
 }
 
@@ -67,6 +69,7 @@ impl<R: Copy> Connection<R> {
             written: 0,
             input: vec![0; FIRST_INPUT],
             filled: 0,
+            stamp: None,
             replies: 0,
         })
     }
@@ -147,9 +150,10 @@ impl<R: Copy> Connection<R> {
             self.input.resize(self.input.len() * 2, 0);
         }
         match self.stream.read(&mut self.input[self.filled..]) {
-            Ok(0) => Err(self.closed(server)),
-            Ok(count) => {
+            Ok(Chunk { count: 0, .. }) => Err(self.closed(server)),
+            Ok(Chunk { count, stamp }) => {
                 self.filled += count;
+                self.stamp = stamp;
                 Ok(true)
             }
             Err(error)
@@ -182,6 +186,7 @@ impl<R: Copy> Connection<R> {
             let times = Times {
                 due: asked.due,
                 sent: *at,
+                replied: self.stamp.unwrap_or(now),
                 now,
             };
             let Some(length) = traffic.receive(&asked.request, times, bytes)? else {

@@ -21,7 +21,7 @@ mod server;
 mod thread;
 
 pub use arrivals::{Arrivals, Due};
-pub use server::{Server, Stream};
+pub use server::{Chunk, Server, Stream};
 pub use thread::Thread;
 
 use std::time::Instant;
@@ -34,6 +34,9 @@ pub struct Times {
     pub due: Instant,
     /// When it was made into bytes, just before the socket was given them.
     pub sent: Instant,
+    /// When the kernel had the end of its reply: over loopback, when the server sent it. Where the kernel does not say,
+    /// when the reply was read.
+    pub replied: Instant,
     /// When its reply was read.
     pub now: Instant,
 }

@@ -1,12 +1,19 @@
 //! Where the server is, and one stream to it.
+//!
+//! The kernel stamps what comes over TCP (`SO_TIMESTAMPNS`). Over loopback it does so inside of the call by which the
+//! server sends, so the stamp of a reply is when the server sent it, however late the client reads it, and whichever
+//! server it is.
 
 use super::Trouble;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use nix::sys::time::TimeSpec;
 use serde::Serialize;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
 use std::{fmt, str::FromStr};
 
 /// The address of a server.
@@ -65,6 +72,16 @@ pub enum Stream {
     Unix(UnixStream),
 }
 
+/// What one read gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// So many bytes.
+    pub count: usize,
+    /// When the kernel had the last of them. None over a Unix socket, which has no stamps, and in the first moments
+    /// after a process of the machine asked the kernel to stamp what comes.
+    pub stamp: Option<Instant>,
+}
+
 impl Stream {
     /// Connects.
     ///
@@ -78,6 +95,7 @@ impl Stream {
                     let stream = TcpStream::connect(address.as_str())?;
                     stream.set_nodelay(true)?;
                     stream.set_nonblocking(true)?;
+                    setsockopt(&stream, sockopt::ReceiveTimestampns, &true)?;
                     Ok(Stream::Tcp(stream))
                 }
                 Server::Unix(path) => {
@@ -98,10 +116,10 @@ impl Stream {
     /// # Errors
     ///
     /// The socket's errors; `WouldBlock` if nothing has come.
-    pub fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&mut self, to: &mut [u8]) -> io::Result<Chunk> {
         match self {
-            Stream::Tcp(stream) => stream.read(to),
-            Stream::Unix(stream) => stream.read(to),
+            Stream::Tcp(stream) => read_stamped(stream, to),
+            Stream::Unix(stream) => stream.read(to).map(|count| Chunk { count, stamp: None }),
         }
     }
 
@@ -118,6 +136,29 @@ impl Stream {
     }
 }
 
+fn read_stamped(stream: &TcpStream, to: &mut [u8]) -> io::Result<Chunk> {
+    let mut control = nix::cmsg_space!(TimeSpec);
+    let mut parts = [IoSliceMut::new(to)];
+    let (descriptor, flags) = (stream.as_raw_fd(), MsgFlags::empty());
+    let message = recvmsg::<()>(descriptor, &mut parts, Some(&mut control), flags)?;
+    let stamp = message.cmsgs()?.find_map(|control| match control {
+        ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp),
+        _ => None,
+    });
+    Ok(Chunk {
+        count: message.bytes,
+        stamp: stamp.map(|stamp| monotonic(Duration::from(stamp))),
+    })
+}
+
+/// A time of the kernel's real-time clock that has just passed, on the clock that nobody sets.
+fn monotonic(stamp: Duration) -> Instant {
+    let (now, real) = (Instant::now(), SystemTime::now());
+    let since = real.duration_since(SystemTime::UNIX_EPOCH);
+    let age = since.unwrap_or_default().saturating_sub(stamp);
+    now.checked_sub(age).unwrap_or(now)
+}
+
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
@@ -130,6 +171,31 @@ impl AsFd for Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn the_stamp_of_what_came_is_when_it_was_sent_however_late_it_is_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let address = listener.local_addr().expect("a listener has an address");
+        let mut stream = Stream::connect(&Server::Tcp(address.to_string())).expect("it listens");
+        let (mut peer, _) = listener.accept().expect("one has connected");
+        let late = Duration::from_millis(100);
+        let mut send = || {
+            let before = Instant::now();
+            peer.write_all(b"reply").expect("the other side is open");
+            let after = Instant::now();
+            std::thread::sleep(late);
+            let chunk = stream.read(&mut [0; 64]).expect("it has come");
+            assert_eq!(chunk.count, 5);
+            chunk.stamp.map(|stamp| (before, stamp, after))
+        };
+        // The first bytes have none: the kernel begins a moment after it was asked to.
+        let stamped = (0..100).find_map(|_| send());
+        let (before, stamp, after) = stamped.expect("the kernel stamps TCP");
+        // Two clocks were read one after the other, and a busy machine may take long between them.
+        assert!(stamp + late / 2 >= before, "{:?}", before - stamp);
+        assert!(stamp <= after + late / 2, "{:?}", stamp - after);
+    }
 
     #[test]
     fn addresses_are_told_apart() {

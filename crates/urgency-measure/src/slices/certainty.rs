@@ -7,7 +7,7 @@
 //! The interval narrows with the root of the number of events. So it says how many events a run needs until two
 //! runs of the same program agree within 5 %: [`agrees_after`].
 
-use crate::events::{Events, UNANSWERED};
+use crate::events::Events;
 use crate::sample::Sample;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,12 +26,12 @@ struct Interval {
     high: f64,
 }
 
-/// For each series `<series>_p99_low_ns` and `_high_ns` (p50 and p95 likewise), its `<series>_events`, and, if these
+/// For each kind of event `<series>_p99_low_ns` and `_high_ns` (p50 and p95 likewise), its `<series>_events`, and, if these
 /// are of ten slices or more, `<series>_needed_events`, the number after which two runs agree at p99.
 pub fn of(events: &Events, slice: Duration) -> Sample {
     let mut random = fastrand::Rng::with_seed(1);
     let mut sample = Sample::new();
-    for series in events.series().filter(|name| !name.ends_with(UNANSWERED)) {
+    for series in events.kinds() {
         let mut slices: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         for event in events.of(series) {
             // The contender's next slice is further away than one length; one that is cut in two does no harm.

@@ -1,6 +1,6 @@
 //! The client's own process: what it asks, and what it logs.
 
-use super::{Done, GRACE, Lanes, MESSAGE, Pace, Protocol, chain, unanswered};
+use super::{Done, GRACE, Lanes, MESSAGE, Pace, Protocol, chain, served, unanswered};
 use crate::child;
 use crate::class::{self, Class, Waiting};
 use crate::client::{Due, Place, Thread, Times, Traffic, Trouble};
@@ -255,6 +255,12 @@ impl Traffic for Asking<'_> {
         };
         let event = self.event(times.due, times.now);
         self.events.add(&lane.name, [event]);
+        if matches!(lane.pace, Pace::Open(..)) {
+            let own = times.replied.saturating_duration_since(times.sent);
+            let latency = own.as_nanos() as u64;
+            let own = Event { latency, ..event };
+            self.events.add(&served(&lane.name), [own]);
+        }
         if let Some((_, all)) = &mut self.report {
             all.record(Duration::from_nanos(event.latency));
         }
@@ -370,6 +376,25 @@ mod tests {
         assert!((19..=20).contains(&events.len()), "{}", events.len());
         // None was sent late, and each waited for the stall to end.
         assert!(events.iter().all(|event| event.latency > 150_000_000));
+    }
+
+    #[test]
+    fn the_servers_own_time_is_without_what_a_request_waited_in_the_client() {
+        let stall = Duration::from_millis(300);
+        let stalling = server(move |_, mut stream| {
+            std::thread::sleep(stall);
+            (0..20).for_each(|_| answer_one(&mut stream, 0));
+        });
+        let events = ask(stalling, 100, Duration::from_secs(60)).expect("all is answered");
+        let (seen, own) = (events.of("echo"), events.of("echo_served"));
+        assert_eq!(seen.len(), own.len());
+        // The first one was under way in the stall, and the others waited for its connection.
+        let first = own.iter().min_by_key(|event| event.due);
+        assert!(first.is_some_and(|first| first.latency > 150_000_000));
+        let waited = own.iter().filter(|event| event.latency > 150_000_000);
+        assert_eq!(waited.count(), 1, "{own:?}");
+        let sum = |events: &[Event]| events.iter().map(|event| event.latency).sum::<u64>();
+        assert!(sum(own) < sum(seen) / 2);
     }
 
     #[test]

@@ -9,6 +9,10 @@
 //! all have, it waits in the client, and that counts. ([`Lanes::pipeline`] changes that.) A request without a reply
 //! [`GRACE`] after the stretch is logged as unanswered, with the time it has waited, and its connection is replaced.
 //!
+//! Beside the latency of an open lane's request stands the server's own ([`served`]): from just before the client
+//! gives the request to the kernel until the kernel has the reply. The client's own lateness, on both ways, is the
+//! difference.
+//!
 //! In the closed loop each connection of the lane always has one request under way.
 
 mod asking;
@@ -19,7 +23,7 @@ pub use asking::main;
 pub use driver::{Client, Done, Heard, Served};
 
 use super::{Arrivals, Server};
-use crate::events::UNANSWERED;
+use crate::events::{SERVED, UNANSWERED};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -115,4 +119,9 @@ impl Lanes {
 /// The series of a lane's requests that had no reply.
 pub fn unanswered(lane: &str) -> String {
     format!("{lane}{UNANSWERED}")
+}
+
+/// The series of a lane's replies by the server's own time.
+pub fn served(lane: &str) -> String {
+    format!("{lane}{SERVED}")
 }
