@@ -63,7 +63,6 @@ pub fn with_stats(sample: Sample, runtime: &Runtime) -> Sample {
         .with("stats_hand_offs", total.hand_offs as f64)
         .with("stats_reliefs", total.reliefs as f64)
         .with("stats_promotions", total.promotions as f64)
-        .with("stats_fetches", total.fetches as f64)
         .with("stats_lowerings", stats.lowerings as f64)
         .with("stats_threads_peak", stats.threads_peak as f64)
         .with("stats_running_ns", total.running.as_nanos() as f64)

@@ -48,8 +48,6 @@ pub(crate) struct LevelCounters {
     pub(crate) reliefs: Count,
     /// Times the worker was taken from a less urgent stack by an event.
     pub(crate) promotions: Count,
-    /// Threads of stuck polls called to the worker's processor.
-    pub(crate) fetches: Count,
     /// Ticks in user code.
     pub(crate) running: Count,
     /// Ticks in which the worker ran at this level while more urgent work had asked for it.

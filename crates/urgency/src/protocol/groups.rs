@@ -126,12 +126,6 @@ impl Groups {
         })
     }
 
-    /// The workers of the group whose turn it is, of all groups.
-    pub(crate) fn in_turn(&self, turn: usize) -> Range<usize> {
-        let groups = ((self.workers - 1) >> self.shift) + 1;
-        self.members(turn % groups)
-    }
-
     /// The workers of a group.
     pub(crate) fn members(&self, group: usize) -> Range<usize> {
         let first = group << self.shift;

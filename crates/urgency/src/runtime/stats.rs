@@ -175,9 +175,6 @@ level_counters! {
     reliefs,
     /// Times the worker was taken from a less urgent stack by an event.
     promotions,
-    /// Polls at this level whose thread had lost its processor to another thread or process, and which this
-    /// worker called to its own.
-    fetches,
 }
 
 /// One level's state, over all workers.

@@ -23,9 +23,8 @@
 //! - [`poll`]: the thread in the poller, and events that take a worker over;
 //! - [`relief`]: workers that are revoked from what does not give way, by the timer of
 //!   [`relief_timer`](crate::protocol::relief_timer), and [`revoke`]: how; [`hunger`]: how forks reach workers that
-//!   serve something less urgent; [`migrate`]: polls whose thread lost its processor; [`demotion`]: threads whose
-//!   worker was revoked; [`reserve`]: workers beyond the processors; [`entitled`]: workers beyond what the
-//!   process may use;
+//!   serve something less urgent; [`demotion`]: threads whose worker was revoked; [`reserve`]: workers beyond the
+//!   processors; [`entitled`]: workers beyond what the process may use;
 //! - [`shutdown`]: closing, and the account of what was left.
 //!
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
@@ -52,7 +51,6 @@ pub(crate) mod idle_spin;
 pub(crate) mod inheriting;
 mod insert;
 pub(crate) mod job;
-pub(crate) mod migrate;
 mod overflow;
 mod overrunning;
 mod pinned;

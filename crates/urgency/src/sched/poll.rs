@@ -303,15 +303,13 @@ impl Job {
         }
     }
 
-    /// Between two polls: looks for events, and for polls that are stuck, if the workers are to look and
-    /// none has looked lately.
+    /// Between two polls: looks for events, if the workers are to look and none has looked lately.
     #[inline]
     pub(crate) fn look_if_due(&self, worker: &Worker) {
         if self.core.poll_mode.is_inline()
             && self.core.poll_mode.is_due(worker.since(), self.look_period)
         {
             self.look();
-            self.migrate_stalled(worker);
         }
     }
 

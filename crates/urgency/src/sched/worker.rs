@@ -14,7 +14,7 @@
 //! What others look at at every insertion lies on cache lines of its own: the holder writes the rest at every
 //! dispatch.
 
-use super::{job::Job, migrate::StalledPoll, pins::Pin, stack::Stack};
+use super::{job::Job, pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
@@ -56,8 +56,6 @@ pub(crate) struct Worker {
     looked_around: AtomicU64,
     /// When the current span of running, scheduling, searching or sleeping began, in ticks.
     since: AtomicU64,
-    /// What others saw of its poll.
-    pub(crate) stalled_poll: StalledPoll,
     pub(crate) counters: WorkerCounters,
     /// How often others looked at it; see `steps.rs`.
     #[cfg(test)]
@@ -115,7 +113,6 @@ impl Worker {
             look: AtomicU32::new(0),
             looked_around: AtomicU64::new(0),
             since: AtomicU64::new(crate::sys::clock::now()),
-            stalled_poll: StalledPoll::default(),
             counters: WorkerCounters::default(),
             #[cfg(test)]
             looks: AtomicU64::new(0),

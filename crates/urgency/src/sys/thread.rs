@@ -16,8 +16,6 @@
 //!   times as long as a switch on this one (30 and 2 µs here). A thread that leaves its stack for more urgent
 //!   work is about to sleep; so the thread for that work is called to this processor, and may run everywhere
 //!   again as soon as it runs.
-//! - *A stalled poll*: a thread that lost its processor in the middle of a poll is called to the processor of a worker
-//!   that looks (`sched/migrate.rs`).
 //! - *The real-time class* for that thread instead, if the program asks for it and the system permits it.
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -173,16 +171,6 @@ mod imp {
         here.set(cpu);
         sched_setaffinity(Some(pid), &here).ok()?;
         Some(home)
-    }
-
-    /// A thread of this process, which waits for a processor, comes to the calling thread's. `false`: it may
-    /// not run here, or only on one processor.
-    pub(crate) fn bring_here(tid: i32) -> bool {
-        let Some(home) = call_here(tid) else {
-            return false;
-        };
-        allow(rustix::thread::Pid::from_raw(tid), &home);
-        true
     }
 
     /// The calling thread may run on all these processors again.
@@ -353,10 +341,6 @@ mod imp {
         None
     }
 
-    pub(crate) fn bring_here(_: i32) -> bool {
-        false
-    }
-
     pub(crate) fn send_home(_: &Processors) {}
 
     pub(crate) fn only(_: &[usize]) -> Processors {}
@@ -421,7 +405,7 @@ pub(crate) fn processors() -> usize {
 }
 
 pub(crate) use imp::{
-    Processors, affinity, bring_here, call_here, can_raise, can_real_time, cpu_time, current_cpu,
-    current_id, first_id, is_blocked, leave_real_time, lower, note_usual_niceness, only, own_class,
-    pin, raise, send_home, set_real_time, set_short_slice,
+    Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
+    first_id, is_blocked, leave_real_time, lower, note_usual_niceness, only, own_class, pin, raise,
+    send_home, set_real_time, set_short_slice,
 };
