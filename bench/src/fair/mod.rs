@@ -13,8 +13,8 @@
 //!   and under a fair one, alone and beside the echo. `again` is the default policy once more: what it
 //!   differs from itself is noise.
 //!   `rayon` is the same program on rayon's pool, for the kernels that are no more than forks (fib, UTS).
-//! - `fair-winner-<workers>` (section 6.2.4): fib below the echo under winner-take-all, the scheduler for two levels with
-//!   which the paper compares, beside prompt and fair rounds.
+//! - `fair-winner-<workers>` (section 6.2.4): fib below the echo under winner-take-all, the scheduler for two levels
+//!   with which the paper compares, beside prompt and fair rounds.
 //! - `fair-shares-<workers>`: a minute of two levels that compute without end and the echo on top.
 //! - `fair-schedules-<workers>`: the same for 8 s under other schedules: prompt, and the adaptive family, whose shares
 //!   are not set.

@@ -15,10 +15,10 @@
 //!
 //! A contender is a policy of ours, a peer, or, with two workers, one of the dissertation's arrangements of pools:
 //! `silos`, a runtime with one worker each, among which feeders and conferences are dealt; `staged`, one pool of
-//! workers for heavy operations (of conferences: for participants) and one for everything else. A feeder makes items as fast as it may: at most a window of
-//! them is under way over all feeders (the dissertation's spawners retry when their bounded queue is full),
-//! and a feeder that finds it full yields. `p99_ns` and so on are from an item's entry to its end; `per_s` is
-//! items per second. `urgency-bench --draw` makes the pictures.
+//! workers for heavy operations (of conferences: for participants) and one for everything else. A feeder makes items as
+//! fast as it may: at most a window of them is under way over all feeders (the dissertation's spawners retry when their
+//! bounded queue is full), and a feeder that finds it full yields. `p99_ns` and so on are from an item's entry to its
+//! end; `per_s` is items per second. `urgency-bench --draw` makes the pictures.
 
 mod ledger;
 mod mixer;

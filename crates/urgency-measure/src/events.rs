@@ -55,8 +55,8 @@ impl Events {
         self.0.get(series).map_or(&[], Vec::as_slice)
     }
 
-    /// Percentiles of a series, as [`Latencies::sample`] with `<series>_` as prefix; the same by the server's own times,
-    /// if there are any, with `<series>_served_`; and how many are `unanswered`.
+    /// Percentiles of a series, as [`Latencies::sample`] with `<series>_` as prefix; the same by the server's own
+    /// times, if there are any, with `<series>_served_`; and how many are `unanswered`.
     pub fn sample(&self, series: &str) -> Sample {
         self.sample_as(series, &format!("{series}_"))
     }

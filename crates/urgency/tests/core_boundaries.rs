@@ -82,8 +82,8 @@ impl Drop for Closures {
 }
 
 /// One worker has four closures of one runtime to run, and one of another. How many of the four have ended when the one
-/// starts, and how often the worker left one of the four before its end: by itself, or revoked from a thread that did not
-/// come to a scheduling point for a period, as may be on a machine that is busy with others.
+/// starts, and how often the worker left one of the four before its end: by itself, or revoked from a thread that did
+/// not come to a scheduling point for a period, as may be on a machine that is busy with others.
 fn ended_before_the_other_starts(boundary: Boundary) -> (usize, u64, u64) {
     ends(move || {
         let busy = first(1, AtBoundary::new(Shares::default(), boundary));

@@ -26,8 +26,8 @@ struct Interval {
     high: f64,
 }
 
-/// For each kind of event `<series>_p99_low_ns` and `_high_ns` (p50 and p95 likewise), its `<series>_events`, and, if these
-/// are of ten slices or more, `<series>_needed_events`, the number after which two runs agree at p99.
+/// For each kind of event `<series>_p99_low_ns` and `_high_ns` (p50 and p95 likewise), its `<series>_events`, and, if
+/// these are of ten slices or more, `<series>_needed_events`, the number after which two runs agree at p99.
 pub fn of(events: &Events, slice: Duration) -> Sample {
     let mut random = fastrand::Rng::with_seed(1);
     let mut sample = Sample::new();

@@ -5,9 +5,9 @@
 //!
 //! 1. claims an idle worker, if there is one, and runs the work itself: one system call from the event to
 //!    the code that waited for it; or
-//! 2. takes over the worker of the least urgent running stack, if what became ready is more urgent: the
-//!    kernel has preempted a core for this thread already, so nothing is gained by passing the work on. If that stack is
-//!    inside the scheduler, where no worker can be revoked, the next one loses its worker; or
+//! 2. takes over the worker of the least urgent running stack, if what became ready is more urgent: the kernel has
+//!    preempted a core for this thread already, so nothing is gained by passing the work on. If that stack is inside
+//!    the scheduler, where no worker can be revoked, the next one loses its worker; or
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
 //! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while

@@ -1,9 +1,9 @@
 //! Containers that wait for a job.
 //!
-//! A container that has just been parked may still be kept by the thread that ended its job, and that thread's stack may
-//! wait for a worker among the container's ready work. So looks at all jobs go on to see it. From the moment when only
-//! the set keeps it nothing of it can become ready: it is *hidden* from them ([`Core::hide`]) until it has a job again.
-//! That is found out when the next job takes a container: what is parked and not hidden then is little.
+//! A container that has just been parked may still be kept by the thread that ended its job, and that thread's stack
+//! may wait for a worker among the container's ready work. So looks at all jobs go on to see it. From the moment when
+//! only the set keeps it nothing of it can become ready: it is *hidden* from them ([`Core::hide`]) until it has a job
+//! again. That is found out when the next job takes a container: what is parked and not hidden then is little.
 
 #[cfg(doc)]
 use crate::sched::core::Core;

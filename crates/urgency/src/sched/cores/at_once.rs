@@ -6,8 +6,8 @@
 //!    the next one; from one that does not, an expiry of the relief timer revokes the worker (`mod.rs`).
 //! 2. *The last worker leaves a job*, and several others have work. The policy decides which of them the worker goes
 //!    to.
-//! 3. *A demand changes* of a job that has work. The thread that changes it asks, as in 1. (A job that has none, such as
-//!    a container that is taken for a job or parked after it, has no part in a decision.)
+//! 3. *A demand changes* of a job that has work. The thread that changes it asks, as in 1. (A job that has none, such
+//!    as a container that is taken for a job or parked after it, has no part in a decision.)
 //!
 //! A job asks once until a worker has come, or until the policy has seen it without work: not again each time when work
 //! becomes ready, or when another worker is released and looks at all that wait. (A job that might ask again after each

@@ -19,9 +19,9 @@
 //! A thread in the poller is a stack, and may have no job and no worker. So what a `Me` gives is sound at any time:
 //!
 //! 1. [`Me::runtime`] looks whether there is a job, and panics if there is none.
-//! 2. [`Me::worker`] is always one of the core set's: the one that the stack holds, or held last, or the first. All of a
-//!    worker is atomic or behind a lock, so a stack that has lost its worker may ask as well. Whether it still holds it
-//!    is in the attention word, and each way into the scheduler finds that out before it relies on it (`come_in` and
+//! 2. [`Me::worker`] is always one of the core set's: the one that the stack holds, or held last, or the first. All of
+//!    a worker is atomic or behind a lock, so a stack that has lost its worker may ask as well. Whether it still holds
+//!    it is in the attention word, and each way into the scheduler finds that out before it relies on it (`come_in` and
 //!    `finish` in `run.rs`).
 
 use super::{BRIEFLY, Delivery, Stack};
