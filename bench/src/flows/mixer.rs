@@ -138,7 +138,7 @@ fn confer<T: Tasks>(config: Config, first: Instant, tally: &Arc<Tally>) {
     T::spawn(mix::<T>(conference, config.frames));
 }
 
-/// One sample. The conferences are dealt to so many `silos`; `start` begins those of one of them.
+/// One sample. The conferences are dealt to so many `silos`; `start` begins the conferences of one silo.
 fn run<T: Tasks>(
     config: Config,
     silos: usize,

@@ -158,7 +158,7 @@ fn together(
     })
 }
 
-/// The points of the contenders at a share, one after the other; of those which were not saturated by less.
+/// The points of the contenders at a share, one after the other. A contender that less had saturated is left out.
 fn apart(
     options: &Options,
     members: &mut [Member<Contender>],
