@@ -167,8 +167,8 @@ fn apart(
     before: &[Point],
 ) -> Vec<Point> {
     let is_saturated = |contender| {
-        let its = before.iter().filter(|point| point.contender == contender);
-        its.last()
+        let mut its = before.iter().rev();
+        its.find(|point| point.contender == contender)
             .is_some_and(|last| last.latencies.p50 > SATURATED)
     };
     // Beyond the highest rate the client is busy with what comes too late.
