@@ -158,7 +158,7 @@ fn together(
     })
 }
 
-/// The points of the contenders at a share, one after the other; of those which were not saturated by less.
+/// The points at a share of the contenders that no smaller share saturated, one after the other.
 fn apart(
     options: &Options,
     members: &mut [Member<Contender>],
