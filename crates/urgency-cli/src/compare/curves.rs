@@ -158,7 +158,7 @@ fn together(
     })
 }
 
-/// The points of the contenders at a share, one after the other. A contender that less had saturated is left out.
+/// The points at a share of the contenders that no smaller share saturated, one after the other.
 fn apart(
     options: &Options,
     members: &mut [Member<Contender>],
@@ -167,8 +167,8 @@ fn apart(
     before: &[Point],
 ) -> Vec<Point> {
     let is_saturated = |contender| {
-        let its = before.iter().filter(|point| point.contender == contender);
-        its.last()
+        let mut its = before.iter().rev();
+        its.find(|point| point.contender == contender)
             .is_some_and(|last| last.latencies.p50 > SATURATED)
     };
     // Beyond the highest rate the client is busy with what comes too late.
