@@ -72,14 +72,20 @@ fn occupy(set: &CoreSet, workers: usize) -> Arc<AtomicBool> {
     stop
 }
 
+/// So many workers under a policy that notes which thread asks it, each with a job that works until it is told to stop.
+fn occupied(workers: usize) -> (Noted, CoreSet, Arc<AtomicBool>) {
+    let noted = Noted::default();
+    let builder = CoreSet::builder().cores(workers);
+    let set = builder.core_policy(noted.clone()).build().unwrap();
+    let stop = occupy(&set, workers);
+    (noted, set, stop)
+}
+
 #[test]
 fn the_thread_that_submits_a_job_has_the_policy_decide_about_it() {
     for workers in [1, 2, 8] {
         ends(move || {
-            let noted = Noted::default();
-            let builder = CoreSet::builder().cores(workers);
-            let set = builder.core_policy(noted.clone()).build().unwrap();
-            let stop = occupy(&set, workers);
+            let (noted, set, stop) = occupied(workers);
             let me = thread::current().id();
             let shape = set.job();
             // Now and then another thread decides at that moment, or a worker is idle because there are fewer
@@ -97,10 +103,7 @@ fn the_thread_that_submits_a_job_has_the_policy_decide_about_it() {
 #[test]
 fn the_thread_that_ends_a_job_has_the_policy_decide_which_of_two_goes_on() {
     ends(|| {
-        let noted = Noted::default();
-        let builder = CoreSet::builder().cores(1);
-        let set = builder.core_policy(noted.clone()).build().unwrap();
-        let stop = occupy(&set, 1);
+        let (noted, set, stop) = occupied(1);
         let more = occupy_more(&set);
         let ended = Arc::new(Mutex::new(Vec::new()));
         let shape = set.job();
@@ -125,10 +128,7 @@ fn the_thread_that_ends_a_job_has_the_policy_decide_which_of_two_goes_on() {
 fn the_thread_that_changes_a_demand_has_the_policy_decide_about_it() {
     for workers in [1, 2, 8] {
         ends(move || {
-            let noted = Noted::default();
-            let builder = CoreSet::builder().cores(workers);
-            let set = builder.core_policy(noted.clone()).build().unwrap();
-            let stop = occupy(&set, workers);
+            let (noted, set, stop) = occupied(workers);
             let job = {
                 let stop = stop.clone();
                 let works = move || {

@@ -52,9 +52,8 @@ fn a_job_gets_no_more_workers_than_it_can_use_and_they_come_back_when_it_can() {
     assert_eq!(workers(&seen), [4, 4]);
 }
 
-#[test]
-fn what_does_not_divide_goes_round() {
-    let mut division = shares(1);
+/// Three jobs with work for one worker each have it for a third of the looks.
+fn assert_three_take_turns(mut division: Division) {
     let mut seen = [busy(1, 1, 1), busy(2, 1, 0), busy(3, 1, 0)];
     let mut had = [0, 0, 0];
     for look in 1..3_000 {
@@ -66,6 +65,11 @@ fn what_does_not_divide_goes_round() {
         }
     }
     assert!(had.iter().all(|had| (900..1100).contains(had)), "{had:?}");
+}
+
+#[test]
+fn what_does_not_divide_goes_round() {
+    assert_three_take_turns(shares(1));
 }
 
 #[test]
@@ -167,18 +171,7 @@ fn shares_answer_instead_of_an_answer_that_breaks_a_rule_and_it_is_reported() {
 
 #[test]
 fn under_a_policy_that_is_always_wrong_jobs_take_turns_at_what_does_not_divide() {
-    let mut division = Division::new(1, Box::new(Wrong));
-    let mut seen = [busy(1, 1, 1), busy(2, 1, 0), busy(3, 1, 0)];
-    let mut had = [0, 0, 0];
-    for look in 1..3_000 {
-        division.decide(look * MS, 1, &mut seen);
-        for (seen, had) in seen.iter_mut().zip(&mut had) {
-            *had += seen.workers;
-            seen.ran += seen.workers as u64 * MS;
-            seen.wants = 9;
-        }
-    }
-    assert!(had.iter().all(|had| (900..1100).contains(had)), "{had:?}");
+    assert_three_take_turns(Division::new(1, Box::new(Wrong)));
 }
 
 /// Wrong at its first answer only; then all workers go to the newest job.
