@@ -7,6 +7,7 @@ mod kernel;
 use kernel::{
     Kernel,
     machine::{Fault, amd, intel},
+    newest_first::NewestFirst,
 };
 use urgency_policy::cores::{
     CorePolicy, Cores, Decision, DecisionError, Demand, Event, JobId, named,
@@ -21,37 +22,6 @@ fn partition<'a>(kernel: &'a Kernel, cpus: &[usize]) -> JobPartition<&'a Kernel>
 fn cores(partition: &JobPartition<&Kernel>, count: usize) -> Cores {
     let (cache, bandwidth) = partition.controls();
     Cores::new(count).with_controls(cache, bandwidth)
-}
-
-/// All cores to the job that started last. It gets the upper ways, and the others 10 % of the bandwidth: the paper's
-/// pair of a job with data and one that streams.
-struct NewestFirst;
-
-impl CorePolicy for NewestFirst {
-    fn decide(
-        &mut self,
-        _: Event,
-        cores: &Cores,
-        decision: &mut Decision,
-    ) -> Result<(), DecisionError> {
-        let Some((newest, others)) = cores.jobs().split_last() else {
-            return Ok(());
-        };
-        let keep = others.len().min(1);
-        for core in cores.available() {
-            let owner = if core < keep {
-                others[0].id()
-            } else {
-                newest.id()
-            };
-            decision.give(core, owner)?;
-        }
-        decision.set_cache_ways(newest.id(), 0x7f0)?;
-        others.iter().try_for_each(|job| {
-            decision.set_cache_ways(job.id(), 0x00f)?;
-            decision.set_bandwidth(job.id(), 10)
-        })
-    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod kernel;
 use kernel::{
     Kernel,
     machine::{Fault, intel},
+    newest_first::{self, NewestFirst},
 };
 use std::{
     io,
@@ -82,35 +83,24 @@ impl Files for Machine {
     }
 }
 
-const OLD: (u64, u64) = (0x00f, 10);
-const NEW: (u64, u64) = (0x7f0, 100);
+const OLD: (u64, u64) = (newest_first::OLD_WAYS, 10);
+const NEW: (u64, u64) = (newest_first::NEW_WAYS, 100);
 const FREE: (u64, u64) = (0x7ff, 100);
 
-/// The job that started last has the upper ways and all cores but one; the oldest has that one, the lower ways and a
-/// tenth of the bandwidth.
+/// As [`NewestFirst`], and the newest job has all of the bandwidth.
 #[derive(Clone)]
 struct Pair;
 
 impl CorePolicy for Pair {
     fn decide(
         &mut self,
-        _: Event,
+        event: Event,
         cores: &Cores,
         decision: &mut Decision,
     ) -> Result<(), DecisionError> {
-        let Some((newest, others)) = cores.jobs().split_last() else {
-            return Ok(());
-        };
-        for core in cores.available() {
-            let oldest = others.first().filter(|_| core == 0);
-            decision.give(core, oldest.unwrap_or(newest).id())?;
-        }
-        decision.set_cache_ways(newest.id(), NEW.0)?;
-        decision.set_bandwidth(newest.id(), 100)?;
-        others.iter().try_for_each(|job| {
-            decision.set_cache_ways(job.id(), OLD.0)?;
-            decision.set_bandwidth(job.id(), 10)
-        })
+        NewestFirst.decide(event, cores, decision)?;
+        let newest = cores.jobs().last();
+        newest.map_or(Ok(()), |job| decision.set_bandwidth(job.id(), 100))
     }
 }
 

@@ -16,6 +16,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod machine;
+pub mod newest_first;
 
 use machine::{Fault, Machine, MemoryBandwidth};
 use std::{
