@@ -9,7 +9,7 @@
 //!    do the same.
 //!
 //! Meanwhile the project's files are parsed over and over, 1 to 60 ms each, without a scheduling point:
-//! `batch_per_s` is files a second.
+//! `units_per_s` is files a second.
 //!
 //! Contenders:
 //!
@@ -29,14 +29,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 pub use text::Fit;
 use text::{Names, Text};
-use urgency_measure::client::pacer::{Schedule, Stamps};
-use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
+use urgency_measure::client::pacer::{Paced, Pacer, by_gaps};
+use urgency_measure::client::stamps::Stamps;
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// How large everything is.
 #[derive(Clone, Copy)]
 pub struct Config {
-    keystrokes: usize,
-    warm_up: Duration,
+    lengths: Lengths,
     files: usize,
 }
 
@@ -67,7 +70,6 @@ pub struct Work {
 
 /// The editor with its load.
 pub struct Editor {
-    keystrokes: Schedule,
     /// Chunks that can be seen.
     pub visible: Vec<Work>,
     /// Parts of the index.
@@ -82,15 +84,9 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// An editor; the first keystroke comes soon.
+    /// An editor, at which no key has been struck.
     pub fn new(config: Config) -> Arc<Self> {
         let mut random = fastrand::Rng::with_seed(17);
-        let mut at = Duration::ZERO;
-        let due = (0..config.keystrokes).map(|_| {
-            at += Duration::from_micros(random.u64(30_000..80_000));
-            at
-        });
-        let due = due.collect();
         let visible: Vec<Work> = (0..CHUNKS)
             .map(|chunk| {
                 let (least, most) = CHUNK_PASSES;
@@ -110,13 +106,11 @@ impl Editor {
             .map(|_| Names::random(&mut random, NAMES_OF_PART))
             .collect();
         let best = TYPED.map(|typed| best(names.iter().map(|part| part.best(typed))));
-        let keystrokes = Schedule::new(due, config.warm_up);
         Arc::new(Editor {
             tokens: visible.iter().map(|chunk| chunk.text.lex(0)).sum(),
             best: best.into(),
-            highlighted: keystrokes.stamps(),
-            completed: keystrokes.stamps(),
-            keystrokes,
+            highlighted: Stamps::default(),
+            completed: Stamps::default(),
             visible,
             names,
             files,
@@ -125,29 +119,19 @@ impl Editor {
     }
 
     /// Writes the keystrokes' numbers into `socket`, and gives the sample.
-    pub fn measure(&self, socket: UnixStream) -> Sample {
-        let paced = self.keystrokes.pace(&self.parsed, socket);
-        let highlighted = self
-            .keystrokes
-            .sample(&self.highlighted, "highlight_", |_| true);
-        let completed = self
-            .keystrokes
-            .sample(&self.completed, "complete_", |_| true);
-        let in_time = self
-            .keystrokes
-            .share_within(&self.completed, DEADLINE, |_| true);
-        paced
-            .with_all("", &highlighted)
-            .with_all("", &completed)
-            .with("completed_share", in_time)
-            .with("threads", machine::threads())
-            .with("peak_rss_bytes", machine::peak_rss())
+    pub fn measure(self: &Arc<Self>, config: Config, socket: UnixStream) -> Sample {
+        let mut random = fastrand::Rng::with_seed(23);
+        let mut gap = move || Duration::from_micros(random.u64(30_000..80_000));
+        let pacer = Pacer::new(self.clone(), socket, move |length| {
+            by_gaps(length, &mut gap)
+        });
+        loaded::measure(pacer, config.lengths, summarize)
     }
 
     /// The text is coloured: it has so many tokens.
     pub fn highlighted(&self, keystroke: usize, tokens: u64) {
         assert_eq!(tokens, self.tokens, "a wrong result");
-        self.highlighted.done(&self.keystrokes, keystroke);
+        self.highlighted.done(keystroke);
     }
 
     /// What was typed when a keystroke came.
@@ -158,7 +142,7 @@ impl Editor {
     /// The best fit of all parts is found.
     pub fn completed(&self, keystroke: usize, best: Fit) {
         assert_eq!(best, self.best[keystroke % TYPED.len()], "a wrong result");
-        self.completed.done(&self.keystrokes, keystroke);
+        self.completed.done(keystroke);
     }
 
     /// Parses a file of the project.
@@ -166,6 +150,37 @@ impl Editor {
         file.run();
         self.parsed.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+impl Paced for Editor {
+    fn expect(&self, first: usize, due: &[u64]) {
+        for (keystroke, &due) in (first..).zip(due) {
+            self.highlighted.expect(keystroke, due);
+            self.completed.expect(keystroke, due);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.highlighted.are_done() && self.completed.are_done()
+    }
+
+    fn units(&self) -> u64 {
+        self.parsed.load(Ordering::Relaxed)
+    }
+
+    fn events(&self) -> (Events, Sample) {
+        let mut events = self.highlighted.events("highlight");
+        events.append(self.completed.events("complete"));
+        (events, Sample::new())
+    }
+}
+
+/// What is said about the keystrokes.
+fn summarize(events: &Events) -> Sample {
+    events
+        .sample("highlight")
+        .with_all("", &events.sample("complete"))
+        .with("completed_share", events.share_within("complete", DEADLINE))
 }
 
 impl Work {
@@ -188,9 +203,18 @@ pub fn best(fits: impl IntoIterator<Item = Fit>) -> Fit {
 /// The experiment.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
     let config = Config {
-        keystrokes: scale.pick(100, 6),
-        warm_up: Duration::from_millis(scale.pick(500, 50)),
+        lengths: Lengths {
+            warm_up: Duration::from_millis(scale.pick(500, 50)),
+            run: Duration::from_millis(scale.pick(5500, 330)),
+            alone: Duration::ZERO,
+        },
         files: scale.pick(48, 8),
+    };
+    let slices = Slices {
+        length: Duration::from_millis(400),
+        count: scale.pick(20, 2),
+        reach: Duration::from_millis(20),
+        summarize,
     };
     let mut experiment = Experiment::new(
         "editor",
@@ -204,19 +228,19 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             "highlight_p95_ns",
             "complete_p50_ns",
             "completed_share",
-            "batch_per_s",
-            "threads",
+            "units_per_s",
+            "threads_peak",
             "peak_rss_bytes",
         ],
     )
     .bar(Bar::times_at_most("ours", "highlight_p50_ns", 1.0, NAMES))
     .bar(Bar::times_at_most("ours", "highlight_p99_ns", 1.0, NAMES))
     .bar(Bar::times_at_least("ours", "completed_share", 1.0, NAMES))
-    .bar(Bar::times_at_least("ours", "batch_per_s", 1.0, NAMES));
+    .bar(Bar::times_at_least("ours", "units_per_s", 1.0, NAMES));
     for (name, arrangement) in ARRANGEMENTS {
         experiment = experiment.contender(name, move || tokio_rayon::run(config, arrangement));
     }
     #[cfg(feature = "ours")]
     let experiment = experiment.contender("ours", move || ours::run(config));
-    vec![experiment]
+    vec![experiment.sliced(slices)]
 }

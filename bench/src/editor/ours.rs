@@ -30,7 +30,7 @@ pub fn run(config: Config) -> Sample {
         .at(Key)
         .spawn(edit(editor.clone(), pressed))
         .detach();
-    let sample = with_stats(editor.measure(press), &runtime);
+    let sample = with_stats(editor.measure(config, press), &runtime);
     // Indexing never ends; the runtime ends with the process.
     std::mem::forget(runtime);
     sample

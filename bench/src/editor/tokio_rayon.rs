@@ -20,7 +20,7 @@ pub fn run(config: Config, arrangement: Arrangement) -> Sample {
     let (press, pressed) = socket();
     pair.tokio
         .spawn(edit(editor.clone(), pair.urgent.clone(), pressed));
-    let sample = editor.measure(press);
+    let sample = editor.measure(config, press);
     // Indexing never ends; the pools end with the process.
     std::mem::forget(pair);
     sample

@@ -28,8 +28,11 @@ use std::time::{Duration, Instant};
 use std::{io::Read as _, thread};
 #[cfg(feature = "ours")]
 use urgency_measure::Bar;
-use urgency_measure::client::pacer::{ARRIVAL, Schedule, Stamps, arrival, socket};
-use urgency_measure::{Experiment, Sample, Scale, machine, timing};
+use urgency_measure::client::pacer::{ARRIVAL, Paced, Pacer, arrival, socket};
+use urgency_measure::client::stamps::Stamps;
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::{Experiment, Sample, Scale, timing};
 use urgency_sim::jobs::{JobCosts, JobsMachine, Round, Shape, Sizes, Workload, flow};
 
 /// Processors, workers, threads of a pool.
@@ -47,6 +50,9 @@ pub const UNIT: u32 = 2;
 /// The compute of a round, in units.
 const UNITS_OF_ROUND: u64 = 1 << DEPTH;
 
+/// The series of the jobs.
+const JOB: &str = "job";
+
 /// What arrives.
 #[derive(Clone, Copy)]
 pub struct Config {
@@ -58,7 +64,6 @@ pub struct Config {
 /// The jobs, and what came of each.
 pub struct Jobs {
     rounds: Vec<u32>,
-    schedule: Schedule,
     stamps: Stamps,
     units: AtomicU64,
 }
@@ -94,44 +99,65 @@ impl Config {
     pub fn measure(self, mut submit: impl FnMut(&Arc<Jobs>, usize) + Send) -> Sample {
         let unit = unit();
         let workload = self.workload(unit);
-        let due = |job: &urgency_sim::jobs::JobSpec| Duration::from_nanos(job.arrival);
-        let schedule = Schedule::new(workload.jobs.iter().map(due).collect(), Duration::ZERO);
         let rounds = |job: &urgency_sim::jobs::JobSpec| job.phases[0].rounds as u32;
         let jobs = Arc::new(Jobs {
             rounds: workload.jobs.iter().map(rounds).collect(),
-            stamps: schedule.stamps(),
-            schedule,
+            stamps: Stamps::default(),
             units: AtomicU64::new(0),
         });
         let (submitted, mut arrived) = socket();
-        let cpu = machine::cpu_time();
-        let paced = thread::scope(|threads| {
-            threads.spawn(|| {
+        let due = |job: &urgency_sim::jobs::JobSpec| Duration::from_nanos(job.arrival);
+        let due: Vec<Duration> = workload.jobs.iter().map(due).collect();
+        let lengths = Lengths {
+            warm_up: Duration::ZERO,
+            run: due.last().map_or(Duration::ZERO, |&last| last + unit),
+            alone: Duration::ZERO,
+        };
+        // One stretch has them all: queues take longer to build up than a slice.
+        let draw = move |length| due.iter().copied().take_while(|&at| at < length).collect();
+        let sample = thread::scope(|threads| {
+            let theirs = jobs.clone();
+            threads.spawn(move || {
                 let mut bytes = [0; ARRIVAL];
                 while arrived.read_exact(&mut bytes).is_ok() {
-                    submit(&jobs, arrival(bytes));
+                    submit(&theirs, arrival(bytes));
                 }
             });
-            jobs.schedule.pace(&jobs.units, submitted)
+            loaded::measure(Pacer::new(jobs, submitted, draw), lengths, summarize)
         });
-        let flows = jobs.schedule.sample(&jobs.stamps, "", |_| true);
-        let expected: u64 = jobs.rounds.iter().map(|&rounds| u64::from(rounds)).sum();
-        let (expected, did) = (
-            expected * UNITS_OF_ROUND,
-            jobs.units.load(Ordering::Relaxed),
-        );
-        let unanswered = flows.get("unanswered").expect("they are counted");
+        sample.with("unit_ns", unit.as_nanos() as f64)
+    }
+}
+
+impl Paced for Jobs {
+    fn expect(&self, first: usize, due: &[u64]) {
+        for (job, &due) in (first..).zip(due) {
+            self.stamps.expect(job, due);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.stamps.are_done()
+    }
+
+    fn units(&self) -> u64 {
+        self.units.load(Ordering::Relaxed)
+    }
+
+    fn events(&self) -> (Events, Sample) {
+        let expected: u64 = self.rounds.iter().map(|&rounds| u64::from(rounds)).sum();
+        let (expected, did) = (expected * UNITS_OF_ROUND, self.units());
         assert!(
-            did == expected || unanswered > 0.0,
+            did == expected || !self.is_done(),
             "{did} of {expected} units"
         );
-        paced
-            .with_all("", &flows)
-            .with("unit_ns", unit.as_nanos() as f64)
-            .with("cpu_ns", (machine::cpu_time() - cpu).as_nanos() as f64)
-            .with("threads_peak", machine::threads())
-            .with("peak_rss_bytes", machine::peak_rss())
+        (self.stamps.events(JOB), Sample::new())
     }
+}
+
+/// What is said about the jobs.
+fn summarize(events: &Events) -> Sample {
+    events.sample_as(JOB, "")
 }
 
 impl Jobs {
@@ -148,7 +174,7 @@ impl Jobs {
     pub fn ended(&self, job: usize) {
         let units = u64::from(self.rounds[job]) * UNITS_OF_ROUND;
         self.units.fetch_add(units, Ordering::Relaxed);
-        self.stamps.done(&self.schedule, job);
+        self.stamps.done(job);
     }
 
     /// How many rounds the job has.

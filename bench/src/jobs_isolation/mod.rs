@@ -20,8 +20,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use urgency_measure::client::pacer::{Schedule, Stamps};
-use urgency_measure::{Bar, Experiment, Sample, Scale, machine, timing};
+use urgency_measure::client::pacer::{Paced, Pacer, by_gaps};
+use urgency_measure::client::stamps::Stamps;
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale, timing};
 
 /// Processors, workers, threads of a pool.
 const CORES: usize = 2;
@@ -35,16 +39,11 @@ const PER_S: f64 = 200.0;
 /// The compute of half a request, some 0.25 ms.
 const HALF: u32 = 25;
 
-/// How many requests there are.
-#[derive(Clone, Copy)]
-pub struct Config {
-    requests: usize,
-    warm_up: Duration,
-}
+/// The series of the requests.
+const REQUEST: &str = "request";
 
 /// The requests, and the neighbour.
 pub struct Scene {
-    schedule: Schedule,
     stamps: Stamps,
     /// What the neighbour has computed, in units.
     units: AtomicU64,
@@ -52,17 +51,9 @@ pub struct Scene {
 }
 
 impl Scene {
-    fn new(config: Config) -> Arc<Scene> {
-        let mut random = fastrand::Rng::with_seed(1);
-        let mut time = Duration::ZERO;
-        let due = (0..config.requests).map(|_| {
-            time += Duration::from_secs_f64(-(1.0 - random.f64()).ln() / PER_S);
-            time
-        });
-        let schedule = Schedule::new(due.collect(), config.warm_up);
+    fn new() -> Arc<Scene> {
         Arc::new(Scene {
-            stamps: schedule.stamps(),
-            schedule,
+            stamps: Stamps::default(),
             units: AtomicU64::new(0),
             stop: AtomicBool::new(false),
         })
@@ -71,7 +62,7 @@ impl Scene {
     /// Answers a request.
     pub fn answer(&self, request: usize, join: impl engines::Join) {
         join.join(|| timing::compute(HALF), || timing::compute(HALF));
-        self.stamps.done(&self.schedule, request);
+        self.stamps.done(request);
     }
 
     /// One of the neighbour's computations.
@@ -83,22 +74,55 @@ impl Scene {
     }
 
     /// Paces the requests into `socket`, then ends the neighbour.
-    pub fn measure(&self, socket: UnixStream) -> Sample {
-        let paced = self.schedule.pace(&self.units, socket);
-        let latencies = self.schedule.sample(&self.stamps, "", |_| true);
+    pub fn measure(self: &Arc<Self>, lengths: Lengths, socket: UnixStream) -> Sample {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut gap = move || Duration::from_secs_f64(-(1.0 - random.f64()).ln() / PER_S);
+        let pacer = Pacer::new(self.clone(), socket, move |length| {
+            by_gaps(length, &mut gap)
+        });
+        let sample = loaded::measure(pacer, lengths, summarize);
         self.stop.store(true, Ordering::Relaxed);
-        paced
-            .with_all("", &latencies)
-            .with("threads", machine::threads())
-            .with("peak_rss_bytes", machine::peak_rss())
+        sample
     }
+}
+
+impl Paced for Scene {
+    fn expect(&self, first: usize, due: &[u64]) {
+        for (request, &due) in (first..).zip(due) {
+            self.stamps.expect(request, due);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.stamps.are_done()
+    }
+
+    fn units(&self) -> u64 {
+        self.units.load(Ordering::Relaxed)
+    }
+
+    fn events(&self) -> (Events, Sample) {
+        (self.stamps.events(REQUEST), Sample::new())
+    }
+}
+
+/// What is said about the requests.
+fn summarize(events: &Events) -> Sample {
+    events.sample_as(REQUEST, "")
 }
 
 /// The experiment.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    let config = Config {
-        requests: scale.pick(2_000, 40),
+    let lengths = Lengths {
         warm_up: Duration::from_millis(scale.pick(500, 50)),
+        run: Duration::from_millis(scale.pick(9_500, 150)),
+        alone: Duration::ZERO,
+    };
+    let slices = Slices {
+        length: Duration::from_millis(scale.pick(200, 100)),
+        count: scale.pick(40, 2),
+        reach: Duration::from_millis(5),
+        summarize,
     };
     let experiment = Experiment::new(
         "jobs-isolation",
@@ -106,18 +130,18 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     )
     .table(
         "threads-alone",
-        &["p99_ns", "p50_ns", "p95_ns", "max_ns", "unanswered", "batch_per_s", "threads"],
+        &["p99_ns", "p50_ns", "p95_ns", "max_ns", "unanswered", "units_per_s", "threads_peak"],
     )
-    .contender("threads-alone", move || threads::alone(config))
-    .contender("threads", move || threads::beside(config))
-    .contender("threads-nice", move || threads::beside_nice(config))
-    .contender("threads-cgroup", move || threads::beside_in_groups(config))
+    .contender("threads-alone", move || threads::alone(lengths))
+    .contender("threads", move || threads::beside(lengths))
+    .contender("threads-nice", move || threads::beside_nice(lengths))
+    .contender("threads-cgroup", move || threads::beside_in_groups(lengths))
     .bar(Bar::times_at_most("ours", "p99_ns", 1.5, &["ours-alone"]))
     .bar(Bar::times_at_most("ours", "p99_ns", 1.0, &["threads", "threads-nice"]));
     #[cfg(feature = "ours")]
     let experiment = experiment
-        .contender("ours-free", move || ours::run(config, false, true))
-        .contender("ours-alone", move || ours::run(config, true, false))
-        .contender("ours", move || ours::run(config, true, true));
-    vec![experiment]
+        .contender("ours-free", move || ours::run(lengths, false, true))
+        .contender("ours-alone", move || ours::run(lengths, true, false))
+        .contender("ours", move || ours::run(lengths, true, true));
+    vec![experiment.sliced(slices)]
 }

@@ -1,6 +1,6 @@
 //! Two jobs on a core set of two cores under *shares*.
 
-use super::{COMPUTATIONS, CORES, Config, Scene};
+use super::{COMPUTATIONS, CORES, Scene};
 use crate::engines;
 use std::sync::Arc;
 use urgency::jobs::CoreSet;
@@ -8,16 +8,17 @@ use urgency::net::UnixStream;
 use urgency::spawn_fn;
 use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
+use urgency_measure::loaded::Lengths;
 
 /// One sample, beside the neighbour or alone, with workers that are pinned or not.
-pub fn run(config: Config, pinned: bool, beside: bool) -> Sample {
+pub fn run(lengths: Lengths, pinned: bool, beside: bool) -> Sample {
     let builder = CoreSet::builder().cores(CORES);
     let set = match pinned {
         true => builder.pinned().build(),
         false => builder.build(),
     };
     let set = set.expect("threads can be started");
-    let scene = Scene::new(config);
+    let scene = Scene::new();
     let (asked, requests) = socket();
     let quiet = set.spawn(answer(scene.clone(), requests));
     quiet.expect("a job may run").detach();
@@ -36,7 +37,7 @@ pub fn run(config: Config, pinned: bool, beside: bool) -> Sample {
         });
         neighbour.expect("a job may run").detach();
     }
-    let sample = scene.measure(asked);
+    let sample = scene.measure(lengths, asked);
     set.drain();
     sample
 }

@@ -1,45 +1,51 @@
 //! The same with threads: a rayon pool for the requests, plain threads for the neighbour.
 
 use super::groups::Group;
-use super::{COMPUTATIONS, CORES, Config, Scene};
+use super::{COMPUTATIONS, CORES, Scene};
 use crate::engines;
 use std::io::Read as _;
 use std::thread;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
+use urgency_measure::loaded::Lengths;
 use urgency_measure::{Sample, class};
 
 /// Without the neighbour.
-pub fn alone(config: Config) -> Sample {
-    run(config, 0, || (), || ())
+pub fn alone(lengths: Lengths) -> Sample {
+    run(lengths, 0, || (), || ())
 }
 
 /// Beside the neighbour, all threads alike.
-pub fn beside(config: Config) -> Sample {
-    run(config, COMPUTATIONS, || (), || ())
+pub fn beside(lengths: Lengths) -> Sample {
+    run(lengths, COMPUTATIONS, || (), || ())
 }
 
 /// The neighbour's threads are as nice as the kernel knows.
-pub fn beside_nice(config: Config) -> Sample {
-    run(config, COMPUTATIONS, || (), class::become_nice)
+pub fn beside_nice(lengths: Lengths) -> Sample {
+    run(lengths, COMPUTATIONS, || (), class::become_nice)
 }
 
 /// The two are in control groups of equal weight.
-pub fn beside_in_groups(config: Config) -> Sample {
+pub fn beside_in_groups(lengths: Lengths) -> Sample {
     let groups = (Group::new("quiet"), Group::new("neighbour"));
     let (Ok(quiet), Ok(neighbour)) = &groups else {
         return Sample::new().with("cgroup_allowed", 0.0);
     };
-    let sample = run(config, COMPUTATIONS, || quiet.enter(), || neighbour.enter());
+    let sample = run(
+        lengths,
+        COMPUTATIONS,
+        || quiet.enter(),
+        || neighbour.enter(),
+    );
     sample.with("cgroup_allowed", 1.0)
 }
 
 fn run(
-    config: Config,
+    lengths: Lengths,
     computations: usize,
     quiet: impl Fn() + Send + Sync,
     neighbour: impl Fn() + Send + Sync,
 ) -> Sample {
-    let scene = Scene::new(config);
+    let scene = Scene::new();
     let (asked, mut requests) = socket();
     thread::scope(|threads| {
         for _ in 0..computations {
@@ -58,7 +64,7 @@ fn run(
                 pool.spawn(move || scene.answer(request, engines::rayon::Join));
             }
         });
-        scene.measure(asked)
+        scene.measure(lengths, asked)
     })
 }
 

@@ -15,7 +15,7 @@
 //! - `threads`: as RocksDB does it: three threads for reads and writes, one for flushes, and two for compaction at
 //!   niceness 19.
 //!
-//! `batch_per_s` is entries read by compaction.
+//! `units_per_s` is entries read by compaction.
 
 mod engine;
 #[cfg(feature = "ours")]
@@ -31,16 +31,19 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use urgency_measure::client::pacer::{Schedule, Stamps};
-use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
+use urgency_measure::client::pacer::{Paced, Pacer, by_gaps};
+use urgency_measure::client::stamps::{MOST, Stamps};
+use urgency_measure::events::Events;
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 /// The load and the store's size.
 #[derive(Clone, Copy)]
 pub struct Config {
     reads_per_s: f64,
     writes_per_s: f64,
-    warm_up: Duration,
-    run: Duration,
+    lengths: Lengths,
     size: Size,
 }
 
@@ -48,55 +51,33 @@ pub struct Config {
 pub struct Scene {
     /// The store.
     pub store: Store,
-    schedule: Schedule,
     is_write: Vec<bool>,
-    done: Stamps,
+    read: Stamps,
+    written: Stamps,
 }
 
 impl Scene {
-    /// A store, and a load that begins soon.
+    /// A store of which nothing was asked.
     pub fn new(config: Config) -> Arc<Self> {
         let mut random = fastrand::Rng::with_seed(13);
-        let per_s = config.reads_per_s + config.writes_per_s;
-        let (mut at, mut due, mut is_write) = (Duration::ZERO, Vec::new(), Vec::new());
-        while at < config.warm_up + config.run {
-            due.push(at);
-            is_write.push(random.f64() * per_s < config.writes_per_s);
-            at += Duration::from_secs_f64(-(1.0 - random.f64()).ln() / per_s);
-        }
-        let store = Store::new(config.size);
-        let schedule = Schedule::new(due, config.warm_up);
+        let writes = config.writes_per_s / (config.reads_per_s + config.writes_per_s);
         Arc::new(Scene {
-            store,
-            done: schedule.stamps(),
-            schedule,
-            is_write,
+            store: Store::new(config.size),
+            is_write: (0..MOST).map(|_| random.f64() < writes).collect(),
+            read: Stamps::default(),
+            written: Stamps::default(),
         })
     }
 
     /// Writes the operations' numbers into `socket`, and gives the sample.
-    pub fn measure(&self, socket: UnixStream) -> Sample {
-        let paced = self.schedule.pace(&self.store.compacted, socket);
-        let reads = self
-            .schedule
-            .sample(&self.done, "read_", |number| !self.is_write(number));
-        let writes = self
-            .schedule
-            .sample(&self.done, "write_", |number| self.is_write(number));
-        let (flushed, backlog) = (
-            self.store.flushed.load(Ordering::Relaxed),
-            self.store.backlog(),
-        );
-        assert!(flushed > 0 || backlog > 0, "no memtable was filled");
-        let sample = paced
-            .with_all("", &reads)
-            .with_all("", &writes)
-            .with("flushed", flushed as f64)
-            .with("backlog", backlog as f64)
-            .with("threads", machine::threads())
-            .with("peak_rss_bytes", machine::peak_rss());
-        self.store.remove();
-        sample
+    pub fn measure(self: &Arc<Self>, config: Config, socket: UnixStream) -> Sample {
+        let per_s = config.reads_per_s + config.writes_per_s;
+        let mut random = fastrand::Rng::with_seed(29);
+        let mut gap = move || Duration::from_secs_f64(-(1.0 - random.f64()).ln() / per_s);
+        let pacer = Pacer::new(self.clone(), socket, move |length| {
+            by_gaps(length, &mut gap)
+        });
+        loaded::measure(pacer, config.lengths, summarize)
     }
 
     /// Whether an operation is a write, not a read.
@@ -107,15 +88,52 @@ impl Scene {
     /// A read.
     pub fn read(&self, number: usize) {
         self.store.read(number);
-        self.done.done(&self.schedule, number);
+        self.read.done(number);
     }
 
     /// A write; returns what is to be flushed, if anything.
     pub fn write(&self, number: usize) -> Option<Arc<Frozen>> {
         let full = self.store.write(number);
-        self.done.done(&self.schedule, number);
+        self.written.done(number);
         full
     }
+}
+
+impl Paced for Scene {
+    fn expect(&self, first: usize, due: &[u64]) {
+        for (number, &due) in (first..).zip(due) {
+            let stamps = match self.is_write(number) {
+                true => &self.written,
+                false => &self.read,
+            };
+            stamps.expect(number, due);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.read.are_done() && self.written.are_done()
+    }
+
+    fn units(&self) -> u64 {
+        self.store.compacted.load(Ordering::Relaxed)
+    }
+
+    fn events(&self) -> (Events, Sample) {
+        let flushed = self.store.flushed.load(Ordering::Relaxed);
+        let backlog = self.store.backlog();
+        assert!(flushed > 0 || backlog > 0, "no memtable was filled");
+        self.store.remove();
+        let mut events = self.read.events("read");
+        events.append(self.written.events("write"));
+        let counts = Sample::new().with("flushed", flushed as f64);
+        (events, counts.with("backlog", backlog as f64))
+    }
+}
+
+/// What is said about reads and writes.
+fn summarize(events: &Events) -> Sample {
+    let reads = events.sample("read");
+    reads.with_all("", &events.sample("write"))
 }
 
 /// The contenders that the bars compare with.
@@ -126,14 +144,23 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     let config = Config {
         reads_per_s: 3000.0,
         writes_per_s: 1500.0,
-        warm_up: Duration::from_millis(scale.pick(500, 50)),
-        run: Duration::from_millis(scale.pick(4000, 200)),
+        lengths: Lengths {
+            warm_up: Duration::from_millis(scale.pick(500, 50)),
+            run: Duration::from_millis(scale.pick(4000, 200)),
+            alone: Duration::ZERO,
+        },
         size: Size {
             cold: 8,
             cold_entries: scale.pick(3 << 16, 1 << 11),
             batch: 64,
             memtable: scale.pick(1 << 16, 1 << 12),
         },
+    };
+    let slices = Slices {
+        length: Duration::from_millis(scale.pick(200, 100)),
+        count: scale.pick(25, 2),
+        reach: Duration::from_millis(5),
+        summarize,
     };
     let mut experiment = Experiment::new(
         "store",
@@ -147,20 +174,20 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             "read_p95_ns",
             "write_p99_ns",
             "write_p50_ns",
-            "batch_per_s",
+            "units_per_s",
             "flushed",
-            "threads",
+            "threads_peak",
             "peak_rss_bytes",
         ],
     )
     .contender("threads", move || threads::run(config))
     .bar(Bar::times_at_most("ours", "read_p99_ns", 1.0, PEERS))
     .bar(Bar::times_at_most("ours", "write_p99_ns", 1.0, PEERS))
-    .bar(Bar::times_at_least("ours", "batch_per_s", 1.0, PEERS));
+    .bar(Bar::times_at_least("ours", "units_per_s", 1.0, PEERS));
     for (name, arrangement) in ARRANGEMENTS {
         experiment = experiment.contender(name, move || tokio_rayon::run(config, arrangement));
     }
     #[cfg(feature = "ours")]
     let experiment = experiment.contender("ours", move || ours::run(config));
-    vec![experiment]
+    vec![experiment.sliced(slices)]
 }

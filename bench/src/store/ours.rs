@@ -35,7 +35,7 @@ pub fn run(config: Config) -> Sample {
         .at(Read)
         .spawn(accept(scene.clone(), asked))
         .detach();
-    let sample = with_stats(scene.measure(ask), &runtime);
+    let sample = with_stats(scene.measure(config, ask), &runtime);
     // Compaction never ends; the runtime ends with the process.
     std::mem::forget(runtime);
     sample

@@ -27,7 +27,7 @@ pub fn run(config: Config) -> Sample {
         let (scene, next) = (scene.clone(), next.clone());
         thread::spawn(move || compact(&scene, &next));
     }
-    scene.measure(ask)
+    scene.measure(config, ask)
 }
 
 fn answer(scene: &Scene, asked: &Mutex<UnixStream>, full: &Sender<Arc<Frozen>>) {

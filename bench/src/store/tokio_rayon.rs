@@ -16,7 +16,7 @@ pub fn run(config: Config, arrangement: Arrangement) -> Sample {
     let (ask, asked) = socket();
     pair.tokio
         .spawn(accept(scene.clone(), pair.urgent.clone(), asked));
-    let sample = scene.measure(ask);
+    let sample = scene.measure(config, ask);
     // Compaction never ends; the pools end with the process.
     std::mem::forget(pair);
     sample

@@ -5,11 +5,11 @@
 //!   processors over all. A packet whose decoding has not begun [`PATIENCE`] after that is dropped.
 //! - The *watermark* has passed a packet when that and all before it are decoded or dropped. `lag_*` is from a
 //!   packet's time until the watermark passes it.
-//! - A *window* holds the packets of 100 ms. When the watermark has passed its last one, its decoded packets are
-//!   aggregated, each in a leaf of some 300 us, in parallel. `emit_*` is from the window's last packet until that is
-//!   done; within [`DEADLINE`] is in time (`emitted_share`).
+//! - A *window* holds the packets of 100 ms of a stretch of load. When the watermark has passed its last one, its
+//!   decoded packets are aggregated, each in a leaf of some 300 us, in parallel. `emit_*` is from the window's last
+//!   packet until that is done; within [`DEADLINE`] is in time (`emitted_share`).
 //! - The *backfill* decodes and aggregates archived packets without end, 16 to a batch that can go in parallel, some
-//!   5 ms each: `batch_per_s` is packets a second.
+//!   5 ms each: `units_per_s` is packets a second.
 //!
 //! Contenders:
 //!
@@ -25,20 +25,18 @@ mod tokio_rayon;
 use crate::engines::pair::{ARRANGEMENTS, NAMES};
 pub use packet::Aggregate;
 use packet::{Decoded, Packet};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use urgency_measure::client::pacer::{Schedule, Stamps};
-use urgency_measure::{Bar, Experiment, Sample, Scale, machine};
-
-/// How long it goes on.
-#[derive(Clone, Copy)]
-pub struct Config {
-    run: Duration,
-    warm_up: Duration,
-}
+use urgency_measure::client::pacer::{Paced, Pacer};
+use urgency_measure::client::stamps::Stamps;
+use urgency_measure::events::{Events, Log};
+use urgency_measure::loaded::{self, Lengths};
+use urgency_measure::slices::Slices;
+use urgency_measure::{Bar, Experiment, Sample, Scale};
 
 const SOURCES: u32 = 4;
 /// From a packet of a source to the next one.
@@ -50,36 +48,38 @@ const ARCHIVED_PASSES: u32 = 2000;
 /// Packets of a batch of the backfill.
 const BATCH: usize = 16;
 const WINDOW: Duration = Duration::from_millis(100);
+/// Packets that differ; then the same come again.
+const DIFFERENT: usize = 512;
 /// Passes over a decoded packet in its window.
 const AGGREGATE_PASSES: u32 = 60;
 /// From a packet's time until it is too late to begin with it.
 const PATIENCE: Duration = Duration::from_millis(80);
 /// From a window's last packet until its aggregate is late.
 const DEADLINE: Duration = Duration::from_millis(100);
+/// The series of the packets that were too late.
+const DROPPED: &str = "dropped";
 
 /// The pipeline with its load.
 pub struct Pipeline {
-    arrivals: Schedule,
     packets: Vec<Packet>,
-    /// Of each window, its packets.
-    windows: Vec<Range<usize>>,
     archive: Vec<Packet>,
     progress: Mutex<Progress>,
     /// By packet: the watermark has passed it.
     passed: Stamps,
     /// By packet, for the last one of each window: the window is emitted.
     emitted: Stamps,
-    dropped: AtomicU64,
+    dropped: Log,
     backfilled: AtomicU64,
 }
 
 /// How far the packets are.
+#[derive(Default)]
 struct Progress {
     packets: Vec<Fate>,
     /// The first packet that the watermark has not passed.
     watermark: usize,
-    /// The first window that it has not passed.
-    window: usize,
+    /// The packets of each window that it has not passed.
+    windows: VecDeque<Range<usize>>,
 }
 
 enum Fate {
@@ -97,93 +97,61 @@ pub struct Window {
 }
 
 impl Pipeline {
-    /// A pipeline; the first packet comes soon.
-    pub fn new(config: Config) -> Arc<Self> {
+    /// A pipeline at which nothing has arrived.
+    pub fn new() -> Arc<Self> {
         let mut random = fastrand::Rng::with_seed(19);
-        let end = config.warm_up + config.run;
-        let mut due: Vec<Duration> = (0..SOURCES)
-            .flat_map(|source| {
-                // Each source has a phase of its own.
-                let phase = PERIOD * (source * source) / 17;
-                (0..)
-                    .map(move |n| phase + PERIOD * n)
-                    .take_while(move |&at| at < end)
-            })
-            .collect();
-        due.sort();
-        let first_of = |window: u32| due.partition_point(|&at| at < WINDOW * window);
-        let count = (end.as_nanos() / WINDOW.as_nanos()) as u32;
-        let windows: Vec<_> = (0..count)
-            .map(|window| first_of(window)..first_of(window + 1))
-            .collect();
-        let packet = |_: &Duration| {
+        let packet = |_| {
             // Most packets are small: the share to the third.
             let (least, most) = PASSES;
             let passes = least + (f64::from(most - least) * random.f64().powi(3)) as u32;
             Packet::random(&mut random, passes)
         };
-        let packets: Vec<_> = due.iter().map(packet).collect();
+        let packets: Vec<_> = (0..DIFFERENT).map(packet).collect();
         let archive: Vec<Packet> = (0..BATCH)
             .map(|_| Packet::random(&mut random, ARCHIVED_PASSES))
             .collect();
-        let arrivals = Schedule::new(due, config.warm_up);
         Arc::new(Pipeline {
-            progress: Mutex::new(Progress {
-                packets: packets.iter().map(|_| Fate::Expected).collect(),
-                watermark: 0,
-                window: 0,
-            }),
-            passed: arrivals.stamps(),
-            emitted: arrivals.stamps(),
-            arrivals,
+            progress: Mutex::default(),
+            passed: Stamps::default(),
+            emitted: Stamps::default(),
             packets,
-            windows,
             archive,
-            dropped: AtomicU64::new(0),
+            dropped: Log::default(),
             backfilled: AtomicU64::new(0),
         })
     }
 
     /// Writes the packets' numbers into `socket`, and gives the sample.
-    pub fn measure(&self, socket: UnixStream) -> Sample {
-        let paced = self.arrivals.pace(&self.backfilled, socket);
-        let ends_window = |packet| self.windows.iter().any(|window| window.end == packet + 1);
-        let lag = self.arrivals.sample(&self.passed, "lag_", |_| true);
-        let emitted = self.arrivals.sample(&self.emitted, "emit_", ends_window);
-        let in_time = self
-            .arrivals
-            .share_within(&self.emitted, DEADLINE, ends_window);
-        let dropped = self.dropped.load(Ordering::Relaxed) as f64;
-        paced
-            .with_all("", &lag)
-            .with_all("", &emitted)
-            .with("emitted_share", in_time)
-            .with("decoded_share", 1.0 - dropped / self.packets.len() as f64)
-            .with("threads", machine::threads())
-            .with("peak_rss_bytes", machine::peak_rss())
+    pub fn measure(self: &Arc<Self>, lengths: Lengths, socket: UnixStream) -> Sample {
+        let pacer = Pacer::new(self.clone(), socket, sources);
+        loaded::measure(pacer, lengths, summarize)
+    }
+
+    fn packet(&self, packet: usize) -> &Packet {
+        &self.packets[packet % DIFFERENT]
     }
 
     /// Decodes a packet, or drops it if it is late; returns the windows that the watermark passes by that.
     pub fn decode(&self, packet: usize) -> Vec<Window> {
-        let fate = if self.arrivals.age(packet) > PATIENCE {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        let fate = if self.passed.since(packet) > PATIENCE {
+            self.dropped.done(self.passed.due(packet));
             Fate::Dropped
         } else {
-            Fate::Decoded(Arc::new(self.packets[packet].decode()))
+            Fate::Decoded(Arc::new(self.packet(packet).decode()))
         };
         let mut progress = self.progress.lock().expect("nobody panics");
         progress.packets[packet] = fate;
         while let Some(Fate::Decoded(_) | Fate::Dropped) = progress.packets.get(progress.watermark)
         {
-            self.passed.done(&self.arrivals, progress.watermark);
+            self.passed.done(progress.watermark);
             progress.watermark += 1;
         }
         let mut windows = Vec::new();
-        while let Some(window) = self.windows.get(progress.window)
+        while let Some(window) = progress.windows.front().cloned()
             && window.end <= progress.watermark
         {
-            windows.push(self.window(window.clone(), &mut progress.packets));
-            progress.window += 1;
+            progress.windows.pop_front();
+            windows.push(self.window(window, &mut progress.packets));
         }
         windows
     }
@@ -195,7 +163,7 @@ impl Pipeline {
         for packet in range {
             if let Fate::Decoded(numbers) = std::mem::replace(&mut packets[packet], Fate::Dropped) {
                 decoded.push(numbers);
-                expected = expected.and(self.packets[packet].expected());
+                expected = expected.and(self.packet(packet).expected());
             }
         }
         Window {
@@ -208,7 +176,7 @@ impl Pipeline {
     /// A window is aggregated.
     pub fn emit(&self, window: &Window, aggregate: Aggregate) {
         assert_eq!(aggregate, window.expected, "a wrong result");
-        self.emitted.done(&self.arrivals, window.last);
+        self.emitted.done(window.last);
     }
 
     /// Packets of a batch of the backfill.
@@ -224,6 +192,62 @@ impl Pipeline {
     }
 }
 
+impl Paced for Pipeline {
+    fn expect(&self, first: usize, due: &[u64]) {
+        let mut progress = self.progress.lock().expect("nobody panics");
+        for (packet, &due) in (first..).zip(due) {
+            self.passed.expect(packet, due);
+            progress.packets.push(Fate::Expected);
+        }
+        // The first packet is at the beginning.
+        let window_of = |at: &u64| (at - due[0]) / WINDOW.as_nanos() as u64;
+        let mut packet = first;
+        for window in due.chunk_by(|a, b| window_of(a) == window_of(b)) {
+            let end = packet + window.len();
+            progress.windows.push_back(packet..end);
+            self.emitted.expect(end - 1, window[window.len() - 1]);
+            packet = end;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.passed.are_done() && self.emitted.are_done()
+    }
+
+    fn units(&self) -> u64 {
+        self.backfilled.load(Ordering::Relaxed)
+    }
+
+    fn events(&self) -> (Events, Sample) {
+        let mut events = self.passed.events("lag");
+        events.append(self.emitted.events("emit"));
+        events.add(DROPPED, self.dropped.events());
+        (events, Sample::new())
+    }
+}
+
+/// When packets come: each source has a phase of its own.
+fn sources(length: Duration) -> Vec<Duration> {
+    let source = |source: u32| {
+        let phase = PERIOD * (source * source) / 17;
+        let times = (0..).map(move |n| phase + PERIOD * n);
+        times.take_while(move |&at| at < length)
+    };
+    let mut due: Vec<Duration> = (0..SOURCES).flat_map(source).collect();
+    due.sort();
+    due
+}
+
+/// What is said about packets and windows.
+fn summarize(events: &Events) -> Sample {
+    let (dropped, all) = (events.of(DROPPED).len(), events.of("lag").len());
+    events
+        .sample("lag")
+        .with_all("", &events.sample("emit"))
+        .with("emitted_share", events.share_within("emit", DEADLINE))
+        .with("decoded_share", 1.0 - dropped as f64 / all.max(1) as f64)
+}
+
 /// Aggregates a packet of a window: one leaf.
 pub fn aggregate(packet: &Arc<Decoded>) -> Aggregate {
     packet.aggregate(AGGREGATE_PASSES)
@@ -235,9 +259,16 @@ const NICE: &[&str] = &[NAMES[1], NAMES[2]];
 
 /// The experiment.
 pub fn experiments(scale: Scale) -> Vec<Experiment> {
-    let config = Config {
-        run: Duration::from_millis(scale.pick(5000, 300)),
+    let lengths = Lengths {
         warm_up: Duration::from_millis(scale.pick(500, 50)),
+        run: Duration::from_millis(scale.pick(5000, 300)),
+        alone: Duration::ZERO,
+    };
+    let slices = Slices {
+        length: WINDOW * 4,
+        count: scale.pick(20, 2),
+        reach: Duration::from_millis(40),
+        summarize,
     };
     let mut experiment = Experiment::new(
         "stream",
@@ -253,8 +284,8 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             "emit_p99_ns",
             "emitted_share",
             "decoded_share",
-            "batch_per_s",
-            "threads",
+            "units_per_s",
+            "threads_peak",
             "peak_rss_bytes",
         ],
     )
@@ -262,11 +293,11 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
     .bar(Bar::times_at_most("ours", "lag_p99_ns", 1.0, NAMES))
     .bar(Bar::times_at_least("ours", "emitted_share", 1.0, NAMES))
     .bar(Bar::times_at_least("ours", "decoded_share", 1.0, NAMES))
-    .bar(Bar::times_at_least("ours", "batch_per_s", 1.0, NICE));
+    .bar(Bar::times_at_least("ours", "units_per_s", 1.0, NICE));
     for (name, arrangement) in ARRANGEMENTS {
-        experiment = experiment.contender(name, move || tokio_rayon::run(config, arrangement));
+        experiment = experiment.contender(name, move || tokio_rayon::run(lengths, arrangement));
     }
     #[cfg(feature = "ours")]
-    let experiment = experiment.contender("ours", move || ours::run(config));
-    vec![experiment]
+    let experiment = experiment.contender("ours", move || ours::run(lengths));
+    vec![experiment.sliced(slices)]
 }

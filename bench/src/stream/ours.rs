@@ -1,12 +1,13 @@
 //! One runtime of two workers with four levels, and a closure for each packet.
 
-use super::{Aggregate, Config, Pipeline, aggregate};
+use super::{Aggregate, Pipeline, aggregate};
 use crate::engines::ours::{runtime_with, with_stats};
 use std::sync::Arc;
 use urgency::net::UnixStream;
 use urgency::par;
 use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
+use urgency_measure::loaded::Lengths;
 
 urgency::levels! {
     /// What a pipeline does.
@@ -22,9 +23,9 @@ urgency::levels! {
 }
 
 /// One sample.
-pub fn run(config: Config) -> Sample {
+pub fn run(lengths: Lengths) -> Sample {
     let runtime = runtime_with::<Levels>(2);
-    let pipeline = Pipeline::new(config);
+    let pipeline = Pipeline::new();
     let archive = pipeline.clone();
     runtime
         .at(Backfill)
@@ -35,7 +36,7 @@ pub fn run(config: Config) -> Sample {
         .at(Receive)
         .spawn(receive(pipeline.clone(), received))
         .detach();
-    let sample = with_stats(pipeline.measure(send), &runtime);
+    let sample = with_stats(pipeline.measure(lengths, send), &runtime);
     // The backfill never ends; the runtime ends with the process.
     std::mem::forget(runtime);
     sample

@@ -1,7 +1,7 @@
 //! Decoders in `spawn_blocking`, behind a semaphore that admits packets in order, two at a time; windows fork in the
 //! urgent pool, the backfill forks in the batch pool, each batch a job of its own.
 
-use super::{Aggregate, Config, Pipeline, aggregate};
+use super::{Aggregate, Pipeline, aggregate};
 use crate::engines::pair::{self, Arrangement, Pair, run_in};
 use rayon::{ThreadPool, prelude::*};
 use std::sync::Arc;
@@ -10,20 +10,21 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use urgency_measure::Sample;
 use urgency_measure::client::pacer::{ARRIVAL, arrival, socket};
+use urgency_measure::loaded::Lengths;
 
 /// Decoders at once: as many as there are processors.
 const DECODERS: usize = 2;
 
 /// One sample.
-pub fn run(config: Config, arrangement: Arrangement) -> Sample {
+pub fn run(lengths: Lengths, arrangement: Arrangement) -> Sample {
     let pair = Pair::new(2, arrangement);
-    let pipeline = Pipeline::new(config);
+    let pipeline = Pipeline::new();
     pair.tokio
         .spawn(backfill(pipeline.clone(), pair.batch.clone()));
     let (send, received) = socket();
     pair.tokio
         .spawn(receive(pipeline.clone(), pair.urgent.clone(), received));
-    let sample = pipeline.measure(send);
+    let sample = pipeline.measure(lengths, send);
     // The backfill never ends; the pools end with the process.
     std::mem::forget(pair);
     sample

@@ -75,6 +75,13 @@ impl Events {
         }
     }
 
+    /// The share of a series that was done within `limit`.
+    pub fn share_within(&self, series: &str, limit: Duration) -> f64 {
+        let events = self.of(series);
+        let in_time = |event: &&Event| Duration::from_nanos(event.latency) <= limit;
+        events.iter().filter(in_time).count() as f64 / events.len().max(1) as f64
+    }
+
     fn latencies(&self, series: &str) -> Latencies {
         let mut latencies = Latencies::new();
         for event in self.of(series) {

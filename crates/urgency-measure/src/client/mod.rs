@@ -11,13 +11,14 @@
 //! Floors: `server.rs` (where it is, one stream to it), `arrivals.rs` (when requests are due), `connection.rs` (the
 //! requests of one connection), [`Thread`] (`thread.rs`: the loop over many connections). What is asked, when, and
 //! what a reply means is a [`Traffic`]: memcached's protocol in `urgency-load`, echoes and pages in [`lanes`].
-//! [`pacer`] is the open loop inside of the measured process.
+//! [`pacer`] is the open loop inside of the measured process, [`stamps`] what becomes of its arrivals.
 
 mod arrivals;
 mod connection;
 pub mod lanes;
 pub mod pacer;
 mod server;
+pub mod stamps;
 mod thread;
 
 pub use arrivals::{Arrivals, Due};

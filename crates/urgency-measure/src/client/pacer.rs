@@ -1,178 +1,170 @@
 //! An open loop inside the measured process: what arrives there (calls, keystrokes, packets) arrives at times
 //! that were drawn beforehand, whatever becomes of what arrived before.
 //!
-//! A [`Schedule`] holds these times. [`Schedule::pace`] writes the number of each arrival into a socket when it is
+//! A [`Pacer`] draws the times of each stretch of load, and writes the number of each arrival into a socket when it is
 //! due ([`ARRIVAL`] bytes, least first), on a thread of its own in the class SCHED_FIFO where that is permitted (metric
 //! `pacer_real_time`), so that what is measured cannot delay its own load. The other end of the socket
-//! ([`socket`]) is read by what is measured.
+//! ([`socket`]) is read by what is measured, a [`Paced`] program. It is [`Loaded`]: in slices or in whole runs.
 //!
 //! Rejected: a call from the pacer's thread (a `spawn`, a message into a channel). A thread that a runtime starts
-//! meanwhile inherits the pacer's class, and preempts all others. [`Schedule::pace`] looks for such threads and panics.
-//!
-//! [`Stamps`] has a slot for each arrival, and takes the time from which it was due until something was done for it.
-//! The thread that did it writes the slot, without a lock. What is not done `GRACE` after the last arrival counts
-//! with all of its wait, and as `unanswered`.
+//! meanwhile inherits the pacer's class, and preempts all others. The pacer looks for such threads and panics.
 
 use crate::class;
+use crate::events::Events;
 use crate::latencies::Latencies;
+use crate::loaded::Loaded;
+use crate::machine::{now_ns, sleep_until_ns};
 use crate::sample::Sample;
+use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use std::{fs, thread};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Bytes of the number of an arrival.
 pub const ARRIVAL: usize = 8;
 
-/// From the last arrival until the requests that are not done count as unanswered.
+/// From the end of a stretch until what is not done of it counts as unanswered.
 const GRACE: Duration = Duration::from_secs(3);
-/// From the making of a schedule to its beginning, so that nothing is late because a thread has to start.
-const LEAD: Duration = Duration::from_millis(100);
 
-/// When things arrive.
-pub struct Schedule {
-    start: Instant,
-    warm_up: Duration,
-    due: Vec<Duration>,
+/// A program at which something arrives.
+pub trait Paced: Send + Sync + 'static {
+    /// Arrivals are to come, numbered on from `first`; each is due at its time, in nanoseconds of the monotonic clock.
+    fn expect(&self, first: usize, due: &[u64]);
+    /// Whether everything that was expected is done.
+    fn is_done(&self) -> bool;
+    /// Units of less urgent work done so far.
+    fn units(&self) -> u64;
+    /// What came of it all, and what else is to be said.
+    fn events(&self) -> (Events, Sample);
 }
 
-/// What came of each arrival of a schedule.
-pub struct Stamps(Vec<AtomicU64>);
+/// What arrives at a program, and when.
+pub struct Pacer<P> {
+    program: Arc<P>,
+    draw: Draw,
+    next: usize,
+    end: u64,
+    orders: Sender<Vec<Arrival>>,
+    writer: JoinHandle<Sample>,
+}
 
-impl Schedule {
-    /// Arrivals at `due`, in ascending order, from now on; those before `warm_up` are not measured.
-    pub fn new(due: Vec<Duration>, warm_up: Duration) -> Self {
-        assert!(due.is_sorted(), "arrivals come one after the other");
-        Schedule {
-            start: Instant::now() + LEAD,
-            warm_up,
-            due,
+/// When things arrive in a stretch of load of this length: times from its beginning, in ascending order.
+type Draw = Box<dyn FnMut(Duration) -> Vec<Duration>>;
+
+struct Arrival {
+    number: usize,
+    due: u64,
+}
+
+impl<P: Paced> Pacer<P> {
+    /// What `draw` draws for each stretch arrives at the other end of `socket`.
+    pub fn new(
+        program: Arc<P>,
+        socket: UnixStream,
+        draw: impl FnMut(Duration) -> Vec<Duration> + 'static,
+    ) -> Self {
+        let (orders, ordered) = channel();
+        Pacer {
+            program,
+            draw: Box::new(draw),
+            next: 0,
+            end: 0,
+            orders,
+            writer: thread::spawn(move || write(socket, &ordered)),
         }
     }
+}
 
-    /// How many arrivals there are.
-    pub fn arrivals(&self) -> usize {
-        self.due.len()
+impl<P: Paced> Loaded for Pacer<P> {
+    fn open(&mut self, start: u64, end: u64) {
+        let drawn = (self.draw)(Duration::from_nanos(end - start));
+        assert!(drawn.is_sorted(), "arrivals come one after the other");
+        let due: Vec<u64> = drawn
+            .iter()
+            .map(|at| start + at.as_nanos() as u64)
+            .collect();
+        let first = self.next;
+        (self.next, self.end) = (first + due.len(), end);
+        self.program.expect(first, &due);
+        let arrivals = (first..).zip(due);
+        let arrivals = arrivals.map(|(number, due)| Arrival { number, due });
+        // The thread ends early by a panic only, which `events` passes on.
+        let _ = self.orders.send(arrivals.collect());
     }
 
-    /// When an arrival is due.
-    pub fn due(&self, arrival: usize) -> Instant {
-        self.start + self.due[arrival]
+    fn is_drained(&mut self) -> bool {
+        let is_over = now_ns() >= self.end;
+        is_over && (self.program.is_done() || now_ns() > self.end + GRACE.as_nanos() as u64)
     }
 
-    /// How long ago an arrival was due.
-    pub fn age(&self, arrival: usize) -> Duration {
-        self.due(arrival).elapsed()
+    fn units(&self) -> u64 {
+        self.program.units()
     }
 
-    /// An empty slot for each arrival.
-    pub fn stamps(&self) -> Stamps {
-        Stamps(self.due.iter().map(|_| AtomicU64::new(0)).collect())
+    fn foreign_threads(&self) -> f64 {
+        1.0
     }
 
-    /// Writes each arrival when it is due, and returns after the last one. `batch_per_s` is by how much `units`
-    /// grew a second after the warm-up.
-    pub fn pace(&self, units: &AtomicU64, socket: UnixStream) -> Sample {
-        thread::scope(|threads| {
-            let pacer = threads.spawn(|| self.write(socket));
-            thread::sleep((self.start + self.warm_up).saturating_duration_since(Instant::now()));
-            let (since, before) = (Instant::now(), units.load(Ordering::Relaxed));
-            let paced = pacer.join().expect("the pacer does not panic");
-            let done = units.load(Ordering::Relaxed) - before;
-            paced.with("batch_per_s", done as f64 / since.elapsed().as_secs_f64())
-        })
+    fn events(self) -> (Events, Sample) {
+        drop(self.orders);
+        let paced = self.writer.join().expect("the pacer does not panic");
+        let (events, more) = self.program.events();
+        (events, more.with_all("", &paced))
     }
+}
 
-    fn write(&self, mut socket: UnixStream) -> Sample {
-        let real_time = class::enter_real_time(class::CLIENT).is_ok();
-        class::sharpen_timers();
-        socket
-            .set_nonblocking(true)
-            .expect("a socket can be non-blocking");
-        let (mut late, mut pending) = (Latencies::new(), Vec::new());
-        for arrival in 0..self.arrivals() {
-            let due = self.due(arrival);
-            thread::sleep(due.saturating_duration_since(Instant::now()));
-            late.record(due.elapsed());
-            pending.extend_from_slice(&(arrival as u64).to_le_bytes());
-            // A socket that is full takes the rest with the next arrival: the loop is open.
-            match socket.write(&pending) {
-                Ok(written) => drop(pending.drain(..written)),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => panic!("nobody reads what arrives: {error}"),
+/// Times from the beginning, each a gap after the one before.
+pub fn by_gaps(length: Duration, gap: impl FnMut() -> Duration) -> Vec<Duration> {
+    let gaps = std::iter::repeat_with(gap);
+    let times = gaps.scan(Duration::ZERO, |at, gap| {
+        *at += gap;
+        Some(*at)
+    });
+    times.take_while(|&at| at < length).collect()
+}
+
+/// Writes each arrival when it is due.
+fn write(mut socket: UnixStream, ordered: &Receiver<Vec<Arrival>>) -> Sample {
+    let real_time = class::enter_real_time(class::CLIENT).is_ok();
+    class::sharpen_timers();
+    let is_set = socket.set_nonblocking(true);
+    is_set.expect("a socket can be non-blocking");
+    let (mut late, mut pending) = (Latencies::new(), Vec::new());
+    let mut put = |pending: &mut Vec<u8>| match socket.write(pending) {
+        Ok(written) => drop(pending.drain(..written)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+        Err(error) => panic!("nobody reads what arrives: {error}"),
+    };
+    for arrivals in ordered {
+        let mut patience = 0;
+        for Arrival { number, due } in arrivals {
+            while now_ns() < due {
+                sleep_until_ns(due);
             }
+            late.record(Duration::from_nanos(now_ns().saturating_sub(due)));
+            pending.extend_from_slice(&(number as u64).to_le_bytes());
+            // A socket that is full takes the rest with the next arrival: the loop is open.
+            put(&mut pending);
+            patience = due + GRACE.as_nanos() as u64;
+        }
+        while !pending.is_empty() && now_ns() < patience {
+            thread::sleep(Duration::from_millis(1));
+            put(&mut pending);
         }
         assert_eq!(
             real_time_threads(),
             u32::from(real_time),
             "threads of the program inherited the pacer's class"
         );
-        socket
-            .set_nonblocking(false)
-            .expect("a socket can be blocking");
-        socket.write_all(&pending).expect("what arrives is read");
-        late.sample("pacer_late_")
-            .with("pacer_real_time", f64::from(u8::from(real_time)))
     }
-
-    /// The distribution of `stamps` after the warm-up, for the arrivals that `admits` names, and how many are
-    /// `unanswered`. Waits for what is still to come.
-    pub fn sample(&self, stamps: &Stamps, prefix: &str, admits: impl Fn(usize) -> bool) -> Sample {
-        let (latencies, unanswered) = self.latencies(stamps, admits);
-        latencies
-            .sample(prefix)
-            .with(format!("{prefix}unanswered"), unanswered as f64)
-    }
-
-    /// The share of what [`Schedule::sample`] looks at that was done within `limit`. To be asked after that.
-    pub fn share_within(
-        &self,
-        stamps: &Stamps,
-        limit: Duration,
-        admits: impl Fn(usize) -> bool,
-    ) -> f64 {
-        let in_time = |&arrival: &usize| stamps.after(arrival).is_some_and(|after| after <= limit);
-        let all: Vec<usize> = self.measured(admits).collect();
-        all.iter().copied().filter(in_time).count() as f64 / all.len() as f64
-    }
-
-    fn latencies(&self, stamps: &Stamps, admits: impl Fn(usize) -> bool) -> (Latencies, u64) {
-        let patience = self.due(self.arrivals() - 1) + GRACE;
-        let (mut latencies, mut unanswered) = (Latencies::new(), 0);
-        for arrival in self.measured(admits) {
-            while stamps.after(arrival).is_none() && Instant::now() < patience {
-                thread::sleep(Duration::from_millis(10));
-            }
-            unanswered += u64::from(stamps.after(arrival).is_none());
-            latencies.record(stamps.after(arrival).unwrap_or_else(|| self.age(arrival)));
-        }
-        (latencies, unanswered)
-    }
-
-    fn measured(&self, admits: impl Fn(usize) -> bool) -> impl Iterator<Item = usize> {
-        let after_warm_up = |&arrival: &usize| self.due[arrival] >= self.warm_up;
-        (0..self.arrivals())
-            .filter(after_warm_up)
-            .filter(move |&arrival| admits(arrival))
-    }
+    late.sample("pacer_late_")
+        .with("pacer_real_time", f64::from(u8::from(real_time)))
 }
 
-impl Stamps {
-    /// What `arrival` was for is done; the first call counts.
-    pub fn done(&self, schedule: &Schedule, arrival: usize) {
-        // 0 means that it is not done.
-        let after = (schedule.age(arrival).as_nanos() as u64).max(1);
-        let _ = self.0[arrival].compare_exchange(0, after, Ordering::Relaxed, Ordering::Relaxed);
-    }
-
-    fn after(&self, arrival: usize) -> Option<Duration> {
-        let after = self.0[arrival].load(Ordering::Relaxed);
-        (after > 0).then(|| Duration::from_nanos(after))
-    }
-}
-
-/// Two ends of a socket: for [`Schedule::pace`], and for what is measured.
+/// Two ends of a socket: for a [`Pacer`], and for what is measured.
 pub fn socket() -> (UnixStream, UnixStream) {
     UnixStream::pair().expect("there are two more descriptors")
 }
@@ -199,81 +191,102 @@ fn real_time_threads() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::stamps::Stamps;
     use std::io::Read as _;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Mutex, PoisonError};
 
     /// Real-time threads are counted over the whole process, so only one test may have some.
     static ALONE: Mutex<()> = Mutex::new(());
 
-    fn schedule(warm_up_ms: u64) -> Schedule {
-        let due = (0..20).map(Duration::from_millis).collect();
-        Schedule::new(due, Duration::from_millis(warm_up_ms))
+    /// Notes what it reads while it may.
+    #[derive(Default)]
+    struct Reader {
+        stamps: Stamps,
+        due: Mutex<Vec<u64>>,
+        seen: Mutex<Vec<usize>>,
+        pauses: AtomicBool,
     }
 
-    /// Paces, and calls `each` with every arrival as it is read.
-    fn pace(schedule: &Schedule, mut each: impl FnMut(usize)) -> Sample {
+    impl Paced for Reader {
+        fn expect(&self, first: usize, due: &[u64]) {
+            assert_eq!(first, self.due.lock().unwrap().len());
+            self.due.lock().unwrap().extend(due);
+            (first..)
+                .zip(due)
+                .for_each(|(arrival, &due)| self.stamps.expect(arrival, due));
+        }
+
+        fn is_done(&self) -> bool {
+            self.stamps.are_done()
+        }
+
+        fn units(&self) -> u64 {
+            0
+        }
+
+        fn events(&self) -> (Events, Sample) {
+            (self.stamps.events("x"), Sample::new())
+        }
+    }
+
+    /// A reader, and a pacer with an arrival in each `gap` of its stretches.
+    fn paced(gap: Duration) -> (Arc<Reader>, Pacer<Reader>) {
+        let reader = Arc::new(Reader::default());
         let (writes, mut reads) = socket();
-        thread::scope(|threads| {
-            let paced = threads.spawn(|| schedule.pace(&AtomicU64::new(0), writes));
+        let theirs = reader.clone();
+        thread::spawn(move || {
             let mut bytes = [0; ARRIVAL];
             while reads.read_exact(&mut bytes).is_ok() {
-                each(arrival(bytes));
+                while theirs.pauses.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                let number = arrival(bytes);
+                assert!(theirs.due.lock().unwrap()[number] <= now_ns());
+                theirs.seen.lock().unwrap().push(number);
+                theirs.stamps.done(number);
             }
-            paced.join().unwrap()
-        })
-    }
-
-    #[test]
-    fn every_arrival_comes_once_and_in_order_and_none_early() {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let (schedule, mut seen) = (schedule(0), Vec::new());
-        let paced = pace(&schedule, |arrival| {
-            assert!(schedule.due(arrival) <= Instant::now());
-            seen.push(arrival);
         });
-        assert_eq!(seen, (0..20).collect::<Vec<_>>());
-        assert_eq!(paced.get("pacer_late_count"), Some(20.0));
+        let draw = move |length| by_gaps(length, || gap);
+        (reader.clone(), Pacer::new(reader, writes, draw))
+    }
+
+    fn stretch(pacer: &mut Pacer<Reader>, length: Duration) {
+        let start = now_ns();
+        pacer.open(start, start + length.as_nanos() as u64);
+        while !pacer.is_drained() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
-    fn only_arrivals_after_the_warm_up_count_and_of_two_stamps_the_first() {
+    fn every_arrival_of_every_stretch_comes_once_and_in_order_and_none_early() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let schedule = schedule(15);
-        let stamps = schedule.stamps();
-        pace(&schedule, |arrival| stamps.done(&schedule, arrival));
-        let before = stamps.after(19);
-        stamps.done(&schedule, 19);
-        assert_eq!(stamps.after(19), before);
-        let sample = schedule.sample(&stamps, "x_", |_| true);
-        let get = |name| sample.get(name);
-        assert_eq!(
-            (get("x_count"), get("x_unanswered")),
-            (Some(5.0), Some(0.0))
-        );
-        assert_eq!(
-            schedule.share_within(&stamps, Duration::from_secs(60), |_| true),
-            1.0
-        );
+        let (reader, mut pacer) = paced(Duration::from_millis(1));
+        stretch(&mut pacer, Duration::from_millis(11));
+        stretch(&mut pacer, Duration::from_millis(21));
+        let (events, sample) = pacer.events();
+        assert_eq!(*reader.seen.lock().unwrap(), (0..30).collect::<Vec<_>>());
+        assert_eq!(events.of("x").len(), 30);
+        assert_eq!(sample.get("pacer_late_count"), Some(30.0));
     }
 
     #[test]
     fn a_reader_that_stops_for_a_while_does_not_stop_the_pacer() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = (0..20_000).map(Duration::from_micros).collect();
-        let schedule = Schedule::new(due, Duration::ZERO);
-        let (writes, mut reads) = socket();
-        let read = thread::scope(|threads| {
-            threads.spawn(|| schedule.pace(&AtomicU64::new(0), writes));
-            // More than the socket holds, long after the last arrival.
-            while Instant::now() < schedule.due(19_999) {
-                thread::sleep(Duration::from_millis(1));
-            }
-            let mut bytes = Vec::new();
-            reads.read_to_end(&mut bytes).unwrap();
-            bytes
-        });
-        let arrivals = read.as_chunks().0.iter().map(|&bytes| arrival(bytes));
-        assert!(arrivals.eq(0..20_000));
+        let (reader, mut pacer) = paced(Duration::from_micros(1));
+        reader.pauses.store(true, Ordering::Relaxed);
+        let start = now_ns();
+        // More than the socket holds.
+        pacer.open(start, start + 20_001_000);
+        thread::sleep(Duration::from_millis(60));
+        assert!(!pacer.is_drained());
+        reader.pauses.store(false, Ordering::Relaxed);
+        while !pacer.is_drained() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(reader.seen.lock().unwrap().iter().copied().eq(0..20_000));
+        pacer.events();
     }
 
     #[test]
