@@ -45,6 +45,9 @@ use std::{
 /// It is the cost of a few dozen hand-offs, and far below what a person notices.
 pub(crate) const RELIEF_PERIOD: Duration = Duration::from_millis(1);
 
+/// What a request for attention may stay unanswered: half a period.
+pub(crate) const PATIENCE: Duration = Duration::from_micros(500);
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Core {

@@ -39,7 +39,7 @@
 //!   another process: the more urgent work should have what there is.
 
 use super::{
-    core::{Core, JobList, RELIEF_PERIOD},
+    core::{Core, JobList, PATIENCE, RELIEF_PERIOD},
     job::Job,
     revoke::{Cause, Seen},
     stack::Stack,
@@ -456,7 +456,7 @@ impl Stack {
 
 /// What a request may stay unanswered, in ticks.
 fn half_a_period() -> u64 {
-    clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0)
+    clock::ticks(PATIENCE.as_nanos() as f64)
 }
 
 /// How long a stack's thread has run, to compare with.

@@ -22,7 +22,7 @@ use super::State;
 use crate::{
     protocol::attention::PREEMPT,
     sched::{
-        core::{Core, JobList, RELIEF_PERIOD},
+        core::{Core, JobList, PATIENCE, RELIEF_PERIOD},
         job::Job,
     },
 };
@@ -103,7 +103,7 @@ impl Core {
             .filter(|going| going.at == Boundary::Point)
             .peekable();
         if leave.peek().is_some() {
-            self.arm_relief(RELIEF_PERIOD);
+            self.arm_relief(PATIENCE);
         }
         for stack in leave.filter_map(|going| self.holder(going.worker)) {
             stack.attention.request(PREEMPT);

@@ -51,7 +51,7 @@ use self::{
 };
 use super::{
     claim::Want,
-    core::{Core, JobList, RELIEF_PERIOD},
+    core::{Core, JobList, PATIENCE, RELIEF_PERIOD},
     job::Job,
     revoke::Cause,
     stack::{Delivery, Me},
@@ -140,9 +140,10 @@ impl Core {
             return None;
         }
         let moves = self.decide_moves(jobs);
-        let half = clock::ticks(RELIEF_PERIOD.as_nanos() as f64 / 2.0);
+        let patience = clock::ticks(PATIENCE.as_nanos() as f64);
         let now = clock::now();
         let pending = moves.iter().any(|going| going.at == Boundary::Point);
+        let mut until_next = RELIEF_PERIOD;
         let mut moved: Option<&Worker> = None;
         for Going {
             worker,
@@ -155,8 +156,12 @@ impl Core {
             let Some(stack) = self.holder(worker).filter(|_| at == Boundary::Point) else {
                 continue;
             };
-            if now.saturating_sub(since) < half || !stack.attention.is_pending(PREEMPT) {
+            let left = patience.saturating_sub(now.saturating_sub(since));
+            if left > 0 || !stack.attention.is_pending(PREEMPT) {
                 stack.attention.request(PREEMPT);
+                if left > 0 {
+                    until_next = until_next.min(clock::to_duration(left));
+                }
             } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Length) {
                 match exit {
                     Exit::To(to) if to.take_over(revoked) => match moved {
@@ -172,7 +177,7 @@ impl Core {
             }
         }
         if pending {
-            self.arm_relief(RELIEF_PERIOD);
+            self.arm_relief(until_next);
         }
         moved
     }
