@@ -4,8 +4,8 @@
 //! 1. *A job without a worker begins to wait*, and no worker is idle. The thread that made its work ready asks the
 //!    policy, and asks the workers that are to leave for attention. A holder that comes to scheduling points leaves at
 //!    the next one; from one that does not, an expiry of the relief timer revokes the worker (`mod.rs`).
-//! 2. *The last worker leaves a job*, and several others have work. The policy decides which of them the worker goes
-//!    to.
+//! 2. *The last worker leaves a job*, and several others have work, or one that may have no more than the policy gave
+//!    it. The policy decides where the worker goes.
 //! 3. *A demand changes* of a job that has work. The thread that changes it asks, as in 1. (A job that has none, such
 //!    as a container that is taken for a job or parked after it, has no part in a decision.)
 //!
@@ -119,5 +119,79 @@ impl super::Sharing {
             Err(TryLockError::WouldBlock) => None,
             Err(TryLockError::Poisoned(_)) => unreachable!("nothing panics under this lock"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Runtime, join};
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, AtomicUsize, Ordering},
+            mpsc::channel,
+        },
+        time::Duration,
+    };
+    use urgency_policy::cores::{
+        CorePolicy, Cores, Decision, DecisionError, Demand, Event, Shares,
+    };
+
+    /// *Shares*, of which a job has no more than its own.
+    #[derive(Clone, Default)]
+    struct Parts(Shares);
+
+    impl CorePolicy for Parts {
+        fn decide(
+            &mut self,
+            event: Event,
+            cores: &Cores,
+            to: &mut Decision,
+        ) -> Result<(), DecisionError> {
+            self.0.decide(event, cores, to)
+        }
+    }
+
+    #[test]
+    fn a_worker_that_leaves_a_job_goes_at_once_to_the_one_that_had_all_that_it_was_given() {
+        let builder = Runtime::builder().workers(2);
+        let one = builder.core_policy(Parts::default()).build().unwrap();
+        // It seems to be set, so that it never expires: what happens, happens at an event.
+        assert!(one.shared().core.relief_timer.arm());
+        let other = Runtime::builder().share_workers_with(&one).build().unwrap();
+        let busy = Arc::new(AtomicUsize::new(0));
+        let [leaves, second] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let until = |end: &Arc<AtomicBool>| {
+            let (busy, end) = (busy.clone(), end.clone());
+            move || {
+                busy.fetch_add(1, Ordering::SeqCst);
+                while !end.load(Ordering::Relaxed) {
+                    join(|| (), || ());
+                }
+            }
+        };
+        let (ended, ends) = channel();
+        let first = until(&second);
+        other.spawn_fn(until(&leaves)).detach();
+        one.spawn_fn(move || {
+            first();
+            ended.send(()).unwrap();
+        })
+        .detach();
+        while busy.load(Ordering::SeqCst) < 2 {
+            std::thread::yield_now();
+        }
+        one.set_demand(Demand::default()).unwrap();
+        assert_eq!(one.stats().share.entitled, Some(1));
+        let its = second.clone();
+        one.spawn_fn(move || its.store(true, Ordering::SeqCst))
+            .detach();
+        leaves.store(true, Ordering::SeqCst);
+        let both = ends.recv_timeout(Duration::from_secs(20));
+        second.store(true, Ordering::SeqCst);
+        assert!(
+            both.is_ok(),
+            "nobody asked the policy, and a worker is idle"
+        );
     }
 }

@@ -131,7 +131,7 @@ impl Sharing {
     /// The job's most is another one. The policy's word about it, if that is stricter, holds until its next.
     fn may_have(&self, job: &Job, most: usize) -> bool {
         let entitled = job.entitled.load(Ordering::Relaxed);
-        let is_strict = self.is_strict.load(Ordering::Relaxed);
+        let is_strict = self.is_strict();
         let part = if is_strict { entitled } else { usize::MAX };
         job.crew.set_limit(part.min(most))
     }

@@ -118,6 +118,11 @@ impl Sharing {
         self.looks_always.load(Ordering::Relaxed)
     }
 
+    /// Whether a job may have no more workers than the policy gave it.
+    fn is_strict(&self) -> bool {
+        self.is_strict.load(Ordering::Relaxed)
+    }
+
     /// How the policy did.
     pub(crate) fn report(&self) -> Report {
         *self.report.lock().expect("nothing panics under this lock")
@@ -424,7 +429,7 @@ impl Job {
         let jobs = self.core.jobs();
         let waits = |job: &&Arc<Job>| !std::ptr::eq(&***job, self) && job.has_work_for(me, worker);
         let mut waiting: Vec<_> = jobs.iter().filter(waits).collect();
-        if waiting.len() > 1 {
+        if waiting.len() > 1 || waiting.len() == 1 && self.core.sharing.is_strict() {
             self.ask_after_exit(&jobs);
             waiting.sort_by_cached_key(|job| !job.has_less_than_given());
         }
