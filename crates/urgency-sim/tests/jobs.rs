@@ -222,6 +222,90 @@ fn parallelism_feedback_beats_equal_halves_and_settles_in_a_few_steps() {
     assert!(last(&shared) as f64 > 1.05 * halves as f64);
 }
 
+/// The feedback of AMCilk's source, with the numbers of its notes: a bound of 0.8 of the time of *all* cores, a factor of
+/// 2, 4 ms. A job that desires less than half gets that, the other one the rest.
+struct AmCilk {
+    desires: [f64; 2],
+    due: u64,
+}
+
+impl CorePolicy for AmCilk {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        decision: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        const ALL: f64 = 40.0;
+        for job in cores.jobs() {
+            let (usage, desire) = (job.usage(), &mut self.desires[job.id().0 as usize]);
+            if event != Event::Timer {
+                continue;
+            }
+            if usage.waste as f64 > 0.2 * ALL * usage.interval as f64 {
+                *desire /= 2.0;
+            } else if job.cores() as f64 >= desire.ceil() {
+                *desire *= 2.0;
+            }
+            *desire = desire.clamp(1.0, 38.0);
+        }
+        let wanted = |job: &urgency_policy::cores::Job| self.desires[job.id().0 as usize].ceil();
+        let wanted: Vec<usize> = cores
+            .jobs()
+            .iter()
+            .map(|job| wanted(job) as usize)
+            .collect();
+        let part = |job: usize| match wanted.get(1 - job) {
+            Some(other) => wanted[job].min(38 - other.min(&19)),
+            None => wanted[job],
+        };
+        let counts: Vec<usize> = (0..wanted.len()).map(part).collect();
+        decision.give_counts(cores, &counts)?;
+        if self.due <= cores.now() {
+            self.due = cores.now() + 4_000_000;
+        }
+        decision.set_timer(self.due)
+    }
+}
+
+/// The pair is fitted to the paper's times alone and in halves. That its third time and its cores come out as well says
+/// that it is the paper's pair.
+#[test]
+fn amcilks_own_formula_takes_the_papers_time_on_the_papers_cores() {
+    let machine = JobsMachine {
+        record: 10_000,
+        ..JobsMachine::default()
+    };
+    let workload = feedback_pair(&machine);
+    let alone = 10.0 * (workload.speeds[0].time(38) + 4000.0 * workload.speeds[1].time(38));
+    assert!(
+        (1.63e9..1.67e9).contains(&alone),
+        "the paper's 1.65 s: {alone}"
+    );
+    let mut policy = AmCilk {
+        desires: [38.0; 2],
+        due: 0,
+    };
+    let report = run(&workload, &machine, &mut policy).unwrap();
+    let last = *report.ended.iter().max().unwrap() as f64;
+    assert!(
+        (1.82e9..1.90e9).contains(&last),
+        "the paper's 1.86 s: {last}"
+    );
+    // The first job's mean cores while it has more than half, and while it has fewer.
+    let mut halves = [(0.0, 0.0); 2];
+    let of_first: Vec<_> = report.allotments.iter().filter(|at| at.job == 0).collect();
+    for pair in of_first.windows(2) {
+        let (sum, time) = &mut halves[usize::from(pair[0].cores >= 20)];
+        let passed = (pair[1].time - pair[0].time) as f64;
+        *sum += passed * pair[0].cores as f64;
+        *time += passed;
+    }
+    let [low, high] = halves.map(|(sum, time)| sum / time);
+    assert!((28.0..33.0).contains(&high), "the paper's 30: {high}");
+    assert!((6.5..10.0).contains(&low), "the paper's 8: {low}");
+}
+
 /// Gives nobody anything, and wants to be asked again.
 struct Miser;
 

@@ -118,9 +118,10 @@ fn speed(round: Round, machine: &JobsMachine) -> Speed {
 /// Two jobs that alternate ten times between high and low parallelism, in opposite phases (section V-C).
 ///
 /// High is one loop of 12,800,000 iterations; low is 4,000 loops of 100. The body of neither is known, nor how they are
-/// cut. Here they are such that the times are the paper's: alone on 38 cores 1.65 s, on 19 cores 2.32 s. Hence a high
-/// phase has 2.55 s of work (199 ns in an iteration, cut into 8,192 chunks). A low loop takes 24.5 µs, cut into 8
-/// chunks since the paper's jobs kept about 8 cores in it.
+/// cut. Here both have the same body, and two numbers are fitted to the paper's times, alone on 38 cores 1.65 s and on
+/// 19 cores 2.32 s: an iteration takes 199 ns, and a loop 4.6 µs besides. A high phase then has 2.55 s of work, cut into
+/// 8,192 chunks. A low loop takes 24.5 µs, in one chunk: cut into 4 or 128, it would be over after 9 to 12 µs, and the
+/// job alone after 1.0 to 1.1 s.
 pub fn feedback_pair(machine: &JobsMachine) -> Workload {
     const ALTERNATIONS: usize = 10;
     let high = Round {
@@ -130,10 +131,10 @@ pub fn feedback_pair(machine: &JobsMachine) -> Workload {
         serial: 100,
     };
     let low = Round {
-        depth: 3,
-        leaf: 18_500,
-        inner: 100,
-        serial: 100,
+        depth: 0,
+        leaf: 19_900,
+        inner: 0,
+        serial: 4_600,
     };
     let phases = [(0, 1.0), (1, 4000.0)].map(|(speed, rounds)| Phase {
         speed,

@@ -86,7 +86,8 @@ pub(super) struct JobsOptions {
     /// none: idle thieves spin and keep their part of each core.
     #[arg(long)]
     spin: bool,
-    /// What the job layer costs: paper, goal, zero, or a file of JSON.
+    /// What the job layer costs: paper, measured (on the machine on which Urgency is developed), goal, zero, or a file
+    /// of JSON.
     #[arg(long, default_value = "paper")]
     job_costs: String,
     /// The seed of everything that is random.
@@ -284,6 +285,7 @@ impl JobsOptions {
     fn costs(&self) -> Result<JobCosts, Stop> {
         match self.job_costs.as_str() {
             "paper" => Ok(JobCosts::PAPER),
+            "measured" => Ok(JobCosts::MEASURED),
             "goal" => Ok(JobCosts::GOAL),
             "zero" => Ok(JobCosts::ZERO),
             path => {
@@ -339,6 +341,7 @@ mod tests {
             "flow --jobs 100 --loads 50 --sizes finance --shape loop --one-decision --spin --job-costs goal",
             "elastic --iterations 50 --periods-ms 20,100",
             "feedback --job-costs zero",
+            "feedback --job-costs measured",
         ] {
             let options = options(line);
             let rows = options.rows(&Own::default()).ok().unwrap();
