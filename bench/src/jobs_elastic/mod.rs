@@ -122,9 +122,12 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             ],
         )
         .contender("ours-job-boundary", move || {
-            ours::run(config, Boundary::Job)
+            ours::run(config, Boundary::Job, true)
         })
-        .contender("ours", move || ours::run(config, Boundary::Point))
+        .contender("ours", move || ours::run(config, Boundary::Point, true))
+        .contender("ours-free", move || {
+            ours::run(config, Boundary::Point, false)
+        })
         .bar(Bar::at_most("ours", "missed", 0.0))
         .bar(Bar::at_most("ours", "second_missed", 0.0))
     };

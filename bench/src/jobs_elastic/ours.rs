@@ -12,12 +12,16 @@ use urgency_measure::Sample;
 /// What the mechanism needs to move a core, at most: taken off each period.
 const ALLOWANCE: Duration = Duration::from_micros(250);
 
-/// One sample, with cores that leave at this boundary.
-pub fn run(config: Config, boundary: Boundary) -> Sample {
+/// One sample, with cores that leave at this boundary, and workers that are pinned or not.
+pub fn run(config: Config, boundary: Boundary, pinned: bool) -> Sample {
     let policy = Elastic::with_allowance(ALLOWANCE.as_nanos() as u64);
     let first_work = config.period / 6;
     let second_work = SECOND * 6 / 5;
-    let runtime = Runtime::builder()
+    let builder = match pinned {
+        true => Runtime::builder().pin_workers(),
+        false => Runtime::builder(),
+    };
+    let runtime = builder
         .workers(CORES)
         .core_policy(AtBoundary::new(policy, boundary))
         .demand(demand(first_work, config.period, config.period))
