@@ -231,14 +231,15 @@ mod tests {
     fn starts_and_exits_do_not_put_off_the_timer() {
         let (mut cores, mut shares) = (Cores::new(4), Shares::default());
         let mut timers = Vec::new();
+        let interval = FeedbackParameters::default().interval;
         for id in 0..5 {
-            cores.set_now(1_000_000 * id);
+            cores.set_now(interval / 4 * id);
             cores
                 .start(&mut shares, JobId(id), Demand::default())
                 .unwrap();
             let decision = cores.decide(&mut shares, Event::Start(JobId(id))).unwrap();
             timers.extend(decision.timer());
         }
-        assert_eq!(timers, [5_000_000; 4]);
+        assert_eq!(timers, [interval / 4 * 5; 4]);
     }
 }
