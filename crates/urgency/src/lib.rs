@@ -164,9 +164,10 @@
 //!    `a_scope_waits_for_all_its_children_and_theirs`, `a_panic_of_either_side_reaches_the_caller_after_both_ended`,
 //!    `random_programs_that_use_every_method_of_a_scope_run_each_part_once_and_end`.
 //! 6. *Relief.* A loop that never checks in delays more urgent work by a millisecond or two and what the kernel adds,
-//!    and so does a blocking call that nobody declared, at any level:
+//!    and so does a blocking call that nobody declared, at any level and in any job:
 //!    `blocked_urgent_threads_keep_no_worker_from_less_urgent_work`,
 //!    `a_foreign_lock_that_less_urgent_work_holds_across_scheduling_points_is_released`,
+//!    `jobs_that_sleep_in_the_kernel_keep_no_core_from_a_less_urgent_job`,
 //!    `undeclared_blocking_calls_on_all_workers_are_survived`. A loop delays its equals by 100 ms, and as many loops
 //!    as there are workers go on without one: `a_loop_that_never_checks_in_delays_nobody_for_ever`. With two levels, at
 //!    most twice as many leaves as workers are in progress:

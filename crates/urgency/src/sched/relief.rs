@@ -5,7 +5,8 @@
 //! from stacks that have left that unanswered for half a period it revokes workers by these rules:
 //!
 //! 1. **A thread that sleeps in the kernel holds nothing worth having.** Its worker goes to whatever waits, at
-//!    any level that the worker serves. All such workers go at one look.
+//!    any level that the worker serves, and in any job that shares the workers (`cores/blocked.rs`). All such workers go
+//!    at one look.
 //! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
 //!    (`demotion.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
@@ -303,6 +304,31 @@ impl Job {
         asked
     }
 
+    /// Rule 1, for a worker that another job is to have. If the thread does not sleep, or it is not known yet: whether
+    /// the stack has still time to answer.
+    pub(super) fn revoke_from_blocked(&self, worker: &Worker) -> Result<&Worker, bool> {
+        if worker.level() == NO_LEVEL {
+            return Err(false);
+        }
+        let stack = self.core.holder(worker).filter(|stack| stack.is_of(self));
+        let stack = stack.ok_or(false)?;
+        // Before the look, as in `revoke_from_blocked_or_long`.
+        let visit = stack.attention.visit();
+        if !stack.is_silent() {
+            return Err(true);
+        }
+        let visit = visit.ok_or(false)?;
+        match self.idleness(stack) {
+            Idleness::Blocked => {
+                let seen = Some(Seen { stack, visit });
+                let revoked = self.revoke_counted(worker, seen, Cause::Blocked);
+                revoked.ok_or(false)
+            }
+            Idleness::Waits => Err(true),
+            Idleness::Long | Idleness::Runs => Err(false),
+        }
+    }
+
     /// What a stack has done since it was asked to check in.
     fn idleness(&self, stack: &Stack) -> Idleness {
         let tid = stack.tid.load(Ordering::Relaxed);
@@ -396,6 +422,7 @@ impl Core {
         {
             let was_soon = self.relief_timer.expire();
             moved = self.share_workers(jobs);
+            moved = self.free_blocked(jobs, moved);
             self.raise_rested(false);
             if is_light && was_soon && fence::heavy() {
                 light().for_each(|job| job.announce_light());

@@ -15,7 +15,8 @@
 //!    another thread serves the other job. A worker whose job has more workers than it may have leaves for the idle set
 //!    in the same way. So does a worker beyond the number that the process may use (`entitled.rs`). Under a policy with
 //!    the steal boundary there is no request, and the holder goes only when it has no work of its own (`manner.rs`).
-//! 4. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
+//! 4. **Its thread sleeps in the kernel**, and work of another job waits: it goes there (`blocked.rs`).
+//! 5. **It is revoked**, if the request is still unanswered half a relief period later: at the next expiry.
 //!
 //! # What decides
 //!
@@ -32,6 +33,7 @@
 //! fork for one certain worker (`pinned.rs`) brings that worker to the fork's job, whatever the numbers.
 
 mod at_once;
+mod blocked;
 mod demand;
 mod division;
 mod leaving;
@@ -138,7 +140,7 @@ impl Core {
             || jobs.iter().any(|job| job.has_too_many())
     }
 
-    /// The relief timer expired: ways 3 and 4 of the module's text. Returns a worker that serves another job now: the
+    /// The relief timer expired: ways 3 and 5 of the module's text. Returns a worker that serves another job now: the
     /// calling thread runs already, and a thread that it woke might wait for a processor. More of them are started.
     pub(super) fn share_workers(&self, jobs: &JobList) -> Option<&Worker> {
         if !self.is_to_divide(jobs) {
