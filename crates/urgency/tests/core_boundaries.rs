@@ -153,17 +153,19 @@ fn without_a_partition_runtimes_take_turns_whatever_their_weight() {
             let _closures = all.map(|runtime| Closures::on(runtime, 2 * workers));
             until(|| running().iter().all(|&time| time > 0.0));
             let before = running();
+            // The kernel's processors are shared with others, which can spoil a second of it.
             let passed = loop {
                 thread::sleep(Duration::from_millis(5));
                 let now = running();
                 let passed = [0, 1, 2].map(|at| now[at] - before[at]);
-                if passed.iter().sum::<f64>() > 1.5 {
-                    break passed;
+                let least = passed.into_iter().fold(f64::MAX, f64::min);
+                let sum = passed.iter().sum::<f64>();
+                let alike = passed.iter().all(|&time| time < 3.0 * least);
+                if sum > 1.5 && alike || sum > 6.0 {
+                    break (passed, alike);
                 }
             };
-            // The kernel's processors are shared with others.
-            let (least, most) = (passed.into_iter().fold(f64::MAX, f64::min), passed);
-            assert!(most.iter().all(|&time| time < 3.0 * least), "{passed:?}");
+            assert!(passed.1, "{passed:?}");
             assert!(all.iter().all(|it| it.stats().share.entitled.is_none()));
         });
     }
