@@ -156,7 +156,7 @@
 //!    exceptions: `within_a_level_contexts_run_in_the_order_in_which_they_became_ready`. Where more than eight workers
 //!    can run at once, each of them overtakes a context by a bounded number:
 //!    `no_worker_overtakes_an_entry_by_more_than_its_free_takings_and_one_of_each_shard`.
-//! 4. *Own work only.* While a stack waits it runs nothing but what the awaited fork has forked in turn:
+//! 4. *Own work only.* While a stack waits it runs nothing but what it waits for, and what that has forked in turn:
 //!    `no_stranger_runs_on_a_stack_that_waits`. So a lock held across a fork cannot meet a fork of unrelated code:
 //!    `a_lock_held_across_a_join_does_not_deadlock`. The exception: when no more threads can be had
 //!    ([`Builder::thread_limit`]), a stack that must wait runs what is ready.

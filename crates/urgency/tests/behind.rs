@@ -165,7 +165,8 @@ fn the_latency_histogram_counts_what_starts_and_what_goes_on() {
         let (tell, told) = mpsc::channel::<()>();
         let handle = runtime.spawn_fn(move || {
             let inner = urgency::spawn_fn(move || told.recv().unwrap());
-            inner.get().unwrap();
+            // `get` would run it on this stack, which would not go on later.
+            urgency::block_on(inner).unwrap();
         });
         let counted = || runtime.stats().levels[0].latency.len();
         // With one worker the inner one runs when the other one waits.

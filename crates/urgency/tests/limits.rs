@@ -62,7 +62,8 @@ fn stacks_that_wait_at_the_thread_limit_for_queued_work_do_not_hang() {
             .build()
             .unwrap();
         let closures: Vec<_> = (0..10u32)
-            .map(|i| runtime.spawn_fn(move || spawn(async move { i }).get().unwrap()))
+            // `get` would run the task on the stack that waits.
+            .map(|i| runtime.spawn_fn(move || urgency::block_on(spawn(async move { i })).unwrap()))
             .collect();
         for (i, handle) in closures.into_iter().enumerate() {
             match catch_unwind(AssertUnwindSafe(|| handle.get())) {

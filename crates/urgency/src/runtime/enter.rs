@@ -1,26 +1,32 @@
 //! `Handle::enter`: a runtime for the free functions of a piece of synchronous code.
 //!
 //! A thread has a list of what it has entered. The last entry counts as long as the thread is in the same place as at
-//! the entering: on the same stack, or on none. So code that runs inside [`Handle::run`] finds the runtime of its
-//! stack, also where the thread had entered another one before, and the innermost of both wins.
+//! the entering: on the same stack and in the same task, or on none. So code that runs inside [`Handle::run`] finds the
+//! runtime of its stack, also where the thread had entered another one before, and the innermost of both wins. A task
+//! that runs on top of code that waits for it finds the runtime of its stack, too.
 //!
 //! The guards are dropped in the reverse order, which [`EnterGuard`] checks: with any other order an entry would
 //! outlive its guard, unnoticed.
 
 use super::{Handle, context::current_if_any};
-use crate::sched::{job::Job, stack::Stack};
+use crate::{
+    sched::{job::Job, stack::Stack},
+    tasks::Header,
+};
 use std::{
     cell::{Cell, RefCell},
     marker::PhantomData,
-    ptr,
+    ptr::{self, NonNull},
     sync::Arc,
     thread,
 };
 
+/// A stack and the task that it runs, to be compared; nothing on a plain thread.
+type Place = Option<(*const Stack, Option<NonNull<Header>>)>;
+
 struct Entered {
     job: Arc<Job>,
-    /// The stack on which it was entered, to be compared; null on a plain thread.
-    place: *const Stack,
+    place: Place,
 }
 
 thread_local! {
@@ -29,8 +35,8 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-fn place() -> *const Stack {
-    Stack::with_own(|me| me.map_or(ptr::null(), |me| ptr::from_ref(me.shared())))
+fn place() -> Place {
+    Stack::with_own(|me| me.map(|me| (ptr::from_ref(me.shared()), me.task())))
 }
 
 /// The runtime that the calling code has entered, if it has.

@@ -1,11 +1,12 @@
 //! Waiting in synchronous code: `block_on` for any future, `blocking` for calls that block the thread.
 
 use super::{
-    poll_context, run,
+    Work, poll_context, run,
     stack::{Me, Stack},
 };
 use crate::{
     inherit::record::{self, Waits},
+    sys::chaos,
     tasks::{JoinError, JoinHandle, Shared, TaskRef},
 };
 use std::{
@@ -36,15 +37,15 @@ use std::{
 /// ```
 pub fn block_on<F: Future>(future: F) -> F::Output {
     Stack::with_current(|me| match me {
-        Some(me) => block_on_stack(me, future),
+        Some(me) => block_on_stack(me, future, |_| None),
         None => block_on_thread(future),
     })
 }
 
 impl<T: 'static> JoinHandle<T> {
-    /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain
-    /// thread it parks the thread; on a worker it suspends the calling stack, and the worker does other
-    /// work meanwhile.
+    /// Waits for the result and returns it: the blocking form of awaiting the handle. On a plain thread it parks the
+    /// thread. On a worker a task that waits for a worker, at the caller's level, runs on the calling stack, as the
+    /// closures of a `join` do; otherwise the stack is suspended, and the worker does other work meanwhile.
     ///
     /// # Errors
     /// The task panicked, was cancelled, its runtime was shut down, or the wait was refused: the caller is
@@ -56,7 +57,10 @@ impl<T: 'static> JoinHandle<T> {
     /// assert_eq!(answer.get().unwrap(), 42);
     /// ```
     pub fn get(self) -> Result<T, JoinError> {
-        block_on(self)
+        Stack::with_current(|me| match me {
+            Some(me) => block_on_stack(me, self, |handle| Some(handle.task())),
+            None => block_on_thread(self),
+        })
     }
 }
 
@@ -70,7 +74,36 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
     }
 }
 
-fn block_on_stack<F: Future>(me: Me<'_>, future: F) -> F::Output {
+/// How many awaited tasks a stack may run before it waits as if it could run none: then ready work of its equals has a
+/// turn, and the entries of the tasks that it ran leave the pool.
+const IN_A_ROW: u32 = 64;
+
+/// One part in so many of a thread's stack may be in use where an awaited task begins on it.
+const LEAVES_OF_STACK: usize = 16;
+
+/// The task that `future` waits for is to begin or to go on, and nothing else: `me`, which waits for it, may run it.
+fn may_run_awaited(me: Me<'_>, awaited: &TaskRef) -> bool {
+    let shared = me.runtime();
+    // At another level, or judged by another, so would be what `me` has forked, which others may steal meanwhile.
+    let is_equal = || {
+        awaited.level() == me.level()
+            && (awaited.base_level() == me.waits_as() || shared.levels.len() == 1)
+    };
+    let has_room = || me.depth() < shared.core.threads.stack_size() / LEAVES_OF_STACK;
+    awaited.is_queued()
+        && awaited.is_of(shared)
+        && is_equal()
+        && me.ran_awaited.load(Ordering::Relaxed) < IN_A_ROW
+        && has_room()
+        && !chaos::one_in(4)
+}
+
+/// `awaited` names the task whose end is all that the future waits for.
+fn block_on_stack<F: Future>(
+    me: Me<'_>,
+    future: F,
+    awaited: impl Fn(&F) -> Option<&TaskRef>,
+) -> F::Output {
     let waker = Waker::from(me.arc());
     let (waits, waker) = if record::is_on() {
         record::waits(waker)
@@ -92,6 +125,15 @@ fn block_on_stack<F: Future>(me: Me<'_>, future: F) -> F::Output {
             continue;
         }
         let shared = me.runtime();
+        let runs = awaited(&*future).filter(|task| may_run_awaited(me, task));
+        if let Some(task) = runs.cloned() {
+            shared.come_in(me);
+            me.note_wait();
+            me.ran_awaited.fetch_add(1, Ordering::Relaxed);
+            waits.during(|| shared.run_here(me, Work::Task(task)));
+            shared.go_on(me);
+            continue;
+        }
         shared.come_in(me);
         waits.during(|| shared.suspend(me));
         // A provided thread would have to run the others on top of this wait, for whose end they may wait themselves.

@@ -154,7 +154,12 @@ impl Job {
         mugged: bool,
     ) -> Option<Work> {
         match entry {
-            Entry::Task(task) => Some(Work::Task(task)),
+            Entry::Task(task) if task.is_queued() => Some(Work::Task(task)),
+            Entry::Task(task) => {
+                // The last reference may be an entry, or run code of the program's where the runtime ends.
+                Stack::outside_scheduler(|| drop(task));
+                None
+            }
             Entry::Stack(stack) => {
                 if !stack.is_of(self) || !stack.suspension.claim() {
                     return None;

@@ -394,19 +394,12 @@ impl Job {
     /// Polls a task, or runs a closure on this thread's stack. Returns whether it still holds a worker.
     fn run_task(&self, me: Me<'_>, worker: &Worker, task: TaskRef) -> bool {
         let level = task.level();
-        let counters = self.at(worker, level);
         let now = self.dispatch_time(worker);
-        counters
-            .latency
-            .record(now.saturating_sub(task.ready_since()));
-        let is_closure = task.is_closure();
-        let room = if is_closure {
-            counters.closures.add(1);
+        let room = if self.count_task(worker, level, &task, now) {
             me.set_urgent(false);
             self.expect_long(me, worker, level)
         } else {
             worker.set_brief(true);
-            counters.tasks.add(1);
             poll_context::begin_poll(now);
             // Most polls fork nothing, and a request is two locked instructions.
             self.room_to_begin(me, worker, level)
@@ -416,12 +409,7 @@ impl Job {
         let what = task.name();
         me.set_waits_as(task.base_level());
         me.set_task(Some(task.as_raw()));
-        let ran = task.run_then(|task| {
-            // The task was raised since its level was read, and before it was claimed: then this stack was not told.
-            if task.level() < level {
-                self.raise_stack(&me, task.level());
-            }
-        });
+        let ran = task.run_then(|task| self.raised_before(me, task, level));
         me.set_task(None);
         let deferred = poll_context::end_poll();
         run_pushed_above(me, 0);
@@ -431,6 +419,30 @@ impl Job {
         }
         self.count_cancelled(ran);
         holding
+    }
+
+    /// The task on `me` is claimed. If it was raised since this level of it was read, the stack was not told.
+    #[inline]
+    pub(super) fn raised_before(&self, me: Me<'_>, task: &TaskRef, level: u8) {
+        if task.level() < level {
+            self.raise_stack(&me, task.level());
+        }
+    }
+
+    /// `worker` runs a task or a closure from now on. Returns whether it is a closure.
+    #[inline]
+    pub(super) fn count_task(&self, worker: &Worker, level: u8, task: &TaskRef, now: u64) -> bool {
+        let counters = self.at(worker, level);
+        counters
+            .latency
+            .record(now.saturating_sub(task.ready_since()));
+        let is_closure = task.is_closure();
+        if is_closure {
+            counters.closures.add(1);
+        } else {
+            counters.tasks.add(1);
+        }
+        is_closure
     }
 
     pub(crate) fn count_cancelled(&self, ran: Ran) {

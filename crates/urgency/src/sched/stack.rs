@@ -112,8 +112,12 @@ pub(crate) struct Stack {
     pub(super) pinned_to: PinnedTo,
     /// The number of a provided thread, plus one; zero for other threads.
     number: AtomicUsize,
+    /// Where the thread became this stack, as an address. Its own.
+    base: AtomicUsize,
     /// How often the stack has begun to wait; its own.
     waits: AtomicU32,
+    /// How many tasks it ran for which it waited, since it was suspended last; its own.
+    pub(crate) ran_awaited: AtomicU32,
     /// See [`Stack::nesting`]; its own.
     nesting: AtomicU32,
     /// The job whose code the stack runs; null if none. Written by the stack, compared by others.
@@ -187,7 +191,9 @@ impl Stack {
             held_back: HeldBack::default(),
             pinned_to: PinnedTo::nowhere(),
             number: AtomicUsize::new(0),
+            base: AtomicUsize::new(0),
             waits: AtomicU32::new(0),
+            ran_awaited: AtomicU32::new(0),
             nesting: AtomicU32::new(0),
             job: AtomicPtr::new(ptr::null_mut()),
             kept: Mutex::new(None),

@@ -106,6 +106,11 @@ impl Threads {
         self.options.provided
     }
 
+    /// How large the stack of a thread of the runtime's own is, in bytes.
+    pub(crate) fn stack_size(&self) -> usize {
+        self.options.stack_size
+    }
+
     /// How many threads the runtime has now.
     pub(crate) fn alive(&self) -> usize {
         self.alive.load(Ordering::Acquire)

@@ -23,6 +23,7 @@ use super::{
     stack::{Binding, Delivery, FOR_ANYTHING, Me},
     worker::Worker,
 };
+use crate::sys::clock;
 use crate::sys::primitives::atomic::{Ordering, fence};
 
 impl Job {
@@ -43,6 +44,7 @@ impl Job {
         if !me.suspension().suspend() {
             return;
         }
+        me.ran_awaited.store(0, Ordering::Relaxed);
         let worker = me.worker();
         let found = match self.restore(me, worker) {
             Restored::Done => {
@@ -83,19 +85,24 @@ impl Job {
         }
     }
 
-    /// No thread can be had for the work in hand. The one exception to the rule that a stack runs nothing but its own
-    /// computation: the alternative is that what this stack waits for never runs.
+    /// Runs the work in hand on top of this stack: the task for which it waits. Where no thread can be had, any work:
+    /// the one exception to the rule that a stack runs nothing but its own computation. The alternative is that what
+    /// this stack waits for never runs.
     #[cold]
     pub(crate) fn run_here(&self, me: Me<'_>, work: Work) {
         let (level, task, base) = (me.level(), me.task(), me.deque.bottom());
         let waits_as = me.waits_as();
         match work {
             Work::Task(next) => {
-                self.go(me, next.level());
+                let level = next.level();
+                let is_closure = self.count_task(me.worker(), level, &next, clock::now());
+                self.go(me, level);
                 me.set_waits_as(next.base_level());
                 me.set_task(Some(next.as_raw()));
                 let ran = run_as(None, || {
-                    let ran = poll_context::on_top(next.is_closure(), || next.run());
+                    let ran = poll_context::on_top(is_closure, || {
+                        next.run_then(|next| self.raised_before(me, next, level))
+                    });
                     me.set_task(task);
                     run::run_pushed_above(me, base);
                     ran

@@ -395,6 +395,13 @@ pub(crate) fn pretends() -> bool {
     false
 }
 
+/// About where the calling function's frame is, as an address.
+#[inline(never)]
+pub(crate) fn frame() -> usize {
+    let local = 0_u8;
+    (&raw const local).addr()
+}
+
 /// On how many processors the calling thread may run.
 pub(crate) fn processors() -> usize {
     #[cfg(test)]

@@ -151,6 +151,12 @@ impl TaskRef {
         self.header().state.look().is_completed()
     }
 
+    /// Whether it is ready, and no entry has claimed it.
+    #[inline]
+    pub(crate) fn is_queued(&self) -> bool {
+        self.header().state.look().is_queued()
+    }
+
     /// Claims the task and polls it once; the protocol is in the module text.
     pub(crate) fn run(self) -> Ran {
         self.run_then(|_| ())

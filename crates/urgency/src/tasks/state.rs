@@ -19,9 +19,10 @@
 //! 2. *Entry.* The thread that sets `SCHEDULED` while `RUNNING` is clear pushes one entry into a queue, and `suspend`
 //!    pushes one when it finds `SCHEDULED`. So `SCHEDULED` without `RUNNING` means: an entry is in a queue or on its
 //!    way there, and no wake-up is lost.
-//! 3. *Claim.* An entry runs the task only if it turns `SCHEDULED` into `RUNNING`; any other entry
-//!    (a boost makes a second one) is stale and does nothing. A stale entry may claim a later scheduling than its own;
-//!    then the later scheduling's entry is the stale one. Either way each scheduling leads to one run.
+//! 3. *Claim.* An entry runs the task only if it turns `SCHEDULED` into `RUNNING`; any other entry (a boost makes a
+//!    second one, and a waiter that runs what it awaits is one) is stale and does nothing. A stale entry may claim a
+//!    later scheduling than its own; then the later scheduling's entry is the stale one. Either way each scheduling
+//!    leads to one run.
 //! 4. *Publication.* A wake-up is a read-modify-write even if the task is already scheduled, so
 //!    that the claim, which comes later in the order of this word, sees what the waker wrote before.
 //! 5. *Result.* `COMPLETED` is set once, by the owner of the future. If `HANDLE` is set in that

@@ -74,6 +74,7 @@ impl Binding {
         stack.set_thread(thread::current());
         let tid = sys::thread::current_id();
         stack.tid.store(tid, Ordering::Relaxed);
+        stack.base.store(sys::thread::frame(), Ordering::Relaxed);
         let outer = CURRENT.replace(&*stack);
         Binding {
             stack,
@@ -336,6 +337,12 @@ impl<'a> Own<'a, Stack> {
     /// How often the stack has begun to wait.
     pub(crate) fn waits(self) -> u32 {
         self.waits.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes lie between the frame that made the thread this stack and the calling one.
+    pub(crate) fn depth(self) -> usize {
+        let base = self.base.load(Ordering::Relaxed);
+        base.abs_diff(sys::thread::frame())
     }
 
     /// The stack goes on. Returns for how long it was ready, in ticks.

@@ -313,6 +313,32 @@ fn a_waiting_handle_is_woken_or_finds_the_result() {
     });
 }
 
+/// Its reference is an entry beside the one in the queue.
+#[test]
+fn a_waiter_that_runs_what_it_awaits_races_the_queue() {
+    model(|| {
+        let (queue, drops) = (Queue::new(), Arc::new(AtomicUsize::new(0)));
+        let result = Dropped(Arc::clone(&drops));
+        let (task, mut handle) = new(std::future::ready(result), Arc::clone(&queue), 1);
+        assert!(queue.live.insert(&task, 0));
+        queue.entries.lock().unwrap().push_back(task);
+        let worker = thread::spawn({
+            let queue = Arc::clone(&queue);
+            move || queue.drain()
+        });
+        let here = handle.task().clone().run();
+        let there = worker.join().unwrap();
+        match here {
+            Ran::Stale => assert_eq!(there, [Ran::Finished]),
+            here => assert_eq!((here, there), (Ran::Finished, vec![])),
+        }
+        drop(handle.try_get().unwrap().unwrap());
+        drop(handle);
+        assert_eq!(drops.load(SeqCst), 1);
+        assert_all_gone(&queue);
+    });
+}
+
 #[test]
 fn a_waiter_that_changes_its_waker_or_leaves_races_completion() {
     model(|| {
