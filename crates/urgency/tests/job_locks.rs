@@ -1,5 +1,5 @@
-//! Blocking calls and locks that the runtime does not know, between jobs: a thread that sleeps in the kernel keeps no core
-//! from any job.
+//! Blocking calls and locks that the runtime does not know, between jobs: a thread that sleeps in the kernel keeps no
+//! core from any job.
 
 mod common;
 

@@ -5,8 +5,8 @@
 //! from stacks that have left that unanswered for half a period it revokes workers by these rules:
 //!
 //! 1. **A thread that sleeps in the kernel holds nothing worth having.** Its worker goes to whatever waits, at
-//!    any level that the worker serves, and in any job that shares the workers (`cores/blocked.rs`). All such workers go
-//!    at one look.
+//!    any level that the worker serves, and in any job that shares the workers (`cores/blocked.rs`). All such workers
+//!    go at one look.
 //! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
 //!    (`demotion.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).

@@ -16,8 +16,8 @@ use crate::sched::{
 use std::sync::Arc;
 
 impl Core {
-    /// The relief timer expired. As [`Core::share_workers`], which has `moved` this worker: the first one is the calling
-    /// thread's, and more of them are started.
+    /// The relief timer expired. As [`Core::share_workers`], which has `moved` this worker: the first one is the
+    /// calling thread's, and more of them are started.
     pub(in crate::sched) fn free_blocked<'a>(
         &'a self,
         jobs: &JobList,
