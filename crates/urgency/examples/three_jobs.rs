@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         &jobs,
         night,
     )?;
-    jobs.iter().for_each(JobHandle::cancel);
+    jobs.iter().for_each(|job| job.cancel());
     cores.drain();
     Ok(())
 }

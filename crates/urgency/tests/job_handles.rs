@@ -19,7 +19,8 @@ use urgency::{
     jobs::{self, CoreSet, CoreSetBuilder, JobErrorKind, JobState, SubmitError},
     level::Level,
     levels,
-    policy::cores::{DemandError, Refusal},
+    policy::cores::{Demand, DemandError, Refusal},
+    scheduling_point,
     time::sleep,
 };
 
@@ -385,6 +386,40 @@ fn progress_is_what_the_job_reports_from_any_of_its_tasks() {
         assert!(job.get().is_err());
         jobs::report(1, 1);
         assert!(!jobs::is_cancelled());
+    });
+}
+
+#[test]
+fn a_job_for_which_some_code_waits_is_watched_changed_and_cancelled_by_other_code() {
+    ends(|| {
+        let cores = cores(2);
+        let job = cores.job().name("endless").spawn_fn(|| {
+            jobs::report(1, 2);
+            while !jobs::is_cancelled() {
+                scheduling_point();
+            }
+            "tidied up"
+        });
+        let job = job.unwrap();
+        let control = job.control();
+        let waiter = urgency::spawn(async move { job.await });
+        until(|| control.progress().done == 1);
+        let heavy = Demand {
+            weight: 7,
+            ..control.demand()
+        };
+        control.clone().set_demand(heavy).unwrap();
+        assert_eq!(
+            (control.demand().weight, control.name()),
+            (7, Some("endless"))
+        );
+        assert_eq!(control.state(), JobState::Running);
+        control.cancel();
+        assert_eq!(waiter.get().unwrap().unwrap(), "tidied up");
+        assert!(control.is_over());
+        control.cancel();
+        drop(cores);
+        assert!(control.stats().is_some(), "of a job whose set is gone");
     });
 }
 

@@ -10,12 +10,17 @@
 //! A write is done when its bytes are in the buffer and an operation is on its way; `flush` waits for that operation.
 //! The file's position is ahead of the reader by what is in the buffer, so a write or seek after a read first goes back
 //! by that much. If going back fails, nothing has happened, and what was read ahead stays in the buffer.
+//!
+//! The state is in a lock for the calls that take `&self`: they hold it while they wait for the operation under way.
+//! The calls that take `&mut self` take no lock.
 
-use super::{Offloaded, with_path};
+use super::{Offloaded, OpenOptions};
+use crate::sync::Mutex;
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 use std::{
     fs,
     io::{self, Read, Seek, SeekFrom, Write},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
     path::Path,
     pin::Pin,
     sync::Arc,
@@ -50,12 +55,17 @@ const BUFFER: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct File {
     file: Arc<fs::File>,
-    state: State,
-    /// Of a write whose result was not waited for.
-    late_error: Option<io::Error>,
+    inner: Mutex<Inner>,
     /// By Tokio's trait: it was started, and is polled without its target.
     #[cfg(feature = "tokio-io")]
     pub(crate) seeking: Option<SeekFrom>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: State,
+    /// Of a write whose result was not waited for.
+    late_error: Option<io::Error>,
 }
 
 #[derive(Debug)]
@@ -108,6 +118,16 @@ impl File {
             .open(path)
     }
 
+    /// As [`OpenOptions::new`].
+    pub fn options() -> OpenOptions {
+        OpenOptions::new()
+    }
+
+    /// A file that was opened elsewhere.
+    pub fn from_std(file: fs::File) -> File {
+        File::from(file)
+    }
+
     /// Reads into the whole length of `buffer`, from `offset` bytes after the start. Gives how much was read,
     /// and the buffer; less than its length is the end of the file.
     pub fn read_at(&self, mut buffer: Vec<u8>, offset: u64) -> Offloaded<(usize, Vec<u8>)> {
@@ -141,17 +161,40 @@ impl File {
     /// # Errors
     /// The errors of the writes before.
     pub async fn flush(&mut self) -> io::Result<()> {
-        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_flush(cx)).await
+        let inner = self.inner.get_mut();
+        std::future::poll_fn(|cx| inner.poll_flush(cx)).await
+    }
+
+    /// As [`flush`](File::flush), under the lock.
+    async fn settled(&self) -> io::Result<()> {
+        let mut inner = self.inner.lock().await;
+        std::future::poll_fn(|cx| inner.poll_flush(cx)).await
+    }
+
+    /// After the operation under way, this one.
+    async fn then<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&fs::File) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        self.settled().await?;
+        let file = self.file.clone();
+        Offloaded::new(move || operation(&file)).await
     }
 
     /// Waits until everything written is on the device.
     ///
     /// # Errors
     /// The errors of the writes before, and of [`std::fs::File::sync_all`].
-    pub async fn sync_all(&mut self) -> io::Result<()> {
-        self.flush().await?;
-        let file = self.file.clone();
-        Offloaded::new(move || file.sync_all()).await
+    pub async fn sync_all(&self) -> io::Result<()> {
+        self.then(fs::File::sync_all).await
+    }
+
+    /// As [`sync_all`](File::sync_all), of the contents alone.
+    ///
+    /// # Errors
+    /// The errors of the writes before, and of [`std::fs::File::sync_data`].
+    pub async fn sync_data(&self) -> io::Result<()> {
+        self.then(fs::File::sync_data).await
     }
 
     /// Cuts or extends the file to `length` bytes.
@@ -169,14 +212,48 @@ impl File {
     ///     file.flush().await?; // what was written is with the system
     ///     file.sync_all().await?; // and on the disk
     ///     assert_eq!(file.metadata().await?.len(), 3);
+    ///     let mut permissions = file.metadata().await?.permissions();
+    ///     permissions.set_readonly(true);
+    ///     file.set_permissions(permissions).await?;
+    ///     let twin = file.try_clone().await?.into_std().await;
+    ///     assert!(twin.metadata()?.permissions().readonly());
     ///     std::fs::remove_file(&path)
     /// })?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub async fn set_len(&mut self, length: u64) -> io::Result<()> {
-        self.flush().await?;
-        let file = self.file.clone();
-        Offloaded::new(move || file.set_len(length)).await
+    pub async fn set_len(&self, length: u64) -> io::Result<()> {
+        self.then(move |file| file.set_len(length)).await
+    }
+
+    /// Changes what is permitted with the file.
+    ///
+    /// # Errors
+    /// The errors of the writes before, and of [`std::fs::File::set_permissions`].
+    pub async fn set_permissions(&self, permissions: fs::Permissions) -> io::Result<()> {
+        self.then(move |file| file.set_permissions(permissions))
+            .await
+    }
+
+    /// A second file of the same position, with a buffer of its own.
+    ///
+    /// # Errors
+    /// The errors of the writes before, and of [`std::fs::File::try_clone`].
+    pub async fn try_clone(&self) -> io::Result<File> {
+        self.then(fs::File::try_clone).await.map(File::from)
+    }
+
+    /// The file without its buffer, after the operation under way.
+    ///
+    /// An operation whose future was dropped keeps the file until it has ended. If there is one, this is a duplicate of
+    /// the file's descriptor.
+    ///
+    /// # Panics
+    /// If there is such an operation, and no descriptor for the duplicate.
+    pub async fn into_std(mut self) -> fs::File {
+        let inner = self.inner.get_mut();
+        let _ = std::future::poll_fn(|cx| inner.settle(cx)).await;
+        Arc::try_unwrap(self.file)
+            .unwrap_or_else(|file| file.try_clone().expect("a descriptor for the file"))
     }
 
     /// What is known of the file.
@@ -184,7 +261,9 @@ impl File {
         let file = self.file.clone();
         Offloaded::new(move || file.metadata())
     }
+}
 
+impl Inner {
     /// Waits for the operation under way, if there is one. The file is idle then.
     fn settle(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Finished>>> {
         let State::Busy(operation) = &mut self.state else {
@@ -203,10 +282,17 @@ impl File {
         Poll::Ready(Ok(Some(finished)))
     }
 
+    /// The error of the last write, once it has ended.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.settle(cx))?;
+        Poll::Ready(self.late_error.take().map_or(Ok(()), Err))
+    }
+
     /// Starts an operation on the idle file. It gets the buffer's memory, at whose end are the bytes by which
     /// the file's position is ahead of the reader, and how many those are. What it leaves there is unread.
     fn start(
         &mut self,
+        file: &Arc<fs::File>,
         operation: impl FnOnce(&fs::File, &mut Vec<u8>, usize) -> Finished + Send + 'static,
     ) {
         let State::Idle(buffer) = &mut self.state else {
@@ -214,11 +300,17 @@ impl File {
         };
         let ahead = buffer.unread().len();
         let mut bytes = std::mem::take(&mut buffer.bytes);
-        let file = self.file.clone();
+        let file = file.clone();
         self.state = State::Busy(Offloaded::new(move || {
             let finished = operation(&file, &mut bytes, ahead);
             Ok((finished, bytes))
         }));
+    }
+}
+
+impl File {
+    fn parts(&mut self) -> (&Arc<fs::File>, &mut Inner) {
+        (&self.file, self.inner.get_mut())
     }
 }
 
@@ -263,12 +355,26 @@ fn seek(mut file: &fs::File, bytes: &mut Vec<u8>, ahead: usize, to: SeekFrom) ->
     Ok(position)
 }
 
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl AsRawFd for File {
+    fn as_raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+}
+
 impl From<fs::File> for File {
     fn from(file: fs::File) -> Self {
         File {
             file: Arc::new(file),
-            state: State::Idle(Buffer::default()),
-            late_error: None,
+            inner: Mutex::new(Inner {
+                state: State::Idle(Buffer::default()),
+                late_error: None,
+            }),
             #[cfg(feature = "tokio-io")]
             seeking: None,
         }
@@ -281,7 +387,7 @@ impl AsyncRead for File {
         cx: &mut Context<'_>,
         target: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
+        let (file, this) = self.get_mut().parts();
         let wanted = target.len().min(BUFFER);
         loop {
             match ready!(this.settle(cx))? {
@@ -297,7 +403,9 @@ impl AsyncRead for File {
                 buffer.taken += count;
                 return Poll::Ready(Ok(count));
             }
-            this.start(move |file, bytes, _| Finished::Read(read(file, bytes, wanted)));
+            this.start(file, move |file, bytes, _| {
+                Finished::Read(read(file, bytes, wanted))
+            });
         }
     }
 }
@@ -308,21 +416,21 @@ impl AsyncWrite for File {
         cx: &mut Context<'_>,
         source: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
+        let (file, this) = self.get_mut().parts();
         ready!(this.settle(cx))?;
         if let Some(error) = this.late_error.take() {
             return Poll::Ready(Err(error));
         }
         let source = source[..source.len().min(BUFFER)].to_vec();
         let count = source.len();
-        this.start(move |file, bytes, ahead| Finished::Write(write(file, bytes, ahead, source)));
+        this.start(file, move |file, bytes, ahead| {
+            Finished::Write(write(file, bytes, ahead, source))
+        });
         Poll::Ready(Ok(count))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        ready!(this.settle(cx))?;
-        Poll::Ready(this.late_error.take().map_or(Ok(()), Err))
+        self.get_mut().inner.get_mut().poll_flush(cx)
     }
 
     fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -336,83 +444,15 @@ impl AsyncSeek for File {
         cx: &mut Context<'_>,
         to: SeekFrom,
     ) -> Poll<io::Result<u64>> {
-        let this = self.get_mut();
+        let (file, this) = self.get_mut().parts();
         loop {
             match ready!(this.settle(cx))? {
                 Some(Finished::Seek(asked, result)) if asked == to => return Poll::Ready(result),
                 _ => {}
             }
-            this.start(move |file, bytes, ahead| Finished::Seek(to, seek(file, bytes, ahead, to)));
+            this.start(file, move |file, bytes, ahead| {
+                Finished::Seek(to, seek(file, bytes, ahead, to))
+            });
         }
-    }
-}
-
-/// How a file is opened: as [`std::fs::OpenOptions`], with an asynchronous [`open`](OpenOptions::open).
-///
-/// ```no_run
-/// # async fn example() -> std::io::Result<()> {
-/// use urgency::fs::OpenOptions;
-///
-/// let log = OpenOptions::new().append(true).create(true).open("log").await?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct OpenOptions(fs::OpenOptions);
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-macro_rules! options {
-    ($($(#[$doc:meta])* $name:ident)*) => {
-        $($(#[$doc])*
-        pub fn $name(&mut self, $name: bool) -> &mut Self {
-            self.0.$name($name);
-            self
-        })*
-    };
-}
-
-impl OpenOptions {
-    /// Nothing is allowed yet.
-    pub fn new() -> Self {
-        OpenOptions(fs::OpenOptions::new())
-    }
-
-    options! {
-        /// To be read.
-        read
-        /// To be written.
-        write
-        /// To be written at its end, always.
-        append
-        /// To be emptied.
-        truncate
-        /// To be made if it does not exist.
-        create
-        /// To be made; it must not exist.
-        create_new
-    }
-
-    /// Starts to open the file.
-    ///
-    /// # Errors
-    /// The future gives the errors of [`std::fs::OpenOptions::open`].
-    pub fn open<P: AsRef<Path>>(
-        &self,
-        path: P,
-    ) -> impl Future<Output = io::Result<File>> + Send + use<P> {
-        let options = self.0.clone();
-        let opening = with_path(path, move |path| options.open(path));
-        async move { Ok(File::from(opening.await?)) }
-    }
-}
-
-impl From<fs::OpenOptions> for OpenOptions {
-    fn from(options: fs::OpenOptions) -> Self {
-        OpenOptions(options)
     }
 }

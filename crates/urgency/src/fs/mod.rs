@@ -7,14 +7,16 @@
 //!
 //! In closures use [`std::fs`] inside [`blocking`](crate::blocking): that is the blocking form.
 //!
-//! `offloaded` is the operation, `file` an open file with the `futures-io` traits, and the rest of this
-//! file the functions of [`std::fs`] as operations.
+//! `offloaded` is the operation, `file` an open file with the `futures-io` traits, `open_options` how one is opened,
+//! and the rest of this file the functions of [`std::fs`] as operations.
 
 mod file;
 mod offloaded;
+mod open_options;
 
-pub use file::{File, OpenOptions};
+pub use file::File;
 pub use offloaded::Offloaded;
+pub use open_options::OpenOptions;
 
 #[cfg(test)]
 mod tests;
@@ -116,4 +118,33 @@ pub fn symlink_metadata(path: impl AsRef<Path>) -> Offloaded<fs::Metadata> {
 /// The absolute path without links. See [`std::fs::canonicalize`].
 pub fn canonicalize(path: impl AsRef<Path>) -> Offloaded<PathBuf> {
     with_path(path, fs::canonicalize)
+}
+
+/// Whether there is something at a path; an error if that cannot be found out. See [`std::fs::exists`].
+pub fn try_exists(path: impl AsRef<Path>) -> Offloaded<bool> {
+    with_path(path, fs::exists)
+}
+
+/// Makes a second name of a file. See [`std::fs::hard_link`].
+pub fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> Offloaded<()> {
+    let link = link.as_ref().to_owned();
+    with_path(original, move |original| fs::hard_link(original, link))
+}
+
+/// Makes a symbolic link. See [`std::os::unix::fs::symlink`].
+pub fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> Offloaded<()> {
+    let link = link.as_ref().to_owned();
+    with_path(original, move |original| {
+        std::os::unix::fs::symlink(original, link)
+    })
+}
+
+/// Where a symbolic link points. See [`std::fs::read_link`].
+pub fn read_link(path: impl AsRef<Path>) -> Offloaded<PathBuf> {
+    with_path(path, fs::read_link)
+}
+
+/// Changes what is permitted with a file. See [`std::fs::set_permissions`].
+pub fn set_permissions(path: impl AsRef<Path>, permissions: fs::Permissions) -> Offloaded<()> {
+    with_path(path, move |path| fs::set_permissions(path, permissions))
 }

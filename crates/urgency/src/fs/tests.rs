@@ -197,3 +197,84 @@ fn a_dropped_operation_still_happens() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn a_shared_file_is_written_through_cut_and_copied_after_the_write_under_way() {
+    let folder = Folder::new("shared");
+    let path = folder.file("data");
+    block_on(async {
+        let mut file = File::options()
+            .create_new(true)
+            .write(true)
+            .read(true)
+            .mode(0o600)
+            .open(&path)
+            .await
+            .unwrap();
+        write_all(&mut file, &[7; 100_000]).await.unwrap();
+        let shared = &file; // as `BufWriter::get_ref` gives it
+        let (all, data) = crate::join!(shared.sync_all(), shared.sync_data());
+        all.unwrap();
+        data.unwrap();
+        assert_eq!(metadata(&path).await.unwrap().len(), 100_000);
+        shared.set_len(10).await.unwrap();
+        let mut twin = shared.try_clone().await.unwrap();
+        assert_eq!(seek(&mut file, SeekFrom::Start(4)).await.unwrap(), 4);
+        assert_eq!(
+            read_some(&mut twin, 100).await.unwrap(),
+            [7; 6],
+            "one position"
+        );
+        let mode = std::os::unix::fs::PermissionsExt::mode;
+        assert_eq!(
+            mode(&file.metadata().await.unwrap().permissions()) & 0o777,
+            0o600
+        );
+        let mut permissions = file.metadata().await.unwrap().permissions();
+        permissions.set_readonly(true);
+        file.set_permissions(permissions).await.unwrap();
+        assert_eq!(
+            mode(&metadata(&path).await.unwrap().permissions()) & 0o777,
+            0o400
+        );
+        write_all(&mut file, b"end").await.unwrap();
+        let std = file.into_std().await;
+        assert_eq!(
+            std.metadata().unwrap().len(),
+            13,
+            "the write under way has ended"
+        );
+    });
+}
+
+#[test]
+fn the_error_of_a_write_is_found_by_the_next_call_on_the_shared_file() {
+    block_on(async {
+        let full = OpenOptions::new().write(true).open("/dev/full").await;
+        let mut file = full.unwrap();
+        write_all(&mut file, b"x").await.unwrap();
+        let error = file.sync_data().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        file.flush().await.unwrap();
+    });
+}
+
+#[test]
+fn names_and_links_are_made_and_followed() {
+    let folder = Folder::new("links");
+    let [data, second, link] = ["data", "second", "link"].map(|name| folder.file(name));
+    block_on(async {
+        assert!(!try_exists(&data).await.unwrap());
+        write(&data, "contents").await.unwrap();
+        assert!(try_exists(&data).await.unwrap());
+        hard_link(&data, &second).await.unwrap();
+        symlink(&second, &link).await.unwrap();
+        assert_eq!(read_link(&link).await.unwrap(), second);
+        remove_file(&data).await.unwrap();
+        assert_eq!(read(&link).await.unwrap(), b"contents");
+        let mut permissions = metadata(&second).await.unwrap().permissions();
+        permissions.set_readonly(true);
+        set_permissions(&second, permissions).await.unwrap();
+        assert!(metadata(&link).await.unwrap().permissions().readonly());
+    });
+}

@@ -56,7 +56,7 @@ enum Standard {
     /// There is none: why.
     Fails(io::ErrorKind),
     Waits(Async<OwnedFd>),
-    Blocks(Shared),
+    Blocks(Box<Shared>),
 }
 
 /// A file, for several tasks.
@@ -127,7 +127,8 @@ impl Standard {
             // Not non-blocking, although the name says so: each operation asks first.
             Standard::Waits(Async::from_nonblocking(own))
         } else {
-            Standard::Blocks(Shared::new(std::fs::File::from(own).into()))
+            let file = std::fs::File::from(own).into();
+            Standard::Blocks(Box::new(Shared::new(file)))
         })
     }
 

@@ -60,7 +60,7 @@ impl JobBuilder {
         }
     }
 
-    /// A name for people: see [`JobHandle::name`].
+    /// A name for people: see [`JobControl::name`](super::JobControl::name).
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self

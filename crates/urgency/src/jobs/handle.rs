@@ -4,23 +4,26 @@
 //! must keep neither the task nor the container of the job.
 
 use super::{
-    JobError, JobErrorKind, JobId, JobState, Progress, SubmitError,
+    JobControl, JobError, JobErrorKind,
     error::Why,
     record::{Record, Waits},
 };
-use crate::{JoinError, JoinErrorKind, Stats, sched::block::block_on, tasks::JoinHandle};
+use crate::{JoinError, JoinErrorKind, sched::block::block_on, tasks::JoinHandle};
 use std::{
     future::{Future, IntoFuture},
+    ops::Deref,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
     task::{Wake, Waker},
 };
-use urgency_policy::cores::Demand;
 
 /// The result of a job, to be waited for once, from anywhere.
 ///
 /// Awaiting the handle or calling [`get`](Self::get) waits until the job is over, and gives its root's result or a
 /// [`JobError`]. Dropping the handle detaches: the job goes on.
+///
+/// To cancel, watch or change a job while other code waits for it, keep a clone of its [`JobControl`], to which the
+/// handle dereferences.
 ///
 /// ```
 /// use urgency::jobs::CoreSet;
@@ -38,7 +41,7 @@ pub struct JobHandle<T: 'static> {
 
 /// Where the result of a root goes, and what waits for it there.
 pub(super) struct Outcome<T: 'static> {
-    record: Arc<Record>,
+    control: JobControl,
     root: Mutex<Option<JoinHandle<T>>>,
     result: Mutex<Option<Result<T, JoinError>>>,
 }
@@ -46,7 +49,7 @@ pub(super) struct Outcome<T: 'static> {
 impl<T: Send + 'static> Outcome<T> {
     pub(super) fn of(record: Arc<Record>) -> Arc<Self> {
         Arc::new(Outcome {
-            record,
+            control: JobControl::of(record),
             root: Mutex::default(),
             result: Mutex::default(),
         })
@@ -68,7 +71,7 @@ impl<T: Send + 'static> Outcome<T> {
     fn take_from(&self, mut root: JoinHandle<T>) {
         *locked(&self.result) = root.try_get();
         drop(root);
-        self.record.root_ended();
+        self.control.record.root_ended();
     }
 }
 
@@ -102,7 +105,7 @@ impl<T: Send + 'static> JobHandle<T> {
     }
 
     async fn wait(self) -> Result<T, JobError> {
-        let (id, record) = (self.id(), self.outcome.record.clone());
+        let (id, record) = (self.id(), self.record.clone());
         let waits = match Waits::begin(&record) {
             Ok(waits) => waits,
             Err(kind) => return Err(JobError::refused(kind, self)),
@@ -128,57 +131,21 @@ impl<T: Send + 'static> JobHandle<T> {
 }
 
 impl<T: 'static> JobHandle<T> {
-    /// Asks the job to end. A queued job never starts. Of a running one, each task that waits is dropped, and each
-    /// closure goes on to its end; but what it waits for ends with an error. A root that ends first keeps its result.
-    pub fn cancel(&self) {
-        self.outcome.record.cancel();
+    /// The job apart from its result: for a server's table of jobs, a button, a watchdog.
+    pub fn control(&self) -> JobControl {
+        self.outcome.control.clone()
     }
 
     /// Lets the job go on without a waiter: the same as dropping the handle, said aloud.
     pub fn detach(self) {}
+}
 
-    /// Names the job, among all of the process.
-    pub fn id(&self) -> JobId {
-        self.outcome.record.id
-    }
+/// What can be asked and done about the job: all of it takes `&self`.
+impl<T: 'static> Deref for JobHandle<T> {
+    type Target = JobControl;
 
-    /// The name that [`JobBuilder::name`](super::JobBuilder::name) gave it.
-    pub fn name(&self) -> Option<&str> {
-        self.outcome.record.name.as_deref()
-    }
-
-    /// How far the job is in its life.
-    pub fn state(&self) -> JobState {
-        self.outcome.record.state()
-    }
-
-    /// Whether the job is over: nothing of it runs.
-    pub fn is_over(&self) -> bool {
-        self.state() == JobState::Over
-    }
-
-    /// What the job last [reported](super::report) of its progress.
-    pub fn progress(&self) -> Progress {
-        self.outcome.record.progress()
-    }
-
-    /// What the job did so far; `None` while it is queued.
-    pub fn stats(&self) -> Option<Stats> {
-        self.outcome.record.stats()
-    }
-
-    /// What the job asks for of the cores.
-    pub fn demand(&self) -> Demand {
-        self.outcome.record.demand()
-    }
-
-    /// From now on the job asks for this of the cores. It takes effect within some milliseconds.
-    ///
-    /// # Errors
-    ///
-    /// The new demand cannot be had; then the old one holds.
-    pub fn set_demand(&self, demand: Demand) -> Result<(), SubmitError> {
-        Ok(self.outcome.record.set_demand(demand)?)
+    fn deref(&self) -> &JobControl {
+        &self.outcome.control
     }
 }
 

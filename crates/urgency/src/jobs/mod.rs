@@ -29,6 +29,7 @@
 //! # Waiting for a job
 //!
 //! A [`JobHandle`] is awaited, or waited for by [`get`](JobHandle::get), from anywhere. Dropping it detaches the job.
+//! Its [`JobControl`] is for all other code that cancels, watches or changes the job meanwhile.
 //! When code of a job waits for another job:
 //!
 //! - The awaited job becomes as urgent as the waiting one ([`JobBuilder::priority`]), and so do the jobs that it waits
@@ -39,12 +40,14 @@
 //!   which gives the handle back.
 
 mod builder;
+mod control;
 mod error;
 mod handle;
 mod record;
 mod set;
 
 pub use builder::JobBuilder;
+pub use control::JobControl;
 pub use error::{JobError, JobErrorKind, SubmitError};
 pub use handle::JobHandle;
 pub use record::{JobId, JobState, Progress, is_cancelled, report};

@@ -221,7 +221,7 @@ impl CoreSet {
         self.job().spawn_fn(closure)
     }
 
-    /// Cancels all jobs that run or are queued now; see [`JobHandle::cancel`].
+    /// Cancels all jobs that run or are queued now; see [`JobControl::cancel`](super::JobControl::cancel).
     pub fn cancel_all(&self) {
         let state = self.set.lock();
         let queued = state.queue.iter().map(|pending| &pending.record);

@@ -12,6 +12,9 @@ use std::{mem, ops::Range, slice};
 /// let mut low = 0..10u32;
 /// let high = low.split_off(4);
 /// assert_eq!((low, high), (0..4, 4..10));
+///
+/// // The closure says of which type the numbers are.
+/// assert_eq!(urgency::par::map(0..3, |n| u64::count_ones(n)), [0, 1, 1]);
 /// ```
 #[allow(clippy::len_without_is_empty, reason = "nobody asks that")]
 pub trait Items: Send + Sized {
@@ -72,51 +75,23 @@ impl<'a, T: Send> Items for &'a mut [T] {
     }
 }
 
-macro_rules! ranges {
-    ($($number:ty),*) => {$(
-        impl Items for Range<$number> {
-            type Item = $number;
-            type Iter = Self;
-
-            /// # Panics
-            /// If there are more than `usize::MAX` numbers.
-            fn len(&self) -> usize {
-                if self.is_empty() {
-                    return 0;
-                }
-                let len = i128::from(self.end) - i128::from(self.start);
-                usize::try_from(len).expect("a range of at most usize::MAX numbers")
-            }
-
-            fn split_off(&mut self, at: usize) -> Self {
-                assert!(at <= Items::len(self), "a range is split inside");
-                let middle = i128::from(self.start) + at as i128;
-                let middle = <$number>::try_from(middle).expect("inside the range");
-                let high = middle..self.end.max(middle);
-                self.end = middle;
-                high
-            }
-
-            fn iter(self) -> Self::Iter {
-                self
-            }
-        }
-    )*};
-}
-
-ranges!(u8, u16, u32, u64, i8, i16, i32, i64);
-
-impl Items for Range<usize> {
-    type Item = usize;
+/// Ranges by one implementation for all numbers: so the closure that takes the numbers may say of which type they are.
+impl<N: Number> Items for Range<N>
+where
+    Range<N>: Iterator<Item = N>,
+{
+    type Item = N;
     type Iter = Self;
 
+    /// # Panics
+    /// If there are more than `usize::MAX` numbers.
     fn len(&self) -> usize {
-        self.end.saturating_sub(self.start)
+        self.start.count_to(self.end)
     }
 
     fn split_off(&mut self, at: usize) -> Self {
         assert!(at <= Items::len(self), "a range is split inside");
-        let middle = self.start + at;
+        let middle = self.start.advanced_by(at);
         let high = middle..self.end.max(middle);
         self.end = middle;
         high
@@ -126,6 +101,36 @@ impl Items for Range<usize> {
         self
     }
 }
+
+/// The integers of ranges.
+pub trait Number: Copy + Ord + Send {
+    /// How many numbers there are from this one up to `end`.
+    fn count_to(self, end: Self) -> usize;
+
+    /// The number `by` above this one, which there is.
+    fn advanced_by(self, by: usize) -> Self;
+}
+
+macro_rules! numbers {
+    ($wide:ty: $($number:ty),*) => {$(
+        impl Number for $number {
+            fn count_to(self, end: Self) -> usize {
+                if end <= self {
+                    return 0;
+                }
+                let count = end as $wide - self as $wide;
+                usize::try_from(count).expect("a range of at most usize::MAX numbers")
+            }
+
+            fn advanced_by(self, by: usize) -> Self {
+                <$number>::try_from(self as $wide + by as $wide).expect("inside the range")
+            }
+        }
+    )*};
+}
+
+numbers!(usize: usize);
+numbers!(i128: u8, u16, u32, u64, i8, i16, i32, i64, isize);
 
 /// The chunks of a slice; see [`chunks`].
 #[derive(Debug, Clone)]

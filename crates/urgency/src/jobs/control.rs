@@ -1,0 +1,84 @@
+//! `JobControl`: what can be asked and done about a job, without the right to its result.
+
+use super::{JobId, JobState, Progress, SubmitError, record::Record};
+use crate::Stats;
+use std::sync::Arc;
+use urgency_policy::cores::Demand;
+
+/// A job, to be cancelled, watched and changed by any code, while other code waits for its result. Clones are of the
+/// same job; none keeps its result or its container.
+///
+/// ```
+/// use urgency::jobs::CoreSet;
+///
+/// let cores = CoreSet::builder().cores(2).build()?;
+/// let job = cores.spawn(std::future::pending::<u32>())?;
+/// let control = job.control();
+/// let waiter = urgency::spawn(async move { job.await });
+/// control.cancel();
+/// assert!(waiter.get()?.is_err());
+/// assert!(control.is_over());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct JobControl {
+    pub(super) record: Arc<Record>,
+}
+
+debug_struct!(JobControl, |it| id: it.id(), state: it.state());
+
+impl JobControl {
+    pub(super) fn of(record: Arc<Record>) -> Self {
+        JobControl { record }
+    }
+
+    /// Asks the job to end. A queued job never starts. Of a running one, each task that waits is dropped, and each
+    /// closure goes on to its end; but what it waits for ends with an error. A root that ends first keeps its result.
+    pub fn cancel(&self) {
+        self.record.cancel();
+    }
+
+    /// Names the job, among all of the process.
+    pub fn id(&self) -> JobId {
+        self.record.id
+    }
+
+    /// The name that [`JobBuilder::name`](super::JobBuilder::name) gave it.
+    pub fn name(&self) -> Option<&str> {
+        self.record.name.as_deref()
+    }
+
+    /// How far the job is in its life.
+    pub fn state(&self) -> JobState {
+        self.record.state()
+    }
+
+    /// Whether the job is over: nothing of it runs.
+    pub fn is_over(&self) -> bool {
+        self.state() == JobState::Over
+    }
+
+    /// What the job last [reported](super::report) of its progress.
+    pub fn progress(&self) -> Progress {
+        self.record.progress()
+    }
+
+    /// What the job did so far; `None` while it is queued.
+    pub fn stats(&self) -> Option<Stats> {
+        self.record.stats()
+    }
+
+    /// What the job asks for of the cores.
+    pub fn demand(&self) -> Demand {
+        self.record.demand()
+    }
+
+    /// From now on the job asks for this of the cores. It takes effect within some milliseconds.
+    ///
+    /// # Errors
+    ///
+    /// The new demand cannot be had; then the old one holds.
+    pub fn set_demand(&self, demand: Demand) -> Result<(), SubmitError> {
+        Ok(self.record.set_demand(demand)?)
+    }
+}
