@@ -1,6 +1,10 @@
 //! Jobs that come by themselves, in an open loop: what the machine does beside what is measured.
+//!
+//! Their compute is timed with *both* processors computing: siblings of one core each compute at 0.75 to 0.85 of what
+//! one has while the other idles. (A load of "60 %" was timed with an idle sibling, and was 75 % of the machine.)
 
 use super::now;
+use crate::jobs_flow;
 use std::{
     sync::{
         Arc,
@@ -14,31 +18,26 @@ use urgency_measure::{class, machine, timing};
 /// Jobs that come until it is dropped.
 pub struct Load {
     stop: Arc<AtomicBool>,
-    /// Nanoseconds that the jobs computed.
+    /// Nanoseconds that the jobs computed, at the rate of two busy processors.
     work: Arc<AtomicU64>,
     began: u64,
     source: Option<JoinHandle<()>>,
 }
 
-/// What is forked of a job, a piece for each fork: about a millisecond altogether.
-const PIECES: u32 = 128;
+/// What is forked of a job, a unit for each fork: about a millisecond altogether.
+const UNITS: u32 = 96;
 
-fn compute(pieces: u32) {
-    if pieces <= 1 {
-        assert_eq!(
-            timing::serial_fib(std::hint::black_box(18)),
-            2584,
-            "wrong result"
-        );
-        return;
+fn compute(units: u32) {
+    if units <= 1 {
+        return timing::compute(jobs_flow::UNIT);
     }
-    urgency::join(|| compute(pieces / 2), || compute(pieces - pieces / 2));
+    urgency::join(|| compute(units / 2), || compute(units - units / 2));
 }
 
 fn submit(shape: &JobBuilder, work: &Arc<AtomicU64>, cost: u64) {
     let work = work.clone();
     let job = shape.clone().spawn_fn(move || {
-        compute(PIECES);
+        compute(UNITS);
         work.fetch_add(cost, Ordering::Relaxed);
     });
     // A set that has all the jobs that it can has refused this one.
@@ -61,7 +60,7 @@ impl Load {
         if share == 0.0 {
             return Load::none();
         }
-        let cost = cost(set);
+        let cost = jobs_flow::unit().as_nanos() as u64 * u64::from(UNITS);
         let shape = set.job().priority(1);
         let mut load = Load::none();
         let (stop, work) = (load.stop.clone(), load.work.clone());
@@ -93,18 +92,4 @@ impl Drop for Load {
             source.join().expect("the source of jobs does not panic");
         }
     }
-}
-
-/// How many nanoseconds of a processor one of the jobs takes.
-fn cost(set: &CoreSet) -> u64 {
-    let timed = set.spawn_fn(|| {
-        let once = || {
-            let before = now();
-            (0..PIECES).for_each(|_| compute(1));
-            now() - before
-        };
-        (0..20).map(|_| once()).min()
-    });
-    let timed = timed.expect("the set is empty").get();
-    timed.expect("it does not panic").expect("it was timed")
 }

@@ -4,7 +4,7 @@
 //!   submits to the first instruction of the job's root; `removal` from the last instruction of the root until the
 //!   waiting task has the answer, and the container is parked.
 //! - `jobs-costs-wake`: the same, submitted by a plain thread while all workers sleep: an idle processor must be woken.
-//! - `jobs-costs-move`: a job of priority 0 is submitted while a job of priority 1 has all workers. `move` is from the
+//! - `jobs-costs-move`: a job of priority 0 is submitted while a job of priority 2 has all workers. `move` is from the
 //!   policy's decision to the first instruction on the worker that moved, `start` from the call that submits. `back` is
 //!   from the root's last instruction until the other job goes on: the removal, and the mug of what that job left.
 //! - `jobs-costs-mug`: `stack` is from the end of what a worker left a stack for until that stack goes on; `deque` is
@@ -15,8 +15,8 @@
 //!   job has one of the workers until that job's code runs.
 //!
 //! `ours` is on one worker and one processor: no idle processor must be woken. The others have two workers, and beside
-//! the measured jobs an open loop of jobs of priority 1, of about a millisecond each, that use 0, 60, 75 and 90 % of
-//! two processors.
+//! the measured jobs an open loop of jobs of priority 1, of about a millisecond each, that use 0, 30, 60, 75 and 90 %
+//! of what two processors can compute at once. `load_share` is what was computed of it.
 
 mod decide;
 mod life;
@@ -46,9 +46,10 @@ enum Beside {
 }
 
 /// The names of what the machine does beside.
-const BESIDE: [(&str, Beside); 5] = [
+const BESIDE: [(&str, Beside); 6] = [
     ("ours", Beside::OneProcessor),
     ("load-0", Beside::Jobs(0.0)),
+    ("load-30", Beside::Jobs(0.30)),
     ("load-60", Beside::Jobs(0.60)),
     ("load-75", Beside::Jobs(0.75)),
     ("load-90", Beside::Jobs(0.90)),

@@ -72,7 +72,8 @@ pub fn run(config: Config) -> Sample {
     let policy = Stamped::default();
     let (set, load) = config.cores(|builder| policy.on(builder));
     let urgent = set.job();
-    // It keeps every worker busy, and comes to a scheduling point all the time.
+    // It keeps every worker busy, and comes to a scheduling point all the time. The load comes before it and before the
+    // driver: they have what the load leaves.
     let others = match config.load {
         Beside::OneProcessor => 0,
         Beside::Jobs(_) => 1,
@@ -86,10 +87,10 @@ pub fn run(config: Config) -> Sample {
         }
     };
     for _ in 0..others {
-        let job = set.job().priority(1).spawn_fn(fill(stop.clone()));
+        let job = set.job().priority(2).spawn_fn(fill(stop.clone()));
         job.expect("the set has room for a job").detach();
     }
-    let driver = set.job().priority(1).weight(10).spawn_fn(move || {
+    let driver = set.job().priority(2).weight(10).spawn_fn(move || {
         let all = Arc::new(Urgent::default());
         let (mut moves, mut starts, mut backs) =
             (Latencies::new(), Latencies::new(), Latencies::new());

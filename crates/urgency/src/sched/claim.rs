@@ -97,6 +97,11 @@ impl Job {
     /// Starts an idle worker for what is ready, if there is an idle worker that is not in reserve. Otherwise sees to it
     /// that the busy workers check in.
     pub(crate) fn start_idle(&self) {
+        self.start_idle_by(|worker| self.start(worker));
+    }
+
+    /// As [`Job::start_idle`], where `start` starts it.
+    pub(super) fn start_idle_by(&self, start: impl FnOnce(&Worker)) {
         let claimed = if self.seats.waits() {
             self.claim(Want::Serving(self.ready.levels()))
         } else if self.core.idle.is_any_hungry() {
@@ -109,7 +114,7 @@ impl Job {
             self.revoke_overrun(is_due.then(|| self.most_urgent_queued()).flatten()?)
         };
         match claimed.or_else(served) {
-            Some(worker) => self.start(worker),
+            Some(worker) => start(worker),
             None => {
                 self.ask_for_worker();
                 self.arm_for_queued();

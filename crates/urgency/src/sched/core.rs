@@ -33,7 +33,7 @@ use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{
     protocol::{fence, idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
-    sys::{clock, fork::Process},
+    sys::{self, clock, fork::Process},
 };
 use crossbeam_utils::CachePadded;
 use std::{
@@ -293,6 +293,15 @@ impl Core {
         }
         // SAFETY: a stack of this core set points to a worker of this core set, which keeps them.
         Some(unsafe { &*stack.worker_ptr() })
+    }
+
+    /// Whether the calling thread's processor is another worker's, as far as their threads have noted.
+    pub(super) fn is_crowded(&self, worker: &Worker) -> bool {
+        let here = sys::thread::current_cpu();
+        let is_other =
+            |other: &&CachePadded<Worker>| other.id != worker.id && !self.idle.contains(other.id);
+        let mut others = self.workers.iter().filter(is_other);
+        others.any(|other| self.holder(other).is_some_and(|stack| stack.cpu() == here))
     }
 
     /// The stack that holds a worker, or held it last.

@@ -32,9 +32,19 @@ impl Job {
     /// here and no other processor is free. Not if `me` came from the poller: then its thread has preempted another
     /// thread on the processor, which goes on. (Nor does a stack that resumes come here, as a rule: its caches are
     /// where it was, and requests beside compute had a p50 a quarter higher.)
+    ///
+    /// Where jobs take turns, workers change threads so often that the kernel finds the other processor idle for a few
+    /// microseconds, and wakes the thread there; and it does not look for threads to pull when its idle spans are
+    /// short. So two workers' threads came to be on one processor, and stayed there. There each thread is called here,
+    /// unless this processor is another worker's: then the kernel has to find one that is free.
     pub(crate) fn hand_over(&self, me: Me<'_>, worker: &Worker, stack: &Stack) {
         let stays = || stack.cpu() == sys::thread::current_cpu();
-        if me.is_urgent() || self.core.idle.is_each_processor_in_use() && stays() {
+        let is_placed = if self.core.is_shared() {
+            self.core.is_crowded(worker)
+        } else {
+            me.is_urgent() || self.core.idle.is_each_processor_in_use() && stays()
+        };
+        if is_placed {
             self.deliver(worker, stack);
         } else {
             stack.deliver_here(Delivery::Worker(worker));
@@ -122,6 +132,14 @@ impl Job {
     /// is not lowered waits in the poller.
     pub(crate) fn leaves_to_poller(&self, me: Me<'_>) -> bool {
         me.is_too_low_for(USUAL) && self.core.pollers.load(Ordering::SeqCst) > 0
+    }
+
+    /// As [`Job::start`], from a thread that is about to sleep: its processor is free for the one that it wakes.
+    pub(crate) fn start_here(&self, me: Me<'_>, worker: &Worker) {
+        match self.pop_spare_here(self.most_urgent_queued().unwrap_or(0)) {
+            Some(spare) => self.hand_over(me, worker, &spare),
+            None => self.start(worker),
+        }
     }
 
     /// Starts a worker that the caller claimed and has no work for: it will look by itself.
@@ -265,13 +283,17 @@ impl Job {
     /// A spare thread to which the caller, which is about to sleep, will deliver its worker with work of `level`. If
     /// there is none and the caller's thread is not lowered, a thread is made.
     pub(crate) fn secure_spare(&self, me: Me<'_>, level: u8) -> Option<Arc<Stack>> {
-        let here = sys::thread::current_cpu();
-        let class = self.class_of(level);
-        let found = self.core.pop_spare_seen(class, |cpu| cpu == here, |_| true);
+        let found = self.pop_spare_here(level);
         if found.is_some() || self.leaves_to_poller(me) {
             return found;
         }
         self.core.spawn_thread(First::Receive)
+    }
+
+    /// A spare thread for work of `level`, rather one that was last seen on this processor.
+    fn pop_spare_here(&self, level: u8) -> Option<Arc<Stack>> {
+        let (here, class) = (sys::thread::current_cpu(), self.class_of(level));
+        self.core.pop_spare_seen(class, |cpu| cpu == here, |_| true)
     }
 
     /// Whether work waits that an idle worker would take.
@@ -286,5 +308,100 @@ impl Job {
                 && (self.seats.waits() || self.most_urgent_offered().is_some());
             is_wanted.then(|| self.claim(Want::Offered)).flatten()
         })
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(urgency_loom)))]
+mod tests {
+    use crate::{Runtime, block_on, sync::oneshot, sys::thread as sys_thread};
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        },
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// The processors that the calling thread may use.
+    fn processors() -> Vec<usize> {
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        (0..1024).filter(|&cpu| allowed.is_set(cpu)).collect()
+    }
+
+    /// On another thread, on this processor.
+    fn on_processor<R: Send>(cpu: usize, f: impl FnOnce() -> R + Send) -> R {
+        thread::scope(|threads| {
+            let pinned = threads.spawn(|| {
+                sys_thread::pin(0, cpu);
+                f()
+            });
+            pinned.join().unwrap()
+        })
+    }
+
+    fn until(what: &str, is_so: impl Fn() -> bool) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !is_so() {
+            assert!(Instant::now() < limit, "{what}");
+            thread::sleep(Duration::from_micros(100));
+        }
+    }
+
+    fn two_jobs() -> (Runtime, Runtime) {
+        let first = Runtime::builder().workers(2).build().unwrap();
+        let second = Runtime::builder().share_workers_with(&first);
+        let second = second.build().unwrap();
+        (first, second)
+    }
+
+    #[test]
+    fn a_stack_that_waits_beside_another_job_shows_the_processor_that_it_left() {
+        for cpu in processors() {
+            let (_first, second) = two_jobs();
+            let (go_on, waits) = oneshot::channel::<()>();
+            let waiter = second.spawn_fn(move || {
+                sys_thread::pin(0, cpu);
+                block_on(waits).unwrap();
+            });
+            let shows = || {
+                let job = second.shared();
+                let stacks = job.core.threads.stacks_of(job);
+                let shown: Vec<_> = stacks.iter().map(|stack| stack.cpu()).collect();
+                shown == [cpu as i32]
+            };
+            until("it shows another processor", shows);
+            go_on.send(()).unwrap();
+            waiter.get().unwrap();
+        }
+    }
+
+    #[test]
+    fn beside_another_job_a_processor_where_a_worker_computes_is_crowded_for_the_others_only() {
+        for cpu in processors() {
+            let (_first, second) = two_jobs();
+            let ends = Arc::new(AtomicBool::new(false));
+            let ended = ends.clone();
+            let computes = second.spawn_fn(move || {
+                sys_thread::pin(0, cpu);
+                // It shows where it goes on.
+                block_on(crate::time::sleep(Duration::from_millis(1)));
+                while !ended.load(Ordering::Relaxed) {
+                    crate::scheduling_point();
+                }
+            });
+            let core = &second.shared().core;
+            let is_crowded = |own: bool| {
+                let at_work = second.shared().workers().next()?.id;
+                let of = core.workers.iter().find(|w| (w.id == at_work) == own)?;
+                Some(core.is_crowded(of))
+            };
+            on_processor(cpu, || {
+                until("it is not crowded", || is_crowded(false) == Some(true));
+                assert_ne!(is_crowded(true), Some(true), "by the worker itself");
+            });
+            ends.store(true, Ordering::Relaxed);
+            computes.get().unwrap();
+        }
     }
 }

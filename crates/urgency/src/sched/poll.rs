@@ -174,6 +174,10 @@ impl Core {
             if self.closing.load(Ordering::SeqCst) || !self.needs_poller() {
                 return self.leave_poller(Polled::Look);
             }
+            if self.is_shared() {
+                // While this thread kept the container of a job, no other job could have it.
+                binding.leave_job();
+            }
             // An insertion that found a poller in here but no worker in the idle set, because we were
             // not waiting yet, is seen by this look.
             let Some(outcome) = self.wait_in_poller(driver, &mut ready) else {

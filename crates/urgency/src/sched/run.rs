@@ -246,7 +246,7 @@ impl Job {
     #[inline]
     fn go_at(&self, me: Me<'_>, level: u8, now: u64, room: usize) {
         let worker = me.worker();
-        if self.pools.len() > 1 {
+        if self.pools.len() > 1 || self.core.is_shared() {
             me.note_cpu();
         }
         if worker.set_level(level) {

@@ -355,6 +355,8 @@ impl Stack {
         // A worker that is pinned is pinned to this processor.
         if !matches!(delivery, Delivery::Worker(worker) if worker.is_pinned()) {
             *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+            self.cpu
+                .store(sys::thread::current_cpu(), Ordering::Relaxed);
         }
         self.deliver(delivery);
     }

@@ -35,6 +35,7 @@ impl Job {
             self.core.process.must_be_this();
         }
         me.note_wait();
+        self.note_place(me);
         self.share_all(me);
         if me.number().is_some()
             && let Some(forked) = self.fork_of_thread(me)
@@ -206,10 +207,19 @@ impl Job {
     }
 
     fn leave_resumable(&self, me: Me<'_>) {
+        self.note_place(me);
         self.share_all(me);
         me.suspension.abandon();
         self.insert_abandoned(me.arc());
         self.wait_as_external(me);
+    }
+
+    /// The stack leaves its processor. Where jobs share workers, the thread that hands a worker back compares
+    /// ([`Job::hand_back`]); a job with one level has not noted the processor since the thread was a spare one.
+    fn note_place(&self, me: Me<'_>) {
+        if self.core.is_shared() {
+            me.note_cpu();
+        }
     }
 
     /// Parks until a worker is delivered.

@@ -439,7 +439,7 @@ impl Job {
             if let Some(claimed) = other.claim(Want::This(worker.id)) {
                 return Some(&self.core.workers[claimed.id]);
             }
-            other.start_unless_searched();
+            other.start_unless_searched(me);
         }
         None
     }
@@ -457,7 +457,7 @@ impl Job {
         for other in self.core.jobs().iter() {
             if !std::ptr::eq(&**other, self) && other.has_work_for(me, worker) {
                 other.look_for_pinned(worker);
-                other.start_unless_searched();
+                other.start_unless_searched(me);
             }
         }
     }
@@ -466,9 +466,10 @@ impl Job {
         self.has_pinned_for(worker) || self.is_anything_left(me, worker)
     }
 
-    fn start_unless_searched(&self) {
+    /// The calling thread, of another job, is about to sleep.
+    fn start_unless_searched(&self, me: Me<'_>) {
         if self.searchers.count() == 0 || self.seats.waits() {
-            self.start_idle();
+            self.start_idle_by(|worker| self.start_here(me, worker));
         }
     }
 }
