@@ -5,8 +5,8 @@
 //! ms, has 60 ms of work in it, and tolerates a period of 125 ms: on one core it takes 60 ms, on two 30. Both fork. An
 //! iteration of the first must end within the period that the task wants at that time, one of the second within 125 ms.
 //!
-//! - `ours` is the core policy *elastic*: the second task gives a core away at its next scheduling point. Its workers are
-//!   pinned, as the paper's; `ours-free` is the same with workers that the kernel places.
+//! - `ours` is the core policy *elastic*: the second task gives a core away at its next scheduling point. Its workers
+//!   are pinned, as the paper's; `ours-free` is the same with workers that the kernel places.
 //! - `ours-job-boundary` is the baseline: a core leaves a task only when the task's iteration has ended.
 //!
 //! The bar: no iteration of an admitted task misses its deadline.

@@ -191,9 +191,9 @@ fn tree(join: impl engines::Join, depth: u32) {
     }
 }
 
-/// How long a unit takes while all cores compute: the median of several times, over 0.2 s. (The least of ten is 6 to 8 %
-/// shorter, so that a load of "75 %" was 81 % of what the cores can do; and in two samples of 59 it was 14 and 17 us,
-/// not 10.5, since both cores were slow for the 20 ms that it took.)
+/// How long a unit takes while all cores compute: the median of several times, over 0.2 s. (The least of ten is 6 to
+/// 8 % shorter, so that a load of "75 %" was 81 % of what the cores can do; and in two samples of 59 it was 14 and 17
+/// us, not 10.5, since both cores were slow for the 20 ms that it took.)
 pub fn unit() -> Duration {
     const UNITS: u32 = 200;
     let time = || {

@@ -222,8 +222,8 @@ fn parallelism_feedback_beats_equal_halves_and_settles_in_a_few_steps() {
     assert!(last(&shared) as f64 > 1.05 * halves as f64);
 }
 
-/// The feedback of AMCilk's source, with the numbers of its notes: a bound of 0.8 of the time of *all* cores, a factor of
-/// 2, 4 ms. A job that desires less than half gets that, the other one the rest.
+/// The feedback of AMCilk's source, with the numbers of its notes: a bound of 0.8 of the time of *all* cores, a
+/// factor of 2, 4 ms. A job that desires less than half gets that, the other one the rest.
 struct AmCilk {
     desires: [f64; 2],
     due: u64,

@@ -26,9 +26,9 @@ use super::{ParametersError, Usage};
 /// The numbers of the feedback.
 ///
 /// AMCilk's source has an interval of 4 ms, a bound of 0.95 (0.8 to 0.95 in its notes) and a factor of 2 (1.2 to 2).
-/// The defaults are from the simulator (`urgency sim jobs`, 38 cores, the paper's costs). The paper's two jobs take 1.82
-/// s under [`Feedback`](super::Feedback) with 2 ms, 0.7 and 1.5, 1.95 s with 4 ms, and 1.84 s with 4 ms, 0.8 and 2; the
-/// mean flow time under [`Shares`](super::Shares) at a load of 75 % is 67.8, 67.5 and 70.2 ms.
+/// The defaults are from the simulator (`urgency sim jobs`, 38 cores, the paper's costs). The paper's two jobs take
+/// 1.82 s under [`Feedback`](super::Feedback) with 2 ms, 0.7 and 1.5, 1.95 s with 4 ms, and 1.84 s with 4 ms, 0.8 and
+/// 2; the mean flow time under [`Shares`](super::Shares) at a load of 75 % is 67.8, 67.5 and 70.2 ms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FeedbackParameters {
     /// The time between two looks in nanoseconds; 2 ms by default.

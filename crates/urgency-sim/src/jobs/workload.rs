@@ -117,11 +117,11 @@ fn speed(round: Round, machine: &JobsMachine) -> Speed {
 
 /// Two jobs that alternate ten times between high and low parallelism, in opposite phases (section V-C).
 ///
-/// High is one loop of 12,800,000 iterations; low is 4,000 loops of 100. The body of neither is known, nor how they are
-/// cut. Here both have the same body, and two numbers are fitted to the paper's times, alone on 38 cores 1.65 s and on
-/// 19 cores 2.32 s: an iteration takes 199 ns, and a loop 4.6 µs besides. A high phase then has 2.55 s of work, cut into
-/// 8,192 chunks. A low loop takes 24.5 µs, in one chunk: cut into 4 or 128, it would be over after 9 to 12 µs, and the
-/// job alone after 1.0 to 1.1 s.
+/// High is one loop of 12,800,000 iterations; low is 4,000 loops of 100. The body of neither is known, nor how they
+/// are cut. Here both have the same body, and two numbers are fitted to the paper's times, alone on 38 cores 1.65 s
+/// and on 19 cores 2.32 s: an iteration takes 199 ns, and a loop 4.6 µs besides. A high phase then has 2.55 s of
+/// work, cut into 8,192 chunks. A low loop takes 24.5 µs, in one chunk: cut into 4 or 128, it would be over after 9
+/// to 12 µs, and the job alone after 1.0 to 1.1 s.
 pub fn feedback_pair(machine: &JobsMachine) -> Workload {
     const ALTERNATIONS: usize = 10;
     let high = Round {
