@@ -154,10 +154,8 @@ impl Editor {
 
 impl Paced for Editor {
     fn expect(&self, first: usize, due: &[u64]) {
-        for (keystroke, &due) in (first..).zip(due) {
-            self.highlighted.expect(keystroke, due);
-            self.completed.expect(keystroke, due);
-        }
+        self.highlighted.expect_all(first, due);
+        self.completed.expect_all(first, due);
     }
 
     fn is_done(&self) -> bool {

@@ -88,9 +88,7 @@ impl Scene {
 
 impl Paced for Scene {
     fn expect(&self, first: usize, due: &[u64]) {
-        for (request, &due) in (first..).zip(due) {
-            self.stamps.expect(request, due);
-        }
+        self.stamps.expect_all(first, due);
     }
 
     fn is_done(&self) -> bool {

@@ -195,10 +195,8 @@ impl Pipeline {
 impl Paced for Pipeline {
     fn expect(&self, first: usize, due: &[u64]) {
         let mut progress = self.progress.lock().expect("nobody panics");
-        for (packet, &due) in (first..).zip(due) {
-            self.passed.expect(packet, due);
-            progress.packets.push(Fate::Expected);
-        }
+        self.passed.expect_all(first, due);
+        progress.packets.extend(due.iter().map(|_| Fate::Expected));
         // The first packet is at the beginning.
         let window_of = |at: &u64| (at - due[0]) / WINDOW.as_nanos() as u64;
         let mut packet = first;

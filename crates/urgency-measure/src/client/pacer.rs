@@ -212,9 +212,7 @@ mod tests {
         fn expect(&self, first: usize, due: &[u64]) {
             assert_eq!(first, self.due.lock().unwrap().len());
             self.due.lock().unwrap().extend(due);
-            (first..)
-                .zip(due)
-                .for_each(|(arrival, &due)| self.stamps.expect(arrival, due));
+            self.stamps.expect_all(first, due);
         }
 
         fn is_done(&self) -> bool {

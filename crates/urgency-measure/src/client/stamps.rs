@@ -45,6 +45,13 @@ impl Stamps {
         self.expected.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// As [`Stamps::expect`], for arrivals numbered on from `first`.
+    pub fn expect_all(&self, first: usize, due: &[u64]) {
+        for (arrival, &due) in (first..).zip(due) {
+            self.expect(arrival, due);
+        }
+    }
+
     /// What `arrival` was for is done; the first call counts.
     pub fn done(&self, arrival: usize) {
         let (slot, after) = (&self.slots[arrival], self.age(arrival).max(1));
