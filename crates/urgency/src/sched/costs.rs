@@ -64,6 +64,7 @@ fn with_tasks<F: Future<Output = ()> + Send + 'static>(
 }
 
 #[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_yield_costs_no_more_with_more_workers() {
     assert_flat("yield", |runtime, workers| {
         with_tasks(runtime, workers, |sums, each| async move {
@@ -76,6 +77,7 @@ fn a_yield_costs_no_more_with_more_workers() {
 }
 
 #[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_spawn_and_its_wake_up_cost_no_more_with_more_workers() {
     assert_flat("spawn and await", |runtime, workers| {
         with_tasks(runtime, workers, |sums, each| async move {
@@ -88,6 +90,7 @@ fn a_spawn_and_its_wake_up_cost_no_more_with_more_workers() {
 }
 
 #[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_wake_up_costs_no_more_with_more_workers() {
     assert_flat("wake", |runtime, workers| {
         with_tasks(runtime, workers, |sums, each| async move {
@@ -111,6 +114,7 @@ fn a_wake_up_costs_no_more_with_more_workers() {
 }
 
 #[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_boost_costs_no_more_with_more_workers() {
     let costs = WORKERS.map(|workers| {
         let runtime = runtime(workers, None);
@@ -136,6 +140,7 @@ fn a_boost_costs_no_more_with_more_workers() {
 }
 
 #[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn an_urgent_insertion_from_outside_costs_no_more_with_more_workers() {
     assert_flat("urgent insertion", |runtime, workers| {
         let sums = beside_busy_workers(runtime, workers, || {
@@ -153,6 +158,7 @@ fn an_urgent_insertion_from_outside_costs_no_more_with_more_workers() {
 }
 
 #[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos adds steps")]
 fn a_fork_costs_no_more_with_more_workers() {
     fn fib(n: u32, sums: &'static Sums) -> usize {
         if n < 2 {
