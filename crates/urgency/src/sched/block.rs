@@ -79,7 +79,7 @@ impl<T: Clone + Send + Sync + 'static> Shared<T> {
 const IN_A_ROW: u32 = 64;
 
 /// One part in so many of a thread's stack may be in use where an awaited task begins on it.
-const LEAVES_OF_STACK: usize = 16;
+const PARTS_OF_STACK: usize = 16;
 
 /// The task that `future` waits for is to begin or to go on, and nothing else: `me`, which waits for it, may run it.
 fn may_run_awaited(me: Me<'_>, awaited: &TaskRef) -> bool {
@@ -89,7 +89,7 @@ fn may_run_awaited(me: Me<'_>, awaited: &TaskRef) -> bool {
         awaited.level() == me.level()
             && (awaited.base_level() == me.waits_as() || shared.levels.len() == 1)
     };
-    let has_room = || me.depth() < shared.core.threads.stack_size() / LEAVES_OF_STACK;
+    let has_room = || me.depth() < shared.core.threads.stack_size() / PARTS_OF_STACK;
     awaited.is_queued()
         && awaited.is_of(shared)
         && is_equal()

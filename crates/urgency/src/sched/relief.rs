@@ -219,7 +219,7 @@ impl Job {
         waiting: &mut Waiting,
         revoked: &mut Vec<&'a Worker>,
     ) -> bool {
-        let half = half_a_period();
+        let patience = patience();
         let now = clock::now();
         let mut drawn: Vec<&Worker> = self.workers().collect();
         drawn.retain(|worker| worker.level() != NO_LEVEL);
@@ -236,7 +236,7 @@ impl Job {
                 continue;
             };
             let since = worker.wanted_since();
-            let is_late = since != 0 && now.saturating_sub(since) >= half;
+            let is_late = since != 0 && now.saturating_sub(since) >= patience;
             if is_late && stack.attention.is_pending(PREEMPT) || chaos::one_in(2) {
                 if let Some(worker) = self.revoke_counted(worker, None, Cause::Urgency) {
                     waiting.serve(level);
@@ -269,17 +269,14 @@ impl Job {
             let Some(stack) = self.core.holder(worker) else {
                 continue;
             };
-            // Before the look: a thread that sleeps inside the scheduler until it gets a worker may be in user code
-            // when the look has ended.
-            let visit = stack.attention.visit();
-            if !stack.is_silent() {
-                asked = true;
-                continue;
-            }
-            let Some(visit) = visit else {
-                continue;
+            let (idleness, seen) = match self.look_at(stack) {
+                Ok(found) => found,
+                Err(has_time) => {
+                    asked |= has_time;
+                    continue;
+                }
             };
-            let cause = match self.idleness(stack) {
+            let cause = match idleness {
                 Idleness::Blocked => Cause::Blocked,
                 // What waits is more urgent, or its equal.
                 Idleness::Long
@@ -287,16 +284,12 @@ impl Job {
                 {
                     Cause::Length
                 }
-                Idleness::Waits => {
-                    asked = true;
-                    continue;
-                }
                 _ => continue,
             };
             if cause == Cause::Length && self.ahead() >= self.core.workers.len() {
                 continue;
             }
-            if let Some(worker) = self.revoke_counted(worker, Some(Seen { stack, visit }), cause) {
+            if let Some(worker) = self.revoke_counted(worker, Some(seen), cause) {
                 waiting.serve(level);
                 revoked.push(worker);
             }
@@ -311,21 +304,28 @@ impl Job {
             return Err(false);
         }
         let stack = self.core.holder(worker).filter(|stack| stack.is_of(self));
-        let stack = stack.ok_or(false)?;
-        // Before the look, as in `revoke_from_blocked_or_long`.
+        match self.look_at(stack.ok_or(false)?)? {
+            (Idleness::Blocked, seen) => {
+                let revoked = self.revoke_counted(worker, Some(seen), Cause::Blocked);
+                revoked.ok_or(false)
+            }
+            _ => Err(false),
+        }
+    }
+
+    /// What a stack does that has left its request unanswered for too long. Otherwise: whether it has still time to
+    /// answer, or has not run since it was asked.
+    fn look_at<'a>(&self, stack: &'a Stack) -> Result<(Idleness, Seen<'a>), bool> {
+        // Before the look: a thread that sleeps inside the scheduler until it gets a worker may be in user code
+        // when the look has ended.
         let visit = stack.attention.visit();
         if !stack.is_silent() {
             return Err(true);
         }
         let visit = visit.ok_or(false)?;
         match self.idleness(stack) {
-            Idleness::Blocked => {
-                let seen = Some(Seen { stack, visit });
-                let revoked = self.revoke_counted(worker, seen, Cause::Blocked);
-                revoked.ok_or(false)
-            }
             Idleness::Waits => Err(true),
-            Idleness::Long | Idleness::Runs => Err(false),
+            idleness => Ok((idleness, Seen { stack, visit })),
         }
     }
 
@@ -472,7 +472,7 @@ impl Stack {
         let now = clock::now();
         if self.attention.is_pending(CHECK_IN) {
             let asked = self.check_in_asked_at.load(Ordering::Relaxed);
-            return now.saturating_sub(asked) >= half_a_period();
+            return now.saturating_sub(asked) >= patience();
         }
         note_run_time(self);
         self.check_in_asked_at.store(now, Ordering::Relaxed);
@@ -482,7 +482,7 @@ impl Stack {
 }
 
 /// What a request may stay unanswered, in ticks.
-fn half_a_period() -> u64 {
+pub(super) fn patience() -> u64 {
     clock::ticks(PATIENCE.as_nanos() as f64)
 }
 

@@ -49,10 +49,7 @@ impl Core {
                     }
                 };
                 match pieces.next() {
-                    Some(to) if to.take_over(revoked) => match moved {
-                        None => moved = Some(&self.workers[revoked.id]),
-                        Some(_) => to.start(revoked),
-                    },
+                    Some(to) if to.take_over(revoked) => self.brings(to, revoked, &mut moved),
                     _ => from.release(revoked),
                 }
             }

@@ -53,8 +53,9 @@ use self::{
 };
 use super::{
     claim::Want,
-    core::{Core, JobList, PATIENCE, RELIEF_PERIOD},
+    core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
+    relief,
     revoke::Cause,
     stack::{Delivery, Me},
     worker::Worker,
@@ -147,7 +148,7 @@ impl Core {
             return None;
         }
         let moves = self.decide_moves(jobs);
-        let patience = clock::ticks(PATIENCE.as_nanos() as f64);
+        let patience = relief::patience();
         let now = clock::now();
         let pending = moves.iter().any(|going| going.at == Boundary::Point);
         let mut until_next = RELIEF_PERIOD;
@@ -171,10 +172,7 @@ impl Core {
                 }
             } else if let Some(revoked) = from.revoke_counted(worker, None, Cause::Length) {
                 match exit {
-                    Exit::To(to) if to.take_over(revoked) => match moved {
-                        None => moved = Some(&self.workers[revoked.id]),
-                        Some(_) => to.start(revoked),
-                    },
+                    Exit::To(to) if to.take_over(revoked) => self.brings(&to, revoked, &mut moved),
                     Exit::To(_) | Exit::Idle => {
                         from.release(revoked);
                         let wanting = jobs.iter().filter(|job| job.levels_queued() != 0);
@@ -187,6 +185,14 @@ impl Core {
             self.arm_relief(until_next);
         }
         moved
+    }
+
+    /// The worker serves `to` from now on. The first such worker is the calling thread's, `moved`; others are started.
+    fn brings<'a>(&'a self, to: &Job, worker: &Worker, moved: &mut Option<&'a Worker>) {
+        match moved {
+            None => *moved = Some(&self.workers[worker.id]),
+            Some(_) => to.start(worker),
+        }
     }
 
     /// The workers that are to go, from which job, and where.
