@@ -20,7 +20,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use urgency_measure::client::pacer::{Paced, Pacer, by_gaps};
+use urgency_measure::client::pacer::{Paced, Pacer, poisson};
 use urgency_measure::client::stamps::Stamps;
 use urgency_measure::events::Events;
 use urgency_measure::loaded::{self, Lengths};
@@ -75,11 +75,7 @@ impl Scene {
 
     /// Paces the requests into `socket`, then ends the neighbour.
     pub fn measure(self: &Arc<Self>, lengths: Lengths, socket: UnixStream) -> Sample {
-        let mut random = fastrand::Rng::with_seed(1);
-        let mut gap = move || Duration::from_secs_f64(-(1.0 - random.f64()).ln() / PER_S);
-        let pacer = Pacer::new(self.clone(), socket, move |length| {
-            by_gaps(length, &mut gap)
-        });
+        let pacer = Pacer::new(self.clone(), socket, poisson(PER_S, 1));
         let sample = loaded::measure(pacer, lengths, summarize);
         self.stop.store(true, Ordering::Relaxed);
         sample

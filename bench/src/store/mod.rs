@@ -31,7 +31,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use urgency_measure::client::pacer::{Paced, Pacer, by_gaps};
+use urgency_measure::client::pacer::{Paced, Pacer, poisson};
 use urgency_measure::client::stamps::{MOST, Stamps};
 use urgency_measure::events::Events;
 use urgency_measure::loaded::{self, Lengths};
@@ -72,11 +72,7 @@ impl Scene {
     /// Writes the operations' numbers into `socket`, and gives the sample.
     pub fn measure(self: &Arc<Self>, config: Config, socket: UnixStream) -> Sample {
         let per_s = config.reads_per_s + config.writes_per_s;
-        let mut random = fastrand::Rng::with_seed(29);
-        let mut gap = move || Duration::from_secs_f64(-(1.0 - random.f64()).ln() / per_s);
-        let pacer = Pacer::new(self.clone(), socket, move |length| {
-            by_gaps(length, &mut gap)
-        });
+        let pacer = Pacer::new(self.clone(), socket, poisson(per_s, 29));
         loaded::measure(pacer, config.lengths, summarize)
     }
 

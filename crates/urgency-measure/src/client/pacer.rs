@@ -126,6 +126,13 @@ pub fn by_gaps(length: Duration, gap: impl FnMut() -> Duration) -> Vec<Duration>
     times.take_while(|&at| at < length).collect()
 }
 
+/// Draws a Poisson process with so many arrivals a second; the same seed gives the same times.
+pub fn poisson(per_s: f64, seed: u64) -> impl FnMut(Duration) -> Vec<Duration> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut gap = move || Duration::from_secs_f64(-(1.0 - random.f64()).ln() / per_s);
+    move |length| by_gaps(length, &mut gap)
+}
+
 /// Writes each arrival when it is due.
 fn write(mut socket: UnixStream, ordered: &Receiver<Vec<Arrival>>) -> Sample {
     let real_time = class::enter_real_time(class::CLIENT).is_ok();
