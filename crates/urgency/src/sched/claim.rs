@@ -23,8 +23,9 @@ pub(crate) enum Want {
     Rather(usize),
     /// This one.
     This(usize),
-    /// This one, for what no other worker may run: however many the job has.
-    Pinned(usize),
+    /// This one, however many the job has: for what no other worker may run, or where nothing runs
+    /// (`cores/blocked.rs`).
+    Beyond(usize),
     /// One that serves one of these levels. Where no seat waits that is any, whatever the levels.
     Serving(u64),
     /// One that serves what is offered; the caller knows that something is.
@@ -43,7 +44,7 @@ impl Job {
             Want::Rather(id) if self.seats.waits() => self.claim_this(id),
             Want::Rather(id) => rather(id),
             Want::This(id) => self.claim_this(id),
-            Want::Pinned(id) => idle.claim_exactly(id).then(|| self.claimed(id)),
+            Want::Beyond(id) => idle.claim_exactly(id).then(|| self.claimed(id)),
             Want::Serving(levels) if self.seats.waits() => self.claim_serving(levels),
             Want::Offered if self.seats.waits() => self.claim_serving(self.levels_offered()),
             Want::Serving(_) | Want::Offered => rather(0),

@@ -54,6 +54,10 @@ fn overruns_in(job: &Job, stack: &Stack) -> bool {
     stack.attention.is_revoked() && stack.is_of(job)
 }
 
+fn sleeps(stack: &Stack) -> bool {
+    sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+}
+
 impl Job {
     /// Looks at the stacks whose worker was revoked before the last expiry.
     pub(super) fn look_at_overrunning(&self) {
@@ -81,12 +85,17 @@ impl Job {
         stacks.iter().any(|(stack, _)| overruns_in(self, stack))
     }
 
+    /// Of each stack that has lost its worker and not checked in since, whether its thread sleeps in the kernel.
+    pub(super) fn sleep_without_worker(&self) -> Vec<bool> {
+        let stacks = locked(&self.overrunning.stacks);
+        let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
+        overrun.map(|(stack, _)| sleeps(stack)).collect()
+    }
+
     /// How many threads go on without their workers after they had run for long.
     pub(super) fn ahead(&self) -> usize {
         let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
-            *for_length
-                && overruns_in(self, stack)
-                && !sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+            *for_length && overruns_in(self, stack) && !sleeps(stack)
         };
         let stacks = locked(&self.overrunning.stacks);
         stacks.iter().filter(is_ahead).count()

@@ -86,7 +86,7 @@ impl Job {
         self.pinned.push(number, forked);
         if self.core.threads.are_provided() {
             self.nudge(number);
-        } else if let Some(worker) = self.claim(Want::Pinned(number)) {
+        } else if let Some(worker) = self.claim(Want::Beyond(number)) {
             self.start(worker);
         } else if self.core.is_shared() {
             // It may serve another job.
@@ -168,7 +168,7 @@ impl Job {
     pub(crate) fn look_for_pinned(&self, worker: &Worker) {
         if !self.core.threads.are_provided()
             && self.pinned.has(worker.id)
-            && let Some(worker) = self.claim(Want::Pinned(worker.id))
+            && let Some(worker) = self.claim(Want::Beyond(worker.id))
         {
             self.start(worker);
         }
@@ -193,7 +193,7 @@ impl Job {
         let mut workers = 0..self.core.workers.len();
         workers.find_map(|id| {
             let waits = self.pinned.has(id);
-            waits.then(|| self.claim(Want::Pinned(id))).flatten()
+            waits.then(|| self.claim(Want::Beyond(id))).flatten()
         })
     }
 }

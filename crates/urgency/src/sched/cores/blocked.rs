@@ -7,13 +7,23 @@
 //!
 //! A job in which work waits frees its own workers by itself (`Job::relieve`). What a thread wants that lost its worker
 //! here, it asks for at its next scheduling point: then it waits, and the policy hears of it.
+//!
+//! # Beyond the policy's word
+//!
+//! Under a strict policy a job may have no more than it was given. Suppose that everything with a core sleeps until a
+//! job without one has done something: nothing would run until a job starts or ends. So if all workers are idle, no job
+//! with work may have one, and a thread sleeps in user code, a worker goes to a job without a core. As it is one too
+//! many there, the core set asks it to leave at the next expiry, and the next job has its turn: which of them has what
+//! the thread sleeps for, nothing knows. While something runs that the policy allows, and while no thread sleeps, its
+//! word is kept.
 
 use crate::sched::{
+    claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
     worker::Worker,
 };
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 impl Core {
     /// The relief timer expired. As [`Core::share_workers`], which has `moved` this worker: the first one is the
@@ -32,7 +42,7 @@ impl Core {
         }
         waiting.sort_by_cached_key(|job| (job.demand().priority, !job.has_less_than_given()));
         let pieces = waiting
-            .into_iter()
+            .iter()
             .flat_map(|job| std::iter::repeat_n(job, job.could_use()));
         let mut pieces = pieces.peekable();
         let mut asked = false;
@@ -48,16 +58,47 @@ impl Core {
                         continue;
                     }
                 };
-                match pieces.next() {
-                    Some(to) if to.take_over(revoked) => self.brings(to, revoked, &mut moved),
-                    _ => from.release(revoked),
+                match pieces.find(|to| to.take_over(revoked)) {
+                    Some(to) => self.brings(to, revoked, &mut moved),
+                    None => from.release(revoked),
                 }
             }
         }
         if asked {
             self.arm_relief(RELIEF_PERIOD);
         }
+        if let Some((to, worker)) = self.claim_beyond(jobs, &waiting) {
+            self.brings(to, worker, &mut moved);
+        }
         moved
+    }
+
+    /// If nothing runs, and a thread sleeps: a worker, for a job that may have none.
+    fn claim_beyond<'a>(
+        &'a self,
+        jobs: &JobList,
+        waiting: &[&'a Arc<Job>],
+    ) -> Option<(&'a Arc<Job>, &'a Worker)> {
+        if !self.workers.iter().all(|w| self.idle.contains(w.id))
+            || waiting.iter().any(|job| job.crew.limit() > 0)
+        {
+            return None;
+        }
+        let mut without_worker = jobs.iter().flat_map(|job| job.sleep_without_worker());
+        if !(without_worker.next()? && without_worker.all(|sleeps| sleeps)) {
+            return None;
+        }
+        let mut state = self.sharing.lock();
+        let turn = |job: &&&Arc<Job>| {
+            let life = job.life.load(Ordering::Relaxed);
+            (life <= state.beyond, life)
+        };
+        let next = *waiting.iter().min_by_key(turn)?;
+        state.beyond = next.life.load(Ordering::Relaxed);
+        drop(state);
+        let worker = next.claim(Want::Beyond(0))?;
+        self.arm_relief(RELIEF_PERIOD);
+        Some((next, worker))
     }
 }
 

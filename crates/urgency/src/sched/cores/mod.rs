@@ -29,8 +29,9 @@
 //! # How many a job may have
 //!
 //! A job may have at most its `max_cores`; under a policy that is not work-conserving also at most what the policy gave
-//! it. That is no hint: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). A
-//! fork for one certain worker (`pinned.rs`) brings that worker to the fork's job, whatever the numbers.
+//! it. That is no hint: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). Two
+//! things bring a worker to a job whatever the numbers: a fork for one certain worker (`pinned.rs`), and that all sleep
+//! for a job without one (`blocked.rs`).
 
 mod at_once;
 mod blocked;
@@ -89,6 +90,8 @@ struct State {
     /// What carries out the policy's word about cache and bandwidth, if anything does.
     plans: Option<Plans>,
     leaving: Vec<Leaving>,
+    /// The life of the job that last had a worker beyond the policy's word (`blocked.rs`).
+    beyond: u64,
 }
 
 impl Sharing {
@@ -107,6 +110,7 @@ impl Sharing {
                 division,
                 plans,
                 leaving: Vec::new(),
+                beyond: 0,
             }),
         }
     }
