@@ -375,6 +375,46 @@ fn several_blocked_threads_lose_their_workers_at_one_expiry() {
     });
 }
 
+/// An endless loop loses its worker to its equals after a while. Urgent events that take the worker meanwhile, and give
+/// it back, must not begin that while anew.
+#[test]
+fn an_endless_loop_makes_room_for_its_equals_beside_urgent_events() {
+    let runtime = with_levels::<App>(1);
+    let ended = Arc::new(AtomicBool::new(false));
+    let begun = Arc::new(AtomicBool::new(false));
+    let ticks = runtime.at(Urgent).spawn({
+        let ended = ended.clone();
+        async move {
+            while !ended.load(SeqCst) {
+                time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    });
+    let loops = runtime.at(Batch).spawn_fn({
+        let (begun, ended) = (begun.clone(), ended.clone());
+        move || {
+            begun.store(true, SeqCst);
+            while !ended.load(SeqCst) {
+                hint::spin_loop();
+            }
+        }
+    });
+    let limit = Instant::now() + Duration::from_secs(20);
+    while !begun.load(SeqCst) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let equal = runtime.at(Batch).spawn_fn(|| ());
+    while !equal.is_finished() && Instant::now() < limit {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let made_room = equal.is_finished();
+    ended.store(true, SeqCst);
+    for task in [ticks, loops] {
+        task.get().unwrap();
+    }
+    assert!(made_room, "the loop kept its worker for 20 s");
+}
+
 #[test]
 fn threads_that_were_needed_once_end_within_seconds() {
     ends(|| {

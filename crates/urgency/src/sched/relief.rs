@@ -487,7 +487,7 @@ pub(super) fn patience() -> u64 {
 }
 
 /// How long a stack's thread has run, to compare with.
-pub(super) fn note_run_time(stack: &Stack) {
+fn note_run_time(stack: &Stack) {
     let ran = sys::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
     stack.asked_at.store(ran, Ordering::Relaxed);
     stack.seen_at.store(ran, Ordering::Relaxed);

@@ -20,7 +20,6 @@
 use super::{
     Work,
     job::Job,
-    relief::note_run_time,
     stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
@@ -90,10 +89,6 @@ impl Job {
             self.overrunning.count.fetch_add(1, Ordering::Relaxed);
         }
         stack.lost_worker_at.store(now, Ordering::Relaxed);
-        if seen.is_none() {
-            // No thread has asked it yet.
-            note_run_time(&stack);
-        }
         self.overrunning.add(&stack, cause == Cause::Length);
         if cause == Cause::Urgency {
             if !revoked.is_brief() && level == self.least_urgent() {
