@@ -375,6 +375,48 @@ fn several_blocked_threads_lose_their_workers_at_one_expiry() {
     });
 }
 
+/// A loop that sleeps in each turn, for instance in a system call on a file, needs its worker for a part of the time
+/// only. It would lose it as an endless loop otherwise, after 100 ms of its own time: 1,000 turns of this one.
+#[test]
+fn a_loop_that_sleeps_for_most_of_its_time_loses_its_worker_before_it_counts_as_endless() {
+    const MOST_TURNS: usize = 800;
+    for workers in [1, 2] {
+        let runtime = Runtime::builder().workers(workers).build().unwrap();
+        let (turns, ran) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let sleeper = || {
+            let (turns, ran) = (turns.clone(), ran.clone());
+            runtime.spawn_fn(move || {
+                for _ in 0..MOST_TURNS {
+                    if ran.load(SeqCst) {
+                        return true;
+                    }
+                    turns.fetch_add(1, SeqCst);
+                    thread::sleep(Duration::from_micros(300));
+                    let since = Instant::now();
+                    while since.elapsed() < Duration::from_micros(100) {
+                        hint::spin_loop();
+                    }
+                }
+                false
+            })
+        };
+        let sleepers: Vec<_> = (0..workers).map(|_| sleeper()).collect();
+        while turns.load(SeqCst) < 2 * workers {
+            thread::sleep(Duration::from_micros(100));
+        }
+        runtime.spawn_fn(move || ran.store(true, SeqCst)).detach();
+        for sleeper in sleepers {
+            assert!(
+                sleeper.get().unwrap(),
+                "{workers} workers: no worker in {MOST_TURNS} turns"
+            );
+        }
+    }
+}
+
 /// An endless loop loses its worker to its equals after a while. Urgent events that take the worker meanwhile, and give
 /// it back, must not begin that while anew.
 #[test]

@@ -6,7 +6,8 @@
 //!
 //! 1. **A thread that sleeps in the kernel holds nothing worth having.** Its worker goes to whatever waits, at
 //!    any level that the worker serves, and in any job that shares the workers (`cores/blocked.rs`). All such workers
-//!    go at one look.
+//!    go at one look. Code that sleeps often, and for a moment only, is such a thread too: it sleeps when it is looked
+//!    at, and has for most of the time since it was asked.
 //! 2. **A running thread loses its worker to more urgent work**, if it has left a request unanswered for half a period.
 //!    As many workers go at one look as there are pieces of such work, the least urgent first. The thread is lowered
 //!    (`demotion.rs`), and its worker is restored when the urgent work is done (`revoke.rs`).
@@ -62,7 +63,7 @@ const LATE_PERIODS: u32 = 4;
 /// A stack that runs for so long without checking in is taken for an endless loop.
 const LONG: Duration = Duration::from_millis(100);
 
-/// A thread that ran for less than this between two looks, in nanoseconds, may sleep in the kernel.
+/// A thread that ran for less than this between two looks, in nanoseconds, sleeps in the kernel or waits for its turn.
 const HARDLY: u64 = 50_000;
 
 /// How many pieces of work wait, by level.
@@ -337,7 +338,10 @@ impl Job {
         };
         let since_seen = now.saturating_sub(stack.seen_at.swap(now, Ordering::Relaxed));
         let since_asked = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-        if since_seen < HARDLY && sys::thread::is_blocked(tid) {
+        let asked = stack.check_in_asked_at.load(Ordering::Relaxed);
+        let sleeps_mostly =
+            || clock::ticks(2.0 * since_asked as f64) < clock::now().saturating_sub(asked);
+        if (since_seen < HARDLY || sleeps_mostly()) && sys::thread::is_blocked(tid) {
             Idleness::Blocked
         } else if since_seen < HARDLY {
             Idleness::Waits
