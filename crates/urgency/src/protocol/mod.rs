@@ -28,6 +28,7 @@ pub(crate) mod latch;
 pub(crate) mod mailbox;
 pub(crate) mod own;
 pub(crate) mod pace;
+pub(crate) mod places;
 pub(crate) mod poll_mode;
 pub(crate) mod ready;
 pub(crate) mod relief_timer;

@@ -138,6 +138,7 @@ impl Job {
     pub(crate) fn release(&self, worker: &Worker) {
         worker.set_level(NO_LEVEL);
         worker.note_cpu();
+        self.core.places.leaves(&worker.place);
         worker.lap();
         worker.serve_none();
         self.core.idle.release(worker.id);

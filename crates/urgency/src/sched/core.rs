@@ -31,7 +31,7 @@ use super::{
 };
 use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{
-    protocol::{fence, idle::Idle, poll_mode::PollMode, relief_timer::ReliefTimer},
+    protocol::{fence, idle::Idle, places::Places, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
     sys::{self, clock, fork::Process},
 };
@@ -53,6 +53,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_micros(500);
 pub(crate) struct Core {
     pub(crate) workers: Box<[CachePadded<Worker>]>,
     pub(crate) idle: Idle,
+    pub(super) places: Places,
     pub(super) entitled: Entitled,
     pub(crate) pins: Pins,
     pub(crate) threads: Threads,
@@ -135,6 +136,7 @@ impl Core {
                 .map(|id| CachePadded::new(Worker::new(id, pins.of(id))))
                 .collect(),
             idle: Idle::new(workers, entitled.usable()),
+            places: Places::new(sys::thread::known_processors()),
             entitled,
             pins,
             threads: Threads::new(threads),
@@ -298,10 +300,7 @@ impl Core {
     /// Whether the calling thread's processor is another worker's, as far as their threads have noted.
     pub(super) fn is_crowded(&self, worker: &Worker) -> bool {
         let here = sys::thread::current_cpu();
-        let is_other =
-            |other: &&CachePadded<Worker>| other.id != worker.id && !self.idle.contains(other.id);
-        let mut others = self.workers.iter().filter(is_other);
-        others.any(|other| self.holder(other).is_some_and(|stack| stack.cpu() == here))
+        self.places.is_other_on(&worker.place, here)
     }
 
     /// The stack that holds a worker, or held it last.

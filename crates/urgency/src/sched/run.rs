@@ -246,7 +246,9 @@ impl Job {
     #[inline]
     fn go_at(&self, me: Me<'_>, level: u8, now: u64, room: usize) {
         let worker = me.worker();
-        if self.pools.len() > 1 || self.core.is_shared() {
+        if self.core.is_shared() {
+            self.core.places.goes_to(&worker.place, me.note_cpu());
+        } else if self.pools.len() > 1 {
             me.note_cpu();
         }
         if worker.set_level(level) {

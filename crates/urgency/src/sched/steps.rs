@@ -17,6 +17,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
+    thread,
 };
 
 thread_local! {
@@ -180,5 +181,37 @@ fn a_fork_looks_at_few_workers() {
         looks(&runtime, leaves, || {
             assert_eq!(runtime.run(|| fib(23)), leaves)
         })
+    });
+}
+
+/// All workers' threads are on one processor; a thread on another one asks whether it is crowded, as each hand-over
+/// does where jobs share workers.
+#[test]
+fn whether_a_processor_is_crowded_is_known_without_a_look_at_each_worker() {
+    let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+    let cpus: Vec<_> = (0..1024).filter(|&cpu| allowed.is_set(cpu)).collect();
+    let on = |cpu| move || crate::sys::thread::pin(0, cpu);
+    assert_bounded("crowded", |workers| {
+        let (first, last) = (on(cpus[0]), on(*cpus.last().unwrap()));
+        let measure = move || {
+            first();
+            let runtime = runtime(workers, Some(workers));
+            let other = Runtime::builder().share_workers_with(&runtime);
+            let _other = other.build().unwrap();
+            beside_busy_workers(&runtime, workers, || {
+                let core = &runtime.shared().core;
+                while core.idle.any() {
+                    thread::yield_now();
+                }
+                last();
+                let before = OWN.get();
+                let operations = 1000;
+                for _ in 0..operations {
+                    core.is_crowded(&core.workers[0]);
+                }
+                (OWN.get() - before) as f64 / f64::from(operations)
+            })
+        };
+        thread::spawn(measure).join().unwrap()
     });
 }

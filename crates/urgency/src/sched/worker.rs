@@ -16,6 +16,7 @@
 
 use super::{job::Job, pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
+use crate::protocol::places::Place;
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
@@ -48,6 +49,8 @@ pub(crate) struct Worker {
     revoked_from: Mutex<Vec<Arc<Stack>>>,
     /// Whether there are such stacks: asked before each piece of work.
     was_revoked: AtomicBool,
+    /// Where it runs, where jobs share workers; the holder's.
+    pub(super) place: Place,
     /// Counts looks for work; the holder's.
     turn: AtomicU32,
     /// Counts looks into rings; the holder's.
@@ -109,6 +112,7 @@ impl Worker {
             job: Mutex::default(),
             revoked_from: Mutex::default(),
             was_revoked: AtomicBool::new(false),
+            place: Place::nowhere(),
             turn: AtomicU32::new(0),
             look: AtomicU32::new(0),
             looked_around: AtomicU64::new(0),

@@ -140,6 +140,13 @@ mod imp {
         affinity.map_or(usize::MAX, |set| set.count() as usize)
     }
 
+    /// How many processors the system has, in use or not.
+    pub(crate) fn known_processors() -> usize {
+        // SAFETY: a plain number in, a plain number out; -1 if the system does not say.
+        let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+        usize::try_from(count).unwrap_or(0)
+    }
+
     /// The program's first thread.
     pub(crate) fn first_id() -> i32 {
         rustix::process::getpid().as_raw_nonzero().get()
@@ -329,6 +336,10 @@ mod imp {
         std::thread::available_parallelism().map_or(1, |count| count.get())
     }
 
+    pub(crate) fn known_processors() -> usize {
+        0
+    }
+
     pub(crate) fn first_id() -> i32 {
         0
     }
@@ -413,6 +424,6 @@ pub(crate) fn processors() -> usize {
 
 pub(crate) use imp::{
     Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    first_id, is_blocked, leave_real_time, lower, note_usual_niceness, only, own_class, pin, raise,
-    send_home, set_real_time, set_short_slice,
+    first_id, is_blocked, known_processors, leave_real_time, lower, note_usual_niceness, only,
+    own_class, pin, raise, send_home, set_real_time, set_short_slice,
 };

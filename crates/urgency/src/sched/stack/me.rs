@@ -363,11 +363,12 @@ impl<'a> Own<'a, Stack> {
         clock::now().saturating_sub(left) > clock::ticks(BRIEFLY)
     }
 
-    /// Notes the processor that the thread runs on.
+    /// Notes the processor that the thread runs on, and returns it.
     #[inline]
-    pub(crate) fn note_cpu(self) {
+    pub(crate) fn note_cpu(self) -> i32 {
         let cpu = sys::thread::current_cpu();
         self.cpu.store(cpu, Ordering::Relaxed);
+        cpu
     }
 
     /// Whether the thread came from the poller, and has run nothing since that may be long.
