@@ -3,7 +3,11 @@
 mod common;
 
 use common::{ends, until};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    thread,
+    time::Duration,
+};
 use urgency::{
     JoinErrorKind, Runtime,
     jobs::CoreSet,
@@ -67,4 +71,27 @@ fn a_container_that_the_program_still_holds_is_given_to_no_other_job() {
             job.get().unwrap();
         }
     });
+}
+
+/// A job may be over before the call returns that submitted it.
+#[test]
+fn no_more_jobs_are_over_than_were_submitted_at_any_moment() {
+    let cores = CoreSet::builder().cores(2).build().unwrap();
+    let watched = AtomicBool::new(true);
+    thread::scope(|threads| {
+        let watcher = threads.spawn(|| {
+            while watched.load(SeqCst) {
+                let stats = cores.stats();
+                assert!(stats.over <= stats.submitted, "{stats:?}");
+            }
+        });
+        for _ in 0..3_000 {
+            cores.spawn_fn(|| ()).unwrap().detach();
+            cores.drain();
+        }
+        watched.store(false, SeqCst);
+        watcher.join().unwrap();
+    });
+    let stats = cores.stats();
+    assert_eq!((stats.submitted, stats.over), (3_000, 3_000));
 }

@@ -316,19 +316,16 @@ impl Set {
             state.queue.push_back(pending);
             return Ok(());
         }
+        // Before it runs: it may be over before the return.
+        state.submitted += 1;
         state.running.push(pending.record.clone());
         drop(state);
-        match self.start(pending) {
-            Ok(()) => {
-                self.lock().submitted += 1;
-                Ok(())
-            }
-            Err((pending, error)) => {
-                self.no_longer_runs(&pending.record);
-                self.start_next();
-                Err(error.into())
-            }
-        }
+        self.start(pending).map_err(|(pending, error)| {
+            self.lock().submitted -= 1;
+            self.no_longer_runs(&pending.record);
+            self.start_next();
+            error.into()
+        })
     }
 
     /// Starts a job that counts as running.
