@@ -4,15 +4,19 @@ mod common;
 
 use common::{ends, until};
 use std::{
-    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    sync::{
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
 use urgency::{
     JoinErrorKind, Runtime,
-    jobs::CoreSet,
+    jobs::{CoreSet, JobHandle},
     levels,
     policy::{Criterion, cores::Demand},
+    sync::oneshot,
     time::sleep,
 };
 
@@ -70,6 +74,70 @@ fn a_container_that_the_program_still_holds_is_given_to_no_other_job() {
             assert_eq!(late.get().unwrap_err().kind(), JoinErrorKind::ShutDown);
             job.get().unwrap();
         }
+    });
+}
+
+#[test]
+fn a_job_is_as_urgent_as_the_one_that_waits_for_it_for_as_long_as_that_waits() {
+    ends(|| {
+        let cores = CoreSet::builder().cores(2).build().unwrap();
+        let (show, shown) = mpsc::channel();
+        let awaited = cores.job().priority(7).spawn(async move {
+            loop {
+                let _ = show.send(Runtime::current().demand());
+                sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let awaited: JobHandle<()> = awaited.unwrap();
+        let control = awaited.control();
+        let until_shown = |priority, weight| {
+            let is_it = |demand: Demand| (demand.priority, demand.weight) == (priority, weight);
+            assert!(shown.iter().any(is_it));
+        };
+        until_shown(7, 1);
+        let (give_up, gives_up) = oneshot::channel();
+        let waiter = cores.job().priority(2).spawn(async move {
+            urgency::select! {
+                _ = gives_up => (),
+                _ = awaited => (),
+            }
+            std::future::pending::<()>().await;
+        });
+        let waiter = waiter.unwrap();
+        until_shown(2, 1);
+        // What the program asks for meanwhile is no less urgent than the wait, and holds afterwards.
+        let asked = Demand {
+            weight: 3,
+            priority: 5,
+            ..control.demand()
+        };
+        control.set_demand(asked).unwrap();
+        until_shown(2, 3);
+        waiter
+            .set_demand(Demand {
+                priority: 4,
+                ..waiter.demand()
+            })
+            .unwrap();
+        until_shown(4, 3);
+        waiter
+            .set_demand(Demand {
+                priority: 6,
+                ..waiter.demand()
+            })
+            .unwrap();
+        until_shown(5, 3);
+        waiter
+            .set_demand(Demand {
+                priority: 1,
+                ..waiter.demand()
+            })
+            .unwrap();
+        until_shown(1, 3);
+        give_up.send(()).unwrap();
+        until_shown(5, 3);
+        assert_eq!(control.demand(), asked);
+        cores.cancel_all();
     });
 }
 

@@ -68,7 +68,7 @@ impl JobControl {
         self.record.stats()
     }
 
-    /// What the job asks for of the cores.
+    /// What the job asks for of the cores. It may be more urgent than that while a more urgent job waits for it.
     pub fn demand(&self) -> Demand {
         self.record.demand()
     }

@@ -32,8 +32,8 @@
 //! Its [`JobControl`] is for all other code that cancels, watches or changes the job meanwhile.
 //! When code of a job waits for another job:
 //!
-//! - The awaited job becomes as urgent as the waiting one ([`JobBuilder::priority`]), and so do the jobs that it waits
-//!   for itself.
+//! - The awaited job is as urgent as the waiting one for as long as that waits ([`JobBuilder::priority`]), and so are
+//!   the jobs that it waits for itself.
 //! - If the awaited job is queued it starts at once, beyond the number of jobs that may run: the jobs that run might
 //!   all wait for queued ones.
 //! - A job that waits for itself, or for a job that waits for it, has an error ([`JobErrorKind::WaitsForItself`]),

@@ -6,8 +6,11 @@
 //!   then looks for the container. One sees the other.
 //! - *Two jobs that begin to wait for each other.* A wait is noted, then its job looks whether the awaited one waits
 //!   for it: the last of a circle's waits sees the others, and is refused.
-//! - *A wait against a raise of the waiter.* A wait notes what it waits for, then reads the waiter's priority; a raise
-//!   changes the priority, then looks at what the job waits for. So a raise reaches all that the job waits for.
+//! - *A wait against a change of the waiter's priority.* A wait is noted on both sides, then the awaited job reads the
+//!   waiter's priority; a change writes the priority, then looks at what the job waits for. So a change reaches all that
+//!   the job waits for.
+//! - *Two changes of one job's priority.* Each reads what the job asks for, and what waits for it, under the lock under
+//!   which the runtime is told. So the last one tells what holds.
 
 use super::{JobErrorKind, set::Set};
 use crate::{
@@ -21,7 +24,7 @@ use crate::{
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard, Weak,
         atomic::{
             AtomicBool, AtomicU8, AtomicU64,
             Ordering::{Relaxed, SeqCst},
@@ -117,7 +120,10 @@ pub(super) struct Record {
     pub(super) id: JobId,
     pub(super) name: Option<Arc<str>>,
     pub(super) set: Arc<Set>,
+    /// What the program asks for.
     demand: Mutex<Demand>,
+    /// For the thread that tells the container.
+    tells: Mutex<()>,
     stage: Mutex<Stage>,
     pub(super) is_cancelled: AtomicBool,
     done: AtomicU64,
@@ -126,6 +132,8 @@ pub(super) struct Record {
     refusal: Mutex<Option<JobErrorKind>>,
     /// What this job waits for; once for each wait.
     awaits: Mutex<Vec<Arc<Record>>>,
+    /// The jobs that wait for this one; once for each wait.
+    awaited_by: Mutex<Vec<Weak<Record>>>,
     pub(super) over: Promise<()>,
     /// Of [`Record::tasks_ended`] and [`Record::root_ended`], how many are to come.
     parts: AtomicU8,
@@ -152,12 +160,14 @@ impl Record {
             name,
             set,
             demand: Mutex::new(demand),
+            tells: Mutex::default(),
             stage: Mutex::new(Stage::Queued),
             is_cancelled: AtomicBool::new(false),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
             refusal: Mutex::new(None),
             awaits: Mutex::default(),
+            awaited_by: Mutex::default(),
             over,
             parts: AtomicU8::new(2),
             filler: Mutex::new(Some(filler)),
@@ -174,10 +184,9 @@ impl Record {
         start: impl FnOnce(&Handle),
     ) {
         *locked(&self.stage) = Stage::Running(handle.clone(), before);
-        let demand = self.demand();
-        if demand != asked {
-            // It changed meanwhile. What can be had now is as good as what could be had then.
-            let _ = handle.shared().set_demand(demand);
+        if self.inherited(self.demand()) != asked {
+            // It changed meanwhile.
+            self.tell();
         }
         CURRENT.alone(Current(self.clone())).run(|| start(&handle));
         if self.is_cancelled.load(SeqCst) {
@@ -268,48 +277,72 @@ impl Record {
         *locked(&self.demand)
     }
 
-    pub(super) fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
-        let mut asked = locked(&self.demand);
+    /// With what it inherits: the priority of the most urgent job that waits for it, or for what waits for it.
+    pub(super) fn inherited(&self, demand: Demand) -> Demand {
+        let waiters = |record: &Record| -> Vec<_> {
+            let by = locked(&record.awaited_by);
+            by.iter().filter_map(Weak::upgrade).collect()
+        };
+        let all = reached_from(waiters(self), |record| waiters(record));
+        let priorities = all.iter().map(|record| record.demand().priority);
+        Demand {
+            priority: priorities.fold(demand.priority, u8::min),
+            ..demand
+        }
+    }
+
+    pub(super) fn set_demand(self: &Arc<Self>, demand: Demand) -> Result<(), BuildError> {
         demand
             .check()
             .map_err(urgency_policy::cores::Refusal::Demand)?;
+        let telling = locked(&self.tells);
+        let inherited = self.inherited(demand);
         if let Stage::Running(handle, _) = &*locked(&self.stage) {
-            handle.shared().set_demand(demand)?;
+            handle.shared().set_demand(inherited)?;
         }
-        *asked = demand;
+        *locked(&self.demand) = demand;
+        drop(telling);
+        self.awaited().iter().for_each(|awaited| awaited.tell());
         Ok(())
+    }
+
+    /// The container hears what the job asks for now. What can be had is as good as what could be had before: a policy
+    /// that refuses leaves the job where it is.
+    fn tell(&self) {
+        let _telling = locked(&self.tells);
+        let demand = self.inherited(self.demand());
+        if let Stage::Running(handle, _) = &*locked(&self.stage)
+            && handle.shared().demand() != demand
+        {
+            let _ = handle.shared().set_demand(demand);
+        }
+    }
+
+    /// What it waits for, and what that waits for, and so on.
+    fn awaited(&self) -> Vec<Arc<Record>> {
+        let awaits = |record: &Record| locked(&record.awaits).clone();
+        reached_from(awaits(self), |record| awaits(record))
     }
 
     /// Whether it is this job, or waits for it, or for a job that waits for it, and so on.
     fn waits_for(self: &Arc<Self>, job: &Arc<Record>) -> bool {
-        let mut found = vec![self.clone()];
-        let mut next = 0;
-        while let Some(record) = found.get(next).cloned() {
-            if Arc::ptr_eq(&record, job) {
-                return true;
-            }
-            let awaited = locked(&record.awaits).clone();
-            let is_new = |job: &Arc<Record>| !found.iter().any(|known| Arc::ptr_eq(known, job));
-            let new: Vec<_> = awaited.into_iter().filter(is_new).collect();
-            found.extend(new);
-            next += 1;
-        }
-        false
+        Arc::ptr_eq(self, job) || self.awaited().iter().any(|it| Arc::ptr_eq(it, job))
     }
+}
 
-    /// The job, and what it waits for, is at least of this priority from now on.
-    fn raise(self: &Arc<Self>, priority: u8) {
-        let mut found = vec![self.clone()];
-        while let Some(record) = found.pop() {
-            let demand = record.demand();
-            if demand.priority <= priority {
-                continue;
-            }
-            // A policy that refuses leaves the job where it is.
-            let _ = record.set_demand(Demand { priority, ..demand });
-            found.extend(locked(&record.awaits).iter().cloned());
-        }
+/// These, what `next` gives of each, and so on; each once.
+fn reached_from(
+    mut found: Vec<Arc<Record>>,
+    next: impl Fn(&Record) -> Vec<Arc<Record>>,
+) -> Vec<Arc<Record>> {
+    let mut place = 0;
+    while let Some(record) = found.get(place) {
+        let mut new = next(record);
+        new.retain(|job| !found.iter().any(|known| Arc::ptr_eq(known, job)));
+        found.extend(new);
+        place += 1;
     }
+    found
 }
 
 /// Code of one job waits for another job. Dropped when the wait has ended.
@@ -325,6 +358,7 @@ impl<'a> Waits<'a> {
         if let Some(current) = &waiter {
             let waiter = &current.0;
             locked(&waiter.awaits).push(awaited.clone());
+            locked(&awaited.awaited_by).push(Arc::downgrade(waiter));
         }
         let waits = Waits { waiter, awaited };
         if let Some(current) = &waits.waiter {
@@ -332,21 +366,36 @@ impl<'a> Waits<'a> {
             if awaited.waits_for(waiter) {
                 return Err(JobErrorKind::WaitsForItself);
             }
-            awaited.raise(waiter.demand().priority);
+            waits.tell();
             awaited.set.start_awaited(awaited);
         }
         Ok(waits)
+    }
+
+    /// The awaited job, and what it waits for, hear that this wait has begun, or has ended.
+    fn tell(&self) {
+        self.awaited.tell();
+        self.awaited.awaited().iter().for_each(|job| job.tell());
     }
 }
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
         if let Some(current) = &self.waiter {
-            let mut awaits = locked(&current.0.awaits);
-            if let Some(place) = awaits.iter().position(|job| Arc::ptr_eq(job, self.awaited)) {
-                awaits.swap_remove(place);
-            }
+            let waiter = &current.0;
+            forget_one(&waiter.awaits, |job| Arc::ptr_eq(job, self.awaited));
+            forget_one(&self.awaited.awaited_by, |job| {
+                std::ptr::eq(job.as_ptr(), Arc::as_ptr(waiter))
+            });
+            self.tell();
         }
+    }
+}
+
+fn forget_one<T>(list: &Mutex<Vec<T>>, is_it: impl FnMut(&T) -> bool) {
+    let mut list = locked(list);
+    if let Some(place) = list.iter().position(is_it) {
+        list.swap_remove(place);
     }
 }
 

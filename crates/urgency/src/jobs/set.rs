@@ -330,7 +330,7 @@ impl Set {
 
     /// Starts a job that counts as running.
     fn start(self: &Arc<Self>, pending: Pending) -> Result<(), (Pending, BuildError)> {
-        let demand = pending.record.demand();
+        let demand = pending.record.inherited(pending.record.demand());
         let (container, before) = match self.container(&pending.shape, demand) {
             Ok(container) => container,
             Err(error) => return Err((pending, error)),
