@@ -4,13 +4,8 @@
 //! The names are the type names of closures and futures. The compiler makes them of the path of the function in which
 //! the closure or future is written, so they lead to the place.
 
-use crate::sys::clock;
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Mutex, MutexGuard},
-    time::Duration,
-};
+use crate::sys::{clock, mutex::Mutex};
+use std::{collections::HashMap, fmt, time::Duration};
 
 /// The name of a type, made when it is asked for.
 pub(crate) type Name = fn() -> &'static str;
@@ -120,13 +115,9 @@ pub(crate) struct Overruns(Mutex<ByNameAndLevel>);
 type ByNameAndLevel = HashMap<(&'static str, u8), (u64, u64)>;
 
 impl Overruns {
-    fn locked(&self) -> MutexGuard<'_, ByNameAndLevel> {
-        self.0.lock().expect("nothing panics under this lock")
-    }
-
     /// Something came back after `ticks` without its worker.
     pub(crate) fn note(&self, name: Name, level: u8, ticks: u64) {
-        let mut all = self.locked();
+        let mut all = self.0.lock();
         let mut key = (name(), level);
         if all.len() >= MOST && !all.contains_key(&key) {
             key.0 = OTHERS;
@@ -139,7 +130,8 @@ impl Overruns {
     /// All of them, what went on for longest first.
     pub(crate) fn list(&self, levels: &[&'static str]) -> Vec<Overrun> {
         let mut list: Vec<_> = self
-            .locked()
+            .0
+            .lock()
             .iter()
             .map(|(&(what, level), &(times, longest))| Overrun {
                 what,
@@ -171,7 +163,7 @@ mod tests {
             overruns.note(|| "b", level, 1);
         }
         overruns.note(|| "c", 0, 1);
-        let all = overruns.locked();
+        let all = overruns.0.lock();
         assert!(all.contains_key(&(OTHERS, 0)) && !all.contains_key(&("c", 0)));
     }
 

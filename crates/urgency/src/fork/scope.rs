@@ -35,6 +35,7 @@ use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{
     protocol::forked::Payload,
     sched::{Forked, Kind},
+    sys::mutex::Mutex,
 };
 use crate::{
     sched::{
@@ -50,7 +51,6 @@ use std::{
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::{self, NonNull},
-    sync::Mutex,
 };
 
 /// So many children may wait in a deque; beyond that, `spawn` runs the child itself. It bounds the memory of
@@ -296,7 +296,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     #[cold]
     fn resume_panic_cold(&self) {
         let panic = {
-            let mut panic = self.panic.lock().expect("nothing panics under this lock");
+            let mut panic = self.panic.lock();
             self.panicked.store(false, Ordering::Relaxed);
             panic.take()
         };
@@ -324,7 +324,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     #[cold]
     fn child_panicked(&self, panic: Payload) {
-        let mut first = self.panic.lock().expect("nothing panics under this lock");
+        let mut first = self.panic.lock();
         if first.is_none() {
             *first = Some(panic);
             self.panicked.store(true, Ordering::Release);

@@ -7,9 +7,9 @@
 //! first wake-up caused is still to come. That poll takes the mark away by a read-modify-write, too. So it sees what
 //! every thread that found the mark wrote before (as in the rules of a task's state, 4).
 
-use crate::sys::primitives::{
-    Mutex, MutexGuard,
-    atomic::{AtomicBool, Ordering},
+use crate::sys::{
+    mutex::Mutex,
+    primitives::atomic::{AtomicBool, Ordering},
 };
 use std::{
     convert::Infallible,
@@ -201,15 +201,6 @@ struct Places {
     parent: Option<Waker>,
 }
 
-impl Woken {
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        // No code of others runs under this lock.
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
 /// The waker of one child.
 struct Mark {
     place: usize,
@@ -227,7 +218,7 @@ impl Wake for Mark {
             return;
         }
         let parent = {
-            let mut woken = self.woken.lock();
+            let mut woken = self.woken.0.lock();
             woken.places.push(self.place);
             woken.parent.take()
         };
@@ -253,7 +244,7 @@ impl<F: Future> Many<F> {
         };
         let children: Vec<_> = futures.into_iter().enumerate().map(child).collect();
         // All are to be polled once.
-        woken.lock().places = (0..children.len()).collect();
+        woken.0.lock().places = (0..children.len()).collect();
         Many {
             left: children.len(),
             children,
@@ -269,7 +260,7 @@ impl<F: Future> Many<F> {
     ) -> Poll<ControlFlow<B>> {
         let parent = cx.waker().clone();
         let (woken, before) = {
-            let mut woken = self.woken.lock();
+            let mut woken = self.woken.0.lock();
             let before = woken.parent.replace(parent);
             (mem::take(&mut woken.places), before)
         };

@@ -16,8 +16,9 @@
 //!    further down: [`Frames::lower`].
 
 use super::{Inherited, inherited};
+use crate::sys::mutex::Mutex;
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
@@ -33,20 +34,15 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    fn lock(&self) -> MutexGuard<'_, List> {
-        // Only a failed allocation panics under this lock, before anything was changed.
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// From `index` on, forks are made by code that has `what`.
     pub(crate) fn enter(&self, index: usize, what: Option<Arc<Inherited>>) {
-        self.lock().push((index, what));
+        self.list.lock().push((index, what));
         self.any.store(true, Relaxed);
     }
 
     /// The end of the frame that was entered last.
     pub(crate) fn leave(&self) {
-        let mut list = self.lock();
+        let mut list = self.list.lock();
         let left = list.pop();
         self.any.store(!list.is_empty(), Relaxed);
         drop(list);
@@ -71,7 +67,7 @@ impl Frames {
     /// Rule 4: no fork lies at `index` or above any more.
     pub(crate) fn lower(&self, index: usize) {
         if self.any.load(Relaxed) {
-            for (begins, _) in self.lock().iter_mut() {
+            for (begins, _) in self.list.lock().iter_mut() {
                 *begins = index.min(*begins);
             }
         }
@@ -83,7 +79,7 @@ impl Frames {
         if !self.any.load(Relaxed) {
             return None;
         }
-        let list = self.lock();
+        let list = self.list.lock();
         let inside = list.iter().rev().find(|(begins, _)| *begins <= index);
         inside.and_then(|(_, what)| what.clone())
     }

@@ -28,12 +28,13 @@ use crate::{
     },
     runtime,
     sched::caller::{ends_with_runtime, has_ended},
+    sys::mutex::Mutex,
 };
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
     io,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU8, Ordering, fence},
     },
     task::{Poll, Waker},
@@ -211,10 +212,7 @@ impl Source {
 
     #[cold]
     fn register(&self, fd: BorrowedFd<'_>, direction: Direction) -> io::Result<()> {
-        let _one_at_a_time = self
-            .registering
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.registering.lock();
         if let Some(registration) = self.registration.get() {
             if registration.is_for(direction) {
                 return Ok(());

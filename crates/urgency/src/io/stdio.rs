@@ -34,6 +34,7 @@ use super::{
 use crate::{
     fs::File,
     reactor::{directions::Direction, driver::wake_all},
+    sys::mutex::Mutex,
 };
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
@@ -43,7 +44,7 @@ use rustix::{
 use std::{
     io::{self, IsTerminal},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };
 
@@ -72,7 +73,7 @@ struct All(Mutex<Vec<Waker>>);
 
 impl Wake for All {
     fn wake(self: Arc<Self>) {
-        let mut waiting = std::mem::take(&mut *lock(&self.0));
+        let mut waiting = std::mem::take(&mut *self.0.lock());
         wake_all(&mut waiting);
     }
 }
@@ -93,7 +94,7 @@ impl Shared {
     ) -> Poll<R> {
         let all = Waker::from(self.all.clone());
         let mut poll = || {
-            let mut file = lock(&self.file);
+            let mut file = self.file.lock();
             poll(Pin::new(&mut *file), &mut Context::from_waker(&all))
         };
         if let Poll::Ready(result) = poll() {
@@ -101,7 +102,7 @@ impl Shared {
         }
         let waker = cx.waker().clone();
         {
-            let mut waiting = lock(&self.all.0);
+            let mut waiting = self.all.0.lock();
             if !waiting.iter().any(|other| other.will_wake(&waker)) {
                 waiting.push(waker);
             }
@@ -161,10 +162,6 @@ impl Standard {
             Standard::Blocks(file) => file.poll(cx, |file, cx| file.poll_flush(cx)),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The standard input of this process. If it is closed, or the process out of descriptors, each read is an error.

@@ -16,12 +16,10 @@
 //! back, the source's read direction is raised; [`Source::raise`](super::source::Source::raise) says why no
 //! waiting reader misses it.
 
+use crate::sys::mutex::Mutex;
 use std::{
     collections::VecDeque,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 /// Where a result, or its first byte, is among all that started operations took from the kernel.
@@ -61,7 +59,7 @@ impl<T> Unread<T> {
     }
 
     pub(crate) fn put_back(&self, place: Place, value: T) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let behind = queue.partition_point(|(other, _)| *other < place);
         queue.insert(behind, (place, value));
         self.any.store(true, Ordering::Release);
@@ -90,7 +88,7 @@ impl<T> Unread<T> {
         &self,
         take: impl FnOnce(Place, T) -> (R, Option<(Place, T)>),
     ) -> Option<R> {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         let (place, value) = queue.pop_front()?;
         let (result, rest) = take(place, value);
         if let Some(rest) = rest {
@@ -98,10 +96,6 @@ impl<T> Unread<T> {
         }
         self.any.store(!queue.is_empty(), Ordering::Release);
         Some(result)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Place, T)>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

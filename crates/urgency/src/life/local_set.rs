@@ -22,6 +22,7 @@ use crate::{
     sched::inheriting::run_as,
     scheduling_point,
     spawn::carried::Within,
+    sys::mutex::Mutex,
     tasks::{self, LiveTasks, PanicPolicy, Schedule, TaskRef},
 };
 use std::{
@@ -30,7 +31,7 @@ use std::{
     future::{Future, poll_fn},
     marker::PhantomData,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -58,17 +59,10 @@ impl Ready {
     }
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Ready> {
-        // Only a failed allocation panics under this lock.
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Schedule for Queue {
     fn schedule(&self, task: TaskRef) {
         let (late, wakers) = {
-            let mut ready = self.lock();
+            let mut ready = self.ready.lock();
             if ready.closed {
                 (Some(task), Vec::new())
             } else {
@@ -302,7 +296,7 @@ impl LocalSet {
     /// Runs what is ready now, for the place of this number. Whatever comes later wakes it.
     fn run_ready(&self, number: u64, cx: &mut Context<'_>) {
         let (waker, count) = {
-            let mut ready = self.queue.lock();
+            let mut ready = self.queue.ready.lock();
             (ready.take_waker(number), ready.entries.len())
         };
         drop(waker);
@@ -310,7 +304,7 @@ impl LocalSet {
             let _inside = self.enter();
             run_as(None, || {
                 for _ in 0..count {
-                    let Some(task) = self.queue.lock().entries.pop_front() else {
+                    let Some(task) = self.queue.ready.lock().entries.pop_front() else {
                         break; // A task has polled the set, too.
                     };
                     task.run();
@@ -319,7 +313,7 @@ impl LocalSet {
             });
         }
         let waker = cx.waker().clone();
-        let mut ready = self.queue.lock();
+        let mut ready = self.queue.ready.lock();
         if ready.entries.is_empty() {
             ready.wakers.push((number, waker));
         } else {
@@ -354,7 +348,7 @@ impl Drop for LocalSet {
             closed: true,
             ..Ready::default()
         };
-        let ended = std::mem::replace(&mut *self.queue.lock(), closed);
+        let ended = std::mem::replace(&mut *self.queue.ready.lock(), closed);
         drop(ended);
     }
 }
@@ -375,7 +369,7 @@ struct Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let waker = self.queue.lock().take_waker(self.number);
+        let waker = self.queue.ready.lock().take_waker(self.number);
         drop(waker);
     }
 }

@@ -18,13 +18,14 @@ use crate::{
     sched::caller::is_shut,
     spawn::{At, at},
     sync::Notify,
+    sys::mutex::Mutex,
     tasks::TaskRef,
 };
 use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
@@ -54,13 +55,8 @@ enum Place {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Tasks> {
-        // Only a failed allocation panics under this lock, before anything was changed.
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn reserve(self: &Arc<Self>) -> Ticket {
-        let mut tasks = self.lock();
+        let mut tasks = self.tasks.lock();
         tasks.live += 1;
         let place = match tasks.vacant.pop() {
             Some(place) => place,
@@ -79,7 +75,7 @@ impl Inner {
     /// The task of a reserved place is `task`, which nobody can run yet.
     fn note(&self, place: usize, task: &TaskRef) {
         let cancelled = {
-            let mut tasks = self.lock();
+            let mut tasks = self.tasks.lock();
             tasks.places[place] = Place::Live(task.clone());
             tasks.cancelled
         };
@@ -90,7 +86,7 @@ impl Inner {
 
     fn cancel(&self) {
         let tasks: Vec<TaskRef> = {
-            let mut tasks = self.lock();
+            let mut tasks = self.tasks.lock();
             tasks.cancelled = true;
             let live = |place: &Place| match place {
                 Place::Live(task) => Some(task.clone()),
@@ -102,18 +98,13 @@ impl Inner {
     }
 
     async fn all_ended(&self) {
-        loop {
-            let ended = self.ended.notified();
-            {
-                let mut tasks = self.lock();
-                if tasks.live == 0 {
-                    // Somebody may have a clone of the scope, and nobody waits any more.
-                    tasks.cancelled = true;
-                    return;
-                }
-            }
-            ended.await;
-        }
+        let none_left = || {
+            let mut tasks = self.tasks.lock();
+            // Somebody may have a clone of the scope, and nobody waits any more.
+            tasks.cancelled |= tasks.live == 0;
+            (tasks.live == 0).then_some(())
+        };
+        self.ended.until(none_left).await;
     }
 }
 
@@ -137,7 +128,7 @@ impl Drop for Ticket {
             && !is_shut()
             && !self.inner.panicked.swap(true, Ordering::AcqRel);
         let (last, task) = {
-            let mut tasks = self.inner.lock();
+            let mut tasks = self.inner.tasks.lock();
             tasks.live -= 1;
             (tasks.live == 0, tasks.vacate(self.place))
         };
@@ -224,7 +215,7 @@ impl TaskScope {
 
     /// How many tasks of the scope are not over.
     pub fn live(&self) -> usize {
-        self.inner.lock().live
+        self.inner.tasks.lock().live
     }
 }
 

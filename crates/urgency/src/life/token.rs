@@ -11,11 +11,12 @@
 use crate::{
     future::{Either, race},
     sync::{Notified, Notify},
+    sys::mutex::Mutex,
 };
 use std::{
     future::Future,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -49,11 +50,6 @@ impl Node {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Children> {
-        // Only a failed allocation panics under this lock, before anything was changed.
-        self.children.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
@@ -63,7 +59,7 @@ impl Link {
     /// The child is gone.
     fn cut(self) -> Arc<Node> {
         {
-            let mut children = self.parent.lock();
+            let mut children = self.parent.children.lock();
             let children = &mut *children;
             // The list of a cancelled node was taken.
             if let Some(slot) = children.slots.get_mut(self.slot) {
@@ -118,7 +114,7 @@ impl CancellationToken {
 
     /// A token below this one. If this one is cancelled already, so is the child.
     pub fn child_token(&self) -> CancellationToken {
-        let mut children = self.node.lock();
+        let mut children = self.node.children.lock();
         if self.node.is_cancelled() {
             let node = Arc::new(Node::new(true, None));
             return CancellationToken { node };
@@ -141,7 +137,7 @@ impl CancellationToken {
             if node.cancelled.swap(true, Ordering::AcqRel) {
                 continue;
             }
-            let children = std::mem::take(&mut *node.lock());
+            let children = std::mem::take(&mut *node.children.lock());
             node.event.notify_waiters();
             ahead.extend(children.slots.iter().flatten().filter_map(Weak::upgrade));
         }

@@ -1,11 +1,11 @@
 //! Cache ways and memory bandwidth for jobs, as the core policy decides, where the machine has resctrl.
 
 use super::{BuildError, Builder, Runtime};
-use crate::sched::cores::{Carries, PartitionReport, Plans};
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
+use crate::{
+    sched::cores::{Carries, PartitionReport, Plans},
+    sys::mutex::Mutex,
 };
+use std::{fmt, sync::Arc};
 use urgency_resctrl::{Files, JobPartition, Partition};
 
 type Make = dyn FnOnce(&[usize]) -> Result<Box<dyn Carries>, PartitionError> + Send;
@@ -121,10 +121,7 @@ impl Builder {
             return Ok(None);
         };
         let cpus = cpus.ok_or(PartitionError::NotPinned)?;
-        let make = partition
-            .lock()
-            .expect("nothing panics under this lock")
-            .take();
+        let make = partition.lock().take();
         let partition = make.ok_or(PartitionError::Taken)?(cpus)?;
         let plans = Plans::new(partition).ok_or(PartitionError::NoThread)?;
         Ok(Some(plans))

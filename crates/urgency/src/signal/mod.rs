@@ -39,10 +39,8 @@
 
 pub mod unix;
 
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-};
+use crate::sys::mutex::Mutex;
+use std::{io, sync::Arc};
 use unix::{Listener, Signal, SignalKind};
 
 /// The listener of the [`ctrl_c`] that ended last, for the next one: what comes in between is in its counter.
@@ -72,7 +70,7 @@ static KEPT: Mutex<Option<Arc<Listener>>> = Mutex::new(None);
 ///
 /// If the process is out of descriptors, or the runtime in which it waits was shut down.
 pub async fn ctrl_c() -> io::Result<()> {
-    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let kept = KEPT.lock().take();
     let listener = match kept {
         Some(listener) => listener,
         None => Listener::new(SignalKind::interrupt())?,
@@ -91,7 +89,7 @@ struct Waits(Signal);
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = KEPT.lock();
         let old = kept.replace(self.0.listener());
         drop(kept);
         // Outside of the lock: it waits for handlers that run.

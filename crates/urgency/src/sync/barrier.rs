@@ -7,7 +7,7 @@ use super::{
     hooks,
     notify::{Notified, Notify},
 };
-use crate::sys::primitives::{Mutex, MutexGuard};
+use crate::sys::mutex::Mutex;
 use std::{
     future::Future,
     pin::Pin,
@@ -68,12 +68,6 @@ impl Barrier {
     pub fn blocking_wait(&self) -> BarrierWaitResult {
         crate::block_on(self.wait())
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("nothing panics under a barrier's lock")
-    }
 }
 
 debug_struct!(Barrier, |it| parties: it.parties);
@@ -106,7 +100,7 @@ impl Future for BarrierWait<'_> {
             std::task::ready!(hooks::begin(cx));
             // Made before the look at the state: the end of the round is not missed.
             let passed = barrier.passed.notified();
-            let mut state = barrier.lock();
+            let mut state = barrier.state.lock();
             state.came += 1;
             if state.came >= barrier.parties {
                 state.came = 0;
@@ -129,7 +123,7 @@ impl Future for BarrierWait<'_> {
 impl Drop for BarrierWait<'_> {
     fn drop(&mut self) {
         if let Some((round, _)) = self.waiting {
-            let mut state = self.barrier.lock();
+            let mut state = self.barrier.state.lock();
             if state.round == round {
                 state.came -= 1;
             }

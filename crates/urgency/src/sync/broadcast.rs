@@ -24,14 +24,14 @@ use super::{
     notify::Notify,
     weak::weak_sender,
 };
+use crate::sys::mutex::Mutex;
 use crossbeam_utils::CachePadded;
 use error::{RecvError, SendError, TryRecvError};
 use std::{
     collections::VecDeque,
-    future::poll_fn,
     mem,
     panic::{RefUnwindSafe, UnwindSafe},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
 };
 
 /// A receiver takes so many messages out under one lock.
@@ -80,15 +80,8 @@ impl<T> State<T> {
 }
 
 impl<T> Channel<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // No code of others runs under this lock; only a failed allocation panics, before anything was changed.
-        self.state
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     fn subscribe(self: &Arc<Self>) -> Receiver<T> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.receivers += 1;
         Receiver {
             channel: self.clone(),
@@ -114,7 +107,7 @@ impl<T> Channel<T> {
             batch,
             spares,
         } = taken;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.spares.append(spares);
         if *next < state.first {
             let missed = state.first - *next;
@@ -208,7 +201,7 @@ impl<T> Sender<T> {
     pub fn send(&self, message: T) -> Result<usize, SendError<T>> {
         hooks::check();
         let _oldest;
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         let wanted = state.receivers;
         if wanted == 0 {
             return Err(SendError(message));
@@ -235,7 +228,7 @@ impl<T> Sender<T> {
 
     /// How many messages are kept for receivers that did not get them yet.
     pub fn len(&self) -> usize {
-        self.channel.lock().messages.len()
+        self.channel.state.lock().messages.len()
     }
 
     /// Whether no message is kept.
@@ -245,7 +238,7 @@ impl<T> Sender<T> {
 
     /// How many receivers there are.
     pub fn receiver_count(&self) -> usize {
-        self.channel.lock().receivers
+        self.channel.state.lock().receivers
     }
 
     /// Whether both send into the same channel.
@@ -255,14 +248,9 @@ impl<T> Sender<T> {
 
     /// Waits until there is no receiver.
     pub async fn closed(&self) {
-        poll_fn(|cx| hooks::begin(cx)).await;
-        loop {
-            let abandoned = self.channel.abandoned.notified();
-            if self.receiver_count() == 0 {
-                return;
-            }
-            abandoned.await;
-        }
+        hooks::begun().await;
+        let is_abandoned = || (self.receiver_count() == 0).then_some(());
+        self.channel.abandoned.until(is_abandoned).await;
     }
 
     /// A sender that does not keep the channel open.
@@ -273,18 +261,18 @@ impl<T> Sender<T> {
 
     /// How many senders there are.
     pub fn strong_count(&self) -> usize {
-        self.channel.lock().senders
+        self.channel.state.lock().senders
     }
 
     /// How many weak senders there are.
     pub fn weak_count(&self) -> usize {
-        self.channel.lock().weak
+        self.channel.state.lock().weak
     }
 }
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
-        self.channel.lock().senders += 1;
+        self.channel.state.lock().senders += 1;
         Sender {
             channel: self.channel.clone(),
         }
@@ -293,7 +281,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         state.senders -= 1;
         let last = state.senders == 0;
         drop(state);
@@ -340,7 +328,7 @@ impl<T: Clone> Taken<T> {
 impl<T> Receiver<T> {
     /// How many messages it could receive now.
     pub fn len(&self) -> usize {
-        let state = self.channel.lock();
+        let state = self.channel.state.lock();
         let from = self.taken.next.max(state.first);
         let left = state.next().saturating_sub(from);
         self.taken.batch.len() + left as usize
@@ -353,7 +341,7 @@ impl<T> Receiver<T> {
 
     /// Whether all senders are gone.
     pub fn is_closed(&self) -> bool {
-        self.channel.lock().senders == 0
+        self.channel.state.lock().senders == 0
     }
 
     /// Whether both receive from the same channel.
@@ -363,12 +351,12 @@ impl<T> Receiver<T> {
 
     /// How many senders there are.
     pub fn sender_strong_count(&self) -> usize {
-        self.channel.lock().senders
+        self.channel.state.lock().senders
     }
 
     /// How many weak senders there are.
     pub fn sender_weak_count(&self) -> usize {
-        self.channel.lock().weak
+        self.channel.state.lock().weak
     }
 
     /// A new receiver, of the messages that are sent from now on.
@@ -399,20 +387,18 @@ impl<T: Clone> Receiver<T> {
     ///
     /// Dropping the future loses no message.
     pub async fn recv(&mut self) -> Result<T, RecvError> {
-        poll_fn(|cx| hooks::begin(cx)).await;
+        hooks::begun().await;
         let Receiver { channel, taken } = self;
         if let Some(message) = taken.pop() {
             return Ok(message);
         }
-        loop {
-            let changed = channel.changed.notified();
-            match channel.take(taken, true) {
-                Ok(message) => return Ok(message),
-                Err(TryRecvError::Lagged(missed)) => return Err(RecvError::Lagged(missed)),
-                Err(TryRecvError::Closed) => return Err(RecvError::Closed),
-                Err(TryRecvError::Empty) => changed.await,
-            }
-        }
+        let next = || match channel.take(taken, true) {
+            Ok(message) => Some(Ok(message)),
+            Err(TryRecvError::Lagged(missed)) => Some(Err(RecvError::Lagged(missed))),
+            Err(TryRecvError::Closed) => Some(Err(RecvError::Closed)),
+            Err(TryRecvError::Empty) => None,
+        };
+        channel.changed.until(next).await
     }
 
     /// As [`recv`](Self::recv), for closures and plain threads.
@@ -427,7 +413,7 @@ impl<T: Clone> Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         state.receivers -= 1;
         let from = self.taken.next.saturating_sub(state.first) as usize;
         let unwanted = state.messages.range_mut(from..).map(Message::take);

@@ -87,7 +87,10 @@ pub(super) use stand_in::{
 #[cfg(all(test, urgency_loom))]
 pub(super) use stand_in::as_task;
 
-use std::task::{Context, Poll};
+use std::{
+    future::poll_fn,
+    task::{Context, Poll},
+};
 
 /// What each poll of an operation that does not wait yet begins with: a scheduling point, and the budget.
 #[inline]
@@ -98,4 +101,9 @@ pub(super) fn begin(cx: &Context<'_>) -> Poll<()> {
     }
     cx.waker().wake_by_ref();
     Poll::Pending
+}
+
+/// [`begin`], for an operation that is an async function.
+pub(super) fn begun() -> impl Future<Output = ()> {
+    poll_fn(|cx| begin(cx))
 }

@@ -48,9 +48,9 @@
 
 use super::hooks;
 use crate::{
-    sys::primitives::{
-        Mutex, MutexGuard,
-        atomic::{
+    sys::{
+        mutex::Mutex,
+        primitives::atomic::{
             AtomicU8,
             Ordering::{AcqRel, Acquire},
         },
@@ -117,13 +117,6 @@ impl Default for Inheritance {
 }
 
 impl Inheritance {
-    fn lock(&self) -> MutexGuard<'_, Holder> {
-        // Only a failed allocation panics under this lock, before anything was changed.
-        self.holder
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     /// What the holder notes that it inherits by.
     fn id(&self) -> usize {
         std::ptr::from_ref(self).addr()
@@ -143,7 +136,7 @@ impl Inheritance {
     /// Step 1, under the queue's lock. `name` is the holder's in the word; `None`: the lock is free. Says whether the
     /// holder is known.
     pub(super) fn enter(&self, name: Option<u64>, level: u8) -> (Option<Heir>, bool) {
-        let mut holder = self.lock();
+        let mut holder = self.holder.lock();
         holder.contended = true;
         if holder.task.is_none()
             && let Some(name) = name
@@ -163,7 +156,7 @@ impl Inheritance {
 
     /// Notes whether a task waits; under the queue's lock.
     pub(super) fn set_contended(&self, contended: bool) {
-        self.lock().contended = contended;
+        self.holder.lock().contended = contended;
     }
 
     /// Step 3, under the queue's lock: `next` gets the lock, or it is offered to `offered`. `others` is the most urgent
@@ -174,7 +167,7 @@ impl Inheritance {
         offered: Option<TaskRef>,
         others: Option<u8>,
     ) -> Passed {
-        let mut holder = self.lock();
+        let mut holder = self.holder.lock();
         holder.contended = others.is_some();
         let before = [
             mem::replace(&mut holder.task, next),
@@ -196,14 +189,14 @@ impl Inheritance {
     /// A task no longer waits, in one of its futures, without having got the lock; without any lock.
     pub(super) fn left(&self, task: &TaskRef) {
         let is_it = |offered: &mut TaskRef| offered.id() == task.id();
-        let offered = self.lock().offered.take_if(is_it);
+        let offered = self.holder.lock().offered.take_if(is_it);
         self.give_back(task);
         drop(offered);
     }
 
     fn give_back(&self, task: &TaskRef) {
         let is_lowered = {
-            let holder = self.lock();
+            let holder = self.holder.lock();
             let mut both = holder.task.iter().chain(&holder.offered);
             !both.any(|one| one.id() == task.id()) && task.give_back(self.id())
         };
@@ -217,7 +210,7 @@ impl Lock for Inheritance {
     /// Step 2.
     fn waiter_raised(&self, waiter: &TaskRef, level: u8) -> Option<TaskRef> {
         self.raised.fetch_min(level, AcqRel);
-        let holder = self.lock();
+        let holder = self.holder.lock();
         // A task that waits for a lock that it holds, or is about to get, lends nothing to itself.
         let is_other = |task: &&TaskRef| holder.contended && task.id() != waiter.id();
         let heir = holder.heir().filter(is_other);

@@ -42,7 +42,7 @@ use super::{
     notify::Notify,
     weak::weak_sender,
 };
-use crate::sys::primitives::{Arc, Mutex, MutexGuard};
+use crate::sys::{mutex::Mutex, primitives::Arc};
 use std::{
     collections::VecDeque,
     panic::{RefUnwindSafe, UnwindSafe},
@@ -141,13 +141,6 @@ struct State<T> {
 }
 
 impl<T> Channel<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
-        // No code of others runs under this lock; only a failed allocation panics, before anything was changed.
-        self.state
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     fn is_bounded(&self) -> bool {
         self.capacity != UNBOUNDED
     }
@@ -168,7 +161,7 @@ impl<T> Channel<T> {
     #[cold]
     fn release(&self, places: usize) {
         let mut wakers = Wakers::default();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.reserved -= places;
         self.vacate(&mut state, places, &mut wakers);
         if let Some(waker) = state.waker_at_end() {
@@ -180,17 +173,12 @@ impl<T> Channel<T> {
 
     /// Waits until the channel is closed.
     async fn closed(&self) {
-        loop {
-            let end = self.end.notified();
-            {
-                let mut state = self.lock();
-                if state.closed {
-                    return;
-                }
-                state.watched = true;
-            }
-            end.await;
-        }
+        let is_closed = || {
+            let mut state = self.state.lock();
+            state.watched |= !state.closed;
+            state.closed.then_some(())
+        };
+        self.end.until(is_closed).await;
     }
 }
 
@@ -293,7 +281,7 @@ impl<T> Sender<T> {
     /// With the message, if there is no place, or if nobody receives any more.
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
         hooks::check();
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         if state.closed {
             return Err(TrySendError::Closed(message));
         }
@@ -324,12 +312,12 @@ impl<T> Sender<T> {
 
     /// Whether nobody receives any more.
     pub fn is_closed(&self) -> bool {
-        self.channel.lock().closed
+        self.channel.state.lock().closed
     }
 
     /// How many messages could be sent now without waiting.
     pub fn capacity(&self) -> usize {
-        self.channel.capacity - self.channel.lock().taken
+        self.channel.capacity - self.channel.state.lock().taken
     }
 
     /// How many messages the channel holds at most.
@@ -350,12 +338,12 @@ impl<T> Sender<T> {
 
     /// How many senders there are.
     pub fn strong_count(&self) -> usize {
-        self.channel.lock().senders
+        self.channel.state.lock().senders
     }
 
     /// How many weak senders there are.
     pub fn weak_count(&self) -> usize {
-        self.channel.lock().weak
+        self.channel.state.lock().weak
     }
 
     fn poll_send(
@@ -396,7 +384,7 @@ impl<T> Sender<T> {
         let waker = cx.waker().clone();
         let level = hooks::level();
         let _unused;
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         let mut has_places = false;
         if key.is_some() {
             let (granted, unused) = state.waiting.poll(key, waker);
@@ -424,7 +412,7 @@ impl<T> Sender<T> {
     #[cold]
     fn leave(&self, need: usize, key: Key) {
         let mut wakers = Wakers::default();
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         let left = state.waiting.leave(key);
         let vacated = match left {
             Left::Granted(true) => need,
@@ -440,7 +428,7 @@ impl<T> Sender<T> {
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
-        self.channel.lock().senders += 1;
+        self.channel.state.lock().senders += 1;
         Sender {
             channel: self.channel.clone(),
         }
@@ -449,7 +437,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         state.senders -= 1;
         let receiver = state.waker_at_end();
         drop(state);

@@ -116,6 +116,18 @@ impl Notify {
         NotifiedBy::new(self)
     }
 
+    /// Looks for a result, and looks again after each notification. The future is made before the look (step 1): what
+    /// changes after the look is not missed.
+    pub(crate) async fn until<R>(&self, mut look: impl FnMut() -> Option<R>) -> R {
+        loop {
+            let notified = self.notified();
+            if let Some(result) = look() {
+                return result;
+            }
+            notified.await;
+        }
+    }
+
     /// As [`notified`](Self::notified), for an event whose notifications are not stored.
     pub(super) fn notified_unremembered(&self) -> Notified<'_> {
         let mut notified = self.notified();

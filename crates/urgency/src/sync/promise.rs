@@ -6,7 +6,6 @@
 use super::{hooks, notify::Notify};
 use std::{
     fmt,
-    future::poll_fn,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -100,14 +99,8 @@ impl<T> Promise<T> {
     ///
     /// If the filler was dropped without filling it in.
     pub async fn wait(&self) -> Result<&T, BrokenPromise> {
-        poll_fn(|cx| hooks::begin(cx)).await;
-        loop {
-            let changed = self.inner.changed.notified();
-            if let Some(result) = self.try_get() {
-                return result;
-            }
-            changed.await;
-        }
+        hooks::begun().await;
+        self.inner.changed.until(|| self.try_get()).await
     }
 
     /// As [`wait`](Self::wait), for closures and plain threads.

@@ -33,9 +33,9 @@
 //! once for each waiter.
 
 use super::lists::{Key, Lists};
-use crate::sys::primitives::{
-    Mutex, MutexGuard,
-    atomic::{
+use crate::sys::{
+    mutex::{Mutex, MutexGuard},
+    primitives::atomic::{
         AtomicU64,
         Ordering::{AcqRel, Acquire, Relaxed},
     },
@@ -114,13 +114,11 @@ impl<N, G> WaitQueue<N, G> {
         }
     }
 
+    #[inline]
     pub(super) fn lock(&self) -> Locked<'_, N, G> {
-        // No code of others runs under this lock, and nothing in it panics but for a failed allocation,
-        // before anything was changed.
-        let lists = self.lists.lock();
         Locked {
             word: &self.word,
-            lists: lists.unwrap_or_else(|poisoned| poisoned.into_inner()),
+            lists: self.lists.lock(),
         }
     }
 }
@@ -190,6 +188,7 @@ impl<N, G> DerefMut for Locked<'_, N, G> {
 
 impl<N, G> Drop for Locked<'_, N, G> {
     /// Rule 4.
+    #[inline]
     fn drop(&mut self) {
         if self.word.load(Relaxed) & QUEUED != 0 && self.lists.is_empty() {
             self.word.fetch_and(!QUEUED, AcqRel);

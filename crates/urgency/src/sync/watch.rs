@@ -23,13 +23,13 @@ pub use super::error::watch as error;
 pub use look::Ref;
 
 use super::{hooks, notify::Notify};
+use crate::sys::mutex::Mutex;
 use error::{RecvError, SendError};
 use std::{
     fmt,
-    future::poll_fn,
     panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
@@ -39,6 +39,7 @@ const ENDED: u64 = 1;
 const NEXT: u64 = 2;
 
 struct Place<T> {
+    /// A panic of a closure that changes the value is caught before it comes to the lock's guard.
     value: Mutex<Arc<T>>,
     /// Changed under the lock of `value`. Only `ENDED` is set without the lock, by the last sender: after it nothing
     /// changes any more.
@@ -59,15 +60,8 @@ impl<T> RefUnwindSafe for Place<T> {}
 impl<T> UnwindSafe for Place<T> {}
 
 impl<T> Place<T> {
-    fn lock(&self) -> MutexGuard<'_, Arc<T>> {
-        // A panic of a closure that changes the value is caught before it comes to the guard.
-        self.value
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     fn latest(&self) -> (Arc<T>, u64) {
-        let value = self.lock();
+        let value = self.value.lock();
         (value.clone(), self.version.load(Ordering::Acquire))
     }
 
@@ -83,7 +77,7 @@ impl<T> Place<T> {
     }
 
     fn replace(&self, new: Arc<T>) -> Arc<T> {
-        let mut value = self.lock();
+        let mut value = self.value.lock();
         let old = std::mem::replace(&mut *value, new);
         self.version.fetch_add(NEXT, Ordering::AcqRel);
         drop(value);
@@ -107,7 +101,7 @@ impl<T> Place<T> {
     fn modify(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
         let mut change = Some(change);
         let changed = self.alone(|| {
-            let mut value = self.lock();
+            let mut value = self.value.lock();
             let value = Arc::get_mut(&mut value)?;
             let change = change.take()?;
             let changed = catch_unwind(AssertUnwindSafe(|| change(value)));
@@ -284,14 +278,9 @@ impl<T> Sender<T> {
 
     /// Waits until there is no receiver.
     pub async fn closed(&self) {
-        poll_fn(|cx| hooks::begin(cx)).await;
-        loop {
-            let abandoned = self.place.abandoned.notified();
-            if self.is_closed() {
-                return;
-            }
-            abandoned.await;
-        }
+        hooks::begun().await;
+        let is_abandoned = || self.is_closed().then_some(());
+        self.place.abandoned.until(is_abandoned).await;
     }
 }
 
@@ -389,23 +378,21 @@ impl<T> Receiver<T> {
     ///
     /// A value counts as seen only if the future was ready.
     pub async fn changed(&mut self) -> Result<(), RecvError> {
-        poll_fn(|cx| hooks::begin(cx)).await;
+        hooks::begun().await;
         self.next().await
     }
 
     async fn next(&mut self) -> Result<(), RecvError> {
-        loop {
-            let changed = self.place.changed.notified();
-            let version = self.place.version.load(Ordering::Acquire);
-            if version & !ENDED != self.seen {
-                self.seen = version & !ENDED;
-                return Ok(());
+        let Receiver { place, seen } = self;
+        let newer = || {
+            let version = place.version.load(Ordering::Acquire);
+            if version & !ENDED != *seen {
+                *seen = version & !ENDED;
+                return Some(Ok(()));
             }
-            if version & ENDED != 0 {
-                return Err(RecvError(()));
-            }
-            changed.await;
-        }
+            (version & ENDED != 0).then_some(Err(RecvError(())))
+        };
+        place.changed.until(newer).await
     }
 
     /// Waits for a value, the current one included, of which `condition` holds, and gives a snapshot of it.
@@ -421,7 +408,7 @@ impl<T> Receiver<T> {
         &mut self,
         mut condition: impl FnMut(&T) -> bool,
     ) -> Result<Ref<'_, T>, RecvError> {
-        poll_fn(|cx| hooks::begin(cx)).await;
+        hooks::begun().await;
         let (value, version, changed) = loop {
             {
                 let mut latest = self.place.look(self.seen);

@@ -11,7 +11,7 @@ macro_rules! weak_sender {
 
         impl<T> WeakSender<T> {
             fn new(channel: &Arc<Channel<T>>) -> Self {
-                channel.lock().weak += 1;
+                channel.state.lock().weak += 1;
                 WeakSender {
                     channel: channel.clone(),
                 }
@@ -19,7 +19,7 @@ macro_rules! weak_sender {
 
             /// A sender, if there is one still.
             pub fn upgrade(&self) -> Option<Sender<T>> {
-                let mut state = self.channel.lock();
+                let mut state = self.channel.state.lock();
                 if state.senders == 0 {
                     return None;
                 }
@@ -32,12 +32,12 @@ macro_rules! weak_sender {
 
             /// How many senders there are.
             pub fn strong_count(&self) -> usize {
-                self.channel.lock().senders
+                self.channel.state.lock().senders
             }
 
             /// How many weak senders there are.
             pub fn weak_count(&self) -> usize {
-                self.channel.lock().weak
+                self.channel.state.lock().weak
             }
         }
 
@@ -49,7 +49,7 @@ macro_rules! weak_sender {
 
         impl<T> Drop for WeakSender<T> {
             fn drop(&mut self) {
-                self.channel.lock().weak -= 1;
+                self.channel.state.lock().weak -= 1;
             }
         }
 

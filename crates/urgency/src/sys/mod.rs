@@ -12,6 +12,7 @@ pub(crate) mod clock;
 pub(crate) mod counted;
 #[cfg(not(urgency_loom))]
 pub(crate) mod fork;
+pub(crate) mod mutex;
 pub(crate) mod primitives;
 #[cfg(not(urgency_loom))]
 pub(crate) mod thread;

@@ -38,9 +38,9 @@
 //! behind. That note is removed with the next note or with the future, and means at worst one boost too many.
 
 use super::{TaskRef, cell::BOOSTED};
-use crate::sys::primitives::{
-    Mutex, MutexGuard,
-    atomic::Ordering::{AcqRel, Acquire, Relaxed},
+use crate::sys::{
+    mutex::{Mutex, MutexGuard},
+    primitives::atomic::Ordering::{AcqRel, Acquire, Relaxed},
 };
 use std::{mem, sync::Arc};
 
@@ -299,12 +299,10 @@ impl TaskRef {
     }
 
     fn lock_waits(&self) -> MutexGuard<'_, Waits> {
-        // Nothing under this lock panics but for a failed allocation, which leaves `Nothing`.
         // Made even to find nothing noted: the lock orders a boost and a wait that comes later.
         self.header()
             .waits
             .get_or_make(|| Mutex::new(Waits::default()))
             .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -26,9 +26,12 @@ use super::{
     Caller, Schedule, TaskRef, boost::Waits, guarded::Guarded, join_error::JoinErrorKind,
     once_box::OnceBox, state::State,
 };
-use crate::sys::primitives::{
-    Arc, Mutex,
-    atomic::{AtomicU8, AtomicU32, AtomicU64},
+use crate::sys::{
+    mutex::Mutex,
+    primitives::{
+        Arc,
+        atomic::{AtomicU8, AtomicU32, AtomicU64},
+    },
 };
 use std::{
     any::Any,

@@ -13,9 +13,9 @@
 //! takes 16 bytes of every task instead of 4, and touches the neighbours' cache lines.
 
 use super::{Header, TaskRef};
-use crate::sys::primitives::{
-    Mutex, MutexGuard,
-    atomic::{
+use crate::sys::{
+    mutex::{Mutex, MutexGuard},
+    primitives::atomic::{
         AtomicBool,
         Ordering::{Acquire, Relaxed, Release},
     },
@@ -103,11 +103,7 @@ impl LiveTasks {
     }
 
     fn lock(&self, shard: usize) -> MutexGuard<'_, Slots> {
-        // Only a failed allocation panics under this lock, before anything is changed.
-        self.shards[shard]
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.shards[shard].0.lock()
     }
 
     /// Enters a new task, before its entry goes into a queue. `near` picks the shard: the index of

@@ -33,10 +33,7 @@ use super::{
     hooks,
     join_error::{JoinError, JoinErrorKind, message_of},
 };
-use crate::{
-    rank::LevelId,
-    sys::primitives::{Mutex, MutexGuard},
-};
+use crate::{rank::LevelId, sys::mutex::Mutex};
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -99,18 +96,9 @@ struct Queue {
     waiters: BTreeMap<u64, Waker>,
 }
 
-impl Room {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // No code of others runs under this lock.
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
 impl Wake for Room {
     fn wake(self: Arc<Self>) {
-        let waiters = mem::take(&mut self.lock().waiters);
+        let waiters = mem::take(&mut self.0.lock().waiters);
         for (_, waker) in waiters {
             // A waker may be the program's code: its panic must not cost the others their wake-up.
             if let Some(payload) = caught(|| waker.wake()) {
@@ -175,7 +163,7 @@ impl<T: 'static> Shared<T> {
     /// be woken.
     fn is_in_room(&self, waker: &Waker) -> bool {
         self.ticket.is_some_and(|ticket| {
-            let queue = self.inner.room.lock();
+            let queue = self.inner.room.0.lock();
             let own = queue.waiters.get(&ticket);
             own.is_some_and(|own| own.will_wake(waker))
         })
@@ -185,7 +173,7 @@ impl<T: 'static> Shared<T> {
     fn leave(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             hooks::waited_for(&self.inner.task, ticket);
-            let waker = self.inner.room.lock().waiters.remove(&ticket);
+            let waker = self.inner.room.0.lock().waiters.remove(&ticket);
             drop(waker);
         }
     }
@@ -197,10 +185,7 @@ impl<T: 'static> Inner<T> {
         if self.result.get().is_some() {
             return true;
         }
-        let mut handle = self
-            .handle
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut handle = self.handle.lock();
         let finished = match waker {
             Some(waker) if !handle.task().header().state.look().has_waiter() => {
                 handle.register(waker)
@@ -245,10 +230,7 @@ impl<T: 'static> Inner<T> {
             Known::Finished(result) => Ok(result.clone()),
             Known::Abandoned(kind) => Err(JoinError::given_up(self.task.id(), *kind)),
             Known::Panicked { first, message } => {
-                let first = first
-                    .lock()
-                    .unwrap_or_else(|poisoned| poisoned.into_inner())
-                    .take();
+                let first = first.lock().take();
                 let copy = || -> Box<dyn Any + Send> {
                     match message {
                         Some(text) => Box::new(text.clone()),
@@ -281,7 +263,7 @@ impl<T: Clone + Send + Sync + 'static> Future for Shared<T> {
         }
         let waker = cx.waker().clone();
         let (ticket, old) = {
-            let mut queue = this.inner.room.lock();
+            let mut queue = this.inner.room.0.lock();
             let ticket = *this.ticket.get_or_insert(queue.next_ticket);
             queue.next_ticket = queue.next_ticket.max(ticket + 1);
             (ticket, queue.waiters.insert(ticket, waker))

@@ -13,12 +13,12 @@
 use super::log::{Place, Recorder};
 use crate::{
     inherit::inherited,
-    sys::{self, clock},
+    sys::{self, clock, mutex::Mutex},
     tasks::Id,
 };
 use std::{
     cell::{Cell, RefCell},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };
 
@@ -95,15 +95,9 @@ impl RecordedThread {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state
-            .lock()
-            .expect("nothing panics under a strand's lock")
-    }
-
     /// Whether the calling OS thread began the step that runs. It did not if it stole a fork of the task.
     fn runs_here(&self) -> bool {
-        self.state().tid == tid()
+        self.state.lock().tid == tid()
     }
 
     /// This is the task that carries it.
@@ -113,7 +107,7 @@ impl RecordedThread {
 
     fn begin(&self) {
         ENDED.with(RefCell::take);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.woken_by = None;
         if let Some(woken) = state.woken.take() {
             let mut log = self.recorder.lock();
@@ -136,7 +130,7 @@ impl RecordedThread {
 
     /// Ends the step that runs, and begins the next. What a stolen fork does counts as done after the last step.
     fn cut(&self) -> Option<Place> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.tid != tid() {
             return self.recorder.lock().last_step(self.number);
         }
@@ -147,7 +141,7 @@ impl RecordedThread {
     }
 
     fn suspend(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let work = cpu_time().saturating_sub(state.began);
         state.suspended = clock::now();
         // Woken by its own step.
@@ -158,7 +152,7 @@ impl RecordedThread {
     }
 
     fn end(&self) {
-        let work = cpu_time().saturating_sub(self.state().began);
+        let work = cpu_time().saturating_sub(self.state.lock().began);
         let mut log = self.recorder.lock();
         let last = log.end_step(self.number, work, false);
         log.done(self.number);
@@ -170,7 +164,7 @@ impl RecordedThread {
     /// A wake-up of the task.
     fn wake(&self) {
         let by = self.waker();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.woken.is_none() {
             state.woken = Some(Woken {
                 at: clock::now(),
@@ -208,7 +202,8 @@ impl RecordedThread {
             let log = self.recorder.lock();
             log.named(task).and_then(|thread| log.last_step(thread))
         };
-        let Some(awaited) = awaited.filter(|place| self.state().woken_by != Some(place.0)) else {
+        let Some(awaited) = awaited.filter(|place| self.state.lock().woken_by != Some(place.0))
+        else {
             return;
         };
         self.cut();

@@ -121,7 +121,7 @@ impl<T> Sender<T> {
 
     fn try_take_places(&self, places: usize) -> Result<(), TrySendError<()>> {
         hooks::check();
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         if state.closed {
             return Err(TrySendError::Closed(()));
         }
@@ -145,7 +145,7 @@ impl<T> Sender<T> {
     /// Sends into a reserved place.
     fn send_reserved(&self, message: T) {
         let mut unwanted = None;
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         state.reserved -= 1;
         let receiver = if state.abandoned {
             state.taken -= 1;

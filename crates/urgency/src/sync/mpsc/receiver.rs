@@ -132,7 +132,7 @@ impl<T> Receiver<T> {
         count += batched;
         if count < limit {
             let mut wakers = Wakers::default();
-            let mut state = self.channel.lock();
+            let mut state = self.channel.state.lock();
             let more = state.messages.len().min(limit - count);
             buffer.extend(state.messages.drain(..more));
             self.channel.vacate(&mut state, more, &mut wakers);
@@ -146,7 +146,7 @@ impl<T> Receiver<T> {
     /// Step 2. With a waker, which is to be woken if there is no message. A waker that is not needed comes
     /// back, to be dropped without the lock.
     fn take(&mut self, waker: Option<Waker>) -> (Result<T, TryRecvError>, Option<Waker>) {
-        let mut state = self.channel.lock();
+        let mut state = self.channel.state.lock();
         if let Some(message) = state.messages.pop_front() {
             if !self.channel.is_bounded() {
                 std::mem::swap(&mut self.batch, &mut state.messages);
@@ -180,7 +180,7 @@ impl<T> Receiver<T> {
     fn end<R>(&mut self, last: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut wakers = Wakers::default();
         let (watched, result) = {
-            let mut state = self.channel.lock();
+            let mut state = self.channel.state.lock();
             state.closed = true;
             state.waiting.grant_all(false, &mut wakers);
             (std::mem::take(&mut state.watched), last(&mut state))
@@ -194,13 +194,13 @@ impl<T> Receiver<T> {
 
     /// Whether no send can begin: the channel was closed, or all senders are gone.
     pub fn is_closed(&self) -> bool {
-        let state = self.channel.lock();
+        let state = self.channel.state.lock();
         state.closed || state.senders == 0
     }
 
     /// How many messages could be received now.
     pub fn len(&self) -> usize {
-        self.batch.len() + self.channel.lock().messages.len()
+        self.batch.len() + self.channel.state.lock().messages.len()
     }
 
     /// Whether no message could be received now.
@@ -210,7 +210,7 @@ impl<T> Receiver<T> {
 
     /// How many messages could be sent now without waiting.
     pub fn capacity(&self) -> usize {
-        self.channel.capacity - self.channel.lock().taken
+        self.channel.capacity - self.channel.state.lock().taken
     }
 
     /// How many messages the channel holds at most.
@@ -220,12 +220,12 @@ impl<T> Receiver<T> {
 
     /// How many senders there are.
     pub fn sender_strong_count(&self) -> usize {
-        self.channel.lock().senders
+        self.channel.state.lock().senders
     }
 
     /// How many weak senders there are.
     pub fn sender_weak_count(&self) -> usize {
-        self.channel.lock().weak
+        self.channel.state.lock().weak
     }
 }
 
