@@ -23,7 +23,7 @@ use crate::{
         run::{self, check},
         stack::{Me, Stack},
     },
-    tasks::{caught, discard_payload},
+    tasks::contained,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -186,19 +186,14 @@ where
         // SAFETY: just popped as ours. A panic of its call or drop must not leave the frame early: it is
         // caught and dropped, the first panic is the one that counts.
         let unstarted = unsafe { forked.take_closure() };
-        let second = caught(|| {
+        contained(|| {
             if RUN_B {
                 unstarted(false);
             }
         });
-        if let Some(payload) = second {
-            discard_payload(payload);
-        }
     } else {
         let result = await_stolen(me, forked);
-        if let Some(payload) = caught(|| drop(result)) {
-            discard_payload(payload);
-        }
+        contained(|| drop(result));
     }
     resume_unwind(panic)
 }

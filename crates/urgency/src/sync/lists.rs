@@ -35,7 +35,7 @@
 //! all less urgent ones.
 
 use super::levels::{Levels, NONE};
-use crate::tasks::{caught, discard_payload};
+use crate::tasks::contained;
 use std::{mem, task::Waker};
 
 /// When the last waiter is gone, a slab with more slots than this is freed.
@@ -400,9 +400,7 @@ impl Wakers {
 /// A waker may be the program's code: its panic must not cost others their wake-up, nor the caller its result.
 #[inline]
 pub(super) fn wake_one(waker: Waker) {
-    if let Some(payload) = caught(|| waker.wake()) {
-        discard_payload(payload);
-    }
+    contained(|| waker.wake());
 }
 
 #[cfg(all(test, not(urgency_loom)))]

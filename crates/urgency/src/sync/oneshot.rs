@@ -35,11 +35,10 @@ use crate::{
         AtomicU8,
         Ordering::{AcqRel, Acquire},
     },
-    tasks::{Guarded, caught, discard_payload},
+    tasks::{Guarded, WakerSlot, contained},
 };
 use std::{
     future::Future,
-    mem::MaybeUninit,
     pin::Pin,
     ptr::NonNull,
     task::{Context, Poll, Waker},
@@ -61,8 +60,8 @@ const OWED: u8 = CLOSED | WAITING;
 struct Channel<T> {
     state: AtomicU8,
     message: Guarded<Option<T>>,
-    waker: Guarded<MaybeUninit<Waker>>,
-    sender_waker: Guarded<MaybeUninit<Waker>>,
+    waker: WakerSlot,
+    sender_waker: WakerSlot,
     /// So that models notice a channel that was not freed.
     #[cfg(urgency_loom)]
     _alive: crate::sys::primitives::Arc<()>,
@@ -92,8 +91,8 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let channel = Box::new(Channel {
         state: AtomicU8::new(0),
         message: Guarded::new(None),
-        waker: Guarded::new(MaybeUninit::uninit()),
-        sender_waker: Guarded::new(MaybeUninit::uninit()),
+        waker: WakerSlot::new(),
+        sender_waker: WakerSlot::new(),
         #[cfg(urgency_loom)]
         _alive: crate::sys::primitives::Arc::new(()),
     });
@@ -131,7 +130,7 @@ impl<T> Side<T> {
             return None;
         }
         // SAFETY: found `WAITING`, so the slot is full, and the sender's (rule 3).
-        let waker = (found & WAITING != 0).then(|| unsafe { self.take_waker() });
+        let waker = (found & WAITING != 0).then(|| unsafe { self.channel().waker.take() });
         let back = (found & CLOSED != 0 && bit == SENT)
             // SAFETY: the sender's again (rule 2).
             .then(|| channel.message.with_mut(|slot| unsafe { (*slot).take() }));
@@ -139,10 +138,8 @@ impl<T> Side<T> {
             // SAFETY: the receiver has left, and so does the sender.
             unsafe { self.free() };
         }
-        if let Some(waker) = waker
-            && let Some(payload) = caught(|| waker.wake())
-        {
-            discard_payload(payload);
+        if let Some(waker) = waker {
+            contained(|| waker.wake());
         }
         back.flatten()
     }
@@ -170,7 +167,7 @@ impl<T> Side<T> {
         }
         let cleared = self.change(|state| state & !WAITING).is_ok();
         // SAFETY: it was set, and the sender will not find it any more.
-        cleared.then(|| unsafe { self.take_waker() })
+        cleared.then(|| unsafe { self.channel().waker.take() })
     }
 
     /// The receiver leaves a waker, after it took back the one before. It comes back if the sender has ended.
@@ -180,23 +177,10 @@ impl<T> Side<T> {
         }
         // SAFETY: the sender had not ended, so the receiver has cleared `WAITING`, and the slot is its own
         // and empty (rule 3).
-        let put = |slot: *mut MaybeUninit<Waker>| unsafe {
-            (*slot).write(waker);
-        };
-        self.channel().waker.with_mut(put);
+        unsafe { self.channel().waker.put(waker) };
         let waits = self.change(|state| state | WAITING).is_ok();
         // SAFETY: the sender has ended without finding the bit.
-        (!waits).then(|| unsafe { self.take_waker() })
-    }
-
-    /// Takes the waker out.
-    ///
-    /// # Safety
-    /// The slot is full, and the caller's (rule 3). It is empty afterwards.
-    unsafe fn take_waker(&self) -> Waker {
-        // SAFETY: by the caller's promise; reading it out moves it.
-        let take = |slot: *const MaybeUninit<Waker>| unsafe { slot.read().assume_init() };
-        self.channel().waker.with(take)
+        (!waits).then(|| unsafe { self.channel().waker.take() })
     }
 
     /// The receiver takes the message, which is its own (rule 1).

@@ -23,7 +23,7 @@
 //! memory of a million small tasks, and neighbours mostly live on the same worker.
 
 use super::{
-    Caller, Schedule, TaskRef, boost::Waits, guarded::Guarded, join_error::JoinErrorKind,
+    Caller, Guarded, Schedule, TaskRef, WakerSlot, boost::Waits, join_error::JoinErrorKind,
     once_box::OnceBox, state::State,
 };
 use crate::sys::{
@@ -36,11 +36,11 @@ use crate::sys::{
 use std::{
     any::Any,
     future::Future,
-    mem::{ManuallyDrop, MaybeUninit},
+    mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     ptr::{self, NonNull},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 /// A flag of a task: it was made of a closure.
@@ -65,7 +65,7 @@ pub(crate) struct Header {
     /// The place in the list of live tasks (live.rs).
     pub(super) live_slot: AtomicU32,
     /// The waker of the handle (state.rs, rule 6).
-    pub(super) waiter: Guarded<MaybeUninit<Waker>>,
+    pub(super) waiter: WakerSlot,
     /// The tasks that this one waits for, and what it inherits (boost.rs); made when there is something to note.
     pub(super) waits: OnceBox<Mutex<Waits>>,
 }
@@ -168,7 +168,7 @@ where
                 own_level: AtomicU8::new(level),
                 flags: AtomicU8::new(if is_closure { CLOSURE } else { 0 }),
                 live_slot: AtomicU32::new(u32::MAX),
-                waiter: Guarded::new(MaybeUninit::uninit()),
+                waiter: WakerSlot::new(),
                 waits: OnceBox::new(),
             },
             scheduler,
@@ -191,6 +191,13 @@ unsafe fn cell<'a, F: Future, S>(header: NonNull<Header>) -> &'a Cell<F, S> {
 /// Runs `drop` and returns what it panicked with.
 pub(crate) fn caught(drop: impl FnOnce()) -> Option<Box<dyn Any + Send>> {
     catch_unwind(AssertUnwindSafe(drop)).err()
+}
+
+/// Calls code of the program. A panic of it ends here, and no other code learns of it.
+pub(crate) fn contained(call: impl FnOnce()) {
+    if let Some(payload) = caught(call) {
+        discard_payload(payload);
+    }
 }
 
 /// Drops a panic's payload, whose own drop may panic, with a payload whose own drop may panic.
@@ -222,9 +229,7 @@ unsafe fn end<F: Future, S: Schedule>(
         } else {
             let unseen =
                 std::mem::replace(&mut result, Stage::Panicked(Box::new(Payload(payload))));
-            if let Some(payload) = caught(|| drop(unseen)) {
-                discard_payload(payload);
-            }
+            contained(|| drop(unseen));
         }
     }
     let panicked = !is_abandoned && matches!(result, Stage::Panicked(_));
@@ -308,9 +313,7 @@ unsafe fn discard<F: Future, S>(header: NonNull<Header>) {
     let stage = cell
         .stage
         .with_mut(|stage| unsafe { stage.replace(Stage::Empty) });
-    if let Some(payload) = caught(|| drop(stage)) {
-        discard_payload(payload);
-    }
+    contained(|| drop(stage));
 }
 
 /// Hands `task` to its scheduler by `call`.

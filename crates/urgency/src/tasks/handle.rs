@@ -131,10 +131,7 @@ fn give_up(task: TaskRef, drop_result: impl FnOnce(TaskRef)) {
         Detach::DropRef => drop(task),
         Detach::DropWaiter => {
             // SAFETY: the bit is cleared, so the waker inside is ours (rule 6).
-            let waker = task
-                .header()
-                .waiter
-                .with(|slot| unsafe { slot.read().assume_init() });
+            let waker = unsafe { task.header().waiter.take() };
             drop(task);
             drop(waker);
         }
@@ -283,27 +280,17 @@ impl<T: 'static> JoinHandle<T> {
             if !header.state.unset_waiter() {
                 return true;
             }
-            // SAFETY: full, and ours again (rule 6); reading it out moves it.
-            Some(
-                header
-                    .waiter
-                    .with(|slot| unsafe { slot.read().assume_init() }),
-            )
+            // SAFETY: full, and ours again (rule 6).
+            Some(unsafe { header.waiter.take() })
         } else {
             None
         };
         // SAFETY: the slot is ours while `WAITER` is clear (rule 6).
-        header.waiter.with_mut(|slot| unsafe {
-            (*slot).write(new);
-        });
+        unsafe { header.waiter.put(new) };
         let finished = !header.state.set_waiter();
         if finished {
             // SAFETY: the bit was not set, the waker is still ours.
-            drop(
-                header
-                    .waiter
-                    .with(|slot| unsafe { slot.read().assume_init() }),
-            );
+            drop(unsafe { header.waiter.take() });
         }
         drop(old);
         finished
@@ -315,7 +302,7 @@ impl<T: 'static> JoinHandle<T> {
         // SAFETY: while `WAITER` is set no thread writes the slot. If the task completes meanwhile, the waker inside
         // may be used up, but only its pointers are compared. A new task at the address of a used up one cannot deceive
         // us: it would have seen `COMPLETED` in step 1.
-        slot.with(|slot| unsafe { (*slot).assume_init_ref() }.will_wake(waker))
+        unsafe { slot.holds(waker) }
     }
 
     /// What the finished task left; `None` if it was taken before.

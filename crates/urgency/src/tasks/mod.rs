@@ -12,6 +12,7 @@
 //! | `waker.rs` | wakers |
 //! | `handle.rs`, `shared.rs` | [`JoinHandle`], [`Shared`]: waiting for the result |
 //! | `boost.rs` | raising a task and what it waits for |
+//! | `guarded.rs`, `waker_slot.rs` | cells to which a state word gives access |
 //! | `once_box.rs` | `OnceBox`: what few tasks have |
 //! | `live.rs` | `LiveTasks`: finding the suspended ones at a shutdown |
 //! | `join_error.rs` | [`JoinError`]: why there is no result, with the panic as a value |
@@ -45,6 +46,7 @@ mod stress;
 #[cfg(all(test, not(urgency_loom)))]
 mod tests;
 mod waker;
+mod waker_slot;
 
 pub use abort_handle::AbortHandle;
 pub use handle::JoinHandle;
@@ -53,13 +55,14 @@ pub use join_error::{JoinError, JoinErrorKind};
 pub use shared::Shared;
 
 pub(crate) use boost::Lock;
-pub(crate) use cell::{Header, Stopped, caught, discard_payload};
+pub(crate) use cell::{Header, Stopped, caught, contained, discard_payload};
 pub(crate) use guarded::Guarded;
 pub(crate) use hooks::{Caller, Nobody, tell_taken};
 pub(crate) use live::LiveTasks;
 #[cfg(not(urgency_loom))]
 pub use panic_policy::PanicPolicy;
 pub(crate) use run::{Ran, TaskRef};
+pub(crate) use waker_slot::WakerSlot;
 
 use crate::sys::primitives::Arc;
 use std::{

@@ -1,6 +1,6 @@
 //! What a runtime does when a task panics.
 
-use super::{TaskRef, caught, discard_payload};
+use super::{TaskRef, contained};
 use crate::rank::LevelId;
 use std::{
     fmt,
@@ -80,9 +80,7 @@ impl PanicPolicy {
             }
             Choice::Call(call) if task.is_detached() => {
                 let level = task.level_id();
-                if let Some(payload) = caught(|| call(level)) {
-                    discard_payload(payload);
-                }
+                contained(|| call(level));
             }
             Choice::Call(_) => {}
         }

@@ -26,7 +26,7 @@
 
 use super::{
     Header, Id,
-    cell::{CLOSURE, caught, discard_payload},
+    cell::{CLOSURE, contained},
     state::{Claim, Complete, Dropped, Suspend},
     waker,
 };
@@ -246,14 +246,10 @@ impl TaskRef {
         match header.state.complete() {
             Complete::Done => mem::forget(self),
             Complete::WakeWaiter => {
-                // SAFETY: the waker is ours (rule 6); reading it out moves it.
-                let waker = header
-                    .waiter
-                    .with(|slot| unsafe { slot.read().assume_init() });
+                // SAFETY: the waker is ours (rule 6).
+                let waker = unsafe { header.waiter.take() };
                 // A waker may be the program's code; its panic must not end the worker.
-                if let Some(payload) = caught(|| waker.wake()) {
-                    discard_payload(payload);
-                }
+                contained(|| waker.wake());
             }
             Complete::Detached => {
                 // SAFETY: no handle wants the result (rule 5); the vtable is the cell's.

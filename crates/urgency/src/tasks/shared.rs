@@ -29,7 +29,7 @@
 
 use super::{
     JoinHandle, TaskRef,
-    cell::{Outcome, caught, discard_payload},
+    cell::{Outcome, contained},
     hooks,
     join_error::{JoinError, JoinErrorKind, message_of},
 };
@@ -101,9 +101,7 @@ impl Wake for Room {
         let waiters = mem::take(&mut self.0.lock().waiters);
         for (_, waker) in waiters {
             // A waker may be the program's code: its panic must not cost the others their wake-up.
-            if let Some(payload) = caught(|| waker.wake()) {
-                discard_payload(payload);
-            }
+            contained(|| waker.wake());
         }
     }
 }

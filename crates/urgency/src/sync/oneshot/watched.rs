@@ -3,9 +3,9 @@
 use super::{CLOSED, Side, WATCHED};
 use crate::{
     sys::primitives::atomic::Ordering::{AcqRel, Acquire},
-    tasks::{caught, discard_payload},
+    tasks::contained,
 };
-use std::{mem::MaybeUninit, task::Waker};
+use std::task::Waker;
 
 impl<T> Side<T> {
     /// The sender takes the slot of its waker back, if it was full and the receiver has not closed.
@@ -15,7 +15,7 @@ impl<T> Side<T> {
         while seen & WATCHED != 0 && seen & CLOSED == 0 {
             match state.compare_exchange(seen, seen & !WATCHED, AcqRel, Acquire) {
                 // SAFETY: it was full, and the receiver will not find it any more (rule 6).
-                Ok(_) => return Some(unsafe { self.take_sender_waker() }),
+                Ok(_) => return Some(unsafe { self.channel().sender_waker.take() }),
                 Err(now) => seen = now,
             }
         }
@@ -30,10 +30,7 @@ impl<T> Side<T> {
             return Some(waker);
         }
         // SAFETY: the receiver has not closed and `WATCHED` is clear, so the slot is the sender's, and empty (rule 6).
-        let put = |slot: *mut MaybeUninit<Waker>| unsafe {
-            (*slot).write(waker);
-        };
-        self.channel().sender_waker.with_mut(put);
+        unsafe { self.channel().sender_waker.put(waker) };
         while seen & CLOSED == 0 {
             match state.compare_exchange(seen, seen | WATCHED, AcqRel, Acquire) {
                 Ok(_) => return None,
@@ -41,7 +38,7 @@ impl<T> Side<T> {
             }
         }
         // SAFETY: the receiver has closed without finding the bit.
-        Some(unsafe { self.take_sender_waker() })
+        Some(unsafe { self.channel().sender_waker.take() })
     }
 
     /// The receiver, which has set `CLOSED` and found `seen`, wakes a sender that waits for that.
@@ -50,19 +47,7 @@ impl<T> Side<T> {
             return;
         }
         // SAFETY: the slot was full, and is the receiver's from now on (rule 6).
-        let waker = unsafe { self.take_sender_waker() };
-        if let Some(payload) = caught(|| waker.wake()) {
-            discard_payload(payload);
-        }
-    }
-
-    /// Takes the sender's waker out.
-    ///
-    /// # Safety
-    /// The slot is full, and the caller's (rule 6). It is empty afterwards.
-    unsafe fn take_sender_waker(&self) -> Waker {
-        // SAFETY: by the caller's promise; reading it out moves it.
-        let take = |slot: *const MaybeUninit<Waker>| unsafe { slot.read().assume_init() };
-        self.channel().sender_waker.with(take)
+        let waker = unsafe { self.channel().sender_waker.take() };
+        contained(|| waker.wake());
     }
 }
