@@ -5,15 +5,9 @@ use crate::{
     inherit::{Inherited, inherited},
     sched::inheriting::run_inside,
     spawn::carried::Within,
-    time::{Timeout, error::Elapsed, timeout_at},
+    time::{Timeout, timeout_at},
 };
-use std::{
-    future::Future,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Instant,
-};
+use std::{sync::Arc, time::Instant};
 
 /// Runs `f` as code that has what the calling code has, but for a deadline.
 pub(crate) fn without_deadline<R>(f: impl FnOnce() -> R) -> R {
@@ -55,9 +49,7 @@ pub fn with_deadline<F: IntoFuture>(at: Instant, future: F) -> WithDeadline<F::I
     let mut inherited = inherited().map_or_else(Inherited::default, |here| Inherited::clone(&here));
     let at = inherited.deadline.map_or(at, |before| before.min(at));
     inherited.deadline = Some(at);
-    WithDeadline {
-        within: Within::new(timeout_at(at.into(), future), Arc::new(inherited)),
-    }
+    Within::new(timeout_at(at.into(), future), Arc::new(inherited))
 }
 
 /// The deadline of the calling code: the earliest of its own deadlines and the deadlines of the code that spawned it.
@@ -67,18 +59,4 @@ pub fn deadline() -> Option<Instant> {
 }
 
 /// The future of [`with_deadline`].
-#[derive(Debug)]
-#[must_use = "futures do nothing unless awaited"]
-pub struct WithDeadline<F> {
-    /// As in `Within`.
-    within: Within<Timeout<F>>,
-}
-
-impl<F: Future> Future for WithDeadline<F> {
-    type Output = Result<F::Output, Elapsed>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: the only field is pinned with the whole.
-        unsafe { self.map_unchecked_mut(|this| &mut this.within) }.poll(cx)
-    }
-}
+pub type WithDeadline<F> = Within<Timeout<F>>;

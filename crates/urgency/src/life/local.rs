@@ -6,13 +6,7 @@ use crate::{
     inherit::{Inherited, inherited},
     spawn::carried::Within,
 };
-use std::{
-    future::Future,
-    marker::PhantomData,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{marker::PhantomData, sync::Arc};
 
 /// A place in which each piece of work can have a value of its own, which the tasks that it spawns inherit:
 /// the identity of a request, a tracing span.
@@ -65,9 +59,7 @@ impl<T: Send + Sync + 'static> Local<T> {
     /// `future` as work that has this value, in its polls and when it is dropped, and whose tasks inherit it. The
     /// deadline and the other locals of the calling code stay.
     pub fn with<F: IntoFuture>(&'static self, value: T, future: F) -> WithLocal<F::IntoFuture> {
-        WithLocal {
-            within: Within::new(future.into_future(), self.inherited_with(value)),
-        }
+        Within::new(future.into_future(), self.inherited_with(value))
     }
 
     /// As [`with`](Self::with), for a closure.
@@ -92,18 +84,4 @@ impl<T: Send + Sync + 'static> Local<T> {
 debug_struct!([T] Local<T>);
 
 /// The future of [`Local::with`].
-#[derive(Debug)]
-#[must_use = "futures do nothing unless awaited"]
-pub struct WithLocal<F> {
-    /// Pinned with the whole.
-    within: Within<F>,
-}
-
-impl<F: Future> Future for WithLocal<F> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // SAFETY: the only field is pinned with the whole.
-        unsafe { self.map_unchecked_mut(|this| &mut this.within) }.poll(cx)
-    }
-}
+pub type WithLocal<F> = Within<F>;

@@ -41,6 +41,6 @@ pub use scope::{TaskScope, task_scope};
 pub use token::{CancellationToken, Cancelled, DropGuard};
 pub use tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWait};
 
-pub use crate::tasks::PanicPolicy;
+pub use crate::{spawn::carried::Within, tasks::PanicPolicy};
 
 pub(crate) use deadline::without_deadline;

@@ -64,9 +64,12 @@ fn cancel_this_task() {
     });
 }
 
-/// A future that inherits something.
+/// A future whose code has something that it, and the tasks it spawns, inherit: a deadline
+/// ([`with_deadline`](crate::life::with_deadline)) or a local ([`Local::with`](crate::life::Local::with)). The future
+/// has it in its polls and when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Within<F> {
+#[must_use = "futures do nothing unless awaited"]
+pub struct Within<F> {
     /// Pinned when the whole is: there is no access by `&mut` but for polling and dropping it in place.
     future: ManuallyDrop<F>,
     inherited: Arc<Inherited>,
