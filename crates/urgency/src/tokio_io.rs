@@ -31,7 +31,6 @@ use crate::{
 };
 use std::{
     io::{self, IoSlice, SeekFrom},
-    net::Shutdown,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -57,15 +56,16 @@ macro_rules! impl_read {
     )+};
 }
 
+/// By the traits of `futures-io`. `$vectored`: several buffers are one system call.
 macro_rules! impl_write {
-    ($($type:ty),+) => {$(
+    ($vectored:literal: $($type:ty),+) => {$(
         impl AsyncWrite for $type {
             fn poll_write(
                 self: Pin<&mut Self>,
                 cx: &mut Context<'_>,
                 buffer: &[u8],
             ) -> Poll<io::Result<usize>> {
-                self.as_stream().poll_write(cx, buffer)
+                futures_io::AsyncWrite::poll_write(self, cx, buffer)
             }
 
             fn poll_write_vectored(
@@ -73,19 +73,20 @@ macro_rules! impl_write {
                 cx: &mut Context<'_>,
                 buffers: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
-                self.as_stream().poll_write_vectored(cx, buffers)
+                futures_io::AsyncWrite::poll_write_vectored(self, cx, buffers)
             }
 
             fn is_write_vectored(&self) -> bool {
-                true
+                $vectored
             }
 
-            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(Ok(()))
+            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                futures_io::AsyncWrite::poll_flush(self, cx)
             }
 
-            fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(match self.shutdown_direction(Shutdown::Write) {
+            fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                let closed = futures_io::AsyncWrite::poll_close(self, cx);
+                closed.map(|result| match result {
                     Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
                     result => result,
                 })
@@ -103,7 +104,7 @@ impl_read!(
     unix::ReadHalf<'_>
 );
 impl_write!(
-    TcpStream,
+    true: TcpStream,
     UnixStream,
     tcp::OwnedWriteHalf,
     tcp::WriteHalf<'_>,
@@ -112,8 +113,8 @@ impl_write!(
 );
 
 /// Files and standard streams: by their traits of `futures-io`, since they copy in any case.
-macro_rules! impl_by_futures_io {
-    (AsyncRead for $($type:ty),+) => {$(
+macro_rules! impl_copying_read {
+    ($($type:ty),+) => {$(
         impl AsyncRead for $type {
             fn poll_read(
                 self: Pin<&mut Self>,
@@ -127,29 +128,10 @@ macro_rules! impl_by_futures_io {
             }
         }
     )+};
-    (AsyncWrite for $($type:ty),+) => {$(
-        impl AsyncWrite for $type {
-            fn poll_write(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffer: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                futures_io::AsyncWrite::poll_write(self, cx, buffer)
-            }
-
-            fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                futures_io::AsyncWrite::poll_flush(self, cx)
-            }
-
-            fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-                futures_io::AsyncWrite::poll_close(self, cx)
-            }
-        }
-    )+};
 }
 
-impl_by_futures_io!(AsyncRead for File, Stdin);
-impl_by_futures_io!(AsyncWrite for File, Stdout);
+impl_copying_read!(File, Stdin);
+impl_write!(false: File, Stdout);
 
 impl AsyncSeek for File {
     fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {

@@ -99,3 +99,61 @@ impl<'a, C: Accepted> Startable<'a> for AcceptOperation<'a, C> {
         true
     }
 }
+
+/// Gives a type with a field `acceptor: Acceptor<$accepted>` the operations of a listener. A macro and not a generic
+/// type, as `impl_stream`.
+macro_rules! impl_listener {
+    ($type:ident of $accepted:ty) => {
+        impl $type {
+            /// The next connection; of a `TcpListener` with the address of its peer. Dropping the future loses none.
+            ///
+            /// # Errors
+            /// The kernel's errors, among them the limit of open descriptors. The listener stays usable: when
+            /// descriptors are closed it accepts again, so wait a little before the next try. A connection that was
+            /// aborted before it was accepted is passed over.
+            pub async fn accept(&self) -> io::Result<$accepted> {
+                self.acceptor.accept().await
+            }
+
+            /// Starts to accept now; await the connection later.
+            pub fn start_accept(&self) -> StartedAccept<'_, $accepted> {
+                Started::new(AcceptOperation {
+                    acceptor: &self.acceptor,
+                })
+            }
+
+            /// The `poll_*` form of [`accept`](Self::accept).
+            pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<$accepted>> {
+                self.acceptor.poll_accept(cx)
+            }
+
+            /// All connections, one after the other.
+            pub fn incoming(&self) -> Incoming<'_, Self> {
+                Incoming { listener: self }
+            }
+
+            /// The blocking forms, for closures.
+            pub fn blocking(&self) -> Blocking<'_, Self> {
+                Blocking::new(self)
+            }
+        }
+
+        impl Blocking<'_, $type> {
+            #[doc = concat!("See [`", stringify!($type), "::accept`].")]
+            ///
+            /// # Errors
+            /// As there.
+            pub fn accept(&self) -> io::Result<$accepted> {
+                crate::block_on(self.inner.accept())
+            }
+        }
+
+        impl AsFd for $type {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.acceptor.io().as_fd()
+            }
+        }
+    };
+}
+
+pub(super) use impl_listener;

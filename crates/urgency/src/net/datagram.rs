@@ -205,3 +205,98 @@ impl<'a, S: Socket + 'a> Startable<'a> for SendOperation<'a, S> {
         false
     }
 }
+
+/// Gives a type with a field `datagrams: Datagrams<$std>` what UDP's and Unix's sockets have in common. A macro and not
+/// a generic type, as `impl_stream`.
+macro_rules! impl_datagrams {
+    ($type:ident of $std:ty, $address:ty) => {
+        impl $type {
+            /// Sends one datagram to the connected peer. Dropping the future before it is ready has sent nothing.
+            ///
+            /// # Errors
+            /// The kernel's errors, among them that the socket is not connected; or that the runtime was shut down.
+            pub async fn send(&self, datagram: &[u8]) -> io::Result<usize> {
+                self.datagrams.transmit(datagram, None).await
+            }
+
+            /// Receives one datagram and gives its length, as [`recv_from`](Self::recv_from).
+            ///
+            /// # Errors
+            /// As [`recv_from`](Self::recv_from).
+            pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                Ok(self.recv_from(buffer).await?.0)
+            }
+
+            /// Receives one datagram: its length and where it came from. Dropping the future loses none.
+            ///
+            /// # Errors
+            /// The kernel's errors, or that the runtime was shut down.
+            pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, $address)> {
+                self.datagrams.receive(buffer).await
+            }
+
+            /// Starts to receive now; await the datagram later. Dropping it loses no datagram.
+            pub fn start_recv_from(&self, buffer: Vec<u8>) -> StartedReceive<'_, $std> {
+                Started::new(ReceiveOperation {
+                    datagrams: &self.datagrams,
+                    buffer,
+                })
+            }
+
+            /// Sends now to the connected peer, or as soon as there is room; await the result later.
+            pub fn start_send(&self, datagram: Vec<u8>) -> StartedSend<'_, $std> {
+                Started::new(SendOperation {
+                    datagrams: &self.datagrams,
+                    datagram,
+                    to: None,
+                })
+            }
+
+            /// The blocking forms, for closures.
+            pub fn blocking(&self) -> Blocking<'_, Self> {
+                Blocking::new(self)
+            }
+
+            /// The socket of the standard library, for its addresses and options (broadcast, multicast, time to live).
+            pub fn socket(&self) -> &$std {
+                self.datagrams.socket()
+            }
+        }
+
+        impl Blocking<'_, $type> {
+            #[doc = concat!("See [`", stringify!($type), "::recv_from`].")]
+            ///
+            /// # Errors
+            /// As there.
+            pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, $address)> {
+                crate::block_on(self.inner.recv_from(buffer))
+            }
+
+            #[doc = concat!("See [`", stringify!($type), "::recv`].")]
+            ///
+            /// # Errors
+            /// As there.
+            pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                crate::block_on(self.inner.recv(buffer))
+            }
+
+            #[doc = concat!("See [`", stringify!($type), "::send`].")]
+            ///
+            /// # Errors
+            /// As there.
+            pub fn send(&self, datagram: &[u8]) -> io::Result<usize> {
+                crate::block_on(self.inner.send(datagram))
+            }
+        }
+
+        impl AsFd for $type {
+            fn as_fd(&self) -> BorrowedFd<'_> {
+                self.socket().as_fd()
+            }
+        }
+
+        of_std!($std => $type, |socket| $type { datagrams: Datagrams::new(socket) });
+    };
+}
+
+pub(super) use impl_datagrams;

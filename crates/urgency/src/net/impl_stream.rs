@@ -167,50 +167,8 @@ macro_rules! impl_stream {
             }
         }
 
-        impl AsyncRead for &$type {
-            fn poll_read(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffer: &mut [u8],
-            ) -> Poll<io::Result<usize>> {
-                self.stream.poll_read(cx, buffer)
-            }
-
-            fn poll_read_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffers: &mut [IoSliceMut<'_>],
-            ) -> Poll<io::Result<usize>> {
-                self.stream.poll_read_vectored(cx, buffers)
-            }
-        }
-
-        impl AsyncWrite for &$type {
-            fn poll_write(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffer: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                self.stream.poll_write(cx, buffer)
-            }
-
-            fn poll_write_vectored(
-                self: Pin<&mut Self>,
-                cx: &mut Context<'_>,
-                buffers: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                self.stream.poll_write_vectored(cx, buffers)
-            }
-
-            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(Ok(()))
-            }
-
-            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Poll::Ready(self.shutdown_direction(std::net::Shutdown::Write))
-            }
-        }
-
+        crate::io::forward::forward_read!((impl AsyncRead for &$type) |this| &this.stream);
+        crate::io::forward::forward_write!((impl AsyncWrite for &$type) |this| &this.stream);
         crate::io::forward::forward_read!((impl AsyncRead for $type) |this| &*this);
         crate::io::forward::forward_write!((impl AsyncWrite for $type) |this| &*this);
     };

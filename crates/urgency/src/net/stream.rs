@@ -17,12 +17,14 @@ use crate::{
         sockets::{MOST_SLICES, SEND_FLAGS},
     },
 };
+use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::OwnedFd,
     net::{RecvFlags, SendAncillaryBuffer, Shutdown, recv, send, sendmsg},
 };
 use std::{
     io::{self, IoSlice, IoSliceMut},
+    pin::Pin,
     task::{Context, Poll},
 };
 
@@ -197,16 +199,7 @@ impl Stream {
         Ok(())
     }
 
-    pub(crate) fn poll_read(
-        &self,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        self.io
-            .poll_operate(cx, Direction::Read, |_| self.attempt_read(buffer))
-    }
-
-    /// As `poll_read`; the first bytes of `buffer`, as many as returned, are initialised then.
+    /// As `AsyncRead::poll_read`; the first bytes of `buffer`, as many as returned, are initialised then.
     #[cfg(feature = "tokio-io")]
     pub(crate) fn poll_read_uninit(
         &self,
@@ -217,34 +210,6 @@ impl Stream {
             .poll_operate(cx, Direction::Read, |_| self.attempt_read_uninit(buffer))
     }
 
-    pub(crate) fn poll_read_vectored(
-        &self,
-        cx: &mut Context<'_>,
-        buffers: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.io
-            .poll_operate(cx, Direction::Read, |_| self.attempt_read_vectored(buffers))
-    }
-
-    pub(crate) fn poll_write(
-        &self,
-        cx: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.io
-            .poll_operate(cx, Direction::Write, |_| self.attempt_write(buffer))
-    }
-
-    pub(crate) fn poll_write_vectored(
-        &self,
-        cx: &mut Context<'_>,
-        buffers: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.io.poll_operate(cx, Direction::Write, |_| {
-            self.attempt_write_vectored(buffers)
-        })
-    }
-
     pub(crate) fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
         let how = match how {
             std::net::Shutdown::Read => Shutdown::Read,
@@ -252,6 +217,54 @@ impl Stream {
             std::net::Shutdown::Both => Shutdown::Both,
         };
         Ok(rustix::net::shutdown(self.io.get_ref(), how)?)
+    }
+}
+
+impl AsyncRead for &Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let attempt = |_: &OwnedFd| self.attempt_read(buffer);
+        self.io.poll_operate(cx, Direction::Read, attempt)
+    }
+
+    fn poll_read_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let attempt = |_: &OwnedFd| self.attempt_read_vectored(buffers);
+        self.io.poll_operate(cx, Direction::Read, attempt)
+    }
+}
+
+impl AsyncWrite for &Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let attempt = |_: &OwnedFd| self.attempt_write(buffer);
+        self.io.poll_operate(cx, Direction::Write, attempt)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let attempt = |_: &OwnedFd| self.attempt_write_vectored(buffers);
+        self.io.poll_operate(cx, Direction::Write, attempt)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.shutdown(std::net::Shutdown::Write))
     }
 }
 

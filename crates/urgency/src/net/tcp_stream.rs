@@ -2,7 +2,7 @@
 
 use super::{
     Started, StartedAccept, StartedRead, StartedWrite, TcpSocket, ToSocketAddrs,
-    accept::{AcceptOperation, Accepted, Acceptor},
+    accept::{AcceptOperation, Accepted, Acceptor, impl_listener},
     addr,
     connect::Connect,
     impl_stream::impl_stream,
@@ -187,10 +187,29 @@ impl Accepted for (TcpStream, SocketAddr) {
 ///
 /// Several tasks may accept from one listener by `&`; each connection wakes one of them, the one that has
 /// waited longest.
+///
+/// ```
+/// use urgency::net::{TcpListener, TcpStream};
+///
+/// urgency::block_on(async {
+///     let listener = TcpListener::bind("127.0.0.1:0").await?;
+///     let accepting = listener.start_accept();
+///     let client = TcpStream::connect(listener.local_addr()?).await?;
+///     let (mut server, peer) = accepting.await?;
+///     assert_eq!(peer, client.local_addr()?);
+///     let (from_client, to_client) = server.split();
+///     drop((from_client, to_client));
+///     assert!(listener.start_accept().cancel().is_none()); // nobody connected
+///     Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TcpListener {
     acceptor: Acceptor<(TcpStream, SocketAddr)>,
 }
+
+impl_listener!(TcpListener of (TcpStream, SocketAddr));
 
 impl TcpListener {
     /// Binds to the first of the addresses that can be bound, and listens. Port 0 takes any free port. It waits for
@@ -225,79 +244,12 @@ impl TcpListener {
         listener.try_into()
     }
 
-    /// The next connection and the address of its peer.
-    ///
-    /// Dropping the future loses no connection.
-    ///
-    /// # Errors
-    /// The kernel's errors, among them the limit of open descriptors. The listener stays usable: when descriptors are
-    /// closed it accepts again, so wait a little before the next try. A connection that was aborted before it was
-    /// accepted is passed over.
-    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        self.acceptor.accept().await
-    }
-
-    /// Starts to accept now; await the connection later.
-    ///
-    /// ```
-    /// use urgency::net::{TcpListener, TcpStream};
-    ///
-    /// urgency::block_on(async {
-    ///     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    ///     let accepting = listener.start_accept();
-    ///     let client = TcpStream::connect(listener.local_addr()?).await?;
-    ///     let (mut server, peer) = accepting.await?;
-    ///     assert_eq!(peer, client.local_addr()?);
-    ///     let (from_client, to_client) = server.split();
-    ///     drop((from_client, to_client));
-    ///     assert!(listener.start_accept().cancel().is_none()); // nobody connected
-    ///     Ok::<(), std::io::Error>(())
-    /// })?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn start_accept(&self) -> StartedAccept<'_, (TcpStream, SocketAddr)> {
-        Started::new(AcceptOperation {
-            acceptor: &self.acceptor,
-        })
-    }
-
-    /// The `poll_*` form of [`accept`](TcpListener::accept).
-    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-        self.acceptor.poll_accept(cx)
-    }
-
-    /// All connections, one after the other.
-    pub fn incoming(&self) -> Incoming<'_> {
-        Incoming { listener: self }
-    }
-
-    /// The blocking forms, for closures.
-    pub fn blocking(&self) -> Blocking<'_, Self> {
-        Blocking::new(self)
-    }
-
     /// The address it listens on.
     ///
     /// # Errors
     /// The kernel's errors.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         address(rustix::net::getsockname(self.acceptor.io().get_ref())?)
-    }
-}
-
-impl Blocking<'_, TcpListener> {
-    /// The next connection and the address of its peer; see [`TcpListener::accept`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        crate::block_on(self.inner.accept())
-    }
-}
-
-impl AsFd for TcpListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.acceptor.io().as_fd()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Started, StartedReceive, StartedSend, ToSocketAddrs, addr,
-    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
+    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket, impl_datagrams},
     of_std::of_std,
 };
 use crate::io::Blocking;
@@ -53,6 +53,8 @@ impl Socket for net::UdpSocket {
     }
 }
 
+impl_datagrams!(UdpSocket of net::UdpSocket, SocketAddr);
+
 impl UdpSocket {
     /// Binds to the first of the addresses that can be bound. Port 0 takes any free port. It waits for nothing but the
     /// lookup of a name.
@@ -91,30 +93,6 @@ impl UdpSocket {
         self.datagrams.transmit(datagram, Some(&to)).await
     }
 
-    /// Sends one datagram to the connected peer.
-    ///
-    /// # Errors
-    /// As [`send_to`](UdpSocket::send_to), and if the socket is not connected.
-    pub async fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        self.datagrams.transmit(datagram, None).await
-    }
-
-    /// Receives one datagram: its length and where it came from. Dropping the future loses none.
-    ///
-    /// # Errors
-    /// The kernel's errors, or that the runtime was shut down.
-    pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.datagrams.receive(buffer).await
-    }
-
-    /// Receives one datagram from the connected peer.
-    ///
-    /// # Errors
-    /// As [`recv_from`](UdpSocket::recv_from).
-    pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(self.recv_from(buffer).await?.0)
-    }
-
     /// As [`recv_from`](UdpSocket::recv_from), but the datagram will be received again.
     ///
     /// # Errors
@@ -143,14 +121,6 @@ impl UdpSocket {
         self.datagrams.poll_transmit(cx, datagram, Some(&to))
     }
 
-    /// Starts to receive now; await the datagram later. Dropping it loses no datagram.
-    pub fn start_recv_from(&self, buffer: Vec<u8>) -> StartedReceive<'_, net::UdpSocket> {
-        Started::new(ReceiveOperation {
-            datagrams: &self.datagrams,
-            buffer,
-        })
-    }
-
     /// Sends now, or as soon as there is room; await the result later.
     pub fn start_send_to(
         &self,
@@ -162,20 +132,6 @@ impl UdpSocket {
             datagram,
             to: Some(to),
         })
-    }
-
-    /// Sends now to the connected peer, or as soon as there is room; await the result later.
-    pub fn start_send(&self, datagram: Vec<u8>) -> StartedSend<'_, net::UdpSocket> {
-        Started::new(SendOperation {
-            datagrams: &self.datagrams,
-            datagram,
-            to: None,
-        })
-    }
-
-    /// The blocking forms, for closures.
-    pub fn blocking(&self) -> Blocking<'_, Self> {
-        Blocking::new(self)
     }
 
     /// The address of this end.
@@ -193,11 +149,6 @@ impl UdpSocket {
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.socket().peer_addr()
     }
-
-    /// The socket of the standard library, for its options (broadcast, multicast, time to live).
-    pub fn socket(&self) -> &net::UdpSocket {
-        self.datagrams.socket()
-    }
 }
 
 impl Blocking<'_, UdpSocket> {
@@ -208,36 +159,4 @@ impl Blocking<'_, UdpSocket> {
     pub fn send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
         crate::block_on(self.inner.send_to(datagram, to))
     }
-
-    /// See [`UdpSocket::send`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        crate::block_on(self.inner.send(datagram))
-    }
-
-    /// See [`UdpSocket::recv_from`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        crate::block_on(self.inner.recv_from(buffer))
-    }
-
-    /// See [`UdpSocket::recv`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        crate::block_on(self.inner.recv(buffer))
-    }
 }
-
-impl AsFd for UdpSocket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket().as_fd()
-    }
-}
-
-of_std!(net::UdpSocket => UdpSocket, |socket| UdpSocket { datagrams: Datagrams::new(socket) });

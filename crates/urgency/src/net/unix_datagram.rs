@@ -9,7 +9,7 @@
 
 use super::{
     Started, StartedReceive, StartedSend,
-    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket},
+    datagram::{Datagrams, ReceiveOperation, SendOperation, Socket, impl_datagrams},
     of_std::of_std,
 };
 use crate::{
@@ -55,6 +55,8 @@ impl Socket for unix::UnixDatagram {
     }
 }
 
+impl_datagrams!(UnixDatagram of unix::UnixDatagram, unix::SocketAddr);
+
 impl UnixDatagram {
     /// Binds to `path`, which must not exist.
     ///
@@ -89,17 +91,10 @@ impl UnixDatagram {
         self.socket().connect(path)
     }
 
-    /// Sends one datagram to the connected peer.
-    ///
-    /// # Errors
-    /// The kernel's errors, or that the runtime was shut down.
-    pub async fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        self.datagrams.transmit(datagram, None).await
-    }
-
     /// Sends one datagram to the socket at `to`: the address that [`recv_from`](UnixDatagram::recv_from)
     /// gave, or a path's. While that socket's queue is full, it waits (if the sender has a peer whose queue
-    /// is full as well, for room in both). Dropping the future before it is ready has sent nothing.
+    /// is full as well, for room in both). Dropping the future before it is ready has sent nothing. To start it
+    /// at once, [`spawn`](crate::spawn) it.
     ///
     /// ```
     /// use std::os::unix::net::SocketAddr;
@@ -139,50 +134,6 @@ impl UnixDatagram {
             queue_has_room(to).await?;
         }
     }
-
-    /// Receives one datagram and gives its length. Dropping the future loses none.
-    ///
-    /// # Errors
-    /// The kernel's errors, or that the runtime was shut down.
-    pub async fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(self.recv_from(buffer).await?.0)
-    }
-
-    /// As [`recv`](UnixDatagram::recv), with the address of the sender.
-    ///
-    /// # Errors
-    /// As [`recv`](UnixDatagram::recv).
-    pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
-        self.datagrams.receive(buffer).await
-    }
-
-    /// Starts to receive now; await the datagram later. Dropping it loses no datagram.
-    pub fn start_recv_from(&self, buffer: Vec<u8>) -> StartedReceive<'_, unix::UnixDatagram> {
-        Started::new(ReceiveOperation {
-            datagrams: &self.datagrams,
-            buffer,
-        })
-    }
-
-    /// Sends now to the connected peer, or as soon as there is room; await the result later. (A
-    /// [`send_to`](UnixDatagram::send_to) is started with [`spawn`](crate::spawn).)
-    pub fn start_send(&self, datagram: Vec<u8>) -> StartedSend<'_, unix::UnixDatagram> {
-        Started::new(SendOperation {
-            datagrams: &self.datagrams,
-            datagram,
-            to: None,
-        })
-    }
-
-    /// The blocking forms, for closures.
-    pub fn blocking(&self) -> Blocking<'_, Self> {
-        Blocking::new(self)
-    }
-
-    /// The socket of the standard library, for its addresses and options.
-    pub fn socket(&self) -> &unix::UnixDatagram {
-        self.datagrams.socket()
-    }
 }
 
 /// Waits until the queue of the socket at `to` has room.
@@ -206,38 +157,4 @@ impl Blocking<'_, UnixDatagram> {
     pub fn send_to(&self, datagram: &[u8], to: &unix::SocketAddr) -> io::Result<usize> {
         crate::block_on(self.inner.send_to(datagram, to))
     }
-
-    /// See [`UnixDatagram::recv_from`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
-        crate::block_on(self.inner.recv_from(buffer))
-    }
-
-    /// See [`UnixDatagram::send`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        crate::block_on(self.inner.send(datagram))
-    }
-
-    /// See [`UnixDatagram::recv`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        crate::block_on(self.inner.recv(buffer))
-    }
 }
-
-impl AsFd for UnixDatagram {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket().as_fd()
-    }
-}
-
-of_std!(unix::UnixDatagram => UnixDatagram, |socket| {
-    UnixDatagram { datagrams: Datagrams::new(socket) }
-});

@@ -2,7 +2,7 @@
 
 use super::{
     ConnectUnix, Incoming, Started, StartedAccept, StartedRead, StartedWrite,
-    accept::{AcceptOperation, Accepted, Acceptor},
+    accept::{AcceptOperation, Accepted, Acceptor, impl_listener},
     impl_stream::impl_stream,
     of_std::of_std,
     split,
@@ -95,6 +95,8 @@ pub struct UnixListener {
     acceptor: Acceptor<UnixStream>,
 }
 
+impl_listener!(UnixListener of UnixStream);
+
 impl UnixListener {
     /// Binds to `path`, which must not exist, and listens.
     ///
@@ -102,36 +104,6 @@ impl UnixListener {
     /// The kernel's errors; `AddrInUse` if the path exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         unix::UnixListener::bind(path)?.try_into()
-    }
-
-    /// The next connection. Dropping the future loses none.
-    ///
-    /// # Errors
-    /// As [`TcpListener::accept`](super::TcpListener::accept); the listener stays usable.
-    pub async fn accept(&self) -> io::Result<UnixStream> {
-        self.acceptor.accept().await
-    }
-
-    /// Starts to accept now; await the connection later.
-    pub fn start_accept(&self) -> StartedAccept<'_, UnixStream> {
-        Started::new(AcceptOperation {
-            acceptor: &self.acceptor,
-        })
-    }
-
-    /// The `poll_*` form of [`accept`](UnixListener::accept).
-    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<UnixStream>> {
-        self.acceptor.poll_accept(cx)
-    }
-
-    /// All connections, one after the other.
-    pub fn incoming(&self) -> Incoming<'_, UnixListener> {
-        Incoming { listener: self }
-    }
-
-    /// The blocking forms, for closures.
-    pub fn blocking(&self) -> Blocking<'_, Self> {
-        Blocking::new(self)
     }
 }
 
@@ -151,22 +123,6 @@ impl futures_core::Stream for Incoming<'_, UnixListener> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.listener.poll_accept(cx).map(Some)
-    }
-}
-
-impl Blocking<'_, UnixListener> {
-    /// See [`UnixListener::accept`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn accept(&self) -> io::Result<UnixStream> {
-        crate::block_on(self.inner.accept())
-    }
-}
-
-impl AsFd for UnixListener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.acceptor.io().as_fd()
     }
 }
 
