@@ -87,7 +87,7 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 
 const UNBOUNDED: usize = usize::MAX;
 
-fn with_capacity<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+fn with_capacity<T, const BOUNDED: bool>(capacity: usize) -> (Sender<T>, Receiver<T, BOUNDED>) {
     let channel = Arc::new(Channel {
         capacity,
         state: Mutex::new(State {
@@ -141,10 +141,6 @@ struct State<T> {
 }
 
 impl<T> Channel<T> {
-    fn is_bounded(&self) -> bool {
-        self.capacity != UNBOUNDED
-    }
-
     /// Steps 3 and 4: so many places are free.
     fn vacate(&self, state: &mut State<T>, places: usize, wakers: &mut Wakers) {
         state.taken -= places;

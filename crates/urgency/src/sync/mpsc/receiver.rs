@@ -16,14 +16,15 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// The receiving side of a [`channel`](super::channel).
-pub struct Receiver<T> {
+/// The receiving side of a [`channel`](super::channel), or of an [`unbounded_channel`](super::unbounded_channel) if
+/// `BOUNDED` is false: then it is written [`UnboundedReceiver<T>`](super::UnboundedReceiver).
+pub struct Receiver<T, const BOUNDED: bool = true> {
     channel: Arc<Channel<T>>,
     /// Messages of an unbounded channel that were taken out, but not yet received.
     batch: VecDeque<T>,
 }
 
-impl<T> Receiver<T> {
+impl<T, const BOUNDED: bool> Receiver<T, BOUNDED> {
     /// The only one.
     pub(super) fn new(channel: Arc<Channel<T>>) -> Self {
         Receiver {
@@ -38,7 +39,7 @@ impl<T> Receiver<T> {
     /// # Cancellation
     ///
     /// Dropping the future loses no message.
-    pub fn recv(&mut self) -> Recv<'_, T> {
+    pub fn recv(&mut self) -> Recv<'_, T, BOUNDED> {
         Recv { receiver: self }
     }
 
@@ -148,7 +149,7 @@ impl<T> Receiver<T> {
     fn take(&mut self, waker: Option<Waker>) -> (Result<T, TryRecvError>, Option<Waker>) {
         let mut state = self.channel.state.lock();
         if let Some(message) = state.messages.pop_front() {
-            if !self.channel.is_bounded() {
+            if !BOUNDED {
                 std::mem::swap(&mut self.batch, &mut state.messages);
                 state.taken = 0;
             } else if state.waiting.is_empty() {
@@ -208,16 +209,6 @@ impl<T> Receiver<T> {
         self.len() == 0
     }
 
-    /// How many messages could be sent now without waiting.
-    pub fn capacity(&self) -> usize {
-        self.channel.capacity - self.channel.state.lock().taken
-    }
-
-    /// How many messages the channel holds at most.
-    pub fn max_capacity(&self) -> usize {
-        self.channel.capacity
-    }
-
     /// How many senders there are.
     pub fn sender_strong_count(&self) -> usize {
         self.channel.state.lock().senders
@@ -229,16 +220,28 @@ impl<T> Receiver<T> {
     }
 }
 
+impl<T> Receiver<T> {
+    /// How many messages could be sent now without waiting.
+    pub fn capacity(&self) -> usize {
+        self.channel.capacity - self.channel.state.lock().taken
+    }
+
+    /// How many messages the channel holds at most.
+    pub fn max_capacity(&self) -> usize {
+        self.channel.capacity
+    }
+}
+
 /// A panic leaves no message half received.
-impl<T> RefUnwindSafe for Receiver<T> {}
-impl<T> UnwindSafe for Receiver<T> {}
+impl<T, const BOUNDED: bool> RefUnwindSafe for Receiver<T, BOUNDED> {}
+impl<T, const BOUNDED: bool> UnwindSafe for Receiver<T, BOUNDED> {}
 
 /// Messages are never pinned.
-impl<T> Unpin for Receiver<T> {}
+impl<T, const BOUNDED: bool> Unpin for Receiver<T, BOUNDED> {}
 
 /// The messages, until all senders are gone or the channel is closed.
 #[cfg(feature = "stream")]
-impl<T> futures_core::Stream for Receiver<T> {
+impl<T, const BOUNDED: bool> futures_core::Stream for Receiver<T, BOUNDED> {
     type Item = T;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
@@ -246,7 +249,7 @@ impl<T> futures_core::Stream for Receiver<T> {
     }
 }
 
-impl<T> Drop for Receiver<T> {
+impl<T, const BOUNDED: bool> Drop for Receiver<T, BOUNDED> {
     fn drop(&mut self) {
         let (messages, waker) = self.end(|state| {
             state.abandoned = true;
@@ -259,15 +262,15 @@ impl<T> Drop for Receiver<T> {
     }
 }
 
-debug_struct!([T] Receiver<T>, |it| len: it.len());
+debug_struct!([T, const BOUNDED: bool] Receiver<T, BOUNDED>, |it| len: it.len());
 
 /// The future of [`Receiver::recv`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct Recv<'a, T> {
-    receiver: &'a mut Receiver<T>,
+pub struct Recv<'a, T, const BOUNDED: bool = true> {
+    receiver: &'a mut Receiver<T, BOUNDED>,
 }
 
-impl<T> Future for Recv<'_, T> {
+impl<T, const BOUNDED: bool> Future for Recv<'_, T, BOUNDED> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
@@ -275,4 +278,4 @@ impl<T> Future for Recv<'_, T> {
     }
 }
 
-debug_struct!([T] Recv<'_, T>);
+debug_struct!([T, const BOUNDED: bool] Recv<'_, T, BOUNDED>);

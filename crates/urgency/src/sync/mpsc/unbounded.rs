@@ -1,12 +1,9 @@
-//! The two sides of a channel in which sending never waits: a bounded channel's sides, without the methods that could
-//! wait.
+//! The two sides of a channel in which sending never waits. The sender is a bounded channel's, without the methods that
+//! could wait; the receiver differs from a bounded channel's by a constant only.
 
-use super::{Receiver, Recv, Sender, UNBOUNDED, WeakSender, with_capacity};
-use crate::sync::error::{SendError, TrySendError, mpsc::TryRecvError};
-use std::{
-    fmt,
-    task::{Context, Poll},
-};
+use super::{Receiver, Sender, UNBOUNDED, WeakSender, with_capacity};
+use crate::sync::error::{SendError, TrySendError};
+use std::fmt;
 
 /// A channel in which sending never waits: its memory is the only limit.
 ///
@@ -20,7 +17,7 @@ use std::{
 /// ```
 pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
     let (sender, receiver) = with_capacity(UNBOUNDED);
-    (UnboundedSender(sender), UnboundedReceiver(receiver))
+    (UnboundedSender(sender), receiver)
 }
 
 /// The sending side of an unbounded channel; clones send into the same one.
@@ -77,104 +74,10 @@ impl<T> Clone for UnboundedSender<T> {
     }
 }
 
-/// The receiving side of an unbounded channel. What its methods do is said at the methods of [`Receiver`].
-pub struct UnboundedReceiver<T>(Receiver<T>);
-
-impl<T> UnboundedReceiver<T> {
-    /// See [`Receiver::recv`].
-    pub fn recv(&mut self) -> Recv<'_, T> {
-        self.0.recv()
-    }
-
-    /// See [`Receiver::recv_many`].
-    pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
-        self.0.recv_many(buffer, limit).await
-    }
-
-    /// See [`Receiver::try_recv`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        self.0.try_recv()
-    }
-
-    /// See [`Receiver::blocking_recv`].
-    #[cfg(not(urgency_loom))]
-    pub fn blocking_recv(&mut self) -> Option<T> {
-        self.0.blocking_recv()
-    }
-
-    /// See [`Receiver::blocking_recv_many`].
-    #[cfg(not(urgency_loom))]
-    pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
-        self.0.blocking_recv_many(buffer, limit)
-    }
-
-    /// See [`Receiver::poll_recv`].
-    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        self.0.poll_recv(cx)
-    }
-
-    /// See [`Receiver::poll_recv_many`].
-    pub fn poll_recv_many(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut Vec<T>,
-        limit: usize,
-    ) -> Poll<usize> {
-        self.0.poll_recv_many(cx, buffer, limit)
-    }
-
-    /// See [`Receiver::close`].
-    pub fn close(&mut self) {
-        self.0.close();
-    }
-
-    /// See [`Receiver::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    /// See [`Receiver::len`].
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// See [`Receiver::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// See [`Receiver::sender_strong_count`].
-    pub fn sender_strong_count(&self) -> usize {
-        self.0.sender_strong_count()
-    }
-
-    /// See [`Receiver::sender_weak_count`].
-    pub fn sender_weak_count(&self) -> usize {
-        self.0.sender_weak_count()
-    }
-}
-
-/// The messages, until all senders are gone or the channel is closed.
-#[cfg(feature = "stream")]
-impl<T> futures_core::Stream for UnboundedReceiver<T> {
-    type Item = T;
-
-    fn poll_next(self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        self.get_mut().poll_recv(cx)
-    }
-}
+/// The receiving side of an unbounded channel: it has the methods of a [`Receiver`], but for what concerns a capacity.
+pub type UnboundedReceiver<T> = Receiver<T, false>;
 
 impl<T> fmt::Debug for UnboundedSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl<T> fmt::Debug for UnboundedReceiver<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
