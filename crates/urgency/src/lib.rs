@@ -190,27 +190,22 @@
 //!     `tasks_that_begin_to_wait_as_their_runtime_ends_are_cancelled_and_never_panic`. A shutdown by one handle leaves
 //!     no waiter of another: `a_shutdown_in_the_middle_of_everything_tells_every_waiter`,
 //!     `a_plain_thread_inside_is_not_left_behind_by_a_shutdown`.
-//!
 //! 12. *Bounded inversion.* While something more urgent waits for a [`sync::Mutex`], the task that holds it
 //!     runs at that level: `nothing_less_urgent_runs_between_an_urgent_wait_for_a_low_task_and_its_end`.
-//!
 //! 13. *Fair, if asked for.* With a [`Criterion`] each level that has work gets its share of the workers'
 //!     time, rounds of 5 ms at a time, from code without scheduling points as well:
 //!     `levels_that_always_have_work_get_their_shares`,
 //!     `code_without_scheduling_points_gives_way_at_the_end_of_its_round`.
-//!
 //! 14. *Staged, if asked for.* Where a schedule has workers wait for their level ([`policy`]), a worker runs
 //!     nothing of another level, and is not idle while its own has work:
 //!     `a_worker_of_a_stage_runs_nothing_of_another_and_every_stage_goes_on`,
 //!     `under_every_schedule_random_programs_give_their_serial_results`. Guarantee 2 holds for all other
 //!     schedules.
-//!
 //! 15. *Plain threads get in.* A plain thread that enters at some level waits for no equal and nothing less urgent that
 //!     goes from one scheduling point to the next without an end:
 //!     `a_plain_thread_enters_beside_closures_that_check_in_and_never_end`,
 //!     `a_plain_thread_enters_a_level_beside_equals_that_never_end`. To spawn it needs no worker at all:
 //!     `a_plain_thread_spawns_typed_work_without_a_worker`.
-//!
 //! 16. *No signal is lost* between two waits for it:
 //!     `a_signal_between_two_waits_is_not_lost_and_several_are_one`,
 //!     `ctrl_c_in_a_loop_loses_none_that_comes_while_nobody_waits`.
@@ -256,7 +251,7 @@
 //! | what | cost |
 //! | --- | --- |
 //! | a `join` whose fork is not stolen | some 3 ns beyond the two calls; no allocation, no locked instruction |
-//! | a child of a scope | one allocation, a push and a pop |
+//! | a child of a scope | a push and a pop; an allocation only if it is larger than a kibibyte |
 //! | a task | one allocation: its future and about 100 bytes |
 //! | [`scheduling_point`] | a load and a branch |
 //! | [`blocking()`] | some 50 ns if nobody wanted the worker meanwhile |

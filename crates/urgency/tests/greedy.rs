@@ -137,7 +137,7 @@ fn work_that_comes_after_a_long_idle_time_runs_on_all_workers_at_once() {
 
 /// Chili's weakness: the left side never looks at anything, so the right side must be taken from it.
 #[test]
-fn a_private_job_is_stolen_from_a_stack_in_a_long_leaf() {
+fn a_private_fork_is_stolen_from_a_stack_in_a_long_leaf() {
     ends(|| {
         let runtime = runtime(2);
         for _ in 0..100 {
@@ -157,7 +157,7 @@ fn a_private_job_is_stolen_from_a_stack_in_a_long_leaf() {
 }
 
 #[test]
-fn a_private_job_is_stolen_by_a_worker_that_becomes_free_later() {
+fn a_private_fork_is_stolen_by_a_worker_that_becomes_free_later() {
     ends(|| {
         let runtime = runtime(2);
         for round in 0..50 {
@@ -195,7 +195,7 @@ fn deep(depth: u32, busy: &AtomicBool, flag: &AtomicBool) {
 }
 
 #[test]
-fn the_jobs_of_a_stack_that_waits_in_get_are_stolen() {
+fn the_forks_of_a_stack_that_waits_in_get_are_stolen() {
     ends(|| {
         for workers in [1, 2] {
             let runtime = runtime(workers);
@@ -218,7 +218,7 @@ fn the_jobs_of_a_stack_that_waits_in_get_are_stolen() {
 
 /// A long leaf with several private forks, and as many free workers: each worker gets one.
 #[test]
-fn all_private_jobs_of_a_stack_in_a_long_leaf_are_stolen() {
+fn all_private_forks_of_a_stack_in_a_long_leaf_are_stolen() {
     fn nest(depth: usize, meet: &(impl Fn() + Sync)) {
         match depth {
             0 => meet(),
@@ -240,7 +240,7 @@ fn all_private_jobs_of_a_stack_in_a_long_leaf_are_stolen() {
 
 /// Its worker went to other work by relief; when that is done, the worker finds what the stack forked before.
 #[test]
-fn a_private_job_is_stolen_from_a_stack_whose_worker_was_taken() {
+fn a_private_fork_is_stolen_from_a_stack_whose_worker_was_taken() {
     ends(|| {
         let runtime = runtime(1);
         for _ in 0..20 {

@@ -170,7 +170,7 @@ fn each_of_many_short_urgent_scopes_gets_a_second_worker() {
 
 /// Forks that their owner made while no worker was below it, and keeps to itself in a long leaf.
 #[test]
-fn a_worker_that_goes_below_later_gets_the_jobs_that_a_long_leaf_hides() {
+fn a_worker_that_goes_below_later_gets_the_forks_that_a_long_leaf_hides() {
     ends(|| {
         let runtime = with_levels::<App>(2);
         let all = Arc::new(AllCome(AtomicUsize::new(0)));

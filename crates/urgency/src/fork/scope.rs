@@ -1,11 +1,11 @@
 //! `scope`: any number of children that may borrow from the frame around them.
 //!
 //! A child is a fork in its stack's own memory (`protocol/child_memory.rs`). Its scope must not end before it, so
-//! children are counted, but as cheaply as can be. A
-//! child that its scope's own stack pushed and takes back needs no count at all: the stack sees its own deque. A child
-//! that was stolen, or was spawned from another stack, is counted in `remote` until it has run. It is counted from the
-//! spawn on, or from the steal on: under the deque's lock, before the owner can see the child gone. So the usual child
-//! costs a push and a pop, no allocation and no locked instruction.
+//! children are counted, but as cheaply as can be. A child that its scope's own stack pushed and takes back needs no
+//! count at all: the stack sees its own deque. A child that was stolen, or was spawned from another stack, is counted
+//! in `remote` until it has run. It is counted from the spawn on, or from the steal on: under the deque's lock, before
+//! the owner can see the child gone. So the usual child costs a push and a pop, no allocation and no locked
+//! instruction.
 //!
 //! The wait of [`Scope::sync`]: first run the stack's own children, youngest first, down to where the scope began. (The
 //! forks below belong to frames that are not done with them.) Then wait until `remote` is zero.

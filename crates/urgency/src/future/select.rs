@@ -1,6 +1,6 @@
 //! `select!`: the first of several futures, and what to do then. `join!` and `try_join!`: all of them.
 //!
-//! The macros here split what was written into parts; what they expand to is made by `urgency-levels` (branches.rs).
+//! The macros here split what was written into parts; what they expand to is made by `urgency-levels` (`branches.rs`).
 
 use std::cell::Cell;
 

@@ -20,8 +20,8 @@ use std::{
 
 /// A handle of work at level `L` that returns a `T`.
 ///
-/// Made by [`Level::spawn`] and [`Level::spawn_fn`]. Dropping it detaches the work. A panic of the work is resumed in
-/// the code that waits for it.
+/// Made by [`Level::spawn`] and [`Level::spawn_fn`]. Dropping it detaches the work. A panic of the work is a
+/// value in the error of the code that waits for it.
 ///
 /// ```
 /// use urgency::{Runtime, levels};

@@ -23,8 +23,8 @@
 //! (`sys::thread::can_raise`), a thread is raised before it begins more urgent work, and when it has kept its worker
 //! for sixteen milliseconds and nothing more urgent runs. Where the process lacks it, the thread stays lowered for
 //! good, and runs work of its class only. A lowered thread passes more urgent work on to a usual thread, and a usual
-//! thread passes closures and forks of less urgent levels on to a lowered one (`hand_off.rs`). So after a while there
-//! are two kinds of threads, and no thread has to be raised.
+//! thread passes closures and forks of less urgent levels on to a lowered one (`sched/hand_off.rs`). So after a while
+//! there are two kinds of threads, and no thread has to be raised.
 //!
 //! # Inversions
 //!

@@ -1,6 +1,6 @@
 //! The latch of a fork: from its thief to the stack that joins it.
 //!
-//! One word: `PENDING`, `DONE`, or the address of the waiting stack.
+//! One word: null while the fork is pending and no stack waits, the address of the stack that waits, or 1: done.
 //!
 //! 1. The joiner registers itself with [`Latch::wait`] before it suspends; the answer `false` says that the fork is
 //!    done already.

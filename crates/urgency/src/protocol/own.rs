@@ -9,8 +9,8 @@
 //! 1. An `Own` does not leave its thread: it is neither `Send` nor `Sync`. It may be copied: the copies are the same
 //!    thread's.
 //! 2. It is made in three places. A stack's is made where its thread becomes that stack, and from the variables of the
-//!    thread that remember it (`sched/me.rs`); there it is called `Me`. The `Own` of a part of the stack, its deque or
-//!    its mailbox, comes from the stack's (`sched/me.rs`). Models make their own.
+//!    thread that remember it (`sched/stack/me.rs`); there it is called `Me`. The `Own` of a part of the stack, its
+//!    deque or its mailbox, comes from the stack's (`sched/stack/me.rs`). Models make their own.
 //! 3. What anybody may do is a method of the thing itself, which an `Own` lends.
 
 use std::{fmt, marker::PhantomData, ops::Deref};

@@ -386,7 +386,8 @@ impl Builder {
         self
     }
 
-    /// What happens when a task panics. The default is that the panic is resumed in the code that waits for the task.
+    /// What happens when a task panics. By default the code that waits for the task gets the panic as a value in its
+    /// error, and a line on standard error tells of a task that no code waits for.
     pub fn on_panic(mut self, policy: PanicPolicy) -> Self {
         self.on_panic = policy;
         self

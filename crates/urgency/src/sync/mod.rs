@@ -53,6 +53,7 @@
 //! | `condvar.rs`, `barrier.rs`, `watch.rs`, `broadcast.rs`, `promise.rs` | a `Notify` with data |
 //! | `message.rs` | a broadcast message and how many receivers still want it |
 //! | `mpsc.rs`, `oneshot.rs` | channels with their own protocols |
+//! | `once.rs`, `weak.rs` | what the two cells, and the weak senders of two channels, have in common |
 //! | `error.rs` | the errors that several of them share |
 //! | `hooks.rs` | what is needed of the floors above |
 //! | `loom.rs` | models of all of it |

@@ -1,6 +1,7 @@
 //! What the library needs of the machine: the processor's clock, thread ids and scheduling classes, copies of the
-//! process, the primitives of every protocol, and chaos. The poller (in `io/`) and the barrier (in `protocol/fence.rs`)
-//! are the other two that know the system.
+//! process, the primitives of every protocol, a mutex for everything else, and chaos. The poller and the sockets
+//! (`reactor/epoll.rs`, `reactor/sockets.rs`) and the barrier (`protocol/fence.rs`) are the others that know the
+//! system.
 
 #[macro_use]
 mod formats;

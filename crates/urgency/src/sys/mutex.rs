@@ -1,9 +1,9 @@
-//! A mutex that knows no poison: what is under such a lock is whole between any two statements.
+//! A mutex that is not poisoned by a panic of its holder.
 //!
-//! `std` poisons a mutex whose holder panicked, in case the panic left the data half changed. Under the locks of this
-//! library no code of the program runs: wakers are woken, and values dropped, after the lock. So only a failed
-//! allocation can panic there, and it does before anything is changed. Where more than that can happen, the lock says
-//! what. A caller then never has an error to handle, and a panic elsewhere never spreads through a lock.
+//! `std` poisons such a mutex, because the panic may have left the data half changed. Here it cannot: no code of the
+//! program runs under a lock of the library, since wakers are woken and values dropped after it. What is left is a
+//! failed allocation, which panics before anything is changed. A field under which more can happen says so. So no
+//! caller of [`Mutex::lock`] has an error to handle.
 
 use super::primitives;
 

@@ -6,7 +6,7 @@
 //!
 //! - *Lowering*: a thread whose worker was revoked for more urgent work gets a higher niceness, or goes to the idle
 //!   class, so that the thread that got its worker runs first. Any process may do that. To come back the kernel
-//!   wants a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give (`sched/demotion.rs`). Threads and
+//!   wants a privilege, or an `RLIMIT_NICE` of 20, which many systems do not give (`protocol/demotion.rs`). Threads and
 //!   processes inherit the class, with `SCHED_RESET_ON_FORK`, too: the flag is for the real-time classes and
 //!   negative niceness (tried on Linux 6.18).
 //! - *A short slice*: a thread that waits in the poller asks for short time slices. Since Linux 6.12 a woken

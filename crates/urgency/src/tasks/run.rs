@@ -4,7 +4,7 @@
 //!
 //! # The life of a task, as a scheduler sees it
 //!
-//! 1. `task::new` makes it scheduled; the spawner puts the entry into a queue.
+//! 1. `new` (`tasks/mod.rs`) makes it scheduled; the spawner puts the entry into a queue.
 //! 2. A worker takes the entry and calls `run`. The entry claims the task (state.rs, rule 3) and
 //!    polls the future once, with a waker that is borrowed, not counted.
 //! 3. Pending: the runner's reference goes away with the same step that makes the task idle. If it
