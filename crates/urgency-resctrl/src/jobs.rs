@@ -11,7 +11,7 @@ use urgency_policy::cores::{BandwidthControl, CacheControl, Decision, JobId};
 ///
 /// ```no_run
 /// use urgency_policy::cores::{Cores, Demand, Event, JobId, Shares};
-/// use urgency_resctrl::{JobPartition, Partition, mounted};
+/// use urgency_resctrl::{JobPartition, Limits, Partition, mounted};
 ///
 /// // Workers 0 and 1 are pinned to processors 2 and 3.
 /// let (files, options) = mounted()?;
@@ -22,6 +22,13 @@ use urgency_policy::cores::{BandwidthControl, CacheControl, Decision, JobId};
 /// let mut policy = Shares::default();
 /// cores.start(&mut policy, JobId(1), Demand::default())?;
 /// let decision = cores.decide(&mut policy, Event::Start(JobId(1)))?;
+/// // All that is not a job with limits has two ways of the cache.
+/// partition.set_rest(Limits { ways: Some(0b11), ..Limits::default() });
+/// partition.apply(decision)?;
+///
+/// cores.exit(JobId(1))?;
+/// let decision = cores.decide(&mut policy, Event::Exit(JobId(1)))?;
+/// partition.exit(JobId(1));
 /// partition.apply(decision)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -297,9 +297,8 @@ fn missing_in(src: &Path) -> Vec<String> {
     }
     // What a `pub use` names, and the files of public modules.
     let statements = sources.iter().flat_map(|source| source.split(';'));
-    let exports: String = statements
-        .filter_map(|statement| statement.split("pub use ").nth(1))
-        .collect();
+    let exports = statements.filter_map(|statement| statement.split("pub use ").nth(1));
+    let exports = exports.collect::<Vec<_>>().join(";");
     let modules: Vec<&str> = sources
         .iter()
         .flat_map(|source| source.lines())

@@ -60,6 +60,17 @@ pub struct Elastic {
 impl Elastic {
     /// Takes so many nanoseconds off each period: the longest time that the mechanism needs to move a core. 0 is for
     /// the machine of the theory.
+    ///
+    /// ```
+    /// use urgency_policy::cores::{Cores, Demand, Elastic, JobId, Task};
+    ///
+    /// // 5 cores keep a period of 10 ms. The 4 ms that are left of it without the allowance would take 13.
+    /// let demand = Demand { task: Some(Task::new(40_000_000, 1_000_000, 10_000_000)), ..Demand::default() };
+    /// let mut cores = Cores::new(8);
+    /// assert!(cores.start(&mut Elastic::with_allowance(6_000_000), JobId(1), demand).is_err());
+    /// cores.start(&mut Elastic::default(), JobId(1), demand)?;
+    /// # Ok::<(), urgency_policy::cores::Refusal>(())
+    /// ```
     pub fn with_allowance(nanos: u64) -> Self {
         Elastic {
             allowance: nanos,

@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 /// counts.keep_up(&cores, |_| 0);
 /// *counts.get_mut(JobId(4)).unwrap() += 1;
 /// assert_eq!(counts.values().collect::<Vec<_>>(), [&1]);
+/// assert_eq!((counts.get(JobId(4)), counts.get(JobId(5))), (Some(&1), None));
 /// # Ok::<(), urgency_policy::cores::Refusal>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -38,6 +38,10 @@ use alloc::vec::Vec;
 /// assert_eq!(advance.settle(&criterion, &[0, 20_000_000]), 0b01);
 /// // Then it uses 16 ms at once, and is as any other.
 /// assert_eq!(advance.settle(&criterion, &[16_000_000, 0]), 0b00);
+/// // With another criterion all begin as at first: with two rounds, and ahead.
+/// let criterion = Criterion::from_shares(&[0.75, 0.25])?;
+/// advance.reset(&criterion);
+/// assert_eq!(advance.settle(&criterion, &[0, 0]), 0b11);
 /// # Ok::<(), urgency_policy::level::CriterionError>(())
 /// ```
 #[derive(Clone, Debug)]

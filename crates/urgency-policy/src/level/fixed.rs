@@ -15,6 +15,8 @@ use alloc::vec::Vec;
 /// let fixed = FixedShares::new(&Criterion::from_shares(&[0.25, 0.75])?, Otherwise::Wait);
 /// let primary = |worker| fixed.seat(worker, 8).primary();
 /// assert_eq!((0..8).filter(|&worker| primary(worker) == Some(0)).count(), 2);
+/// assert_eq!(fixed.counts(8), [2, 6]);
+/// assert_eq!(fixed.counts(2), [1, 1], "a level with a share has a worker, if there are enough");
 /// # Ok::<(), urgency_policy::level::CriterionError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use std::{fmt, sync::Arc};
 use urgency::LevelId;
 
-/// What a function that chooses a level sees of a request: all but its body.
+/// What a function that chooses a level ([`LevelLayer::choose`](super::LevelLayer::choose)) sees of a request: all but
+/// its body.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     /// The method.

@@ -18,6 +18,11 @@ use urgency::LevelId;
 /// let (send, receive) = std::sync::mpsc::channel();
 /// Executor::new().execute(async move { send.send(42).unwrap() });
 /// assert_eq!(receive.recv(), Ok(42));
+///
+/// let (send, receive) = std::sync::mpsc::channel();
+/// let urgent = Executor::at(urgency::LevelId::MOST_URGENT);
+/// urgent.execute(async move { send.send(urgency::current_level()).unwrap() });
+/// assert_eq!(receive.recv(), Ok(urgency::LevelId::MOST_URGENT));
 /// ```
 ///
 /// # Panics

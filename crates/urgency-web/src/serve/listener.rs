@@ -11,7 +11,34 @@ use urgency::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 /// A source of connections for [`serve`](super::serve()).
 ///
 /// It is implemented for the listeners of [`urgency::net`]. A program implements it for its own, to
-/// filter peers or to set options of the sockets.
+/// filter peers or to set options of the sockets:
+///
+/// ```
+/// use std::{io, net::SocketAddr, task::{Context, Poll, ready}};
+/// use urgency::net::{TcpListener, TcpStream};
+/// use urgency_web::serve::Listener;
+///
+/// /// Serves only clients on this machine.
+/// struct Local(TcpListener);
+///
+/// impl Listener for Local {
+///     type Stream = TcpStream;
+///     type Peer = SocketAddr;
+///
+///     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+///         loop {
+///             let (stream, peer) = ready!(self.0.poll_accept(cx))?;
+///             if peer.ip().is_loopback() {
+///                 return Poll::Ready(Ok((stream, peer)));
+///             }
+///         }
+///     }
+///
+///     fn set_nodelay(&self, stream: &TcpStream) -> io::Result<()> {
+///         stream.set_nodelay(true)
+///     }
+/// }
+/// ```
 pub trait Listener: Send + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;

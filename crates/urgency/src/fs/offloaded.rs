@@ -25,7 +25,8 @@ use std::{
     task::{Context, Poll},
 };
 
-/// A blocking operation that was started when this was made; awaiting it gives the result.
+/// A blocking operation that was started when this was made, for instance by [`read`](super::read()); awaiting it gives
+/// the result.
 ///
 /// Dropping it does not undo the operation: it goes on, and its result is dropped.
 ///

@@ -9,7 +9,11 @@ use std::{fs, io, os::unix::fs::OpenOptionsExt, path::Path};
 /// # async fn example() -> std::io::Result<()> {
 /// use urgency::fs::OpenOptions;
 ///
-/// let log = OpenOptions::new().append(true).create(true).open("log").await?;
+/// let mut options = OpenOptions::new();
+/// options.append(true).create(true);
+/// // Readable for the group; a symbolic link in its place is refused.
+/// options.mode(0o640).custom_flags(libc::O_NOFOLLOW);
+/// let log = options.open("log").await?;
 /// # Ok(())
 /// # }
 /// ```

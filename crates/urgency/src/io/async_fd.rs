@@ -40,9 +40,12 @@ use std::{
 /// let reader = Async::new(reader)?;
 /// urgency::block_on(async {
 ///     writer.write_all(b"now")?;
+///     reader.readable().await?;
 ///     let mut buffer = [0; 16];
 ///     let count = reader.read_with(|mut pipe| pipe.read(&mut buffer)).await?;
 ///     assert_eq!(&buffer[..count], b"now");
+///     let pipe = reader.into_inner(); // the pipe itself, still non-blocking
+///     # drop(pipe);
 ///     Ok(())
 /// })
 /// # }

@@ -9,11 +9,12 @@ use urgency_policy::cores::Demand;
 /// same job; none keeps its result or its container.
 ///
 /// ```
-/// use urgency::jobs::CoreSet;
+/// use urgency::{jobs::CoreSet, policy::cores::Demand};
 ///
 /// let cores = CoreSet::builder().cores(2).build()?;
 /// let job = cores.spawn(std::future::pending::<u32>())?;
 /// let control = job.control();
+/// control.set_demand(Demand { max_cores: 1, ..control.demand() })?;
 /// let waiter = urgency::spawn(async move { job.await });
 /// control.cancel();
 /// assert!(waiter.get()?.is_err());

@@ -27,6 +27,11 @@ use std::marker::PhantomData;
 ///     first.get(cx)?.map(|first| first + second)
 /// });
 /// assert_eq!(sum?, 8);
+///
+/// // More urgent code may wait for it as well, if it raises it.
+/// let count = Batch.on(&rt).spawn_fn(|_| 10).share();
+/// let raised = Interactive.on(&rt).spawn(async move |cx| count.boosted(cx).await);
+/// assert_eq!(raised.erase().get()??, 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "dropping the last handle detaches its work"]

@@ -29,6 +29,9 @@ use std::{
 ///     let mut buffer = [0; 1500];
 ///     let (count, from) = b.recv_from(&mut buffer).await?;
 ///     assert_eq!((&buffer[..count], from), (&b"hello"[..], a.local_addr()?));
+///
+///     let (sent, _buffer) = a.start_send_to(b"again".to_vec(), b.local_addr()?).await;
+///     assert_eq!((sent?, b.recv(&mut buffer).await?), (5, 5));
 ///     Ok(())
 /// })
 /// # }

@@ -30,6 +30,9 @@ type Call = dyn Fn(LevelId) + Send + Sync;
 /// runtime.spawn(async { panic!("nobody waits for this") }).detach();
 /// runtime.shutdown(Shutdown::Drain);
 /// # LOST.load(SeqCst);
+///
+/// let usual = format!("{:?}", PanicPolicy::propagate());
+/// assert_eq!(format!("{:?}", PanicPolicy::default()), usual);
 /// # Ok::<(), urgency::BuildError>(())
 /// ```
 #[derive(Clone, Default)]

@@ -16,7 +16,12 @@ use std::{
 /// use urgency::time::{Duration, Instant};
 ///
 /// let start = Instant::now();
-/// assert!(start + Duration::from_secs(60) > Instant::now());
+/// let minute = Duration::from_secs(60);
+/// let limit = start + minute;
+/// assert!(limit > Instant::now());
+/// assert_eq!((limit.duration_since(start), start.duration_since(limit)), (minute, Duration::ZERO));
+/// assert_eq!(start.checked_duration_since(limit), None);
+/// assert_eq!((start.checked_add(minute), limit.checked_sub(minute)), (Some(limit), Some(start)));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(std::time::Instant);
