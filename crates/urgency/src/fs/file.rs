@@ -96,7 +96,7 @@ enum Finished {
 }
 
 impl File {
-    /// Opens a file for reading.
+    /// Opens a file for reading. Dropping the future changes nothing.
     ///
     /// # Errors
     /// The future gives the errors of [`std::fs::File::open`].
@@ -104,7 +104,7 @@ impl File {
         OpenOptions::new().read(true).open(path)
     }
 
-    /// Makes a file, or empties it, for writing.
+    /// Makes a file, or empties it, for writing. That begins now, and happens even if the future is dropped.
     ///
     /// # Errors
     /// The future gives the errors of [`std::fs::File::create`].
@@ -156,7 +156,7 @@ impl File {
         })
     }
 
-    /// Waits until everything written is with the operating system.
+    /// Waits until everything written is with the operating system. Dropping the future loses nothing that was written.
     ///
     /// # Errors
     /// The errors of the writes before.
@@ -181,7 +181,8 @@ impl File {
         Offloaded::new(move || operation(&file)).await
     }
 
-    /// Waits until everything written is on the device.
+    /// Waits until everything written is on the device. If the future is dropped, nothing that was written is lost, and
+    /// whether it is on the device is not known.
     ///
     /// # Errors
     /// The errors of the writes before, and of [`std::fs::File::sync_all`].
@@ -197,7 +198,8 @@ impl File {
         self.then(fs::File::sync_data).await
     }
 
-    /// Cuts or extends the file to `length` bytes.
+    /// Cuts or extends the file to `length` bytes, after the write under way. If the future is dropped, that has
+    /// happened, will happen, or will not: the file is whole in any case.
     ///
     /// # Errors
     /// The errors of the writes before, and of [`std::fs::File::set_len`].
@@ -225,7 +227,8 @@ impl File {
         self.then(move |file| file.set_len(length)).await
     }
 
-    /// Changes what is permitted with the file.
+    /// Changes what is permitted with the file, after the write under way. A dropped future as for
+    /// [`set_len`](File::set_len).
     ///
     /// # Errors
     /// The errors of the writes before, and of [`std::fs::File::set_permissions`].
@@ -234,7 +237,7 @@ impl File {
             .await
     }
 
-    /// A second file of the same position, with a buffer of its own.
+    /// A second file of the same position, with a buffer of its own. Dropping the future changes nothing.
     ///
     /// # Errors
     /// The errors of the writes before, and of [`std::fs::File::try_clone`].

@@ -69,7 +69,8 @@ impl OpenOptions {
         self
     }
 
-    /// Starts to open the file.
+    /// Starts to open the file. If the future is dropped, the file is made or emptied all the same, if that was asked
+    /// for.
     ///
     /// # Errors
     /// The future gives the errors of [`std::fs::OpenOptions::open`].

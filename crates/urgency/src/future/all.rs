@@ -23,7 +23,7 @@ use std::{
 };
 
 /// Waits for both of two futures, and gives both outputs. Both run in the calling task, in turns; to run them
-/// in parallel, see [`join`](crate::join()) and [`spawn`](crate::spawn()).
+/// in parallel, see [`join`](crate::join()) and [`spawn`](crate::spawn()). Dropping it drops both, which cancels them.
 ///
 /// ```
 /// let both = urgency::future::zip(async { 1 }, async { "one" });

@@ -107,7 +107,7 @@ impl<T: AsFd> Async<T> {
         Blocking::new(self)
     }
 
-    /// Waits until a read would return at once: with bytes, the end, or an error.
+    /// Waits until a read would return at once: with bytes, the end, or an error. Dropping the future changes nothing.
     ///
     /// # Errors
     /// If the descriptor cannot be waited for, or the runtime was shut down.
@@ -116,7 +116,7 @@ impl<T: AsFd> Async<T> {
             .await
     }
 
-    /// Waits until a write would return at once.
+    /// Waits until a write would return at once. Dropping the future changes nothing.
     ///
     /// # Errors
     /// As [`readable`](Async::readable).

@@ -257,7 +257,8 @@ impl Stdout {
         write_through(self, |to, cx| to.poll_write(cx, buffer)).await
     }
 
-    /// Writes all of `buffer`, and waits until the operating system has it.
+    /// Writes all of `buffer`, and waits until the operating system has it. Several writes: dropping the future may
+    /// have written a part.
     ///
     /// # Errors
     /// The descriptor's errors.

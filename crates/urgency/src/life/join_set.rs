@@ -140,6 +140,10 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// Waits until a task of the set ends, and gives its result. `None`: there is none.
     ///
+    /// # Errors
+    ///
+    /// The task panicked, was aborted, or its runtime was shut down.
+    ///
     /// # Cancellation
     ///
     /// Dropping the future loses no result.
@@ -164,6 +168,10 @@ impl<T: Send + 'static> JoinSet<T> {
     }
 
     /// The result of a task that has ended, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`join_next`](Self::join_next).
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
         loop {
             if let Some(handle) = self.ending.as_mut() {

@@ -37,7 +37,8 @@ impl Resolved {
     }
 }
 
-/// The addresses of a name, or the literal address itself.
+/// The addresses of a name, or the literal address itself. The lookup begins now; if the future is dropped, it goes on
+/// and its result is dropped.
 ///
 /// ```
 /// # urgency::block_on(async {

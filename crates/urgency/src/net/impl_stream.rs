@@ -24,18 +24,18 @@ macro_rules! impl_stream {
                 self.stream.read(buffer).await
             }
 
-            /// As `read`, into several buffers, one after the other.
+            /// As [`read`](Self::read), into several buffers, one after the other.
             ///
             /// # Errors
-            /// As `read`.
+            /// As [`read`](Self::read).
             pub async fn read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
                 self.stream.read_vectored(buffers).await
             }
 
-            /// As `read`, but what is read will be read again.
+            /// As [`read`](Self::read), but what is read will be read again.
             ///
             /// # Errors
-            /// As `read`.
+            /// As [`read`](Self::read).
             pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
                 self.stream.peek(buffer).await
             }
@@ -45,7 +45,7 @@ macro_rules! impl_stream {
             /// Several reads: dropping the future may have read a part.
             ///
             /// # Errors
-            /// As `read`, and `UnexpectedEof` if the stream ends before.
+            /// As [`read`](Self::read), and `UnexpectedEof` if the stream ends before.
             pub async fn read_exact(&self, buffer: &mut [u8]) -> io::Result<usize> {
                 self.stream.read_exact(buffer).await
             }
@@ -60,10 +60,10 @@ macro_rules! impl_stream {
                 self.stream.write(buffer).await
             }
 
-            /// As `write`, from several buffers, one after the other.
+            /// As [`write`](Self::write), from several buffers, one after the other.
             ///
             /// # Errors
-            /// As `write`.
+            /// As [`write`](Self::write).
             pub async fn write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
                 self.stream.write_vectored(buffers).await
             }
@@ -73,7 +73,7 @@ macro_rules! impl_stream {
             /// Several writes: dropping the future may have written a part.
             ///
             /// # Errors
-            /// As `write`, and `WriteZero` if the connection takes nothing any more.
+            /// As [`write`](Self::write), and `WriteZero` if the connection takes nothing any more.
             pub async fn write_all(&self, buffer: &[u8]) -> io::Result<()> {
                 self.stream.write_all(buffer).await
             }
@@ -98,18 +98,18 @@ macro_rules! impl_stream {
                 })
             }
 
-            /// Waits until a read would return at once.
+            /// Waits until a read would return at once. Dropping the future changes nothing.
             ///
             /// # Errors
-            /// As `read`.
+            /// As [`read`](Self::read).
             pub async fn readable(&self) -> io::Result<()> {
                 self.stream.readable().await
             }
 
-            /// Waits until a write would return at once.
+            /// Waits until a write would return at once. Dropping the future changes nothing.
             ///
             /// # Errors
-            /// As `write`.
+            /// As [`write`](Self::write).
             pub async fn writable(&self) -> io::Result<()> {
                 self.stream.io().writable().await
             }

@@ -213,7 +213,7 @@ impl_listener!(TcpListener of (TcpStream, SocketAddr));
 
 impl TcpListener {
     /// Binds to the first of the addresses that can be bound, and listens. Port 0 takes any free port. It waits for
-    /// nothing but the lookup of a name.
+    /// nothing but the lookup of a name. Dropping the future binds nothing.
     ///
     /// # Errors
     /// The error of the last address; or `InvalidInput` if there is no address.

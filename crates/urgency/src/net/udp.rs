@@ -60,7 +60,7 @@ impl_datagrams!(UdpSocket of net::UdpSocket, SocketAddr);
 
 impl UdpSocket {
     /// Binds to the first of the addresses that can be bound. Port 0 takes any free port. It waits for nothing but the
-    /// lookup of a name.
+    /// lookup of a name. Dropping the future binds nothing.
     ///
     /// # Errors
     /// The error of the last address; or `InvalidInput` if there is no address.
@@ -78,7 +78,8 @@ impl UdpSocket {
     }
 
     /// Sets the only peer, for [`send`](UdpSocket::send) and [`recv`](UdpSocket::recv). Nothing is sent, so
-    /// this waits only for the lookup of a name; [`spawn`](crate::spawn) starts that before it is awaited.
+    /// this waits only for the lookup of a name; [`spawn`](crate::spawn) starts that before it is awaited. Dropping
+    /// the future leaves the peer as it was.
     ///
     /// # Errors
     /// The error of the last address, or of the name's lookup.

@@ -246,7 +246,7 @@ impl<T> Sender<T> {
         Arc::ptr_eq(&self.channel, &other.channel)
     }
 
-    /// Waits until there is no receiver.
+    /// Waits until there is no receiver. Dropping the future changes nothing.
     pub async fn closed(&self) {
         hooks::begun().await;
         let is_abandoned = || (self.receiver_count() == 0).then_some(());

@@ -216,7 +216,7 @@ impl<T> Sender<T> {
         side.end(SENT).map_or(Ok(()), Err)
     }
 
-    /// Waits until nobody receives any more.
+    /// Waits until nobody receives any more. Dropping the future changes nothing.
     ///
     /// ```
     /// use urgency::sync::oneshot;

@@ -276,7 +276,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Waits until there is no receiver.
+    /// Waits until there is no receiver. Dropping the future changes nothing.
     pub async fn closed(&self) {
         hooks::begun().await;
         let is_abandoned = || self.is_closed().then_some(());

@@ -52,7 +52,8 @@ pub fn resume() {
     assert!(driver("resumed").resume_clock(), "the clock is not paused");
 }
 
-/// Moves a paused clock on, fires the timers that are due then, and lets others run once.
+/// Moves a paused clock on, fires the timers that are due then, and lets others run once. The clock moves when the
+/// future is first polled.
 ///
 /// # Panics
 ///
