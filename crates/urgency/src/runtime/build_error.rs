@@ -116,20 +116,17 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-impl From<PlanError> for BuildError {
-    fn from(error: PlanError) -> Self {
-        BuildError::Pool(error)
-    }
+/// An error of a part is the builder's.
+macro_rules! from_parts {
+    ($($part:ident => $error:ident),*) => {$(
+        impl From<$part> for BuildError {
+            fn from(error: $part) -> Self {
+                BuildError::$error(error)
+            }
+        }
+    )*};
 }
 
-impl From<Refusal> for BuildError {
-    fn from(refusal: Refusal) -> Self {
-        BuildError::Demand(refusal)
-    }
-}
-
-impl From<ScheduleError> for BuildError {
-    fn from(error: ScheduleError) -> Self {
-        BuildError::Schedule(error)
-    }
-}
+from_parts!(
+    PinError => Pin, PartitionError => Partition, Refusal => Demand, PlanError => Pool, ScheduleError => Schedule
+);

@@ -1,6 +1,8 @@
 //! Cache ways and memory bandwidth for jobs, as the core policy decides, where the machine has resctrl.
 
-use super::{BuildError, Builder, Runtime};
+#[cfg(doc)]
+use super::BuildError;
+use super::{Builder, Runtime};
 use crate::{
     sched::cores::{Carries, PartitionReport, Plans},
     sys::mutex::Mutex,
@@ -14,11 +16,7 @@ type Make = dyn FnOnce(&[usize]) -> Result<Box<dyn Carries>, PartitionError> + S
 #[derive(Clone)]
 pub(super) struct OncePartition(Arc<Mutex<Option<Box<Make>>>>);
 
-impl fmt::Debug for OncePartition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OncePartition")
-    }
-}
+debug_text!(OncePartition, |_it| "OncePartition");
 
 /// Why the core policy's word about cache and bandwidth cannot be carried out: [`Builder::partition`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +58,6 @@ impl fmt::Display for PartitionError {
 }
 
 impl std::error::Error for PartitionError {}
-
-impl From<PartitionError> for BuildError {
-    fn from(error: PartitionError) -> Self {
-        BuildError::Partition(error)
-    }
-}
 
 impl Builder {
     /// Carries out what the [core policy](Builder::core_policy) says of cache ways and memory bandwidth, on workers

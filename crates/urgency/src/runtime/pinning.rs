@@ -1,6 +1,8 @@
 //! Workers with processors of their own: which, and why not.
 
-use super::{BuildError, Builder};
+#[cfg(doc)]
+use super::BuildError;
+use super::Builder;
 use crate::{sched::pins::Pins, sys::thread::affinity};
 use std::fmt;
 
@@ -75,12 +77,6 @@ impl fmt::Display for PinError {
 }
 
 impl std::error::Error for PinError {}
-
-impl From<PinError> for BuildError {
-    fn from(error: PinError) -> Self {
-        BuildError::Pin(error)
-    }
-}
 
 impl Builder {
     /// Gives each worker one of the processors that the calling thread may use when the runtime is built, and pins it

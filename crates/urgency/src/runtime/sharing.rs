@@ -2,7 +2,7 @@
 
 use super::{BuildError, Builder, Runtime};
 use crate::sched::{core::Core, job::Job};
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 #[cfg(doc)]
 use urgency_policy::cores::Boundary;
 use urgency_policy::cores::{BoxedPolicy, CorePolicy, Demand, Shares};
@@ -11,11 +11,7 @@ use urgency_policy::cores::{BoxedPolicy, CorePolicy, Demand, Shares};
 #[derive(Clone)]
 pub(super) struct MakePolicy(Arc<dyn Fn() -> BoxedPolicy + Send + Sync>);
 
-impl fmt::Debug for MakePolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MakePolicy")
-    }
-}
+debug_text!(MakePolicy, |_it| "MakePolicy");
 
 impl Default for MakePolicy {
     fn default() -> Self {

@@ -5,7 +5,6 @@
 //! `&T`, [`Write`] gives `&mut T`. The names that programs use are aliases of them.
 
 use std::{
-    fmt,
     ops::{Deref, DerefMut},
     ptr::NonNull,
 };
@@ -173,26 +172,29 @@ impl<H, T: ?Sized> DerefMut for Write<H, T> {
     }
 }
 
-impl<H, T: ?Sized + fmt::Debug> fmt::Debug for Read<H, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+/// `Debug` and `Display` of a guard: of the data.
+macro_rules! shown_as_data {
+    ([$($generics:tt)*] $guard:ty) => {
+        impl<$($generics)*> std::fmt::Debug for $guard
+        where
+            T: std::fmt::Debug,
+        {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                (**self).fmt(f)
+            }
+        }
 
-impl<H, T: ?Sized + fmt::Display> fmt::Display for Read<H, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
+        impl<$($generics)*> std::fmt::Display for $guard
+        where
+            T: std::fmt::Display,
+        {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                (**self).fmt(f)
+            }
+        }
+    };
 }
+pub(super) use shown_as_data;
 
-impl<H, T: ?Sized + fmt::Debug> fmt::Debug for Write<H, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<H, T: ?Sized + fmt::Display> fmt::Display for Write<H, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_data!([H, T: ?Sized] Read<H, T>);
+shown_as_data!([H, T: ?Sized] Write<H, T>);

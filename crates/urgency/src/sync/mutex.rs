@@ -1,6 +1,11 @@
 //! `Mutex`: data for one at a time.
 
-use super::{error::TryLockError, guard::Write, lists::Key, raw::RawMutex};
+use super::{
+    error::TryLockError,
+    guard::{Write, shown_as_data},
+    lists::Key,
+    raw::RawMutex,
+};
 use std::{
     cell::UnsafeCell,
     fmt,
@@ -366,14 +371,4 @@ impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     }
 }
 
-impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+shown_as_data!(['a, T: ?Sized] MutexGuard<'a, T>);

@@ -37,7 +37,6 @@ use super::{
 use crate::rank::LevelId;
 use std::{
     any::TypeId,
-    fmt,
     future::Future,
     marker::PhantomData,
     mem::ManuallyDrop,
@@ -395,13 +394,8 @@ impl<T: 'static> Drop for JoinHandle<T> {
     }
 }
 
-impl<T> fmt::Debug for JoinHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let task = self.task.as_ref();
-        f.debug_struct("JoinHandle")
-            .field("id", &task.map(TaskRef::id))
-            .field("level", &task.map(TaskRef::level_id))
-            .field("finished", &task.map(TaskRef::is_finished))
-            .finish_non_exhaustive()
-    }
-}
+debug_struct!(
+    [T] JoinHandle<T>,
+    |it| id: it.task.as_ref().map(TaskRef::id), level: it.task.as_ref().map(TaskRef::level_id),
+    finished: it.task.as_ref().map(TaskRef::is_finished)
+);

@@ -95,12 +95,8 @@ fn say(what: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "urgency: {what}");
 }
 
-impl fmt::Debug for PanicPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            Choice::Propagate => "propagate",
-            Choice::Abort => "abort",
-            Choice::Call(_) => "call(..)",
-        })
-    }
-}
+debug_text!(PanicPolicy, |it| match it.0 {
+    Choice::Propagate => "propagate",
+    Choice::Abort => "abort",
+    Choice::Call(_) => "call(..)",
+});

@@ -3,7 +3,6 @@
 
 use super::{Receiver, Sender, UNBOUNDED, WeakSender, with_capacity};
 use crate::sync::error::{SendError, TrySendError};
-use std::fmt;
 
 /// A channel in which sending never waits: its memory is the only limit.
 ///
@@ -77,11 +76,7 @@ impl<T> Clone for UnboundedSender<T> {
 /// The receiving side of an unbounded channel: it has the methods of a [`Receiver`], but for what concerns a capacity.
 pub type UnboundedReceiver<T> = Receiver<T, false>;
 
-impl<T> fmt::Debug for UnboundedSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+debug_struct!([T] UnboundedSender<T>, |it| closed: it.is_closed());
 
 /// A sender that does not keep the channel open: it becomes an [`UnboundedSender`] while there is one.
 pub struct WeakUnboundedSender<T>(WeakSender<T>);
@@ -109,8 +104,4 @@ impl<T> Clone for WeakUnboundedSender<T> {
     }
 }
 
-impl<T> fmt::Debug for WeakUnboundedSender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+debug_struct!([T] WeakUnboundedSender<T>);
