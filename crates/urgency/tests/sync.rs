@@ -362,6 +362,29 @@ fn notifying_all_wakes_waiters_and_futures_that_are_about_to_wait() {
 }
 
 #[test]
+fn a_future_that_is_enabled_after_a_poll_still_wakes_its_task() {
+    let (event, ready) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (theirs, told) = (event.clone(), ready.clone());
+    let task = urgency::spawn(async move {
+        let mut notified = pin!(theirs.notified());
+        let mut enabled = false;
+        let polled = poll_fn(|cx| {
+            let state = notified.as_mut().poll(cx);
+            if !enabled {
+                enabled = true;
+                assert!(!notified.as_mut().enable());
+                told.notify_one();
+            }
+            state
+        });
+        polled.await;
+    });
+    block_on(ready.notified());
+    event.notify_one();
+    ends(|| task.get().unwrap());
+}
+
+#[test]
 fn a_send_that_is_dropped_after_the_channel_was_closed_gives_no_place_back() {
     let (sender, mut receiver) = mpsc::channel(1);
     sender.try_send(0).unwrap();

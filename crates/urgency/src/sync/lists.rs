@@ -278,11 +278,12 @@ impl<N, G> Lists<N, G> {
         }
     }
 
-    /// Whether the waiter was handed nothing yet and would be woken by this very waker, as it is when one of several
-    /// futures of a task is polled again for the sake of another.
-    pub(super) fn waits_as(&self, key: &Key, waker: &Waker) -> bool {
-        let state = &self.slots[key.0 as usize].state;
-        matches!(state, State::Waiting(_, own) if own.will_wake(waker))
+    /// The waker of a waiter that was handed nothing yet.
+    pub(super) fn waker(&self, key: &Key) -> Option<&Waker> {
+        match &self.slots[key.0 as usize].state {
+            State::Waiting(_, own) => Some(own),
+            _ => None,
+        }
     }
 
     /// A poll by a waiter: takes what was handed over and frees the slot, or keeps the place with this waker.

@@ -257,7 +257,8 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
     /// assert!(first.enable());
     /// ```
     pub fn enable(mut self: Pin<&mut Self>) -> bool {
-        if !self.over {
+        // The waker of an earlier poll stays.
+        if !self.over && !self.waits_by(|_| true) {
             let unwoken = Context::from_waker(Waker::noop());
             self.over = self.poll_woken_now(&unwoken).is_ready();
         }
@@ -269,10 +270,10 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
         self.key.is_some()
     }
 
-    /// See [`Lists::waits_as`](super::lists::Lists::waits_as).
-    fn waits_as(&self, waker: &Waker) -> bool {
-        let key = self.key.as_ref();
-        key.is_some_and(|key| self.notify.queue.lock().waits_as(key, waker))
+    /// Whether it is in the queue, was told nothing yet, and has a waker that need not be replaced.
+    fn waits_by(&self, is_right: impl FnOnce(&Waker) -> bool) -> bool {
+        let waker_of = |key| self.notify.queue.lock().waker(key).is_some_and(is_right);
+        self.key.as_ref().is_some_and(waker_of)
     }
 
     /// A poll that says what woke it, to be called until it is ready.
@@ -306,7 +307,8 @@ impl<N: Deref<Target = Notify>> NotifiedBy<N> {
                 Err(word) if word / CALL != calls => return Poll::Ready(Woken::All),
                 Err(_) => {}
             }
-        } else if self.waits_as(cx.waker()) {
+        } else if self.waits_by(|own| own.will_wake(cx.waker())) {
+            // As when one of several futures of a task is polled again for the sake of another.
             return Poll::Pending;
         }
         let waker = cx.waker().clone();
