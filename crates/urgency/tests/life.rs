@@ -29,15 +29,20 @@ fn a_token_cancels_all_below_it_and_nothing_above() {
     assert!(one.is_cancelled() && below.is_cancelled() && one.child_token().is_cancelled());
     assert!(!root.is_cancelled() && !two.is_cancelled());
     drop(below);
-    root.cancel();
+    let cancels = block_on(two.run_until_cancelled(async { root.cancel() }));
+    assert_eq!(cancels, Some(()), "the result counts");
     assert!(two.is_cancelled() && root.child_token().is_cancelled());
     block_on(two.cancelled());
-    assert_eq!(
-        block_on(two.run_until_cancelled(async { 1 })),
-        Some(1),
-        "the result counts"
-    );
     assert_eq!(block_on(two.run_until_cancelled(pending::<()>())), None);
+}
+
+#[test]
+fn nothing_begins_to_run_until_a_token_is_cancelled_that_is() {
+    let token = CancellationToken::new();
+    token.cancel();
+    let begins = || async { panic!("it is polled") };
+    assert!(block_on(token.run_until_cancelled(begins())).is_none());
+    assert!(block_on(token.run_until_cancelled_owned(begins())).is_none());
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Count, ends, runtime};
 use std::{
+    future::Future,
     pin::pin,
     sync::{Arc, Barrier, mpsc},
     task::{Context, Waker},
@@ -17,6 +18,19 @@ use urgency::{
     time::timeout,
     yield_now,
 };
+
+#[test]
+fn a_wait_that_began_at_the_end_of_a_tracker_is_over_though_something_is_tracked_since() {
+    let tracker = TaskTracker::new();
+    tracker.close();
+    let (mut early, token) = (pin!(tracker.wait()), tracker.token());
+    let mut late = pin!(tracker.wait());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(early.as_mut().poll(&mut cx).is_ready());
+    assert!(late.as_mut().poll(&mut cx).is_pending());
+    drop(token);
+    assert!(late.as_mut().poll(&mut cx).is_ready());
+}
 
 #[test]
 fn a_tracker_ends_its_waits_when_it_is_closed_and_all_that_it_tracks_is_gone() {

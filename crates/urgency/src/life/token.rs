@@ -162,16 +162,25 @@ impl CancellationToken {
     }
 
     /// The result of `future`, or `None` if the token is cancelled first: then the future is dropped. If the result is
-    /// there and the token cancelled at the same time, the result counts.
+    /// there and the token cancelled at the same time, the result counts. If the token is cancelled before the first
+    /// poll, the future is not polled at all.
     ///
     /// # Cancellation
     ///
     /// As the cancellation of `future`.
     pub async fn run_until_cancelled<F: IntoFuture>(&self, future: F) -> Option<F::Output> {
+        if self.is_cancelled() {
+            return None;
+        }
         match race(future, self.cancelled()).await {
             Either::First(output) => Some(output),
             Either::Second(()) => None,
         }
+    }
+
+    /// As [`run_until_cancelled`](Self::run_until_cancelled), and the future keeps the token.
+    pub async fn run_until_cancelled_owned<F: IntoFuture>(self, future: F) -> Option<F::Output> {
+        self.run_until_cancelled(future).await
     }
 
     /// Cancels the token when it is dropped, whatever the reason.

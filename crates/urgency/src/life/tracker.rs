@@ -28,7 +28,11 @@ struct Inner {
 }
 
 impl Inner {
-    /// The word was `before`, and is `now`.
+    fn is_over(&self) -> bool {
+        self.state.load(Ordering::Acquire) == CLOSED
+    }
+
+    /// The word is `now`.
     fn changed(&self, now: usize) {
         if now == CLOSED {
             self.over.notify_waiters();
@@ -141,7 +145,8 @@ impl TaskTracker {
         self.len() == 0
     }
 
-    /// Waits until the tracker is closed and nothing is tracked, both at one moment.
+    /// Waits until the tracker is closed and nothing is tracked, both at one moment from this call on, whatever comes
+    /// before the future is polled.
     ///
     /// # Cancellation
     ///
@@ -149,6 +154,7 @@ impl TaskTracker {
     pub fn wait(&self) -> TaskTrackerWait<'_> {
         TaskTrackerWait {
             over: self.inner.over.notified(),
+            is_over: self.inner.is_over(),
             inner: &self.inner,
         }
     }
@@ -190,6 +196,8 @@ impl Drop for TaskTrackerToken {
 pub struct TaskTrackerWait<'a> {
     /// Made before the word is looked at.
     over: Notified<'a>,
+    /// The word said so when the wait began.
+    is_over: bool,
     inner: &'a Inner,
 }
 
@@ -197,7 +205,7 @@ impl Future for TaskTrackerWait<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.inner.state.load(Ordering::Acquire) == CLOSED {
+        if self.is_over || self.inner.is_over() {
             return Poll::Ready(());
         }
         Pin::new(&mut self.over).poll(cx)

@@ -115,6 +115,11 @@ mod set_once;
 #[cfg(not(urgency_loom))]
 pub mod watch;
 
+/// Futures under Tokio's path to them.
+pub mod futures {
+    pub use super::notify::{Notified, OwnedNotified};
+}
+
 pub use error::{AcquireError, TryAcquireError, TryLockError};
 pub use notify::{Notified, NotifiedBy, Notify, OwnedNotified};
 pub use permit::{Acquire, OwnedSemaphorePermit, Permit, SemaphorePermit};

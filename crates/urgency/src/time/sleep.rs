@@ -120,9 +120,9 @@ impl Sleep {
         self.deadline
     }
 
-    /// Whether it was ready already.
+    /// Whether its time has come: the next poll is ready.
     pub fn is_elapsed(&self) -> bool {
-        self.is_over
+        self.is_over || Instant::now() >= self.deadline
     }
 
     /// Makes it ready at another time. It must be polled again to wake anybody then.

@@ -27,6 +27,7 @@ fn a_sleep_starts_when_it_is_made() {
     let sleep = sleep(SHORT);
     std::thread::sleep(SHORT);
     let mut sleep = sleep;
+    assert!(sleep.is_elapsed(), "also before it is polled");
     assert!(poll(&mut sleep).is_ready());
     assert!(sleep.is_elapsed());
     assert!(poll(&mut sleep).is_ready(), "and stays over");
