@@ -179,6 +179,31 @@ fn the_latency_histogram_counts_what_starts_and_what_goes_on() {
     });
 }
 
+/// The worker sleeps before each start, so most of the time from ready to running is the wake-up of a thread. The task
+/// sees it, too.
+#[test]
+#[cfg_attr(
+    urgency_chaos,
+    ignore = "chaos delays the code before the task is ready"
+)]
+fn the_latency_of_a_start_has_the_wake_up_of_its_thread_in_it() {
+    ends(|| {
+        let runtime = common::runtime(1);
+        let histogram = || runtime.stats().levels[0].latency.sum();
+        let mut agree = 0;
+        for _ in 0..100 {
+            std::thread::sleep(Duration::from_millis(1));
+            let (tell, told) = mpsc::channel();
+            let (before, since) = (histogram(), Instant::now());
+            let task = runtime.spawn(async move { tell.send(since.elapsed()).unwrap() });
+            task.detach();
+            let seen = told.recv().unwrap();
+            agree += usize::from(histogram() - before > seen / 4);
+        }
+        assert!(agree > 50, "{agree} of 100");
+    });
+}
+
 /// A task that only waits is woken, which is no scheduling point. So it is the spawn that lets it run.
 #[test]
 fn every_way_to_spawn_on_a_runtime_is_a_scheduling_point() {

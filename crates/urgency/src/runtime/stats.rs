@@ -119,7 +119,8 @@ macro_rules! level_counters {
             $($(#[$doc])* pub $name: u64,)*
             /// Time in user code. Includes most of the scheduler's fast path between two polls, some 50 ns.
             pub running: Duration,
-            /// Time in user code at this level after more urgent work had asked for the worker.
+            /// Time in user code at this level after more urgent work had asked for the worker: up to the next
+            /// scheduling point, also if another worker took that work meanwhile. How long it waited is its `latency`.
             pub behind: Duration,
         }
 

@@ -123,6 +123,8 @@ impl Job {
     /// the thread is to serve another job with.
     pub(crate) fn serve(&self, me: Me<'_>, worker: &Worker) -> Option<&Worker> {
         me.hold(worker);
+        // Since the worker was claimed this thread may have been woken: what it begins has waited for that as well.
+        worker.counters.scheduling.add(worker.lap());
         let mut handed = worker.take_handed();
         let mut started = handed.is_none();
         loop {
