@@ -59,6 +59,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         warm_up: Duration::from_millis(scale.pick(1000, 50)),
         run: Duration::from_millis(scale.pick(2000, 100)),
         alone: Duration::ZERO,
+        after: Duration::ZERO,
     };
     let slices = Slices {
         length: Duration::from_millis(scale.pick(200, 50)),

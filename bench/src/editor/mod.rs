@@ -205,6 +205,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             warm_up: Duration::from_millis(scale.pick(500, 50)),
             run: Duration::from_millis(scale.pick(5500, 330)),
             alone: Duration::ZERO,
+            after: Duration::from_millis(scale.pick(200, 20)),
         },
         files: scale.pick(48, 8),
     };

@@ -144,6 +144,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         warm_up: FRAME * scale.pick(30, 3),
         run: FRAME * scale.pick(360, 12),
         alone: Duration::ZERO,
+        after: Duration::ZERO,
     };
     let peer = &["two-pools"];
     let experiment = Experiment::new(

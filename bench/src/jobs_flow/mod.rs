@@ -112,6 +112,7 @@ impl Config {
             warm_up: Duration::ZERO,
             run: due.last().map_or(Duration::ZERO, |&last| last + unit),
             alone: Duration::ZERO,
+            after: Duration::ZERO,
         };
         // One stretch has them all: queues take longer to build up than a slice.
         let draw = move |length| due.iter().copied().take_while(|&at| at < length).collect();

@@ -111,6 +111,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         warm_up: Duration::from_millis(scale.pick(500, 50)),
         run: Duration::from_millis(scale.pick(9_500, 150)),
         alone: Duration::ZERO,
+        after: Duration::ZERO,
     };
     let slices = Slices {
         length: Duration::from_millis(scale.pick(200, 100)),

@@ -91,6 +91,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             warm_up: Duration::from_millis(scale.pick(500, 50)),
             run: Duration::from_millis(scale.pick(4000, 200)),
             alone: Duration::from_millis(scale.pick(750, 50)),
+            after: Duration::ZERO,
         },
     };
     let slices = Slices {

@@ -104,6 +104,7 @@ const PLAIN: Scene = Scene {
         warm_up: Duration::ZERO,
         run: Duration::ZERO,
         alone: Duration::ZERO,
+        after: Duration::ZERO,
     },
     columns: &[
         "request_p99_ns",
@@ -287,6 +288,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         warm_up: Duration::from_millis(scale.pick(500, 50)),
         run: Duration::from_millis(scale.pick(8000, 200)),
         alone: Duration::ZERO,
+        after: Duration::ZERO,
     };
     let slices = Slices {
         length: Duration::from_millis(scale.pick(400, 200)),

@@ -143,6 +143,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             warm_up: Duration::from_millis(scale.pick(1000, 100)),
             run: Duration::from_millis(scale.pick(8000, 400)),
             alone: Duration::ZERO,
+            after: Duration::from_millis(scale.pick(200, 20)),
         };
         let config = Config {
             scale,

@@ -144,6 +144,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
             warm_up: Duration::from_millis(scale.pick(500, 50)),
             run: Duration::from_millis(scale.pick(4000, 200)),
             alone: Duration::ZERO,
+            after: Duration::ZERO,
         },
         size: Size {
             cold: 8,

@@ -261,6 +261,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         warm_up: Duration::from_millis(scale.pick(500, 50)),
         run: Duration::from_millis(scale.pick(5000, 300)),
         alone: Duration::ZERO,
+        after: Duration::from_millis(scale.pick(200, 20)),
     };
     let slices = Slices {
         length: WINDOW * 4,

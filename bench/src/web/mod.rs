@@ -127,6 +127,7 @@ pub fn experiments(scale: Scale) -> Vec<Experiment> {
         warm_up: Duration::from_millis(scale.pick(750, 50)),
         run: Duration::from_millis(scale.pick(3000, 200)),
         alone: Duration::from_millis(if beside { scale.pick(500, 50) } else { 0 }),
+        after: Duration::ZERO,
     };
     let rate = 50.0 * CONNECTIONS as f64;
     [

@@ -8,7 +8,9 @@
 //!   It ends when its input does.
 //!
 //! Less urgent work is counted only while there is load, so what a contender does while it waits for the parent
-//! is nobody's advantage.
+//! is nobody's advantage. What is left of the load when it ends is done by the slower contender later, in a stretch
+//! that is longer by that: it would be counted over more time with the same load. So each stretch is counted until
+//! [`Lengths::after`] the end of its load at least.
 
 use crate::child;
 use crate::events::Events;
@@ -45,6 +47,9 @@ pub struct Lengths {
     /// Time without load before and after it, to learn how much less urgent work there is then; in slices a tenth of it
     /// after each.
     pub alone: Duration,
+    /// For how long after the end of load less urgent work still counts, so that it counts over the same time for all
+    /// contenders: longer than what any of them has left to do then.
+    pub after: Duration,
 }
 
 /// What the parent asks of this process, if there is one.
@@ -72,7 +77,7 @@ pub fn measure(
 ) -> Sample {
     let orders = ORDERS.get_or_init(Orders::default);
     let soon = || now_ns() + LEAD.as_nanos() as u64;
-    Meter::default().stretch(&mut loaded, soon(), lengths.warm_up);
+    Meter::default().stretch(&mut loaded, soon(), lengths.warm_up, Duration::ZERO);
     let mut meter = Meter::default();
     let first = now_ns();
     if orders.sliced {
@@ -82,13 +87,14 @@ pub fn measure(
             let (start, end) = line.split_once(' ').expect("the parent writes two times");
             let time = |word: &str| word.parse::<u64>().expect("a time is a number");
             let (start, end) = (time(start), time(end));
-            meter.stretch(&mut loaded, start, Duration::from_nanos(end - start));
+            let length = Duration::from_nanos(end - start);
+            meter.stretch(&mut loaded, start, length, lengths.after);
             meter.alone(&mut loaded, lengths.alone / 10);
             child::say_line("drained");
         }
     } else {
         meter.alone(&mut loaded, lengths.alone);
-        meter.stretch(&mut loaded, soon(), lengths.run);
+        meter.stretch(&mut loaded, soon(), lengths.run, lengths.after);
         meter.alone(&mut loaded, lengths.alone);
     }
     let units = loaded.units();
@@ -144,16 +150,18 @@ struct Meter {
 }
 
 impl Meter {
-    /// One stretch of load from `start`, until it is drained.
-    fn stretch(&mut self, loaded: &mut impl Loaded, start: u64, length: Duration) {
-        loaded.open(start, start + length.as_nanos() as u64);
+    /// One stretch of load from `start`, until it is drained, and `after` is over.
+    fn stretch(&mut self, loaded: &mut impl Loaded, start: u64, length: Duration, after: Duration) {
+        let end = start + length.as_nanos() as u64;
+        let counted = end + after.as_nanos() as u64;
+        loaded.open(start, end);
         std::thread::sleep(machine::until(start));
         let threads = &mut self.threads;
         self.loaded.add(loaded, |loaded| {
             loop {
                 std::thread::sleep(Duration::from_millis(4));
                 *threads = threads.max(machine::threads() - loaded.foreign_threads());
-                if loaded.is_drained() {
+                if loaded.is_drained() && now_ns() >= counted {
                     return;
                 }
             }
