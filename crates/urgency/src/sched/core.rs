@@ -297,12 +297,6 @@ impl Core {
         Some(unsafe { &*stack.worker_ptr() })
     }
 
-    /// Whether the calling thread's processor is another worker's, as far as their threads have noted.
-    pub(super) fn is_crowded(&self, worker: &Worker) -> bool {
-        let here = sys::thread::current_cpu();
-        self.places.is_other_on(&worker.place, here)
-    }
-
     /// The stack that holds a worker, or held it last.
     pub(crate) fn holder(&self, worker: &Worker) -> Option<&Stack> {
         // SAFETY: the thread table keeps every stack until the core set is gone.

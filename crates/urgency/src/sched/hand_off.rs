@@ -51,12 +51,14 @@ impl Job {
         }
     }
 
-    /// As [`Job::deliver`] to a stack that goes on, from `me`, whose thread is about to sleep. Where jobs take
-    /// turns, every processor computes, and the stack last ran on any of them. The kernel would wake it there, where it
-    /// waits for a time slice of what runs, beside this processor, which has nothing to do.
+    /// As [`Job::deliver`] to a stack that goes on, from `me`, whose thread is about to sleep. The stack last ran on
+    /// any processor. If that is another worker's, it would wait there for a time slice of what runs, beside this
+    /// processor, which has nothing to do. Otherwise it stays where its caches are (`place.rs`).
     pub(crate) fn hand_back(&self, me: Me<'_>, worker: &Worker, stack: &Stack) {
         if self.core.is_shared() {
             self.hand_over(me, worker, stack);
+        } else if self.sleeps_in_the_way(worker, stack) {
+            stack.deliver_here(Delivery::Worker(worker));
         } else {
             self.deliver(worker, stack);
         }
@@ -308,100 +310,5 @@ impl Job {
                 && (self.seats.waits() || self.most_urgent_offered().is_some());
             is_wanted.then(|| self.claim(Want::Offered)).flatten()
         })
-    }
-}
-
-#[cfg(all(test, target_os = "linux", not(urgency_loom)))]
-mod tests {
-    use crate::{Runtime, block_on, sync::oneshot, sys::thread as sys_thread};
-    use std::{
-        sync::{
-            Arc,
-            atomic::{AtomicBool, Ordering},
-        },
-        thread,
-        time::{Duration, Instant},
-    };
-
-    /// The processors that the calling thread may use.
-    fn processors() -> Vec<usize> {
-        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
-        (0..1024).filter(|&cpu| allowed.is_set(cpu)).collect()
-    }
-
-    /// On another thread, on this processor.
-    fn on_processor<R: Send>(cpu: usize, f: impl FnOnce() -> R + Send) -> R {
-        thread::scope(|threads| {
-            let pinned = threads.spawn(|| {
-                sys_thread::pin(0, cpu);
-                f()
-            });
-            pinned.join().unwrap()
-        })
-    }
-
-    fn until(what: &str, is_so: impl Fn() -> bool) {
-        let limit = Instant::now() + Duration::from_secs(20);
-        while !is_so() {
-            assert!(Instant::now() < limit, "{what}");
-            thread::sleep(Duration::from_micros(100));
-        }
-    }
-
-    fn two_jobs() -> (Runtime, Runtime) {
-        let first = Runtime::builder().workers(2).build().unwrap();
-        let second = Runtime::builder().share_workers_with(&first);
-        let second = second.build().unwrap();
-        (first, second)
-    }
-
-    #[test]
-    fn a_stack_that_waits_beside_another_job_shows_the_processor_that_it_left() {
-        for cpu in processors() {
-            let (_first, second) = two_jobs();
-            let (go_on, waits) = oneshot::channel::<()>();
-            let waiter = second.spawn_fn(move || {
-                sys_thread::pin(0, cpu);
-                block_on(waits).unwrap();
-            });
-            let shows = || {
-                let job = second.shared();
-                let stacks = job.core.threads.stacks_of(job);
-                let shown: Vec<_> = stacks.iter().map(|stack| stack.cpu()).collect();
-                shown == [cpu as i32]
-            };
-            until("it shows another processor", shows);
-            go_on.send(()).unwrap();
-            waiter.get().unwrap();
-        }
-    }
-
-    #[test]
-    fn beside_another_job_a_processor_where_a_worker_computes_is_crowded_for_the_others_only() {
-        for cpu in processors() {
-            let (_first, second) = two_jobs();
-            let ends = Arc::new(AtomicBool::new(false));
-            let ended = ends.clone();
-            let computes = second.spawn_fn(move || {
-                sys_thread::pin(0, cpu);
-                // It shows where it goes on.
-                block_on(crate::time::sleep(Duration::from_millis(1)));
-                while !ended.load(Ordering::Relaxed) {
-                    crate::scheduling_point();
-                }
-            });
-            let core = &second.shared().core;
-            let is_crowded = |own: bool| {
-                let at_work = second.shared().workers().next()?.id;
-                let of = core.workers.iter().find(|w| (w.id == at_work) == own)?;
-                Some(core.is_crowded(of))
-            };
-            on_processor(cpu, || {
-                until("it is not crowded", || is_crowded(false) == Some(true));
-                assert_ne!(is_crowded(true), Some(true), "by the worker itself");
-            });
-            ends.store(true, Ordering::Relaxed);
-            computes.get().unwrap();
-        }
     }
 }

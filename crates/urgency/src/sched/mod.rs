@@ -11,8 +11,8 @@
 //! - [`worker`] and [`stack`]: the permission to run, and what runs;
 //! - [`wait`]: how a stack waits, is abandoned, regains a worker;
 //! - [`external`]: plain threads that enter;
-//! - [`hand_off`]: how a worker goes to another thread; [`threads`]: spare threads; [`idle_spin`]: how long one spins
-//!   first;
+//! - [`hand_off`]: how a worker goes to another thread; [`place`]: on which processor; [`threads`]: spare threads;
+//!   [`idle_spin`]: how long one spins first;
 //! - [`seats`]: rounds, quanta and fixed shares, if the runtime is not simply prompt; [`rounds`];
 //! - [`reserved_seats`]: seats that wait for their level;
 //! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`asked`]: how the policy is
@@ -55,6 +55,7 @@ mod overflow;
 mod overrunning;
 mod pinned;
 pub(crate) mod pins;
+mod place;
 pub(crate) mod poll;
 pub(crate) mod poll_context;
 pub(crate) mod pool;

@@ -235,7 +235,7 @@ impl Job {
         // All that a holder shows comes before the look at the levels: a thread that inserts more urgent work after
         // that look alerts the stack.
         worker.set_holder(stack);
-        if self.core.is_shared() {
+        if self.notes_places() {
             self.core.places.goes_to(&worker.place, stack.cpu());
         }
         worker.set_level(level);

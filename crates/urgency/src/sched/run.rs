@@ -248,10 +248,8 @@ impl Job {
     #[inline]
     fn go_at(&self, me: Me<'_>, level: u8, now: u64, room: usize) {
         let worker = me.worker();
-        if self.core.is_shared() {
+        if self.notes_places() {
             self.core.places.goes_to(&worker.place, me.note_cpu());
-        } else if self.pools.len() > 1 {
-            me.note_cpu();
         }
         if worker.set_level(level) {
             self.shows(worker, level);
@@ -401,6 +399,7 @@ impl Job {
         let now = self.dispatch_time(worker);
         let room = if self.count_task(worker, level, &task, now) {
             me.set_urgent(false);
+            self.take_place(worker);
             self.expect_long(me, worker, level)
         } else {
             worker.set_brief(true);
@@ -459,6 +458,7 @@ impl Job {
     fn run_fork(&self, me: Me<'_>, worker: &Worker, stolen: StolenFork) -> bool {
         self.at(worker, stolen.level).jobs.add(1);
         me.set_urgent(false);
+        self.take_place(worker);
         self.go(me, stolen.level);
         // The level of what the fork leaves here for its scopes, too.
         me.set_waits_as(stolen.origin.waits_as);

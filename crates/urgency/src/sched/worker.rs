@@ -267,12 +267,12 @@ impl Worker {
         announce(&self.shown.brief, brief)
     }
 
-    /// The processor where the worker became idle last; -1 if unknown.
+    /// The processor where the worker became idle, was revoked or began what may be long last; -1 if unknown.
     pub(crate) fn cpu(&self) -> i32 {
         self.shown.cpu.load(Ordering::Relaxed)
     }
 
-    /// The worker becomes idle, on the calling thread's processor.
+    /// The worker becomes idle, or begins what may be long, on the calling thread's processor.
     pub(crate) fn note_cpu(&self) {
         self.left_on(crate::sys::thread::current_cpu());
     }

@@ -185,6 +185,21 @@ mod imp {
         allow(None, home);
     }
 
+    /// The calling thread goes to a processor that `is_free`, if there is one where it may run, to `rather` before any
+    /// other. Then it may run everywhere again.
+    pub(crate) fn go_where(rather: i32, is_free: impl Fn(i32) -> bool) {
+        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+        let Ok(home) = sched_getaffinity(None) else {
+            return;
+        };
+        let mut free = (0..CpuSet::MAX_CPU).filter(|&cpu| home.is_set(cpu) && is_free(cpu as i32));
+        let first = free.next();
+        let cpu = free.find(|&cpu| cpu as i32 == rather).or(first);
+        if cpu.is_some_and(|cpu| sched_setaffinity(None, &only(&[cpu])).is_ok()) {
+            send_home(&home);
+        }
+    }
+
     fn allow(thread: Option<rustix::thread::Pid>, home: &Processors) {
         // Some of these processors may have been forbidden meanwhile; the kernel takes the ones that are left.
         let _ = rustix::thread::sched_setaffinity(thread, home);
@@ -354,6 +369,8 @@ mod imp {
 
     pub(crate) fn send_home(_: &Processors) {}
 
+    pub(crate) fn go_where(_: i32, _: impl Fn(i32) -> bool) {}
+
     pub(crate) fn only(_: &[usize]) -> Processors {}
 
     pub(crate) fn pin(_: i32, _: usize) {}
@@ -424,6 +441,6 @@ pub(crate) fn processors() -> usize {
 
 pub(crate) use imp::{
     Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
-    first_id, is_blocked, known_processors, leave_real_time, lower, note_usual_niceness, only,
-    own_class, pin, raise, send_home, set_real_time, set_short_slice,
+    first_id, go_where, is_blocked, known_processors, leave_real_time, lower, note_usual_niceness,
+    only, own_class, pin, raise, send_home, set_real_time, set_short_slice,
 };
