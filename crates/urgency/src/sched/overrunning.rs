@@ -54,10 +54,6 @@ fn overruns_in(job: &Job, stack: &Stack) -> bool {
     stack.attention.is_revoked() && stack.is_of(job)
 }
 
-fn sleeps(stack: &Stack) -> bool {
-    sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
-}
-
 impl Job {
     /// Looks at the stacks whose worker was revoked before the last expiry.
     pub(super) fn look_at_overrunning(&self) {
@@ -89,13 +85,13 @@ impl Job {
     pub(super) fn sleep_without_worker(&self) -> Vec<bool> {
         let stacks = locked(&self.overrunning.stacks);
         let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
-        overrun.map(|(stack, _)| sleeps(stack)).collect()
+        overrun.map(|(stack, _)| stack.sleeps()).collect()
     }
 
     /// How many threads go on without their workers after they had run for long.
     pub(super) fn ahead(&self) -> usize {
         let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
-            *for_length && overruns_in(self, stack) && !sleeps(stack)
+            *for_length && overruns_in(self, stack) && !stack.sleeps()
         };
         let stacks = locked(&self.overrunning.stacks);
         stacks.iter().filter(is_ahead).count()
@@ -116,6 +112,13 @@ impl Job {
             let ticks = clock::now().saturating_sub(since);
             self.overrunning.overruns.note(what, me.level(), ticks);
         }
+    }
+}
+
+impl Stack {
+    /// Whether its thread sleeps in the kernel.
+    pub(super) fn sleeps(&self) -> bool {
+        sys::thread::is_blocked(self.tid.load(Ordering::Relaxed))
     }
 }
 

@@ -233,7 +233,7 @@ impl Core {
         for job in jobs.iter() {
             let entries = batch.of(job);
             let worker = job
-                .take_worker_for_ready(me, entries > 0)
+                .take_worker_for_ready(me, entries > 0, relief)
                 .or_else(|| job.claim_unstarted())
                 .or_else(|| if relief { job.relieve() } else { None });
             job.batch_inserted(entries, worker.is_some());
@@ -318,8 +318,9 @@ impl Job {
     }
 
     /// A worker for the work that is ready: an idle one, or a less urgent stack's. `by_event`: some of the work is what
-    /// the calling thread came out of the poller with; otherwise the work has waited, and this is relief.
-    fn take_worker_for_ready(&self, me: Me<'_>, by_event: bool) -> Option<&Worker> {
+    /// the calling thread came out of the poller with; otherwise the work has waited, and this is relief. `relief`:
+    /// [`Job::relieve`] follows, and says when the timer is to expire next.
+    fn take_worker_for_ready(&self, me: Me<'_>, by_event: bool, relief: bool) -> Option<&Worker> {
         if let Some(worker) = self.claim_for_pinned(me) {
             return Some(worker);
         }
@@ -347,7 +348,7 @@ impl Job {
                 self.revoke_for_ready(second, level, by_event)
             })
         });
-        if revoked.is_none() {
+        if revoked.is_none() && !relief {
             self.arm_for(level);
         }
         revoked

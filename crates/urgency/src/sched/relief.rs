@@ -305,7 +305,12 @@ impl Job {
             return Err(false);
         }
         let stack = self.core.holder(worker).filter(|stack| stack.is_of(self));
-        match self.look_at(stack.ok_or(false)?)? {
+        let stack = stack.ok_or(false)?;
+        // A stack that is asked is looked at again in a period. While all threads run, no expiry has to come so soon.
+        if !stack.attention.is_pending(CHECK_IN) && !stack.sleeps() {
+            return Err(false);
+        }
+        match self.look_at(stack)? {
             (Idleness::Blocked, seen) => {
                 let revoked = self.revoke_counted(worker, Some(seen), Cause::Blocked);
                 revoked.ok_or(false)
