@@ -7,8 +7,8 @@
 //! - *Two jobs that begin to wait for each other.* A wait is noted, then its job looks whether the awaited one waits
 //!   for it: the last of a circle's waits sees the others, and is refused.
 //! - *A wait against a change of the waiter's priority.* A wait is noted on both sides, then the awaited job reads the
-//!   waiter's priority; a change writes the priority, then looks at what the job waits for. So a change reaches all that
-//!   the job waits for.
+//!   waiter's priority; a change writes the priority, then looks at what the job waits for. So a change reaches all
+//!   that the job waits for.
 //! - *Two changes of one job's priority.* Each reads what the job asks for, and what waits for it, under the lock under
 //!   which the runtime is told. So the last one tells what holds.
 
