@@ -33,12 +33,10 @@
 //!
 //! # Rejected
 //!
-//! - To revoke workers for equals after half a period. One urgent task beside a tree of leaves of 40 ms began an
-//!   avalanche: the leaf that lost its worker waited to go on, which was a reason to take the next leaf's worker,
-//!   and so on: 73 to 100 of 128 leaves were in progress at once, on as many threads, with 2 workers.
+//! - To revoke workers for equals after half a period. A leaf of 40 ms that lost its worker to an urgent task waited to
+//!   go on, which was a reason to take the next leaf's: 73 to 100 of 128 were in progress at once, with 2 workers.
 //! - One worker for each expiry: the k-th blocked thread kept its worker for k milliseconds.
-//! - To ask whether the thread of a less urgent stack has run meanwhile, or the kernel has given its processor to
-//!   another process: the more urgent work should have what there is.
+//! - To ask whether the thread of a less urgent stack has run meanwhile: more urgent work should have what there is.
 
 use super::{
     core::{Core, JobList, PATIENCE, RELIEF_PERIOD},
@@ -304,10 +302,10 @@ impl Job {
         if worker.level() == NO_LEVEL {
             return Err(false);
         }
-        let stack = self.core.holder(worker).filter(|stack| stack.is_of(self));
-        let stack = stack.ok_or(false)?;
+        let stack = self.core.holder(worker).ok_or(false)?;
         // A stack that is asked is looked at again in a period. While all threads run, no expiry has to come so soon.
-        if !stack.attention.is_pending(CHECK_IN) && !stack.sleeps() {
+        let is_asked = || stack.attention.is_pending(CHECK_IN) || stack.sleeps();
+        if !stack.is_of(self) || !is_asked() {
             return Err(false);
         }
         match self.look_at(stack)? {
@@ -337,8 +335,7 @@ impl Job {
 
     /// What a stack has done since it was asked to check in.
     fn idleness(&self, stack: &Stack) -> Idleness {
-        let tid = stack.tid.load(Ordering::Relaxed);
-        let Some(now) = sys::thread::cpu_time(tid) else {
+        let Some(now) = sys::thread::cpu_time(stack.tid.load(Ordering::Relaxed)) else {
             return Idleness::Blocked;
         };
         let since_seen = now.saturating_sub(stack.seen_at.swap(now, Ordering::Relaxed));
@@ -346,7 +343,7 @@ impl Job {
         let asked = stack.check_in_asked_at.load(Ordering::Relaxed);
         let sleeps_mostly =
             || clock::ticks(2.0 * since_asked as f64) < clock::now().saturating_sub(asked);
-        if (since_seen < HARDLY || sleeps_mostly()) && sys::thread::is_blocked(tid) {
+        if (since_seen < HARDLY || sleeps_mostly()) && stack.sleeps() {
             Idleness::Blocked
         } else if since_seen < HARDLY {
             Idleness::Waits
