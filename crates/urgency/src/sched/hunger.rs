@@ -308,3 +308,32 @@ impl Own<'_, Stack> {
         popped
     }
 }
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use crate::{
+        Runtime,
+        sched::{
+            claim::Want,
+            stack::{Binding, Stack},
+        },
+    };
+
+    /// The other worker went idle between the look that gave the stack its room and the moment when its worker showed
+    /// a level: it saw nobody to ask for forks.
+    #[test]
+    fn the_first_fork_looks_around_if_a_worker_went_idle_before_the_level_was_shown() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let job = runtime.shared();
+        let stack = Stack::new(&job.core);
+        // SAFETY: the stack is new.
+        let mut binding = unsafe { Binding::new(stack) };
+        binding.take_up(job.clone());
+        let me = binding.me();
+        me.hold(job.claim(Want::Any).unwrap());
+        job.go_at(me, 0, crate::sys::clock::now(), me.deque.room());
+        assert!(me.attention.is_wanted());
+        job.come_in(me);
+        job.release(me.worker());
+    }
+}

@@ -246,13 +246,19 @@ impl Job {
     /// The way out to user code, with a reading of the clock in hand, and with so much room for forks. Prompt: if more
     /// urgent work is ready by now, the request for attention is set, and the first scheduling point acts on it.
     #[inline]
-    fn go_at(&self, me: Me<'_>, level: u8, now: u64, room: usize) {
+    pub(super) fn go_at(&self, me: Me<'_>, level: u8, now: u64, room: usize) {
         let worker = me.worker();
         if self.notes_places() {
             self.core.places.goes_to(&worker.place, me.note_cpu());
         }
+        chaos::delay();
+        let mut room = room;
         if worker.set_level(level) {
             self.shows(worker, level);
+            if self.may_anybody_be_hungry(level) {
+                // A worker that went idle since the look that gave the room has seen no level here, and asked nobody.
+                room = 0;
+            }
         }
         self.watch_reserve();
         worker.arrived();
