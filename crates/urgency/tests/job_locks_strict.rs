@@ -296,8 +296,8 @@ fn runs_beside_an_awake_one() -> bool {
     ran_beside
 }
 
-/// Beside builds the awake one was taken for one that sleeps in 5 of 720 runs: why is not known. (It does sleep where the
-/// kernel has to read a page of its code.)
+/// Beside builds the awake one was taken for one that sleeps in 5 of 720 runs: why is not known. (It does sleep where
+/// the kernel has to read a page of its code.)
 #[test]
 fn a_job_without_a_core_does_not_run_beside_a_job_with_one_that_is_awake() {
     ends(|| assert!((0..4).any(|_| !runs_beside_an_awake_one())));
