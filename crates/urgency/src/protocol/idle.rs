@@ -252,7 +252,7 @@ mod loom_models {
     use loom::{
         sync::{
             Arc,
-            atomic::{AtomicBool, Ordering::*},
+            atomic::{AtomicBool, Ordering::*, fence},
         },
         thread,
     };
@@ -335,6 +335,31 @@ mod loom_models {
                 seen || published,
                 "the fork is hidden while a worker sleeps"
             );
+        });
+    }
+
+    /// A stack begins what may fork; until then its worker shows no level. A worker that goes idle asks the stack, or the
+    /// stack sees that worker, and its first fork looks around.
+    #[test]
+    fn a_stack_that_begins_sees_the_worker_that_goes_idle_or_is_asked_by_it() {
+        loom::model(|| {
+            let idle = Arc::new(Idle::new(2, 2));
+            let searchers = Arc::new(Searchers::new());
+            let shows_level = Arc::new(AtomicBool::new(false));
+            let (i, level) = (idle.clone(), shows_level.clone());
+            let begins = thread::spawn(move || {
+                let has_room = !i.is_any_hungry();
+                level.store(true, SeqCst);
+                // Loom takes a store and a load that are `SeqCst` for weaker than they are.
+                fence(SeqCst);
+                has_room && !i.is_any_hungry()
+            });
+            searchers.start(&idle);
+            idle.release(0);
+            searchers.stop(&idle);
+            let asks = shows_level.load(SeqCst);
+            let keeps_forks = begins.join().unwrap();
+            assert!(asks || !keeps_forks, "forks are kept while a worker sleeps");
         });
     }
 
