@@ -338,8 +338,8 @@ mod loom_models {
         });
     }
 
-    /// A stack begins what may fork; until then its worker shows no level. A worker that goes idle asks the stack, or the
-    /// stack sees that worker, and its first fork looks around.
+    /// A stack begins what may fork; until then its worker shows no level. A worker that goes idle asks the stack, or
+    /// the stack sees that worker, and its first fork looks around.
     #[test]
     fn a_stack_that_begins_sees_the_worker_that_goes_idle_or_is_asked_by_it() {
         loom::model(|| {
