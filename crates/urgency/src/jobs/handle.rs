@@ -8,12 +8,14 @@ use super::{
     error::Why,
     record::{Record, Waits},
 };
-use crate::{JoinError, JoinErrorKind, sched::block::block_on, tasks::JoinHandle};
+use crate::{
+    JoinError, JoinErrorKind, sched::block::block_on, sys::mutex::Mutex, tasks::JoinHandle,
+};
 use std::{
     future::{Future, IntoFuture},
     ops::Deref,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     task::{Wake, Waker},
 };
 
@@ -58,7 +60,7 @@ impl<T: Send + 'static> Outcome<T> {
     /// The result comes from this root.
     pub(super) fn expect(self: &Arc<Self>, start: impl FnOnce() -> JoinHandle<T>) {
         // The root may end before it is in its place: `wake` waits at this lock.
-        let mut place = locked(&self.root);
+        let mut place = self.root.lock();
         let mut root = start();
         if root.register(&Waker::from(self.clone())) {
             drop(place);
@@ -69,7 +71,7 @@ impl<T: Send + 'static> Outcome<T> {
     }
 
     fn take_from(&self, mut root: JoinHandle<T>) {
-        *locked(&self.result) = root.try_get();
+        *self.result.lock() = root.try_get();
         drop(root);
         self.control.record.root_ended();
     }
@@ -77,13 +79,9 @@ impl<T: Send + 'static> Outcome<T> {
 
 impl<T: Send + 'static> Wake for Outcome<T> {
     fn wake(self: Arc<Self>) {
-        let root = locked(&self.root).take();
+        let root = self.root.lock().take();
         root.into_iter().for_each(|root| self.take_from(root));
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under this lock")
 }
 
 debug_struct!([T] JobHandle<T>, |it| id: it.id(), state: it.state());
@@ -115,7 +113,7 @@ impl<T: Send + 'static> JobHandle<T> {
         if let Some(kind) = record.take_refusal() {
             return Err(JobError::of(id, kind));
         }
-        let result = locked(&self.outcome.result).take();
+        let result = self.outcome.result.lock().take();
         let result = result.expect("a job that is over and was not refused has a result");
         result.map_err(|error| {
             let is_cancelled = record.is_cancelled.load(Ordering::SeqCst);

@@ -19,12 +19,13 @@ use crate::{
     runtime::Handle,
     sched::run::with_current_task,
     sync::promise::{Filler, Promise, promise},
+    sys::mutex::Mutex,
     tasks::TaskRef,
 };
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, Weak,
+        Arc, Weak,
         atomic::{
             AtomicBool, AtomicU8, AtomicU64,
             Ordering::{Relaxed, SeqCst},
@@ -147,10 +148,6 @@ enum Stage {
     Over(Option<Box<Stats>>),
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under this lock")
-}
-
 impl Record {
     pub(super) fn new(set: Arc<Set>, name: Option<Arc<str>>, demand: Demand) -> Arc<Self> {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -183,7 +180,7 @@ impl Record {
         asked: Demand,
         start: impl FnOnce(&Handle),
     ) {
-        *locked(&self.stage) = Stage::Running(handle.clone(), before);
+        *self.stage.lock() = Stage::Running(handle.clone(), before);
         if self.inherited(self.demand()) != asked {
             // It changed meanwhile.
             self.tell();
@@ -197,7 +194,7 @@ impl Record {
     /// All tasks of the job have ended, on their side of the scheduler.
     pub(super) fn tasks_ended(&self) {
         let stats = self.stats().map(Box::new);
-        let stage = std::mem::replace(&mut *locked(&self.stage), Stage::Over(stats));
+        let stage = std::mem::replace(&mut *self.stage.lock(), Stage::Over(stats));
         drop(stage);
         self.part_ended();
     }
@@ -209,20 +206,20 @@ impl Record {
 
     fn part_ended(&self) {
         if self.parts.fetch_sub(1, SeqCst) == 1 {
-            let filler = locked(&self.filler).take();
+            let filler = self.filler.lock().take();
             filler.into_iter().for_each(|filler| filler.fill(()));
         }
     }
 
     /// The job is never started.
     pub(super) fn refuse(&self, why: JobErrorKind) {
-        *locked(&self.refusal) = Some(why);
+        *self.refusal.lock() = Some(why);
         self.tasks_ended();
         self.root_ended();
     }
 
     pub(super) fn take_refusal(&self) -> Option<JobErrorKind> {
-        locked(&self.refusal).take()
+        self.refusal.lock().take()
     }
 
     pub(super) fn cancel(&self) {
@@ -230,7 +227,7 @@ impl Record {
         if self.set.unqueue(self) {
             return self.refuse(JobErrorKind::Cancelled);
         }
-        let container = match &*locked(&self.stage) {
+        let container = match &*self.stage.lock() {
             Stage::Running(handle, _) => Some(handle.clone()),
             _ => None,
         };
@@ -240,11 +237,11 @@ impl Record {
     fn is_to_end(&self) -> bool {
         let ends = |handle: &Handle| handle.shared().tasks.live.is_closed();
         self.is_cancelled.load(Relaxed)
-            || matches!(&*locked(&self.stage), Stage::Running(handle, _) if ends(handle))
+            || matches!(&*self.stage.lock(), Stage::Running(handle, _) if ends(handle))
     }
 
     pub(super) fn state(&self) -> JobState {
-        match &*locked(&self.stage) {
+        match &*self.stage.lock() {
             Stage::Queued => JobState::Queued,
             Stage::Running(..) => JobState::Running,
             Stage::Over(_) if self.parts.load(SeqCst) != 0 => JobState::Running,
@@ -260,7 +257,7 @@ impl Record {
     }
 
     pub(super) fn stats(&self) -> Option<Stats> {
-        match &*locked(&self.stage) {
+        match &*self.stage.lock() {
             Stage::Queued => None,
             Stage::Running(handle, before) => {
                 let now = Stats::of(handle.shared());
@@ -274,13 +271,13 @@ impl Record {
     }
 
     pub(super) fn demand(&self) -> Demand {
-        *locked(&self.demand)
+        *self.demand.lock()
     }
 
     /// With what it inherits: the priority of the most urgent job that waits for it, or for what waits for it.
     pub(super) fn inherited(&self, demand: Demand) -> Demand {
         let waiters = |record: &Record| -> Vec<_> {
-            let by = locked(&record.awaited_by);
+            let by = record.awaited_by.lock();
             by.iter().filter_map(Weak::upgrade).collect()
         };
         let all = reached_from(waiters(self), |record| waiters(record));
@@ -295,12 +292,12 @@ impl Record {
         demand
             .check()
             .map_err(urgency_policy::cores::Refusal::Demand)?;
-        let telling = locked(&self.tells);
+        let telling = self.tells.lock();
         let inherited = self.inherited(demand);
-        if let Stage::Running(handle, _) = &*locked(&self.stage) {
+        if let Stage::Running(handle, _) = &*self.stage.lock() {
             handle.shared().set_demand(inherited)?;
         }
-        *locked(&self.demand) = demand;
+        *self.demand.lock() = demand;
         drop(telling);
         self.awaited().iter().for_each(|awaited| awaited.tell());
         Ok(())
@@ -309,9 +306,9 @@ impl Record {
     /// The container hears what the job asks for now. What can be had is as good as what could be had before: a policy
     /// that refuses leaves the job where it is.
     fn tell(&self) {
-        let _telling = locked(&self.tells);
+        let _telling = self.tells.lock();
         let demand = self.inherited(self.demand());
-        if let Stage::Running(handle, _) = &*locked(&self.stage)
+        if let Stage::Running(handle, _) = &*self.stage.lock()
             && handle.shared().demand() != demand
         {
             let _ = handle.shared().set_demand(demand);
@@ -320,7 +317,7 @@ impl Record {
 
     /// What it waits for, and what that waits for, and so on.
     fn awaited(&self) -> Vec<Arc<Record>> {
-        let awaits = |record: &Record| locked(&record.awaits).clone();
+        let awaits = |record: &Record| record.awaits.lock().clone();
         reached_from(awaits(self), |record| awaits(record))
     }
 
@@ -357,8 +354,8 @@ impl<'a> Waits<'a> {
         let waiter = CURRENT.get();
         if let Some(current) = &waiter {
             let waiter = &current.0;
-            locked(&waiter.awaits).push(awaited.clone());
-            locked(&awaited.awaited_by).push(Arc::downgrade(waiter));
+            waiter.awaits.lock().push(awaited.clone());
+            awaited.awaited_by.lock().push(Arc::downgrade(waiter));
         }
         let waits = Waits { waiter, awaited };
         if let Some(current) = &waits.waiter {
@@ -393,7 +390,7 @@ impl Drop for Waits<'_> {
 }
 
 fn forget_one<T>(list: &Mutex<Vec<T>>, is_it: impl FnMut(&T) -> bool) {
-    let mut list = locked(list);
+    let mut list = list.lock();
     if let Some(place) = list.iter().position(is_it) {
         list.swap_remove(place);
     }

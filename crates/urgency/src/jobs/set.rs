@@ -16,13 +16,9 @@ use super::{
 };
 use crate::{
     BuildError, Builder, LevelId, Runtime, Stats, runtime::Handle, sched::block::block_on,
-    sync::Notify,
+    sync::Notify, sys::mutex::Mutex,
 };
-use std::{
-    collections::VecDeque,
-    future::Future,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{collections::VecDeque, future::Future, sync::Arc};
 use urgency_policy::cores::{CorePolicy, Demand, Refusal};
 
 /// How many jobs run at once if the builder says nothing.
@@ -223,7 +219,7 @@ impl CoreSet {
 
     /// Cancels all jobs that run or are queued now; see [`JobControl::cancel`](super::JobControl::cancel).
     pub fn cancel_all(&self) {
-        let state = self.set.lock();
+        let state = self.set.state.lock();
         let queued = state.queue.iter().map(|pending| &pending.record);
         let all: Vec<_> = queued.chain(&state.running).cloned().collect();
         drop(state);
@@ -255,7 +251,7 @@ impl CoreSet {
         block_on(async {
             loop {
                 let drained = self.set.drained.notified();
-                if self.set.lock().is_drained() {
+                if self.set.state.lock().is_drained() {
                     return;
                 }
                 drained.await;
@@ -265,7 +261,7 @@ impl CoreSet {
 
     /// What the set did so far, and has now.
     pub fn stats(&self) -> CoreSetStats {
-        let state = self.set.lock();
+        let state = self.set.state.lock();
         CoreSetStats {
             running: state.running.len(),
             queued: state.queue.len(),
@@ -290,10 +286,6 @@ impl State {
 }
 
 impl Set {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics under this lock")
-    }
-
     /// Starts the job, or queues it.
     pub(super) fn submit(self: &Arc<Self>, pending: Pending) -> Result<(), SubmitError> {
         let demand = pending.record.demand();
@@ -306,7 +298,7 @@ impl Set {
         {
             return Err(BuildError::NoSuchLevel { level, levels }.into());
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let (running, queued) = (state.running.len(), state.queue.len());
         if running >= self.most_running || queued > 0 {
             if queued >= self.most_queued {
@@ -321,7 +313,7 @@ impl Set {
         state.running.push(pending.record.clone());
         drop(state);
         self.start(pending).map_err(|(pending, error)| {
-            self.lock().submitted -= 1;
+            self.state.lock().submitted -= 1;
             self.no_longer_runs(&pending.record);
             self.start_next();
             error.into()
@@ -349,7 +341,7 @@ impl Set {
         shape: &Arc<Builder>,
         demand: Demand,
     ) -> Result<(Container, Option<Box<Stats>>), BuildError> {
-        let parked = self.lock().parked.take(shape);
+        let parked = self.state.lock().parked.take(shape);
         if let Some(container) = parked {
             let job = container.runtime.shared();
             if demand != Demand::default() {
@@ -363,7 +355,7 @@ impl Set {
         let shape = shape.clone();
         let builder = Builder::clone(&shape).share_workers_with(&self.keeper);
         let runtime = builder.demand(demand).build()?;
-        self.lock().built += 1;
+        self.state.lock().built += 1;
         Ok((Container { runtime, shape }, None))
     }
 
@@ -374,7 +366,7 @@ impl Set {
         let is_usual =
             job.demand() == Demand::default() || job.set_demand(Demand::default()).is_ok();
         let surplus = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.over += 1;
             if is_usual && state.parked.len() < self.most_running {
                 state.parked.put(container);
@@ -389,7 +381,7 @@ impl Set {
     }
 
     fn no_longer_runs(&self, record: &Arc<Record>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let running = &mut state.running;
         if let Some(place) = running.iter().position(|job| Arc::ptr_eq(job, record)) {
             running.swap_remove(place);
@@ -399,7 +391,7 @@ impl Set {
     /// Starts queued jobs for as long as more may run.
     fn start_next(self: &Arc<Self>) {
         loop {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.is_drained() {
                 drop(state);
                 return self.drained.notify_waiters();
@@ -416,7 +408,7 @@ impl Set {
                 continue;
             };
             self.no_longer_runs(&pending.record);
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if !state.running.is_empty() {
                 // Other jobs have what it needs: it has its turn when one of them is over.
                 state.queue.push_front(pending);
@@ -430,7 +422,7 @@ impl Set {
 
     /// A running job waits for this one: if it is queued it starts now, beyond the number that may run.
     pub(super) fn start_awaited(self: &Arc<Self>, record: &Arc<Record>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(pending) = state.take_queued(record) else {
             return;
         };
@@ -439,7 +431,7 @@ impl Set {
         if let Err((pending, error)) = self.start(pending) {
             // It may need the cores of the job that waits.
             self.no_longer_runs(record);
-            self.lock().over += 1;
+            self.state.lock().over += 1;
             pending.record.refuse(JobErrorKind::Refused(error));
             // A job that ended meanwhile found this one in a place that is free now.
             self.start_next();
@@ -448,7 +440,7 @@ impl Set {
 
     /// Takes a job out of the queue. Whether it was there.
     pub(super) fn unqueue(&self, record: &Record) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let pending = state.take_queued(record);
         if pending.is_some() {
             state.over += 1;

@@ -23,10 +23,8 @@
 
 use crate::sys::{
     chaos,
-    primitives::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::SeqCst},
-    },
+    mutex::Mutex,
+    primitives::atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
 /// The limit of a job that may have all workers.
@@ -74,10 +72,7 @@ impl Crew {
         serving: impl FnOnce() -> usize,
         take: impl FnOnce() -> Option<W>,
     ) -> Option<W> {
-        let _entered = self
-            .entrance
-            .lock()
-            .expect("nothing panics under this lock");
+        let _entered = self.entrance.lock();
         chaos::delay();
         (serving() < self.limit()).then(take).flatten()
     }

@@ -41,10 +41,8 @@
 use super::{fence, own::Own};
 use crate::sys::{
     chaos,
-    primitives::{
-        Mutex, MutexGuard,
-        atomic::{AtomicPtr, AtomicUsize, Ordering},
-    },
+    mutex::Mutex,
+    primitives::atomic::{AtomicPtr, AtomicUsize, Ordering},
 };
 use crossbeam_utils::CachePadded;
 use std::ptr;
@@ -154,7 +152,7 @@ impl<T> Deque<T> {
         if !raise && chaos::one_in(4) {
             return Stolen::Contended;
         }
-        let Ok(buffer) = self.public.buffer.try_lock() else {
+        let Some(buffer) = self.public.buffer.try_lock() else {
             return Stolen::Contended;
         };
         let top = self.public.top.load(Ordering::Relaxed);
@@ -182,7 +180,7 @@ impl<T> Deque<T> {
 
     /// Makes all forks public, for an owner that is not asked. Returns whether there are any.
     pub(crate) fn raise_all(&self) -> bool {
-        let _buffer = lock(&self.public.buffer);
+        let _buffer = self.public.buffer.lock();
         let split = self.split.load(Ordering::Relaxed);
         let bottom = self.bottom.load(Ordering::Acquire);
         let public = if bottom > split {
@@ -330,7 +328,7 @@ impl<T> Own<'_, Deque<T>> {
     /// It is called by [`Own::pop`], with its index.
     #[cold]
     pub(crate) unsafe fn pop_public(self, index: usize) -> Popped {
-        let _buffer = lock(&self.public.buffer);
+        let _buffer = self.public.buffer.lock();
         let top = self.public.top.load(Ordering::Relaxed);
         let stolen = top > index;
         if stolen {
@@ -346,7 +344,7 @@ impl<T> Own<'_, Deque<T>> {
     /// The last step of the owner was a pop of an index not below `base`, and its answer [`Popped::Stolen`].
     #[cold]
     pub(crate) unsafe fn start_over(self, base: usize) {
-        let _buffer = lock(&self.public.buffer);
+        let _buffer = self.public.buffer.lock();
         debug_assert!(self.public.top.load(Ordering::Relaxed) == self.bottom());
         self.public.top.store(base, Ordering::Relaxed);
         self.set_split(base);
@@ -355,7 +353,7 @@ impl<T> Own<'_, Deque<T>> {
 
     /// Makes the oldest half of the private part public (all of it with `all`). Returns whether anything is public now.
     pub(crate) fn publish(self, all: bool) -> bool {
-        let _buffer = lock(&self.public.buffer);
+        let _buffer = self.public.buffer.lock();
         let bottom = self.bottom.load(Ordering::Acquire);
         let split = self.split.load(Ordering::Relaxed).min(bottom);
         let private = bottom - split;
@@ -367,7 +365,7 @@ impl<T> Own<'_, Deque<T>> {
     #[cold]
     #[inline(never)]
     fn grow_cold(self) {
-        let mut buffer = lock(&self.public.buffer);
+        let mut buffer = self.public.buffer.lock();
         let grown = empty_slots(buffer.len() * 2);
         for (new, old) in grown.iter().zip(buffer.iter()) {
             new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -384,10 +382,6 @@ fn empty_slots<T>(length: usize) -> Vec<Slot<T>> {
 }
 
 /// Nothing panics while the lock is held.
-fn lock<T>(buffer: &Mutex<Vec<Slot<T>>>) -> MutexGuard<'_, Vec<Slot<T>>> {
-    buffer.lock().expect("nothing panics under a deque's lock")
-}
-
 #[cfg(all(test, urgency_loom))]
 #[path = "deque_loom.rs"]
 mod loom_models;

@@ -51,11 +51,12 @@ use super::{
     slab::Slab,
     timers::{TimerKey, Timers},
 };
+use crate::sys::mutex::Mutex;
 use rustix::fd::BorrowedFd;
 use std::{
     io,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::Waker,
@@ -107,6 +108,7 @@ pub(crate) struct DriverOver<P> {
     sources: Mutex<Sources>,
     /// Whether events come from a crowd; written under the lock of `sources`.
     crowd: AtomicBool,
+    /// A waker's clone may panic under this lock, before anything is changed.
     timers: Mutex<Schedule>,
     /// When relief is due; written under the lock of `timers`.
     relief: AtomicU64,
@@ -208,7 +210,7 @@ impl<P: Poller> DriverOver<P> {
                     interrupted = false;
                     match event {
                         Event::Ready(key, edge) => {
-                            let sources = sources.get_or_insert_with(|| lock(&self.sources));
+                            let sources = sources.get_or_insert_with(|| self.sources.lock());
                             if let Some(directions) = sources.table.get(key) {
                                 directions.edge(edge, ready);
                                 outcome.events += 1;
@@ -258,7 +260,7 @@ impl<P: Poller> DriverOver<P> {
         {
             return;
         }
-        let mut schedule = lock(&self.timers);
+        let mut schedule = self.timers.lock();
         let at = self.poller.now().saturating_add(period);
         if self.relief.load(Ordering::Relaxed) <= at {
             return;
@@ -273,14 +275,14 @@ impl<P: Poller> DriverOver<P> {
     pub(crate) fn shutdown(&self) {
         let mut ready = Vec::new();
         {
-            let sources = lock(&self.sources);
+            let sources = self.sources.lock();
             self.shut.store(true, Ordering::SeqCst);
             for directions in sources.table.iter() {
                 directions.shut(&mut ready);
             }
         }
         {
-            let mut schedule = lock(&self.timers);
+            let mut schedule = self.timers.lock();
             let timers = schedule.timers.len();
             schedule.timers.expire(NEVER, &mut ready);
             self.interest.fetch_sub(timers, Ordering::SeqCst);
@@ -301,14 +303,14 @@ impl<P: Poller> DriverOver<P> {
         directions: Arc<Directions>,
     ) -> io::Result<u64> {
         let key = {
-            let mut sources = lock(&self.sources);
+            let mut sources = self.sources.lock();
             if self.is_shut() {
                 return Err(DriverShut.into());
             }
             sources.table.insert(directions)
         };
         if let Err(error) = self.poller.add(fd, key, interest) {
-            let removed = lock(&self.sources).table.remove(key);
+            let removed = self.sources.lock().table.remove(key);
             drop(removed);
             return Err(error);
         }
@@ -330,7 +332,7 @@ impl<P: Poller> DriverOver<P> {
     pub(crate) fn forget(&self, fd: BorrowedFd<'_>, key: u64) {
         // Nothing is left to do if the kernel has forgotten it already.
         let _ = self.poller.remove(fd, key);
-        let removed = lock(&self.sources).table.remove(key);
+        let removed = self.sources.lock().table.remove(key);
         if removed.is_some() {
             self.interest.fetch_sub(1, Ordering::SeqCst);
         }
@@ -345,7 +347,7 @@ impl<P: Poller> DriverOver<P> {
         let waker = waker.clone();
         let at = self.poller.nanoseconds(deadline);
         let key = {
-            let mut schedule = lock(&self.timers);
+            let mut schedule = self.timers.lock();
             if self.is_shut() {
                 return Err(DriverShut);
             }
@@ -361,7 +363,7 @@ impl<P: Poller> DriverOver<P> {
     pub(crate) fn rewake_timer(&self, key: TimerKey, waker: &Waker) -> bool {
         // Declared before the guard, so that a replaced waker is dropped after it.
         let _replaced;
-        let mut schedule = lock(&self.timers);
+        let mut schedule = self.timers.lock();
         let Some(old) = schedule.timers.waker_mut(key) else {
             return false;
         };
@@ -373,7 +375,7 @@ impl<P: Poller> DriverOver<P> {
 
     /// Cancels a timer. A timer that fired already is gone anyway.
     pub(crate) fn cancel_timer(&self, key: TimerKey) {
-        let removed = lock(&self.timers).timers.remove(key);
+        let removed = self.timers.lock().timers.remove(key);
         if removed.is_some() {
             self.interest.fetch_sub(1, Ordering::SeqCst);
         }
@@ -389,10 +391,10 @@ impl<P: Poller> DriverOver<P> {
 
     /// The timer descriptor expired: collects what is due and programs what comes next.
     fn expire(&self, outcome: &mut WaitOutcome, ready: &mut Vec<Waker>) {
-        if lock(&self.timers).is_paused() {
+        if self.timers.lock().is_paused() {
             self.move_if_idle();
         }
-        let mut schedule = lock(&self.timers);
+        let mut schedule = self.timers.lock();
         let now = self.poller.now();
         let at = schedule.now(now);
         let fired = schedule.timers.expire(at, ready);
@@ -432,11 +434,6 @@ impl<P: Poller> DriverOver<P> {
 }
 
 debug_struct!([P] DriverOver<P>, |it| interest: it.interest, shut: it.shut);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A waker's clone may panic under a lock; the structures are whole between any two statements.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Wakes all, whatever the wakers do.
 pub(crate) fn wake_all(ready: &mut Vec<Waker>) {

@@ -57,9 +57,9 @@
 
 use super::watchers::Watchers;
 use crate::{
-    sys::primitives::{
-        Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+    sys::{
+        mutex::Mutex,
+        primitives::atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     tasks::{caught, discard_payload},
 };
@@ -148,7 +148,7 @@ impl Readiness {
         let waker = waker.clone();
         // Declared before the guard, so that a replaced waker is dropped after it.
         let _replaced;
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if self.state.load(Ordering::Relaxed) & (READY | SHUT) != 0 {
             return false;
         }
@@ -170,7 +170,7 @@ impl Readiness {
     pub(crate) fn watch(&self, waker: &Waker) -> bool {
         let waker = waker.clone();
         let ousted = {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             if self.state.load(Ordering::Relaxed) & (READY | SHUT) != 0 {
                 return false;
             }
@@ -186,16 +186,11 @@ impl Readiness {
     /// Step 4. Adds the wakers that are to be woken, the oldest first.
     pub(crate) fn edge(&self, exceptional: bool, ready: &mut Vec<Waker>) {
         let sticky = if exceptional { EXCEPTIONAL } else { 0 };
-        let mut old = self.state.load(Ordering::Relaxed);
-        while let Err(now) = self.state.compare_exchange_weak(
-            old,
-            old.wrapping_add(EDGE) | READY | sticky,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        ) {
-            old = now;
-        }
-        let mut waiting = self.lock();
+        let edge = |old: usize| Some(old.wrapping_add(EDGE) | READY | sticky);
+        let _ = self
+            .state
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, edge);
+        let mut waiting = self.waiting.lock();
         ready.extend(self.take_first(&mut waiting));
         ready.extend(waiting.watchers.take());
     }
@@ -214,7 +209,7 @@ impl Readiness {
             return;
         }
         let _own;
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let next = match waiting.position(ticket) {
             Ok(place) => {
                 _own = waiting.queue.remove(place);
@@ -236,17 +231,10 @@ impl Readiness {
     /// Ends all waiting here, for ever. Adds all wakers.
     pub(crate) fn shut(&self, ready: &mut Vec<Waker>) {
         self.state.fetch_or(SHUT, Ordering::AcqRel);
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         ready.extend(waiting.queue.drain(..).map(|(_, waker)| waker));
         self.queued.store(false, Ordering::Release);
         ready.extend(waiting.watchers.take());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // The queues are whole between any two statements, so a panic elsewhere says nothing about them.
-        self.waiting
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -33,11 +33,11 @@ use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{
     protocol::{fence, idle::Idle, places::Places, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
-    sys::{self, clock, fork::Process},
+    sys::{self, clock, fork::Process, mutex::Mutex},
 };
 use crossbeam_utils::CachePadded;
 use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
@@ -93,12 +93,6 @@ struct Table {
     shown: Vec<Weak<Job>>,
     /// Nothing of these is left to be served ([`Core::hide`]).
     hidden: Vec<Weak<Job>>,
-}
-
-impl Jobs {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().expect("nothing panics under this lock")
-    }
 }
 
 /// The job goes from one part of a table to the other.
@@ -182,7 +176,7 @@ impl Core {
 
     /// A new job is on this core set: the first one, or one that was admitted.
     pub(crate) fn enters(&self, job: &Arc<Job>) {
-        let mut table = self.jobs.table();
+        let mut table = self.jobs.table.lock();
         table.shown.push(Arc::downgrade(job));
         self.jobs.count.fetch_add(1, Ordering::SeqCst);
     }
@@ -191,19 +185,19 @@ impl Core {
     /// the containers of jobs that are over among them, each look and each decision took longer with every job that ran
     /// at once at some time; and for as long as a look lasted it kept them all, so that none could be used again.
     pub(crate) fn hide(&self, job: &Arc<Job>) {
-        let table = &mut *self.jobs.table();
+        let table = &mut *self.jobs.table.lock();
         transfer(job, &mut table.shown, &mut table.hidden);
     }
 
     /// A hidden job has work again. Nothing is ready there before the return.
     pub(crate) fn show(&self, job: &Arc<Job>) {
-        let table = &mut *self.jobs.table();
+        let table = &mut *self.jobs.table.lock();
         transfer(job, &mut table.hidden, &mut table.shown);
     }
 
     /// Nothing keeps a job any more.
     pub(crate) fn forget_ended(&self) {
-        let table = &mut *self.jobs.table();
+        let table = &mut *self.jobs.table.lock();
         let is_kept = |job: &Weak<Job>| job.strong_count() != 0;
         table.shown.retain(is_kept);
         table.hidden.retain(is_kept);
@@ -226,7 +220,7 @@ impl Core {
 
     /// The jobs that something keeps, but for the hidden ones.
     pub(crate) fn jobs(&self) -> JobList {
-        let table = self.jobs.table();
+        let table = self.jobs.table.lock();
         let mut alive = table.shown.iter().filter_map(Weak::upgrade);
         JobList {
             first: alive.next(),

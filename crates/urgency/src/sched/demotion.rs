@@ -5,9 +5,9 @@ use crate::sys::primitives::atomic::{AtomicU64, Ordering};
 use crate::{
     protocol::demotion::{Demotion, USUAL, of_level},
     sched::{core::Core, job::Job, stack::Stack, worker::NO_LEVEL},
-    sys::{self, clock},
+    sys::{self, clock, mutex::Mutex},
 };
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A lowered thread that has kept its worker for so long may come back, in nanoseconds.
 const REST: f64 = 16e6;
@@ -36,10 +36,6 @@ impl DemotedStacks {
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.count.load(Ordering::Relaxed) != 0
-    }
-
-    fn locked(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Stack>>> {
-        self.stacks.lock().expect("nothing panics under this lock")
     }
 }
 
@@ -85,7 +81,7 @@ impl Job {
         let is_revoked = || stack.attention.is_revoked() || !sys::thread::can_raise();
         let raise = || sys::thread::raise(tid);
         if stack.demotion.lower(class, is_revoked, raise) && sys::thread::can_raise() {
-            let mut stacks = lowered.locked();
+            let mut stacks = lowered.stacks.lock();
             if !stacks.iter().any(|listed| Arc::ptr_eq(listed, stack)) {
                 stacks.push(stack.clone());
             }
@@ -117,7 +113,7 @@ impl Core {
         if !self.demoted_stacks.any() {
             return;
         }
-        let mut stacks = self.demoted_stacks.locked();
+        let mut stacks = self.demoted_stacks.stacks.lock();
         let is_above =
             |other: &Stack, stack: &Stack| other.is_beside(stack) && other.level() < stack.level();
         let workers = self.workers.iter();

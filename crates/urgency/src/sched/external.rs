@@ -36,15 +36,12 @@ use super::{
     stack::{Me, Stack},
 };
 use crate::protocol::attention::PREEMPT;
+use crate::sys::mutex::Mutex;
 use crate::sys::primitives::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
-use std::{
-    cell::Cell,
-    ptr,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{cell::Cell, ptr, sync::Arc};
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -58,21 +55,15 @@ pub(crate) struct ExternalThreads {
 }
 
 impl ExternalThreads {
-    fn entering(&self) -> MutexGuard<'_, Vec<Arc<Stack>>> {
-        self.entering
-            .lock()
-            .expect("nothing panics under this lock")
-    }
-
     /// An external thread queues for a worker; it calls [`ExternalThreads::has_entered`] when it has one.
     pub(crate) fn enters(&self, external: Arc<Stack>) {
-        let mut entering = self.entering();
+        let mut entering = self.entering.lock();
         entering.push(external);
         self.count.store(entering.len(), Relaxed);
     }
 
     pub(crate) fn has_entered(&self, external: &Stack) {
-        let mut entering = self.entering();
+        let mut entering = self.entering.lock();
         entering.retain(|other| !ptr::eq(&**other, external));
         self.count.store(entering.len(), Relaxed);
     }
@@ -82,7 +73,7 @@ impl ExternalThreads {
         if self.count.load(Relaxed) == 0 {
             return None;
         }
-        let entering = self.entering();
+        let entering = self.entering.lock();
         let mut of_level = entering.iter().filter(|external| external.level() == level);
         of_level
             .find(|external| external.suspension.claim())

@@ -26,14 +26,14 @@ use crate::{
         pace::Pace, poll_mode::look_period, ready::Ready, served::Served,
     },
     rank::LevelTable,
-    sys::{chaos, clock},
+    sys::{chaos, clock, mutex::Mutex},
     tasks::PanicPolicy,
 };
 use crossbeam_utils::CachePadded;
 use std::{
     any::Any,
     ptr,
-    sync::{Arc, Mutex, OnceLock, Weak},
+    sync::{Arc, OnceLock, Weak},
 };
 use urgency_policy::{cores::Demand, level::LevelPolicy, pool::Arrival};
 

@@ -13,13 +13,11 @@
 //! 2. [`SharedQueue::oldest`] is at or before the time of the oldest entry: without a lock that entry cannot be looked
 //!    at, and the time of the entry that was taken last stands for it.
 
+use crate::sys::mutex::Mutex;
 use crossbeam_queue::SegQueue;
 use std::{
     collections::VecDeque,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 /// See the module's text.
@@ -49,7 +47,7 @@ impl<T> SharedQueue<T> {
     pub(super) fn push(&self, since: u64, entry: T, occupied: &AtomicU64, bit: u64) {
         match self {
             SharedQueue::Locked(entries) => {
-                let mut entries = locked(entries);
+                let mut entries = entries.lock();
                 entries.push_back((since, entry));
                 occupied.fetch_or(bit, Ordering::SeqCst);
             }
@@ -67,7 +65,7 @@ impl<T> SharedQueue<T> {
     pub(super) fn pop(&self, occupied: &AtomicU64, bit: u64) -> Option<T> {
         match self {
             SharedQueue::Locked(entries) => {
-                let mut entries = locked(entries);
+                let mut entries = entries.lock();
                 let taken = entries.pop_front();
                 if entries.is_empty() {
                     occupied.fetch_and(!bit, Ordering::SeqCst);
@@ -94,7 +92,7 @@ impl<T> SharedQueue<T> {
     pub(super) fn oldest(&self) -> u64 {
         match self {
             SharedQueue::Locked(entries) => {
-                let entries = locked(entries);
+                let entries = entries.lock();
                 let times = entries.iter().map(|(since, _)| *since);
                 times.min().unwrap_or(u64::MAX)
             }
@@ -102,10 +100,6 @@ impl<T> SharedQueue<T> {
             SharedQueue::LockFree { since, .. } => since.load(Ordering::Relaxed),
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under a queue's lock")
 }
 
 #[cfg(all(test, not(urgency_loom)))]

@@ -18,10 +18,11 @@ use crate::{
     account::overruns::{Name, Overruns},
     sys::{
         self, clock,
+        mutex::Mutex,
         primitives::atomic::{AtomicUsize, Ordering},
     },
 };
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// Stacks whose worker was revoked and that have not checked in since.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ impl Overrunning {
 
     /// Once, however often its worker was revoked and restored since the last expiry.
     pub(super) fn add(&self, stack: &Arc<Stack>, for_length: bool) {
-        let mut stacks = locked(&self.stacks);
+        let mut stacks = self.stacks.lock();
         match stacks.iter_mut().find(|(it, _)| Arc::ptr_eq(it, stack)) {
             Some((_, listed)) => *listed = for_length,
             None => stacks.push((stack.clone(), for_length)),
@@ -58,7 +59,7 @@ impl Job {
     /// Looks at the stacks whose worker was revoked before the last expiry.
     pub(super) fn look_at_overrunning(&self) {
         let taken: Vec<_> = {
-            let mut stacks = locked(&self.overrunning.stacks);
+            let mut stacks = self.overrunning.stacks.lock();
             stacks.retain(|(stack, _)| overruns_in(self, stack));
             stacks.iter().map(|(stack, _)| stack.clone()).collect()
         };
@@ -77,13 +78,13 @@ impl Job {
 
     /// Whether some stack has lost its worker and not checked in since.
     pub(super) fn is_any_overrunning(&self) -> bool {
-        let stacks = locked(&self.overrunning.stacks);
+        let stacks = self.overrunning.stacks.lock();
         stacks.iter().any(|(stack, _)| overruns_in(self, stack))
     }
 
     /// Of each stack that has lost its worker and not checked in since, whether its thread sleeps in the kernel.
     pub(super) fn sleep_without_worker(&self) -> Vec<bool> {
-        let stacks = locked(&self.overrunning.stacks);
+        let stacks = self.overrunning.stacks.lock();
         let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
         overrun.map(|(stack, _)| stack.sleeps()).collect()
     }
@@ -93,14 +94,14 @@ impl Job {
         let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
             *for_length && overruns_in(self, stack) && !stack.sleeps()
         };
-        let stacks = locked(&self.overrunning.stacks);
+        let stacks = self.overrunning.stacks.lock();
         stacks.iter().filter(is_ahead).count()
     }
 
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
     /// in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
-        let stacks = locked(&self.overrunning.stacks);
+        let stacks = self.overrunning.stacks.lock();
         let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
         overrun.fold(0, |levels, (stack, _)| levels | 1 << stack.level())
     }
@@ -120,10 +121,6 @@ impl Stack {
     pub(super) fn sleeps(&self) -> bool {
         sys::thread::is_blocked(self.tid.load(Ordering::Relaxed))
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under this lock")
 }
 
 #[cfg(all(test, not(urgency_loom)))]
@@ -150,7 +147,7 @@ mod tests {
         assert_eq!(jobs.map(|job| job.levels_overrunning()), [0, 1]);
         assert_eq!(jobs.map(|job| job.is_any_overrunning()), [false, true]);
         jobs[0].look_at_overrunning();
-        assert!(locked(&jobs[0].overrunning.stacks).is_empty());
+        assert!(jobs[0].overrunning.stacks.lock().is_empty());
     }
 
     #[test]
@@ -162,6 +159,6 @@ mod tests {
         for _ in 0..100 {
             overrunning.add(&often, false);
         }
-        assert_eq!(locked(&overrunning.stacks).len(), 2);
+        assert_eq!(overrunning.stacks.lock().len(), 2);
     }
 }

@@ -22,11 +22,11 @@
 //! Within an inbox the oldest fork of the most urgent level is next.
 
 use super::{StolenFork, Work, claim::Want, job::Job, stack::Me, worker::Worker};
-use crate::sys::primitives::atomic::{AtomicUsize, Ordering};
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard},
+use crate::sys::{
+    mutex::Mutex,
+    primitives::atomic::{AtomicUsize, Ordering},
 };
+use std::collections::VecDeque;
 
 type Inbox = Mutex<VecDeque<StolenFork>>;
 
@@ -35,10 +35,6 @@ type Inbox = Mutex<VecDeque<StolenFork>>;
 pub(crate) struct Pinned {
     inboxes: Box<[Inbox]>,
     waiting: AtomicUsize,
-}
-
-fn locked(inbox: &Inbox) -> MutexGuard<'_, VecDeque<StolenFork>> {
-    inbox.lock().expect("nothing panics under an inbox's lock")
 }
 
 impl Pinned {
@@ -58,18 +54,18 @@ impl Pinned {
     /// Whether a fork waits for this worker.
     #[inline]
     pub(crate) fn has(&self, worker: usize) -> bool {
-        self.any() && !locked(&self.inboxes[worker]).is_empty()
+        self.any() && !self.inboxes[worker].lock().is_empty()
     }
 
     fn push(&self, worker: usize, forked: StolenFork) {
-        locked(&self.inboxes[worker]).push_back(forked);
+        self.inboxes[worker].lock().push_back(forked);
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The oldest fork of the most urgent level for this worker, if `admit` allows that level.
     #[cold]
     fn pop(&self, worker: usize, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
-        let mut inbox = locked(&self.inboxes[worker]);
+        let mut inbox = self.inboxes[worker].lock();
         let first = (0..inbox.len()).min_by_key(|&place| inbox[place].level)?;
         if !admit(inbox[first].level) {
             return None;

@@ -134,7 +134,7 @@ impl Core {
     fn rest_limit(&self) -> Duration {
         let limit = RELIEF_PERIOD;
         #[cfg(test)]
-        let limit = limit.max(*self.rests_for.lock().unwrap());
+        let limit = limit.max(*self.rests_for.lock());
         limit
     }
 
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn when_workers_run_dry_after_many_brief_polls_a_thread_waits_for_events() {
         let runtime = Runtime::builder().workers(2).build().unwrap();
-        *runtime.shared().core.rests_for.lock().unwrap() = Duration::from_secs(60);
+        *runtime.shared().core.rests_for.lock() = Duration::from_secs(60);
         let (reader, mut writer) = std::io::pipe().unwrap();
         let (arrived, arrivals) = channel();
         let reader = Async::new(reader).unwrap();

@@ -34,15 +34,15 @@ use super::{
     overflow::SharedQueue,
     pool::Entry,
 };
-use crate::sys::clock;
+use crate::sys::{
+    clock,
+    mutex::{Mutex, MutexGuard},
+};
 use crossbeam_queue::SegQueue;
 use crossbeam_utils::CachePadded;
 use std::{
     collections::VecDeque,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicIsize, AtomicU64, AtomicUsize, Ordering},
 };
 use urgency_policy::{
     dice::Dice,
@@ -126,10 +126,6 @@ impl Local {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under a queue's lock")
-}
-
 /// What a look of a worker at its own queue gave.
 enum Look {
     Found(Waiting, Shed),
@@ -168,7 +164,7 @@ impl Queues {
     }
 
     fn local(&self, worker: usize) -> MutexGuard<'_, Local> {
-        locked(&self.locals[worker])
+        self.locals[worker].lock()
     }
 
     /// An entry became ready at worker `at`, or outside. Whether the queue is full, and its spawner is to wait. The
@@ -402,7 +398,7 @@ impl Queues {
     /// When the oldest entry became ready, in ticks; never, if there is none.
     pub(crate) fn oldest(&self) -> u64 {
         let own = |local: &CachePadded<Mutex<Local>>| {
-            locked(local).waiting().map(|waiting| waiting.since).min()
+            local.lock().waiting().map(|waiting| waiting.since).min()
         };
         let own = self.locals.iter().filter_map(own);
         own.chain(self.shared.iter().map(SharedQueue::oldest))

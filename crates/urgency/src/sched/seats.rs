@@ -38,11 +38,10 @@ use super::{
     worker::{NO_LEVEL, Worker},
 };
 use crate::protocol::attention::PREEMPT;
-use crate::sys::clock;
 use crate::sys::primitives::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use crate::sys::{clock, mutex::Mutex};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use urgency_policy::level::{Criterion, LevelPolicy, Otherwise, Period, Schedule, Seat, Use};
@@ -50,6 +49,7 @@ use urgency_policy::level::{Criterion, LevelPolicy, Otherwise, Period, Schedule,
 /// See the module's text.
 #[derive(Debug, Default)]
 pub(crate) struct SeatAssigner {
+    /// Under this lock only a schedule of the program's own panics, and then all of the state is replaced.
     state: Mutex<State>,
     /// Seats are not all prompt.
     is_on: AtomicBool,
@@ -142,11 +142,6 @@ impl Seating {
 }
 
 impl SeatAssigner {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Under this lock only a schedule of the program's own panics, and then all of the state is replaced.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether seats are not all prompt.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
@@ -205,7 +200,7 @@ impl Job {
 
     /// From now on this schedule holds, which fits the runtime.
     pub(crate) fn set_schedule(&self, schedule: Schedule) {
-        let mut state = self.seats.lock();
+        let mut state = self.seats.state.lock();
         let now = clock::now();
         let period = schedule.period();
         let quantum = match period {
@@ -250,7 +245,7 @@ impl Job {
 
     /// From the next round on, this criterion holds.
     pub(crate) fn set_criterion(&self, criterion: Criterion) {
-        if let Schedule::FairlyPrompt(rounds) = &mut self.seats.lock().schedule {
+        if let Schedule::FairlyPrompt(rounds) = &mut self.seats.state.lock().schedule {
             return rounds.change(criterion);
         }
         self.set_schedule(criterion.into());
@@ -292,7 +287,7 @@ impl Job {
             return;
         }
         let end = || {
-            let mut state = self.seats.lock();
+            let mut state = self.seats.state.lock();
             match state.schedule.period() {
                 Period::Never => {}
                 Period::EachWorker(length) => self.end_rounds(&mut state, length),

@@ -26,14 +26,17 @@
 //! *The account*: every task that was ever spawned is, at the end, finished, panicked, cancelled or left.
 
 use super::{job::Job, stack::Stack};
-use crate::sys::primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::sys::{
+    mutex::Mutex,
+    primitives::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+};
 use crate::{
     rank::LevelId,
     tasks::{LiveTasks, TaskRef},
 };
 use std::{
     cmp::Reverse,
-    sync::{Condvar, Mutex},
+    sync::{Condvar, PoisonError},
     time::{Duration, Instant},
 };
 use urgency_policy::level;
@@ -78,44 +81,36 @@ impl Tasks {
     /// Waits until `is_done`, which changes only after a call of [`Tasks::something_ended`].
     fn wait_until(&self, deadline: Option<Instant>, is_done: impl Fn() -> bool) -> bool {
         self.awaited.store(true, Ordering::SeqCst);
-        let mut guard = self.lock.lock().expect("nothing panics under this lock");
+        let mut guard = self.lock.lock();
         loop {
             if is_done() {
                 return true;
             }
-            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-            match left {
-                Some(Duration::ZERO) => return false,
-                Some(left) => {
-                    let waited = self.ended.wait_timeout(guard, left);
-                    guard = waited.expect("nothing panics under this lock").0;
-                }
-                None => {
-                    let waited = self.ended.wait(guard);
-                    guard = waited.expect("nothing panics under this lock");
-                }
+            let left = deadline.map_or(Duration::MAX, |it| {
+                it.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() {
+                return false;
             }
+            let waited = self.ended.wait_timeout(guard, left);
+            guard = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Calls `call` once when the table is closed and a task has left it empty, on the thread that ended the task. Each
     /// later task must have been entered before the table is closed, or be refused by it: its end is looked at.
     pub(crate) fn when_empty(&self, call: Box<dyn FnOnce() + Send>) {
-        *self
-            .when_empty
-            .lock()
-            .expect("nothing panics under this lock") = Some(call);
+        *self.when_empty.lock() = Some(call);
         self.watched.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn something_ended(&self) {
         if self.awaited.load(Ordering::SeqCst) {
-            drop(self.lock.lock().expect("nothing panics under this lock"));
+            drop(self.lock.lock());
             self.ended.notify_all();
         }
         if self.watched.load(Ordering::Relaxed) && self.live.is_closed() && self.live.len() == 0 {
-            let call = self.when_empty.lock();
-            let call = call.expect("nothing panics under this lock").take();
+            let call = self.when_empty.lock().take();
             call.into_iter().for_each(|call| call());
         }
     }

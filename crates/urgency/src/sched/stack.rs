@@ -26,13 +26,13 @@ use crate::{
     inherit::Frames,
     protocol::deque::{Deque, Stolen},
     sched::{Forked, Kind, Taken},
-    sys::{self, clock, thread::Processors},
+    sys::{self, clock, mutex::Mutex, thread::Processors},
     tasks::Header,
 };
 use std::{
     num::NonZero,
     ptr::{self, NonNull},
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
     thread::Thread,
 };
 
@@ -204,19 +204,13 @@ impl Stack {
 
     /// The thread that will be this stack: a delivery may come before it runs.
     pub(crate) fn set_thread(&self, thread: Thread) {
-        *self.lock_thread() = Some(thread);
+        *self.thread.lock() = Some(thread);
     }
 
     /// The thread is about to end: the kernel may give its number to another one before the stack has a thread
     /// again.
     pub(crate) fn forget_thread(&self) {
         self.tid.store(0, Ordering::Relaxed);
-    }
-
-    fn lock_thread(&self) -> std::sync::MutexGuard<'_, Option<Thread>> {
-        self.thread
-            .lock()
-            .expect("nothing panics under the thread's lock")
     }
 
     /// An owned reference.
@@ -228,7 +222,7 @@ impl Stack {
 
     /// The job whose code is on this stack, for any thread.
     pub(crate) fn job(&self) -> Option<Arc<Job>> {
-        self.lock_kept().clone()
+        self.kept.lock().clone()
     }
 
     /// Whether the code on this stack is of `job`. On another thread this is a hint: the stack may take up another one.
@@ -243,10 +237,6 @@ impl Stack {
             self.job.load(Ordering::Relaxed),
             other.job.load(Ordering::Relaxed),
         )
-    }
-
-    fn lock_kept(&self) -> std::sync::MutexGuard<'_, Option<Arc<Job>>> {
-        self.kept.lock().expect("nothing panics under this lock")
     }
 
     /// The worker that this stack holds, or held last: one of its core set's. See [`Core::worker_of`].
@@ -345,7 +335,7 @@ impl Stack {
         {
             self.pinned_to.follow(worker, tid);
         }
-        let thread = self.lock_thread();
+        let thread = self.thread.lock();
         let thread = thread.as_ref().expect("a stack that parks has a thread");
         self.mailbox.deliver(delivery.number(), thread);
     }
@@ -354,15 +344,11 @@ impl Stack {
     pub(crate) fn deliver_here(&self, delivery: Delivery<'_>) {
         // A worker that is pinned is pinned to this processor.
         if !matches!(delivery, Delivery::Worker(worker) if worker.is_pinned()) {
-            *self.lock_home() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
+            *self.home.lock() = sys::thread::call_here(self.tid.load(Ordering::Relaxed));
             self.cpu
                 .store(sys::thread::current_cpu(), Ordering::Relaxed);
         }
         self.deliver(delivery);
-    }
-
-    fn lock_home(&self) -> std::sync::MutexGuard<'_, Option<Processors>> {
-        self.home.lock().expect("nothing panics under this lock")
     }
 
     /// Ends the stack's wait.

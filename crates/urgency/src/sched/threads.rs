@@ -23,11 +23,18 @@ use super::{
     thread_options::ThreadOptions,
     worker::Worker,
 };
-use crate::{protocol::demotion::USUAL, sys, sys::chaos, tasks::TaskRef};
+use crate::{
+    protocol::demotion::USUAL,
+    sys::{
+        self, chaos,
+        mutex::{Mutex, MutexGuard},
+    },
+    tasks::TaskRef,
+};
 use std::{
     io,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
@@ -84,7 +91,7 @@ impl Threads {
 
     /// Every stack ever made.
     pub(super) fn stacks(&self) -> MutexGuard<'_, Vec<Arc<Stack>>> {
-        locked(&self.stacks)
+        self.stacks.lock()
     }
 
     /// The stack that runs `task`.
@@ -117,12 +124,6 @@ impl Threads {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .expect("nothing panics under the thread table's locks")
-}
-
 impl Core {
     /// A spare thread that waits in its mailbox; the caller owes it a delivery.
     pub(crate) fn pop_spare(&self) -> Option<Arc<Stack>> {
@@ -131,7 +132,7 @@ impl Core {
 
     /// The spare thread that has waited for longest, of the threads that may be in the poller.
     fn pop_rested(&self) -> Option<Arc<Stack>> {
-        let mut spares = locked(&self.threads.spares);
+        let mut spares = self.threads.spares.lock();
         let fits = |spare: &Arc<Stack>| spare.demotion.class() == USUAL || sys::thread::can_raise();
         let place = spares.iter().position(fits)?;
         Some(spares.remove(place))
@@ -159,7 +160,7 @@ impl Core {
         wanted: impl Fn(i32) -> bool,
         second: impl Fn(i32) -> bool,
     ) -> Option<Arc<Stack>> {
-        let mut spares = locked(&self.threads.spares);
+        let mut spares = self.threads.spares.lock();
         let fitting = spares.iter().filter(|spare| fits(spare));
         let class = fitting.map(|spare| spare.demotion.class()).max()?;
         let fits = |spare: &Stack| fits(spare) && spare.demotion.class() == class;
@@ -176,7 +177,7 @@ impl Core {
 
     /// Every spare thread looks around: the runtime closes.
     pub(crate) fn rouse_spares(&self) {
-        for spare in locked(&self.threads.spares).drain(..) {
+        for spare in self.threads.spares.lock().drain(..) {
             spare.deliver(Delivery::Look);
         }
     }
@@ -225,7 +226,7 @@ impl Core {
                 ),
             ));
         };
-        let stack = locked(&threads.retired).pop();
+        let stack = threads.retired.lock().pop();
         let stack = stack.unwrap_or_else(|| self.new_stack());
         let (core, theirs, kept) = (self.arc(), stack.clone(), self.kept_for_calls());
         let number = threads.made.fetch_add(1, Ordering::Relaxed);
@@ -249,7 +250,7 @@ impl Core {
             Err(error) => {
                 threads.alive.fetch_sub(1, Ordering::AcqRel);
                 threads.refused.fetch_add(1, Ordering::Relaxed);
-                locked(&threads.retired).push(stack);
+                threads.retired.lock().push(stack);
                 Err(error)
             }
         }
@@ -300,7 +301,7 @@ impl Core {
         let stack = binding.end();
         stack.forget_thread();
         self.threads.options.stopped(number);
-        locked(&self.threads.retired).push(stack);
+        self.threads.retired.lock().push(stack);
         self.threads.alive.fetch_sub(1, Ordering::AcqRel);
         self.jobs().iter().for_each(|job| job.thread_ended());
     }
@@ -322,7 +323,7 @@ impl Core {
             }
         }
         {
-            let mut spares = locked(&self.threads.spares);
+            let mut spares = self.threads.spares.lock();
             let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
             if too_many && !self.threads.are_provided() {
                 return Spare::End;
@@ -346,7 +347,7 @@ impl Core {
             };
         }
         if !self.threads.are_provided()
-            && locked(&self.threads.spares).len() > self.workers.len() + FEW_SPARES
+            && self.threads.spares.lock().len() > self.workers.len() + FEW_SPARES
         {
             if let Some(delivery) = me.receive_within(self, KEPT_FOR) {
                 return Self::received(delivery);
@@ -403,7 +404,7 @@ impl Core {
     /// Takes a thread out of the list of spares. `false`: another thread popped it already, and a delivery is
     /// coming.
     pub(super) fn unlist(&self, stack: &Stack) -> bool {
-        let mut spares = locked(&self.threads.spares);
+        let mut spares = self.threads.spares.lock();
         let place = spares
             .iter()
             .position(|spare| std::ptr::eq(&**spare, stack));
@@ -412,7 +413,7 @@ impl Core {
 
     /// A stack for a plain thread.
     pub(crate) fn borrow_external(&self) -> Arc<Stack> {
-        let external = locked(&self.threads.externals).pop();
+        let external = self.threads.externals.lock().pop();
         external.unwrap_or_else(|| {
             let external = self.new_stack();
             external.pinned_to.never();
@@ -421,7 +422,7 @@ impl Core {
     }
 
     pub(crate) fn return_external(&self, stack: Arc<Stack>) {
-        locked(&self.threads.externals).push(stack);
+        self.threads.externals.lock().push(stack);
     }
 }
 

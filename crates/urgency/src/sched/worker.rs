@@ -17,14 +17,14 @@
 use super::{job::Job, pins::Pin, stack::Stack};
 use crate::account::counters::WorkerCounters;
 use crate::protocol::places::Place;
-use crate::sys::primitives::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+use crate::sys::{
+    mutex::Mutex,
+    primitives::atomic::{
+        AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
+    },
 };
 use crossbeam_utils::CachePadded;
-use std::{
-    mem, ptr,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{mem, ptr, sync::Arc};
 
 use urgency_policy::level::Seat;
 
@@ -185,7 +185,7 @@ impl Worker {
         self.shown
             .job
             .store(ptr::from_ref(job).cast_mut(), Ordering::SeqCst);
-        let old = locked(&self.job).replace(new);
+        let old = self.job.lock().replace(new);
         drop(old);
     }
 
@@ -193,7 +193,7 @@ impl Worker {
     pub(crate) fn serve_none(&self) {
         self.stays();
         self.shown.job.store(ptr::null_mut(), Ordering::SeqCst);
-        let old = locked(&self.job).take();
+        let old = self.job.lock().take();
         drop(old);
     }
 
@@ -219,7 +219,7 @@ impl Worker {
 
     /// The job that it serves. For its holder, or its claimer.
     pub(crate) fn job(&self) -> Option<Arc<Job>> {
-        locked(&self.job).clone()
+        self.job.lock().clone()
     }
 
     /// The holder announces which level it serves. Whether this is news.
@@ -312,18 +312,18 @@ impl Worker {
 
     /// Leaves work for the next holder.
     pub(crate) fn hand(&self, work: Option<super::Work>) {
-        let old = mem::replace(&mut *locked(&self.handed), work);
+        let old = mem::replace(&mut *self.handed.lock(), work);
         debug_assert!(old.is_none(), "work was lost in a hand-off");
     }
 
     /// The work that came with the worker.
     pub(crate) fn take_handed(&self) -> Option<super::Work> {
-        locked(&self.handed).take()
+        self.handed.lock().take()
     }
 
     /// The worker was revoked from `stack`, and is to be restored to it.
     pub(crate) fn push_revoked_from(&self, stack: Arc<Stack>) {
-        locked(&self.revoked_from).push(stack);
+        self.revoked_from.lock().push(stack);
         self.was_revoked.store(true, Ordering::Relaxed);
     }
 
@@ -339,7 +339,7 @@ impl Worker {
 
     #[cold]
     fn pop_revoked_from_cold(&self) -> Option<Arc<Stack>> {
-        let mut stacks = locked(&self.revoked_from);
+        let mut stacks = self.revoked_from.lock();
         let last = stacks.pop();
         self.was_revoked
             .store(!stacks.is_empty(), Ordering::Relaxed);
@@ -351,7 +351,7 @@ impl Worker {
     /// would begin something new beside each.
     fn forget_others(&self, job: &Job) {
         if self.was_revoked.load(Ordering::Relaxed) {
-            locked(&self.revoked_from).retain(|stack| stack.is_of(job));
+            self.revoked_from.lock().retain(|stack| stack.is_of(job));
         }
     }
 
@@ -441,10 +441,6 @@ impl Worker {
         self.since.store(now, Ordering::Relaxed);
         now.saturating_sub(since)
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("nothing panics under this lock")
 }
 
 /// The holder shows a flag, in a sequentially consistent step if it changes. Whether it does.

@@ -10,6 +10,7 @@ use std::{
 
 static AVERTED: AtomicU64 = AtomicU64::new(0);
 static SUSPECTED: AtomicU64 = AtomicU64::new(0);
+// Of `std`: loom makes no lock in a constant.
 static LAST: Mutex<Option<&'static Location<'static>>> = Mutex::new(None);
 
 /// How often, in this process, a task waited for a mutex that it held itself in another of its futures; see

@@ -5,13 +5,8 @@
 //! work and so, in effect, runs at its level.
 
 use super::{Id, JoinHandle, handle::Right};
-use crate::rank::LevelId;
-use std::{
-    any::Any,
-    error::Error,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use crate::{rank::LevelId, sys::mutex::Mutex};
+use std::{any::Any, error::Error, fmt};
 
 /// A task gave no result: it panicked or was cancelled, its runtime was shut down, or the wait was refused.
 ///
@@ -129,9 +124,7 @@ impl JoinError {
     /// With the error itself, if the task did not panic.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, JoinError> {
         match self.why {
-            Why::Panicked(payload) => {
-                Ok(payload.into_inner().unwrap_or_else(PoisonError::into_inner))
-            }
+            Why::Panicked(payload) => Ok(payload.into_inner()),
             why => Err(JoinError { why, ..self }),
         }
     }
@@ -186,14 +179,10 @@ pub(super) fn message_of(payload: &(dyn Any + Send)) -> Option<&str> {
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Why::Panicked(payload) = &self.why {
-            return match message_of(&**lock(payload)) {
+            return match message_of(&**payload.lock()) {
                 Some(message) => write!(f, "the awaited task panicked: {message}"),
                 None => f.write_str("the awaited task panicked with a value that is no text"),
             };
@@ -226,7 +215,7 @@ impl fmt::Debug for JoinError {
         let mut tuple = f.debug_tuple("JoinError");
         tuple.field(&self.id).field(&self.kind());
         if let Why::Panicked(payload) = &self.why {
-            tuple.field(&message_of(&**lock(payload)));
+            tuple.field(&message_of(&**payload.lock()));
         }
         tuple.finish()
     }

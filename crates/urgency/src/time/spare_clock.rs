@@ -9,10 +9,13 @@
 //! Rejected: to give the wait of an idle worker a limit. A spare thread would have to wait for the time and for a
 //! delivery at once, in the mailbox of every runtime, for a state that hardly any program is ever in.
 
-use crate::reactor::timers::{TimerKey, Timers};
+use crate::{
+    reactor::timers::{TimerKey, Timers},
+    sys::mutex::Mutex,
+};
 use std::{
     io, mem,
-    sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, LazyLock, PoisonError},
     task::Waker,
     thread,
     time::{Duration, Instant},
@@ -35,11 +38,6 @@ static EARLIER: Condvar = Condvar::new();
 /// The zero of the timers.
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-fn lock() -> MutexGuard<'static, State> {
-    // As in the driver: whole between any two statements.
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn nanoseconds(at: Instant) -> u64 {
     let since = at.saturating_duration_since(*BEGIN).as_nanos();
     u64::try_from(since).unwrap_or(u64::MAX)
@@ -54,7 +52,7 @@ pub(super) fn add(deadline: Instant, waker: &Waker) -> io::Result<TimerKey> {
     let waker = waker.clone();
     // Rounded up, so that no timer is early.
     let at = nanoseconds(deadline).saturating_add(1);
-    let mut state = lock();
+    let mut state = STATE.lock();
     if !state.is_served {
         thread::Builder::new()
             .name("urgency-clock".into())
@@ -71,7 +69,7 @@ pub(super) fn add(deadline: Instant, waker: &Waker) -> io::Result<TimerKey> {
 pub(super) fn rewake(key: TimerKey, waker: &Waker) -> bool {
     // Dropped without the lock, whichever it is.
     let mut waker = waker.clone();
-    let mut state = lock();
+    let mut state = STATE.lock();
     let pending = state.timers.waker_mut(key);
     let is_pending = pending.map(|old| mem::swap(old, &mut waker)).is_some();
     drop(state);
@@ -80,21 +78,21 @@ pub(super) fn rewake(key: TimerKey, waker: &Waker) -> bool {
 
 /// Cancels a timer. One that fired already is gone anyway.
 pub(super) fn cancel(key: TimerKey) {
-    let removed = lock().timers.remove(key);
+    let removed = STATE.lock().timers.remove(key);
     drop(removed);
 }
 
 /// The thread.
 fn serve() {
     let mut ready = Vec::new();
-    let mut state = lock();
+    let mut state = STATE.lock();
     loop {
         let now = nanoseconds(Instant::now());
         state.timers.expire(now, &mut ready);
         if !ready.is_empty() {
             drop(state);
             crate::reactor::driver::wake_all(&mut ready);
-            state = lock();
+            state = STATE.lock();
             continue;
         }
         let Some(earliest) = state.timers.earliest() else {

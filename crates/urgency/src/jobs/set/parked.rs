@@ -87,7 +87,7 @@ mod tests {
     fn until_parked(set: &CoreSet) {
         let limit = Instant::now() + Duration::from_secs(20);
         let all_parked = || {
-            let state = set.set.lock();
+            let state = set.set.state.lock();
             state.is_drained() && state.over == state.submitted
         };
         while !all_parked() {
@@ -100,7 +100,7 @@ mod tests {
     fn a_thread_that_sleeps_keeps_no_container_of_a_job_that_is_over() {
         let set = CoreSet::builder().cores(2).build().unwrap();
         let all_unused = || {
-            let parked = &set.set.lock().parked;
+            let parked = &set.set.state.lock().parked;
             let mut parked = parked.shown.iter().chain(&parked.hidden);
             parked.all(|container| container.runtime.shared().is_unused())
         };
@@ -120,13 +120,13 @@ mod tests {
         run_at_once(&set, 10);
         // A look of the relief timer may keep them all when one is taken.
         let limit = Instant::now() + Duration::from_secs(20);
-        while set.set.lock().parked.hidden.is_empty() {
+        while set.set.state.lock().parked.hidden.is_empty() {
             assert!(Instant::now() < limit, "nothing is hidden");
             run_at_once(&set, 1);
         }
         let look = set.set.keeper.shared().core.jobs();
         let (hidden, shown) = {
-            let parked = &set.set.lock().parked;
+            let parked = &set.set.state.lock().parked;
             (parked.hidden.len(), parked.shown.len())
         };
         assert_eq!(

@@ -1,6 +1,6 @@
 //! The timers' clock, where it can be stopped and moved: clock.rs says what for.
 
-use super::{DriverOver, Schedule, lock, wake_all};
+use super::{DriverOver, Schedule, wake_all};
 use crate::reactor::{
     clock::{self, Clock},
     poller::Poller,
@@ -15,11 +15,11 @@ impl<P: Poller> DriverOver<P> {
     /// A paused clock goes on to the earliest timer, if the runtime is idle.
     #[cold]
     pub(super) fn move_if_idle(&self) {
-        let Ok(_moves) = self.moves.try_lock() else {
+        let Some(_moves) = self.moves.try_lock() else {
             return;
         };
         if self.is_idle.get().is_none_or(|is_idle| is_idle()) {
-            let mut schedule = lock(&self.timers);
+            let mut schedule = self.timers.lock();
             let Some(next) = schedule.timers.earliest() else {
                 return;
             };
@@ -41,7 +41,7 @@ impl<P: Poller> DriverOver<P> {
 
     /// What the timers' clock shows.
     pub(crate) fn clock_now(&self) -> Instant {
-        let schedule = lock(&self.timers);
+        let schedule = self.timers.lock();
         match schedule.clock {
             Some(clock) => self.poller.instant(clock.now(self.poller.now())),
             None => Instant::now(),
@@ -51,7 +51,7 @@ impl<P: Poller> DriverOver<P> {
     /// Stops the timers' clock. False if it was stopped before.
     pub(crate) fn pause_clock(&self) -> bool {
         clock::note_pause();
-        let mut schedule = lock(&self.timers);
+        let mut schedule = self.timers.lock();
         let now = self.poller.now();
         match &mut schedule.clock {
             None => schedule.clock = Some(Clock::paused(now)),
@@ -64,7 +64,7 @@ impl<P: Poller> DriverOver<P> {
 
     /// Lets the timers' clock go on. False if it is not paused.
     pub(crate) fn resume_clock(&self) -> bool {
-        let mut schedule = lock(&self.timers);
+        let mut schedule = self.timers.lock();
         let now = self.poller.now();
         match schedule.clock.as_mut().filter(|clock| clock.is_paused()) {
             Some(clock) => clock.resume(now),
@@ -78,7 +78,7 @@ impl<P: Poller> DriverOver<P> {
     pub(crate) fn advance_clock(&self, by: Duration) -> bool {
         let mut ready = Vec::new();
         {
-            let mut schedule = lock(&self.timers);
+            let mut schedule = self.timers.lock();
             if !schedule.is_paused() {
                 return false;
             }

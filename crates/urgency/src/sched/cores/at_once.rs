@@ -18,7 +18,6 @@
 //!
 //! In a runtime without other jobs this is one load, where an insertion has found no idle worker.
 
-use super::State;
 use crate::{
     protocol::attention::PREEMPT,
     sched::{
@@ -26,10 +25,7 @@ use crate::{
         job::Job,
     },
 };
-use std::{
-    ptr,
-    sync::{MutexGuard, TryLockError, atomic::Ordering},
-};
+use std::{ptr, sync::atomic::Ordering};
 use urgency_policy::cores::Boundary;
 
 impl Job {
@@ -94,7 +90,7 @@ impl Job {
 impl Core {
     /// Asks the policy, and asks the workers that are to leave.
     fn decide_at_once(&self, jobs: &JobList) {
-        let Some(state) = self.sharing.try_lock() else {
+        let Some(state) = self.sharing.state.try_lock() else {
             return self.arm_relief(RELIEF_PERIOD);
         };
         let moves = self.decide_moves_in(jobs, state);
@@ -107,17 +103,6 @@ impl Core {
         }
         for stack in leave.filter_map(|going| self.holder(going.worker)) {
             stack.attention.request(PREEMPT);
-        }
-    }
-}
-
-impl super::Sharing {
-    /// The state, unless a thread decides now.
-    fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
-        match self.state.try_lock() {
-            Ok(state) => Some(state),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Poisoned(_)) => unreachable!("nothing panics under this lock"),
         }
     }
 }

@@ -88,7 +88,7 @@ impl Core {
         if !(without_worker.next()? && without_worker.all(|sleeps| sleeps)) {
             return None;
         }
-        let mut state = self.sharing.lock();
+        let mut state = self.sharing.state.lock();
         let turn = |job: &&&Arc<Job>| {
             let life = job.life.load(Ordering::Relaxed);
             (life <= state.beyond, life)

@@ -43,7 +43,7 @@ impl Core {
         };
         // Let go of after the lock.
         let jobs;
-        let mut state = self.sharing.lock();
+        let mut state = self.sharing.state.lock();
         jobs = self.jobs();
         let others: Vec<_> = jobs
             .iter()
@@ -66,7 +66,7 @@ impl Core {
 impl Job {
     /// What the job asks for.
     pub(crate) fn demand(&self) -> Demand {
-        *self.demand.lock().expect("nothing panics under this lock")
+        *self.demand.lock()
     }
 
     /// How many more workers the job could use at once, at least, that it does not get by itself.
@@ -99,7 +99,7 @@ impl Job {
     /// The job asks for this from now on.
     pub(crate) fn set_demand(&self, demand: Demand) -> Result<(), Refusal> {
         let is_raised = self.core.admit(demand, Some(self), || {
-            *self.demand.lock().expect("nothing panics under this lock") = demand;
+            *self.demand.lock() = demand;
             self.core.sharing.may_have(self, demand.max_cores)
         })?;
         if is_raised {

@@ -61,9 +61,15 @@ use super::{
     stack::{Delivery, Me},
     worker::Worker,
 };
-use crate::{protocol::attention::PREEMPT, sys::clock};
+use crate::{
+    protocol::attention::PREEMPT,
+    sys::{
+        clock,
+        mutex::{Mutex, MutexGuard},
+    },
+};
 use std::sync::{
-    Arc, Mutex, MutexGuard,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 #[cfg(doc)]
@@ -115,10 +121,6 @@ impl Sharing {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nothing panics under this lock")
-    }
-
     /// Whether somebody has to look at each job that has work, though no work waits.
     #[inline]
     pub(super) fn looks_always(&self) -> bool {
@@ -132,7 +134,7 @@ impl Sharing {
 
     /// How the policy did.
     pub(crate) fn report(&self) -> Report {
-        *self.report.lock().expect("nothing panics under this lock")
+        *self.report.lock()
     }
 }
 
@@ -201,7 +203,7 @@ impl Core {
 
     /// The workers that are to go, from which job, and where.
     fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<Going<'a>> {
-        self.decide_moves_in(jobs, self.sharing.lock())
+        self.decide_moves_in(jobs, self.sharing.state.lock())
     }
 
     fn decide_moves_in<'a>(
@@ -276,11 +278,7 @@ impl Core {
             state.send_one_of(busy[next.from], to);
         }
         state.plan(self, &busy);
-        *self
-            .sharing
-            .report
-            .lock()
-            .expect("nothing panics under this lock") = state.division.report;
+        *self.sharing.report.lock() = state.division.report;
         let is_strict = state.division.manner.is_strict;
         self.sharing.is_strict.store(is_strict, Ordering::Relaxed);
         let looks_always = is_strict || self.sharing.desk.is_some();
@@ -326,7 +324,7 @@ impl Core {
 
     /// Where a worker is to go that serves `job`, for its holder, which is at this boundary.
     fn exit_of(&self, worker: &Worker, job: &Job, at: Boundary) -> Option<Exit> {
-        let mut state = self.sharing.lock();
+        let mut state = self.sharing.state.lock();
         let leaving = state.leaving(worker);
         if leaving.is_some_and(|leaving| leaving.at != Boundary::Point && leaving.at != at) {
             return None;

@@ -16,12 +16,12 @@
 //! that returns from `main` then leaves none behind.
 
 use super::{Core, Job, Sharing, State};
-use crate::tasks::discard_payload;
+use crate::{sys::mutex::Mutex, tasks::discard_payload};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::{Arc, Condvar, PoisonError},
     thread::{self, JoinHandle},
 };
 use urgency_policy::cores::{BandwidthControl, CacheControl, JobId};
@@ -112,12 +112,6 @@ struct OnDesk {
     report: PartitionReport,
 }
 
-impl Desk {
-    fn lock(&self) -> MutexGuard<'_, OnDesk> {
-        self.on.lock().expect("nothing panics under this lock")
-    }
-}
-
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Desk")
@@ -162,7 +156,7 @@ impl Plans {
             return;
         }
         self.owners.clone_from(&plan.owners);
-        let mut on = self.desk.lock();
+        let mut on = self.desk.on.lock();
         if on.report.panicked {
             return;
         }
@@ -178,7 +172,7 @@ impl Plans {
 impl Drop for Plans {
     /// The thread removes the groups, and ends.
     fn drop(&mut self) {
-        self.desk.lock().is_over = true;
+        self.desk.on.lock().is_over = true;
         self.desk.news.notify_one();
         if let Some(Err(payload)) = self.thread.take().map(JoinHandle::join) {
             discard_payload(payload);
@@ -214,13 +208,13 @@ impl Sharing {
     /// while the policy decides.
     pub(crate) fn partition_report(&self) -> Option<PartitionReport> {
         let desk = self.desk.as_ref()?;
-        Some(desk.lock().report.clone())
+        Some(desk.on.lock().report.clone())
     }
 
     /// Removes the groups, and returns when they are gone. Nothing is carried out any more.
     pub(crate) fn release_partition(&self) {
         if self.desk.is_some() {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.division.limits = None;
             let plans = state.plans.take();
             drop(state);
@@ -233,9 +227,9 @@ impl Sharing {
 fn carry_out_all(mut partition: Box<dyn Carries>, desk: &Desk) {
     let mut refused: Option<Plan> = None;
     loop {
-        let mut on = desk.lock();
+        let mut on = desk.on.lock();
         while on.plan.is_none() && !on.is_over {
-            on = desk.news.wait(on).expect("nothing panics under this lock");
+            on = desk.news.wait(on).unwrap_or_else(PoisonError::into_inner);
         }
         let Some(news) = on.plan.take().filter(|_| !on.is_over) else {
             return;
@@ -245,7 +239,7 @@ fn carry_out_all(mut partition: Box<dyn Carries>, desk: &Desk) {
         plan.add(news);
         // The files may be the program's.
         let done = catch_unwind(AssertUnwindSafe(|| partition.carry_out(&plan)));
-        let mut on = desk.lock();
+        let mut on = desk.on.lock();
         match done {
             Ok(Ok(())) => {
                 on.report.plans += 1;

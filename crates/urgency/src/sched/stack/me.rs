@@ -109,7 +109,7 @@ impl Binding {
         let stack = &self.stack;
         debug_assert!(stack.deque.seems_empty() && stack.ring.is_empty());
         let pointer = new.as_ref().map_or(ptr::null(), Arc::as_ptr);
-        let old = std::mem::replace(&mut *stack.lock_kept(), new);
+        let old = std::mem::replace(&mut *stack.kept.lock(), new);
         stack.job.store(pointer.cast_mut(), Ordering::SeqCst);
         // Entries of the old job's pools for this deque are stale; see `Job::insert_deque_as`.
         stack.queued.store(0, Ordering::SeqCst);
@@ -445,7 +445,7 @@ impl<'a> Own<'a, Stack> {
     }
 
     fn received(self, number: NonZero<usize>, core: &Core) -> Delivery<'_> {
-        if let Some(home) = self.lock_home().take() {
+        if let Some(home) = self.home.lock().take() {
             sys::thread::send_home(&home);
         }
         Delivery::of_number(number, core)
