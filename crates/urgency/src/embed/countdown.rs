@@ -134,12 +134,12 @@ impl Countdown {
     pub unsafe fn one_ended(this: *const Self) {
         // SAFETY: valid while the count holds ours.
         let left = unsafe { &(*this).left };
-        let mut old = left.load(Ordering::Relaxed);
-        while old > 1 {
-            match left.compare_exchange_weak(old, old - 1, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(now) => old = now,
-            }
+        let one_less = |old: usize| (old > 1).then(|| old - 1);
+        if left
+            .fetch_update(Ordering::Release, Ordering::Relaxed, one_less)
+            .is_ok()
+        {
+            return;
         }
         // SAFETY: as above, and the caller's promise that the thread has not left.
         let sleeper = unsafe { (*this).waiter.sleeper() };

@@ -164,24 +164,16 @@ impl Attention {
     /// Revokes the worker of a stack that is in user code, and returns its number; if a visit is given, only as long as
     /// that lasts.
     pub(crate) fn revoke(&self, during: Option<Visit>) -> Option<usize> {
-        let mut old = self.word.load(Ordering::Acquire);
-        loop {
-            if old & (BUSY | REVOKED | KEPT) != 0 || during.is_some_and(|visit| visit.0 != old) {
-                return None;
-            }
-            match self.word.compare_exchange_weak(
-                old,
-                old | REVOKED,
-                Ordering::SeqCst,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => {
-                    self.room.store(0, Ordering::Relaxed);
-                    return Some((old >> WORKER_SHIFT) as usize);
-                }
-                Err(now) => old = now,
-            }
-        }
+        let revoke = |old| {
+            let may = old & (BUSY | REVOKED | KEPT) == 0 && during.is_none_or(|it| it.0 == old);
+            may.then_some(old | REVOKED)
+        };
+        let revoked = self
+            .word
+            .fetch_update(Ordering::SeqCst, Ordering::Acquire, revoke);
+        let old = revoked.ok()?;
+        self.room.store(0, Ordering::Relaxed);
+        Some((old >> WORKER_SHIFT) as usize)
     }
 
     /// Gives the worker with this number back to the stack that it was revoked from, if the stack has not
@@ -190,21 +182,13 @@ impl Attention {
         if chaos::one_in(2) {
             return false;
         }
-        let mut old = self.word.load(Ordering::Relaxed);
-        loop {
-            if old & REVOKED == 0 || (old >> WORKER_SHIFT) as usize != worker {
-                return false;
-            }
-            match self.word.compare_exchange_weak(
-                old,
-                old & !REVOKED,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return true,
-                Err(now) => old = now,
-            }
-        }
+        let restore = |old| {
+            let may = old & REVOKED != 0 && (old >> WORKER_SHIFT) as usize == worker;
+            may.then_some(old & !REVOKED)
+        };
+        self.word
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, restore)
+            .is_ok()
     }
 }
 

@@ -109,26 +109,15 @@ impl Idle {
         for step in 0..self.words.len() {
             let index = (first + step) % self.words.len();
             let word = &self.words[index];
-            let mut old = word.load(Ordering::SeqCst);
-            while old != 0 {
-                let wanted = 1 << (hint % 64);
-                let bit = if step == 0 && old & wanted != 0 {
-                    wanted
-                } else {
-                    old & old.wrapping_neg()
-                };
-                match word.compare_exchange_weak(
-                    old,
-                    old & !bit,
-                    Ordering::SeqCst,
-                    Ordering::SeqCst,
-                ) {
-                    Ok(_) => {
-                        self.free.fetch_sub(IDLE, Ordering::SeqCst);
-                        return Some(index * 64 + bit.trailing_zeros() as usize);
-                    }
-                    Err(now) => old = now,
-                }
+            let wanted = if step == 0 { 1 << (hint % 64) } else { 0 };
+            let one = |idle: u64| match idle & wanted {
+                0 => idle & idle.wrapping_neg(),
+                wanted => wanted,
+            };
+            let take = |idle| (idle != 0).then(|| idle & !one(idle));
+            if let Ok(idle) = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take) {
+                self.free.fetch_sub(IDLE, Ordering::SeqCst);
+                return Some(index * 64 + one(idle).trailing_zeros() as usize);
             }
         }
         None

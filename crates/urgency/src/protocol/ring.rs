@@ -76,24 +76,19 @@ impl<T> Ring<T> {
     /// Takes the oldest entry.
     #[inline]
     pub(crate) fn pop(&self) -> Option<*mut T> {
-        let mut head = self.head.load(Ordering::Acquire);
-        loop {
-            let tail = self.tail.load(Ordering::Acquire);
-            if head >= tail {
+        let mut entry = ptr::null_mut();
+        let take = |head: usize| {
+            if head >= self.tail.load(Ordering::Acquire) {
                 return None;
             }
-            let entry = self.slots[head % SLOTS].entry.load(Ordering::Relaxed);
+            entry = self.slots[head % SLOTS].entry.load(Ordering::Relaxed);
             chaos::delay();
-            match self.head.compare_exchange_weak(
-                head,
-                head + 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => return Some(entry),
-                Err(now) => head = now,
-            }
-        }
+            Some(head + 1)
+        };
+        let taken = self
+            .head
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        taken.is_ok().then_some(entry)
     }
 
     /// Whether there is nothing to take, as far as one can see without a barrier.

@@ -56,23 +56,15 @@ impl Suspension {
     #[must_use]
     pub(crate) fn wake(&self) -> bool {
         chaos::delay();
-        let mut old = self.0.load(Ordering::Relaxed);
-        loop {
-            let (new, owes) = match old {
-                SUSPENDED => (RESUMABLE, true),
-                other => (other | NOTIFIED, false),
-            };
-            match self
-                .0
-                .compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Relaxed)
-            {
-                Ok(_) => {
-                    fence(Ordering::SeqCst);
-                    return owes;
-                }
-                Err(now) => old = now,
-            }
-        }
+        let wake = |old| match old {
+            SUSPENDED => Some(RESUMABLE),
+            other => Some(other | NOTIFIED),
+        };
+        let old = self
+            .0
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, wake);
+        fence(Ordering::SeqCst);
+        old == Ok(SUSPENDED)
     }
 
     /// A thread that popped an entry asks for the right to grant the stack a worker.

@@ -193,28 +193,15 @@ impl Poller for Epoll {
     }
 
     fn take_notification(&self, wanted: bool) -> bool {
-        let mut pending = self.pending.load(Ordering::Acquire);
-        let taken = loop {
-            if !wanted || pending == 0 {
-                break false;
-            }
-            match self.pending.compare_exchange_weak(
-                pending,
-                pending - 1,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            ) {
-                Ok(_) => {
-                    pending -= 1;
-                    break true;
-                }
-                Err(now) => pending = now,
-            }
-        };
-        if pending != 0 {
+        let take = |pending: u32| wanted.then(|| pending.checked_sub(1)).flatten();
+        let taken = self
+            .pending
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take);
+        let (Ok(before) | Err(before)) = taken;
+        if before != u32::from(taken.is_ok()) {
             self.raise();
         }
-        taken
+        taken.is_ok()
     }
 
     fn now(&self) -> u64 {

@@ -146,17 +146,8 @@ impl<T> Side<T> {
 
     /// The receiver makes a change that rule 4 allows. Returns what it was made to, or what the ended sender left.
     fn change(&self, change: impl Fn(u8) -> u8) -> Result<u8, u8> {
-        let state = &self.channel().state;
-        let mut seen = state.load(Acquire);
-        loop {
-            if seen & ENDED != 0 {
-                return Err(seen);
-            }
-            match state.compare_exchange(seen, change(seen), AcqRel, Acquire) {
-                Ok(_) => return Ok(seen),
-                Err(now) => seen = now,
-            }
-        }
+        let change = |seen| (seen & ENDED == 0).then(|| change(seen));
+        self.channel().state.fetch_update(AcqRel, Acquire, change)
     }
 
     /// The receiver takes the waker's slot back, if it was full and the sender has not ended.

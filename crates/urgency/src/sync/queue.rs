@@ -83,35 +83,17 @@ impl<N, G> WaitQueue<N, G> {
     /// that was refused.
     #[inline]
     pub(super) fn update(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
-        let mut word = self.word.load(Acquire);
-        loop {
-            if word & QUEUED != 0 {
-                return Err(word);
-            }
-            let Some(new) = change(word) else {
-                return Err(word);
-            };
-            match self.word.compare_exchange_weak(word, new, AcqRel, Acquire) {
-                Ok(_) => return Ok(word),
-                Err(now) => word = now,
-            }
-        }
+        self.change_any(|word| match word & QUEUED {
+            0 => change(word),
+            _ => None,
+        })
     }
 
     /// Rule 5: changes the word, also while the queue has waiters, unless `change` refuses. Returns as
     /// [`update`](Self::update).
     #[inline]
     pub(super) fn change_any(&self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
-        let mut word = self.word.load(Acquire);
-        loop {
-            let Some(new) = change(word) else {
-                return Err(word);
-            };
-            match self.word.compare_exchange_weak(word, new, AcqRel, Acquire) {
-                Ok(_) => return Ok(word),
-                Err(now) => word = now,
-            }
-        }
+        self.word.fetch_update(AcqRel, Acquire, change)
     }
 
     #[inline]
@@ -127,30 +109,28 @@ impl<N, G> Locked<'_, N, G> {
     /// Rule 3: `Ok` if `change` was made, since nobody waits. Otherwise the word, which now is the lock holder's: the
     /// caller enters the queue, or drops the lock.
     pub(super) fn claim(&mut self, change: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
-        let mut word = self.word.load(Acquire);
-        loop {
+        let mut claimed = false;
+        let word = self.word.fetch_update(AcqRel, Acquire, |word| {
             if word & QUEUED != 0 {
-                return Err(word);
+                return None;
             }
             let new = change(word);
-            let to = new.unwrap_or(word | QUEUED);
-            match self.word.compare_exchange_weak(word, to, AcqRel, Acquire) {
-                Ok(_) => return new.map(|_| word).ok_or(to),
-                Err(now) => word = now,
-            }
+            claimed = new.is_some();
+            new.or(Some(word | QUEUED))
+        })?;
+        if claimed {
+            Ok(word)
+        } else {
+            Err(word | QUEUED)
         }
     }
 
     /// Changes the word, also while the queue has waiters. Returns the word as it was before.
     pub(super) fn change(&mut self, change: impl Fn(u64) -> u64) -> u64 {
-        let mut word = self.word.load(Acquire);
-        loop {
-            let to = change(word);
-            match self.word.compare_exchange_weak(word, to, AcqRel, Acquire) {
-                Ok(_) => return word,
-                Err(now) => word = now,
-            }
-        }
+        let changed = self
+            .word
+            .fetch_update(AcqRel, Acquire, |word| Some(change(word)));
+        changed.expect("it is always changed")
     }
 
     /// The word. It stays so while `QUEUED` is set, but for rule 5.
