@@ -13,81 +13,14 @@ use crate::sys::{
 };
 use std::{
     convert::Infallible,
-    future::{Future, poll_fn},
+    future::Future,
     mem,
     ops::ControlFlow,
-    pin::{Pin, pin},
+    pin::Pin,
     // Not the one of `primitives`: `Wake` knows only this one.
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
 };
-
-/// Waits for both of two futures, and gives both outputs. Both run in the calling task, in turns; to run them
-/// in parallel, see [`join`](crate::join()) and [`spawn`](crate::spawn()). Dropping it drops both, which cancels them.
-///
-/// ```
-/// let both = urgency::future::zip(async { 1 }, async { "one" });
-/// assert_eq!(urgency::block_on(both), (1, "one"));
-/// ```
-pub async fn zip<A: IntoFuture, B: IntoFuture>(a: A, b: B) -> (A::Output, B::Output) {
-    let (mut a, mut b) = (pin!(a.into_future()), pin!(b.into_future()));
-    let (mut of_a, mut of_b) = (None, None);
-    poll_fn(|cx| {
-        poll_into(&mut of_a, a.as_mut(), cx);
-        poll_into(&mut of_b, b.as_mut(), cx);
-        match (of_a.take(), of_b.take()) {
-            (Some(a), Some(b)) => Poll::Ready((a, b)),
-            (a, b) => {
-                (of_a, of_b) = (a, b);
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
-/// Waits for both of two futures, unless one fails: then the other one is dropped.
-///
-/// # Errors
-///
-/// The error of the first that fails.
-///
-/// ```
-/// let both = urgency::future::try_join(async { Ok::<_, ()>(1) }, async { Err::<(), _>(()) });
-/// assert_eq!(urgency::block_on(both), Err(()));
-/// ```
-pub async fn try_join<A, B, T, U, E>(a: A, b: B) -> Result<(T, U), E>
-where
-    A: IntoFuture<Output = Result<T, E>>,
-    B: IntoFuture<Output = Result<U, E>>,
-{
-    let (mut a, mut b) = (pin!(a.into_future()), pin!(b.into_future()));
-    let (mut of_a, mut of_b) = (None, None);
-    poll_fn(|cx| {
-        poll_into(&mut of_a, a.as_mut(), cx);
-        if !matches!(of_a, Some(Err(_))) {
-            poll_into(&mut of_b, b.as_mut(), cx);
-        }
-        match (of_a.take(), of_b.take()) {
-            (Some(Err(error)), _) | (_, Some(Err(error))) => Poll::Ready(Err(error)),
-            (Some(Ok(a)), Some(Ok(b))) => Poll::Ready(Ok((a, b))),
-            (a, b) => {
-                (of_a, of_b) = (a, b);
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
-/// Polls a future that has no output yet.
-fn poll_into<F: Future>(output: &mut Option<F::Output>, future: Pin<&mut F>, cx: &mut Context<'_>) {
-    if output.is_none()
-        && let Poll::Ready(ready) = future.poll(cx)
-    {
-        *output = Some(ready);
-    }
-}
 
 /// Waits for all of many futures, and gives their outputs in the order of the futures.
 ///

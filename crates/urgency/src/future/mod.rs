@@ -18,11 +18,13 @@
 //! one, unless `biased;` says otherwise.
 
 mod all;
+mod both;
 mod maybe_done;
 mod race;
 mod select;
 
-pub use all::{JoinAll, TryJoinAll, join_all, try_join, try_join_all, zip};
+pub use all::{JoinAll, TryJoinAll, join_all, try_join_all};
+pub use both::{try_join, zip};
 #[doc(hidden)]
 pub use maybe_done::MaybeDone;
 #[doc(hidden)]
