@@ -23,7 +23,7 @@
 //! memory of a million small tasks, and neighbours mostly live on the same worker.
 
 use super::{
-    Caller, Guarded, Schedule, TaskRef, WakerSlot, boost::Waits, join_error::JoinErrorKind,
+    Caller, Guarded, Id, JoinError, JoinErrorKind, Schedule, TaskRef, WakerSlot, boost::Waits,
     once_box::OnceBox, state::State,
 };
 use crate::sys::{
@@ -77,13 +77,6 @@ pub(super) struct Payload(pub(super) Box<dyn Any + Send>);
 /// the program's: nothing is printed, and the task ends as one that was shut down.
 pub(crate) struct Stopped;
 
-/// What a finished task leaves behind for its handle.
-pub(super) enum Outcome<T> {
-    Finished(T),
-    Panicked(Box<Payload>),
-    Abandoned(JoinErrorKind),
-}
-
 enum Stage<F: Future> {
     Future(F),
     Finished(F::Output),
@@ -100,7 +93,7 @@ pub(super) struct Vtable {
     pub(super) poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
     /// Gives the future up: steps 1 to 3. Needs the future (rule 1).
     pub(super) abandon: unsafe fn(NonNull<Header>, JoinErrorKind),
-    /// Moves the result to `*mut Option<Outcome<T>>`. Needs the result (rule 5).
+    /// Moves the result to `*mut Option<Result<T, JoinError>>`. Needs the result (rule 5).
     pub(super) take: unsafe fn(NonNull<Header>, *mut ()),
     /// Drops the result. Needs the result (rule 5).
     pub(super) discard: unsafe fn(NonNull<Header>),
@@ -294,16 +287,20 @@ unsafe fn take<F: Future, S>(header: NonNull<Header>, into: *mut ()) {
     let stage = cell
         .stage
         .with_mut(|stage| unsafe { stage.replace(Stage::Empty) });
-    let outcome = match stage {
-        Stage::Finished(output) => Some(Outcome::Finished(output)),
-        Stage::Panicked(payload) => Some(Outcome::Panicked(payload)),
-        Stage::Cancelled => Some(Outcome::Abandoned(JoinErrorKind::Cancelled)),
-        Stage::ShutDown => Some(Outcome::Abandoned(JoinErrorKind::ShutDown)),
+    let id = Id(header.addr().get());
+    let result = match stage {
+        Stage::Finished(output) => Some(Ok(output)),
+        Stage::Panicked(payload) => Some(Err(JoinError::panicked(id, payload.0))),
+        Stage::Cancelled => Some(Err(JoinError::cancelled(id))),
+        Stage::ShutDown => Some(Err(JoinError::shut_down(id))),
         Stage::Empty => None,
         Stage::Future(_) => unreachable!("a finished task has no future"),
     };
     // SAFETY: the caller passes a place for exactly this type.
-    unsafe { into.cast::<Option<Outcome<F::Output>>>().write(outcome) };
+    unsafe {
+        into.cast::<Option<Result<F::Output, JoinError>>>()
+            .write(result)
+    };
 }
 
 unsafe fn discard<F: Future, S>(header: NonNull<Header>) {

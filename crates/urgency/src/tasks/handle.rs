@@ -28,9 +28,7 @@
 #[cfg(not(urgency_loom))]
 use super::shared::Shared;
 use super::{
-    AbortHandle, Header, Id, TaskRef,
-    cell::Outcome,
-    hooks,
+    AbortHandle, Header, Id, TaskRef, hooks,
     join_error::{JoinError, JoinErrorKind},
     state::Detach,
 };
@@ -305,12 +303,12 @@ impl<T: 'static> JoinHandle<T> {
     }
 
     /// What the finished task left; `None` if it was taken before.
-    pub(super) fn take_outcome(&mut self) -> Option<Outcome<T>> {
-        let mut outcome: Option<Outcome<T>> = None;
+    pub(super) fn take_result(&mut self) -> Option<Result<T, JoinError>> {
+        let mut result: Option<Result<T, JoinError>> = None;
         let take = self.task().header().vtable.take;
         // SAFETY: finished, so that the result is the handle's (rule 5); `T` is its type (`from_raw`).
-        unsafe { take(self.task().as_raw(), (&raw mut outcome).cast()) };
-        outcome
+        unsafe { take(self.task().as_raw(), (&raw mut result).cast()) };
+        result
     }
 
     /// The task is finished: ends the wait, if there was one, and takes the result.
@@ -319,12 +317,8 @@ impl<T: 'static> JoinHandle<T> {
             hooks::waited_for(self.task(), 0);
         }
         hooks::took(self.task());
-        match self.take_outcome() {
-            Some(Outcome::Finished(result)) => Ok(result),
-            Some(Outcome::Panicked(payload)) => Err(JoinError::panicked(self.id(), payload.0)),
-            Some(Outcome::Abandoned(kind)) => Err(JoinError::given_up(self.id(), kind)),
-            None => panic!("a handle gives its result once, and this one has given it already"),
-        }
+        self.take_result()
+            .expect("a handle gives its result once, and this one has given it already")
     }
 }
 
@@ -383,13 +377,13 @@ impl<T: 'static> Drop for JoinHandle<T> {
             return;
         };
         give_up(task, |task| {
-            let mut outcome: Option<Outcome<T>> = None;
+            let mut result: Option<Result<T, JoinError>> = None;
             let take = task.header().vtable.take;
-            // SAFETY: as in `take_outcome`.
-            unsafe { take(task.as_raw(), (&raw mut outcome).cast()) };
+            // SAFETY: as in `take_result`.
+            unsafe { take(task.as_raw(), (&raw mut result).cast()) };
             // The reference first: the result's drop may panic.
             drop(task);
-            drop(outcome);
+            drop(result);
         });
     }
 }

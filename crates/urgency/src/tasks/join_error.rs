@@ -6,7 +6,7 @@
 
 use super::{Id, JoinHandle, handle::Right};
 use crate::{rank::LevelId, sys::mutex::Mutex};
-use std::{any::Any, error::Error, fmt};
+use std::{any::Any, error::Error, fmt, mem};
 
 /// A task gave no result: it panicked or was cancelled, its runtime was shut down, or the wait was refused.
 ///
@@ -59,12 +59,13 @@ pub enum JoinErrorKind {
 }
 
 impl JoinError {
-    /// The task was given up, for a reason that the scheduler has.
-    pub(super) fn given_up(id: Id, kind: JoinErrorKind) -> Self {
-        let why = match kind {
-            JoinErrorKind::ShutDown => Why::ShutDown,
-            _ => Why::Cancelled,
-        };
+    pub(super) fn cancelled(id: Id) -> Self {
+        let why = Why::Cancelled;
+        JoinError { id, why }
+    }
+
+    pub(super) fn shut_down(id: Id) -> Self {
+        let why = Why::ShutDown;
         JoinError { id, why }
     }
 
@@ -77,6 +78,24 @@ impl JoinError {
     pub(super) fn refused(id: Id, kind: JoinErrorKind, right: Option<Right>) -> Self {
         let why = Why::Refused(Box::new((kind, right)));
         JoinError { id, why }
+    }
+
+    /// The error for one of several waiters. The first has the panic as it was, and all others have its message.
+    pub(super) fn hand_out(&self) -> Self {
+        let why = match &self.why {
+            Why::Panicked(payload) => {
+                let mut payload = payload.lock();
+                let message: Box<dyn Any + Send> = match message_of(&**payload) {
+                    Some(message) => Box::new(message.to_owned()),
+                    None => Box::new("its first waiter has what it panicked with"),
+                };
+                Why::Panicked(Mutex::new(mem::replace(&mut *payload, message)))
+            }
+            Why::ShutDown => Why::ShutDown,
+            Why::Cancelled => Why::Cancelled,
+            Why::Refused(_) => unreachable!("a task that has ended refuses no wait"),
+        };
+        JoinError { id: self.id, why }
     }
 
     /// Why there is no result.

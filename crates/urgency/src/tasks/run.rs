@@ -169,7 +169,7 @@ impl TaskRef {
         let header = self.header();
         match header.state.claim() {
             Claim::Poll => claimed(&self),
-            Claim::Abandon(_) => {
+            Claim::Abandon => {
                 self.abandon();
                 return Ran::Cancelled;
             }
@@ -192,7 +192,7 @@ impl TaskRef {
                 self.schedule();
                 Ran::Rescheduled
             }
-            Suspend::Abandon(_) => {
+            Suspend::Abandon => {
                 self.abandon();
                 Ran::Cancelled
             }

@@ -27,15 +27,9 @@
 //! A panic is one value and cannot be cloned: the first waiter gets the task's own payload, the
 //! others a `String` with its message, each as the value in an error.
 
-use super::{
-    JoinHandle, TaskRef,
-    cell::{Outcome, contained},
-    hooks,
-    join_error::{JoinError, JoinErrorKind, message_of},
-};
+use super::{JoinHandle, TaskRef, cell::contained, hooks, join_error::JoinError};
 use crate::{rank::LevelId, sys::mutex::Mutex};
 use std::{
-    any::Any,
     collections::BTreeMap,
     future::Future,
     mem,
@@ -75,16 +69,7 @@ struct Inner<T: 'static> {
     handle: Mutex<JoinHandle<T>>,
     task: TaskRef,
     room: Arc<Room>,
-    result: OnceLock<Known<T>>,
-}
-
-enum Known<T> {
-    Finished(T),
-    Abandoned(JoinErrorKind),
-    Panicked {
-        first: Mutex<Option<Box<dyn Any + Send>>>,
-        message: Option<String>,
-    },
+    result: OnceLock<Result<T, JoinError>>,
 }
 
 #[derive(Default)]
@@ -191,16 +176,9 @@ impl<T: 'static> Inner<T> {
             _ => handle.is_finished(),
         };
         if finished && self.result.get().is_none() {
-            let known = match handle.take_outcome().expect("only this line takes it") {
-                Outcome::Finished(result) => Known::Finished(result),
-                Outcome::Abandoned(kind) => Known::Abandoned(kind),
-                Outcome::Panicked(payload) => Known::Panicked {
-                    message: message_of(&*payload.0).map(str::to_owned),
-                    first: Mutex::new(Some(payload.0)),
-                },
-            };
+            let result = handle.take_result().expect("only this line takes it");
             // Cannot be set already: looked at under the same lock.
-            let _ = self.result.set(known);
+            let _ = self.result.set(result);
         }
         finished
     }
@@ -224,23 +202,8 @@ impl<T: 'static> Inner<T> {
     where
         T: Clone,
     {
-        match self.result.get().expect("looked at before") {
-            Known::Finished(result) => Ok(result.clone()),
-            Known::Abandoned(kind) => Err(JoinError::given_up(self.task.id(), *kind)),
-            Known::Panicked { first, message } => {
-                let first = first.lock().take();
-                let copy = || -> Box<dyn Any + Send> {
-                    match message {
-                        Some(text) => Box::new(text.clone()),
-                        None => Box::new("its first waiter has what it panicked with"),
-                    }
-                };
-                Err(JoinError::panicked(
-                    self.task.id(),
-                    first.unwrap_or_else(copy),
-                ))
-            }
-        }
+        let known = self.result.get().expect("looked at before").as_ref();
+        known.map(T::clone).map_err(JoinError::hand_out)
     }
 }
 

@@ -72,8 +72,8 @@ pub(super) struct State(AtomicUsize);
 pub(super) enum Claim {
     /// The caller owns the future and polls it.
     Poll,
-    /// The caller owns the future and drops it, for this reason.
-    Abandon(JoinErrorKind),
+    /// The caller owns the future and drops it.
+    Abandon,
     /// Another entry claimed it: nothing to do.
     Stale,
 }
@@ -85,8 +85,8 @@ pub(super) enum Suspend {
     Idle,
     /// Woken meanwhile: the runner pushes its reference as an entry.
     Again,
-    /// To be dropped, for this reason; the runner still owns the future.
-    Abandon(JoinErrorKind),
+    /// To be dropped; the runner still owns the future.
+    Abandon,
 }
 
 /// What the owner of the future does after it stored the result.
@@ -128,14 +128,6 @@ pub(super) enum Detach {
 
 fn refs(word: usize) -> usize {
     word / REF
-}
-
-fn reason(word: usize) -> JoinErrorKind {
-    if word & SHUT_DOWN != 0 {
-        JoinErrorKind::ShutDown
-    } else {
-        JoinErrorKind::Cancelled
-    }
 }
 
 /// Ends the program when so many wakers were leaked that the count would soon wrap, and with it
@@ -180,7 +172,7 @@ impl State {
                 return (None, Claim::Stale);
             }
             let claim = if word & CANCELLED != 0 {
-                Claim::Abandon(reason(word))
+                Claim::Abandon
             } else {
                 Claim::Poll
             };
@@ -210,7 +202,10 @@ impl State {
 
     /// Why a seized or claimed task is given up.
     pub(super) fn reason(&self) -> JoinErrorKind {
-        reason(self.0.load(Relaxed))
+        match self.0.load(Relaxed) & SHUT_DOWN {
+            0 => JoinErrorKind::Cancelled,
+            _ => JoinErrorKind::ShutDown,
+        }
     }
 
     /// The poll returned `Pending`.
@@ -218,12 +213,12 @@ impl State {
     pub(super) fn suspend(&self) -> Suspend {
         self.update(|word| {
             if word & CANCELLED != 0 {
-                (None, Suspend::Abandon(reason(word)))
+                (None, Suspend::Abandon)
             } else if word & SCHEDULED != 0 {
                 (Some(word & !RUNNING), Suspend::Again)
             } else if refs(word) == 1 {
                 // Only the runner is left: nothing could ever wake it (rule 7).
-                (None, Suspend::Abandon(JoinErrorKind::Cancelled))
+                (None, Suspend::Abandon)
             } else {
                 (Some(word - RUNNING - REF), Suspend::Idle)
             }
