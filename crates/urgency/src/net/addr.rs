@@ -76,41 +76,24 @@ pub(crate) mod sealed {
         }))
     }
 
-    impl Resolve for SocketAddr {
-        fn resolve(&self) -> Resolved {
-            one(*self)
-        }
+    macro_rules! resolved {
+        ($($of:ty),*) => {$(
+            impl Resolve for $of {
+                fn resolve(&self) -> Resolved {
+                    one(*self)
+                }
+            }
+        )*};
     }
 
-    impl Resolve for SocketAddrV4 {
-        fn resolve(&self) -> Resolved {
-            one(*self)
-        }
-    }
-
-    impl Resolve for SocketAddrV6 {
-        fn resolve(&self) -> Resolved {
-            one(*self)
-        }
-    }
-
-    impl Resolve for (IpAddr, u16) {
-        fn resolve(&self) -> Resolved {
-            one(*self)
-        }
-    }
-
-    impl Resolve for (Ipv4Addr, u16) {
-        fn resolve(&self) -> Resolved {
-            one(*self)
-        }
-    }
-
-    impl Resolve for (Ipv6Addr, u16) {
-        fn resolve(&self) -> Resolved {
-            one(*self)
-        }
-    }
+    resolved!(
+        SocketAddr,
+        SocketAddrV4,
+        SocketAddrV6,
+        (IpAddr, u16),
+        (Ipv4Addr, u16),
+        (Ipv6Addr, u16)
+    );
 
     impl Resolve for [SocketAddr] {
         fn resolve(&self) -> Resolved {
@@ -120,13 +103,13 @@ pub(crate) mod sealed {
 
     impl<const N: usize> Resolve for [SocketAddr; N] {
         fn resolve(&self) -> Resolved {
-            Resolved::Now(self.to_vec())
+            self.as_slice().resolve()
         }
     }
 
     impl Resolve for Vec<SocketAddr> {
         fn resolve(&self) -> Resolved {
-            Resolved::Now(self.clone())
+            self.as_slice().resolve()
         }
     }
 

@@ -19,25 +19,7 @@ use super::{
 /// assert_eq!(numbers, [2, 4, 6]);
 /// ```
 pub fn for_each<I: Items>(items: I, f: impl Fn(I::Item) + Sync) {
-    run(items, Each(&f));
-}
-
-struct Each<'a, F>(&'a F);
-
-impl<T, F: Fn(T) + Sync> Sink<T> for Each<'_, F> {
-    type Out = ();
-
-    fn feed(&mut self, block: impl Iterator<Item = T>) {
-        block.for_each(self.0);
-    }
-
-    fn split_off(&mut self, _: usize) -> Self {
-        Each(self.0)
-    }
-
-    fn finish(self) {}
-
-    fn combine((): (), (): ()) {}
+    fold(items, || (), |(), item| f(item), |(), ()| ());
 }
 
 /// Folds runs of neighbouring items, each from a new `start()`, in parallel, and combines the results of neighbouring
