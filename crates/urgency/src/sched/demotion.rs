@@ -3,7 +3,7 @@
 
 use crate::sys::primitives::atomic::{AtomicU64, Ordering};
 use crate::{
-    protocol::demotion::{Demotion, USUAL, of_level},
+    protocol::demotion::{USUAL, of_level},
     sched::{core::Core, job::Job, stack::Stack, worker::NO_LEVEL},
     sys::{self, clock, mutex::Mutex},
 };
@@ -39,12 +39,6 @@ impl DemotedStacks {
     }
 }
 
-impl Demotion {
-    fn raise_thread(&self, tid: i32) {
-        self.raise(|| sys::thread::raise(tid));
-    }
-}
-
 impl Stack {
     fn kernel_id(&self) -> i32 {
         self.tid.load(Ordering::Relaxed)
@@ -53,7 +47,7 @@ impl Stack {
     /// The thread goes back to its usual class if it was lowered and may.
     pub(crate) fn raise_thread(&self) {
         if self.demotion.class() != USUAL && sys::thread::can_raise() {
-            self.demotion.raise_thread(self.kernel_id());
+            self.demotion.raise(|| sys::thread::raise(self.kernel_id()));
         }
     }
 }

@@ -16,6 +16,7 @@ use super::{
 use crate::protocol::attention::SHARE;
 use crate::{protocol::deque::Stolen, sys::chaos, tasks::TaskRef};
 use std::{
+    iter,
     ptr::{self, NonNull},
     sync::{Arc, atomic::Ordering},
 };
@@ -36,18 +37,29 @@ impl Job {
     /// The oldest ready work of the level that the policy picks among these, if there is any.
     #[inline]
     pub(crate) fn next_ready(&self, me: Me<'_>, worker: &Worker, among: u64) -> Option<Work> {
+        let pick = |levels| self.seat(worker).serve(levels & among);
+        let (work, level) = self.next_picked(me, worker, pick)?;
+        self.miss_primary(worker, level);
+        Some(work)
+    }
+
+    /// The oldest ready work of the level that `pick` names among the ready ones, and that level, if there is any.
+    #[inline(always)]
+    fn next_picked(
+        &self,
+        me: Me<'_>,
+        worker: &Worker,
+        pick: impl Fn(u64) -> Option<u8>,
+    ) -> Option<(Work, u8)> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
-            let level = self
-                .seat(worker)
-                .serve(self.ready.levels() & among & !fruitless)?;
+            let level = pick(self.ready.levels() & !fruitless)?;
             if let Some(work) = self.next_at(me, worker, level) {
                 if hidden {
                     self.show_hidden();
                 }
                 self.is_bound_for(worker, level);
-                self.miss_primary(worker, level);
-                return Some(work);
+                return Some((work, level));
             }
             match self.clear(level) {
                 Cleared::Hidden => hidden = true,
@@ -127,22 +139,8 @@ impl Job {
         if !self.is_drawn(worker, level) {
             return None;
         }
-        let (mut fruitless, mut hidden) = (0, false);
-        loop {
-            let levels = self.ready.levels() & !fruitless;
-            let above = self.seat(worker).abandon_for(levels, level)?;
-            if let Some(work) = self.next_at(me, worker, above) {
-                if hidden {
-                    self.show_hidden();
-                }
-                self.is_bound_for(worker, above);
-                return Some(work);
-            }
-            match self.clear(above) {
-                Cleared::Hidden => hidden = true,
-                Cleared::Fruitless => fruitless |= 1 << above,
-            }
-        }
+        let pick = |levels| self.seat(worker).abandon_for(levels, level);
+        Some(self.next_picked(me, worker, pick)?.0)
     }
 
     /// An entry is a hint: finds out whether it still stands for work, and takes that.
@@ -270,23 +268,22 @@ impl Job {
     }
 
     fn levels_of(&self, has_work: impl Fn(u8) -> bool) -> u64 {
-        let (mut levels, mut found) = (self.ready.levels_after_writes(), 0);
-        while let Some(level) = Prompt.serve(levels) {
-            found |= u64::from(has_work(level)) << level;
-            levels &= levels - 1;
-        }
-        found
+        let levels = self.levels_announced().filter(|&level| has_work(level));
+        levels.fold(0, |found, level| found | 1 << level)
     }
 
     fn most_urgent_of(&self, has_work: impl Fn(u8) -> bool) -> Option<u8> {
+        self.levels_announced().find(|&level| has_work(level))
+    }
+
+    /// The levels whose bits are set, the most urgent first.
+    fn levels_announced(&self) -> impl Iterator<Item = u8> + use<> {
         let mut levels = self.ready.levels_after_writes();
-        while let Some(level) = Prompt.serve(levels) {
-            if has_work(level) {
-                return Some(level);
-            }
+        iter::from_fn(move || {
+            let level = Prompt.serve(levels)?;
             levels &= levels - 1;
-        }
-        None
+            Some(level)
+        })
     }
 
     /// The scheduling point's answer to hunger. `published`: forks were made public already.

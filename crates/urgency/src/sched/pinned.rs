@@ -62,9 +62,17 @@ impl Pinned {
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The oldest fork of the most urgent level for this worker, if `admit` allows that level.
+    /// The oldest fork of the most urgent level in this inbox, if `admit` allows that level.
+    #[inline]
+    fn pop(&self, inbox: Option<usize>, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
+        if !self.any() {
+            return None;
+        }
+        self.pop_cold(inbox?, admit)
+    }
+
     #[cold]
-    fn pop(&self, worker: usize, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
+    fn pop_cold(&self, worker: usize, admit: impl FnOnce(u8) -> bool) -> Option<StolenFork> {
         let mut inbox = self.inboxes[worker].lock();
         let first = (0..inbox.len()).min_by_key(|&place| inbox[place].level)?;
         if !admit(inbox[first].level) {
@@ -114,20 +122,14 @@ impl Job {
     /// The next fork in this inbox, unless more urgent work is ready for `worker`.
     #[inline]
     pub(crate) fn pinned_fork(&self, worker: &Worker, inbox: Option<usize>) -> Option<StolenFork> {
-        if !self.pinned.any() {
-            return None;
-        }
         self.pinned
-            .pop(inbox?, |level| !self.is_drawn(worker, level))
+            .pop(inbox, |level| !self.is_drawn(worker, level))
     }
 
     /// The next fork for this provided thread, which is about to wait: whatever else is ready, the thread would not
     /// come back for the fork.
     pub(crate) fn fork_of_thread(&self, me: Me<'_>) -> Option<StolenFork> {
-        if !self.pinned.any() {
-            return None;
-        }
-        self.pinned.pop(me.number()?, |_| true)
+        self.pinned.pop(me.number(), |_| true)
     }
 
     /// A fork that was in `worker`'s inbox, and that its stack cannot run, goes back. The worker is released next.
@@ -145,7 +147,7 @@ impl Job {
         let (worker, own) = (me.worker(), me.level());
         let admit = |level| level <= own && !self.is_drawn(worker, level);
         let inbox = self.inbox_of(me, worker);
-        let forked = inbox.and_then(|inbox| self.pinned.pop(inbox, admit));
+        let forked = self.pinned.pop(inbox, admit);
         let ran = forked.map(|forked| self.run_here(me, Work::Fork(forked)));
         self.go_on(me);
         ran.is_some()

@@ -24,7 +24,7 @@ use super::{
     job::Job,
     poll_context,
     revoke::Cause,
-    stack::{Binding, Me},
+    stack::{Binding, Delivery, Me},
     worker::{NO_LEVEL, Worker},
 };
 use crate::{
@@ -39,16 +39,6 @@ const MOST_POLLERS: usize = 2;
 /// A poll that began this long ago, in nanoseconds, is no longer brief: half a relief period, since most that take
 /// longer than usual were preempted by another process.
 const BRIEF: f64 = 500_000.0;
-
-/// How a visit to the poller ended.
-pub(crate) enum Polled<'a> {
-    /// With a worker, and work that waits for it.
-    Worker(&'a Worker),
-    /// The runtime closes, or nothing has to be waited for any more.
-    Look,
-    /// No thread is needed there.
-    NotNeeded,
-}
 
 impl Core {
     /// Whether a thread should be in the poller.
@@ -138,14 +128,13 @@ impl Core {
         limit
     }
 
-    /// The wait of a spare thread in the poller.
-    pub(crate) fn poll_as_spare(&self, binding: &mut Binding) -> Polled<'_> {
+    /// The wait of a spare thread in the poller. With a worker: there is work that waits for it. To look: the runtime
+    /// closes, or nothing has to be waited for any more. `None`: no thread is needed there.
+    pub(crate) fn poll_as_spare(&self, binding: &mut Binding) -> Option<Delivery<'_>> {
         if !self.needs_poller() {
-            return Polled::NotNeeded;
+            return None;
         }
-        let Ok(driver) = self.driver() else {
-            return Polled::NotNeeded;
-        };
+        let driver = self.driver().ok()?;
         let most = if binding.me().has_computed_since_poll() && !self.poll_mode.is_inline() {
             1
         } else {
@@ -155,7 +144,7 @@ impl Core {
         // one.
         let most = if self.threads.are_provided() { 1 } else { most };
         if self.pollers.fetch_add(1, Ordering::SeqCst) >= most {
-            return self.leave_poller(Polled::NotNeeded);
+            return self.leave_poller(None);
         }
         chaos::delay();
         if self.idle.any()
@@ -165,14 +154,14 @@ impl Core {
                 .any(|job| job.has_pinned_for_spare(binding.me()))
         {
             // A sender that left the fork before this thread was counted here has notified no thread.
-            return self.leave_poller(Polled::Look);
+            return self.leave_poller(Some(Delivery::Look));
         }
         self.pins.leave(binding.me());
         binding.me().set_urgent(true);
         let mut ready = Vec::new();
         loop {
             if self.closing.load(Ordering::SeqCst) || !self.needs_poller() {
-                return self.leave_poller(Polled::Look);
+                return self.leave_poller(Some(Delivery::Look));
             }
             if self.is_shared() {
                 // While this thread kept the container of a job, no other job could have it.
@@ -181,7 +170,7 @@ impl Core {
             // An insertion that found a poller in here but no worker in the idle set, because we were
             // not waiting yet, is seen by this look.
             let Some(outcome) = self.wait_in_poller(driver, &mut ready) else {
-                return self.leave_poller(Polled::NotNeeded);
+                return self.leave_poller(None);
             };
             chaos::delay();
             let batch = self.wake_batch(binding, &mut ready);
@@ -201,7 +190,7 @@ impl Core {
                 }
                 debug_assert!(me.deque.seems_empty());
                 me.note_left_poller();
-                return Polled::Worker(worker);
+                return Some(Delivery::Worker(worker));
             }
         }
     }
@@ -254,13 +243,12 @@ impl Core {
 
     /// The calling thread was counted as one in the poller; another thread may have left a worker to it because of
     /// that.
-    fn leave_poller<'a>(&'a self, otherwise: Polled<'a>) -> Polled<'a> {
+    fn leave_poller<'a>(&'a self, otherwise: Option<Delivery<'a>>) -> Option<Delivery<'a>> {
         self.pollers.fetch_sub(1, Ordering::SeqCst);
         let jobs = self.jobs();
         let claimed = jobs.iter().find_map(|job| job.claim_unstarted());
-        claimed.map_or(otherwise, |claimed| {
-            Polled::Worker(&self.workers[claimed.id])
-        })
+        let claimed = claimed.map(|claimed| Delivery::Worker(&self.workers[claimed.id]));
+        claimed.or(otherwise)
     }
 }
 

@@ -246,10 +246,6 @@ impl Job {
         }
     }
 
-    pub(crate) fn thread_ended(&self) {
-        self.tasks.something_ended();
-    }
-
     fn report(&self) -> Report {
         let spawned = self.tasks.live.entered();
         let left = self.tasks.live.len() as u64;

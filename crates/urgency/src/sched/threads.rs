@@ -18,7 +18,6 @@ use super::{
     core::Core,
     idle_spin::IdleSpin,
     job::Job,
-    poll::Polled,
     stack::{Binding, Delivery, Me, Stack},
     thread_options::ThreadOptions,
     worker::Worker,
@@ -272,28 +271,24 @@ impl Core {
         self.threads.options.started(number);
         // SAFETY: by the caller's promise.
         let mut binding = unsafe { Binding::new(stack) };
-        let mut next = match first {
-            First::Receive => self.receive_as_spare(binding.me()),
-            First::Look => Spare::Look,
-        };
-        loop {
-            match next {
-                Spare::Worker(worker) => {
-                    // Whether it comes from the poller or was called in and found work on its way: what it
-                    // runs may be long.
-                    self.call_in_poller();
-                    let mut next = Some(worker);
-                    while let Some(worker) = next {
-                        let job = worker.job().expect("a worker in hand serves a job");
-                        binding.take_up(job);
-                        let me = binding.me();
-                        let other = me.runtime().serve(me, worker);
-                        next = other.map(|worker| &*self.workers[worker.id]);
-                        me.runtime().flush_ring(&me);
-                    }
+        let mut next = Some(match first {
+            First::Receive => binding.me().receive(self),
+            First::Look => Delivery::Look,
+        });
+        while let Some(delivery) = next {
+            if let Delivery::Worker(worker) = delivery {
+                // Whether it comes from the poller or was called in and found work on its way: what it
+                // runs may be long.
+                self.call_in_poller();
+                let mut next = Some(worker);
+                while let Some(worker) = next {
+                    let job = worker.job().expect("a worker in hand serves a job");
+                    binding.take_up(job);
+                    let me = binding.me();
+                    let other = me.runtime().serve(me, worker);
+                    next = other.map(|worker| &*self.workers[worker.id]);
+                    me.runtime().flush_ring(&me);
                 }
-                Spare::Look => {}
-                Spare::End => break,
             }
             next = self.wait_as_spare(&mut binding);
         }
@@ -303,30 +298,31 @@ impl Core {
         self.threads.options.stopped(number);
         self.threads.retired.lock().push(stack);
         self.threads.alive.fetch_sub(1, Ordering::AcqRel);
-        self.jobs().iter().for_each(|job| job.thread_ended());
+        self.jobs()
+            .iter()
+            .for_each(|job| job.tasks.something_ended());
     }
 
-    /// Waits as a spare thread: in the poller if a thread should be there, otherwise in the mailbox.
-    fn wait_as_spare(&self, binding: &mut Binding) -> Spare<'_> {
+    /// Waits as a spare thread: in the poller if a thread should be there, otherwise in the mailbox. `None`: the thread
+    /// is to end.
+    fn wait_as_spare(&self, binding: &mut Binding) -> Option<Delivery<'_>> {
         if let Some(worker) = self.claim_for_queued(binding.me()) {
-            return Spare::Worker(worker);
+            return Some(Delivery::Worker(worker));
         }
         if self.closing.load(Ordering::SeqCst) {
-            return Spare::End;
+            return None;
         }
         // A lowered thread would come out of the poller late.
-        if !binding.me().is_too_low_for(USUAL) || self.is_poller_missing() {
-            match self.poll_as_spare(binding) {
-                Polled::Worker(worker) => return Spare::Worker(worker),
-                Polled::Look => return Spare::Look,
-                Polled::NotNeeded => {}
-            }
+        if (!binding.me().is_too_low_for(USUAL) || self.is_poller_missing())
+            && let Some(polled) = self.poll_as_spare(binding)
+        {
+            return Some(polled);
         }
         {
             let mut spares = self.threads.spares.lock();
             let too_many = spares.len() >= KEPT_SPARES * self.workers.len() || chaos::one_in(8);
             if too_many && !self.threads.are_provided() {
-                return Spare::End;
+                return None;
             }
             binding.me().note_cpu();
             binding.leave_job();
@@ -341,33 +337,18 @@ impl Core {
             || self.is_work_unserved(me))
             && self.unlist(&me)
         {
-            return match self.claim_for_queued(me) {
-                Some(worker) => Spare::Worker(worker),
-                None => Spare::Look,
-            };
+            let claimed = self.claim_for_queued(me);
+            return Some(claimed.map_or(Delivery::Look, Delivery::Worker));
         }
         if !self.threads.are_provided()
             && self.threads.spares.lock().len() > self.workers.len() + FEW_SPARES
         {
-            if let Some(delivery) = me.receive_within(self, KEPT_FOR) {
-                return Self::received(delivery);
-            }
-            if self.unlist(&me) {
-                return Spare::End;
+            let delivery = me.receive_within(self, KEPT_FOR);
+            if delivery.is_some() || self.unlist(&me) {
+                return delivery;
             }
         }
-        self.receive_as_spare(me)
-    }
-
-    fn receive_as_spare(&self, me: Me<'_>) -> Spare<'_> {
-        Self::received(me.receive(self))
-    }
-
-    fn received(delivery: Delivery<'_>) -> Spare<'_> {
-        match delivery {
-            Delivery::Worker(worker) => Spare::Worker(worker),
-            Delivery::Look => Spare::Look,
-        }
+        Some(me.receive(self))
     }
 
     /// Whether work of any job waits although a worker is idle.
@@ -433,11 +414,4 @@ pub(super) enum First {
     Receive,
     /// Looks around as a spare thread: it is wanted in the poller.
     Look,
-}
-
-/// How a spare thread's wait ended.
-enum Spare<'a> {
-    Worker(&'a Worker),
-    Look,
-    End,
 }

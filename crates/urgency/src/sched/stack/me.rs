@@ -191,41 +191,28 @@ unsafe fn me_at<'a>(stack: *const Stack) -> Option<Me<'a>> {
     unsafe { stack.as_ref().map(|stack| Own::new(stack)) }
 }
 
-/// Its parts. Each belongs to the stack, and what is the owner's of it is the stack's thread's.
-impl<'a> Own<'a, Stack> {
-    #[inline(always)]
-    pub(crate) fn attention(self) -> Own<'a, Attention> {
-        // SAFETY: as said above.
-        unsafe { Own::new(&self.shared().attention) }
-    }
+/// The parts of a stack that have an owner's side. It is the stack's thread's.
+macro_rules! parts {
+    ($($part:ident: $type:ty),*) => {
+        impl<'a> Own<'a, Stack> {
+            $(
+                #[inline(always)]
+                pub(crate) fn $part(self) -> Own<'a, $type> {
+                    // SAFETY: the part belongs to the stack, and the calling thread is the stack for `'a`.
+                    unsafe { Own::new(&self.shared().$part) }
+                }
+            )*
+        }
+    };
+}
 
-    #[inline(always)]
-    pub(crate) fn deque(self) -> Own<'a, Deque<Forked>> {
-        // SAFETY: as said above.
-        unsafe { Own::new(&self.shared().deque) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn child_memory(self) -> Own<'a, ChildMemory> {
-        // SAFETY: as said above.
-        unsafe { Own::new(&self.shared().child_memory) }
-    }
-
-    #[inline]
-    pub(crate) fn ring(self) -> Own<'a, Ring<Header>> {
-        // SAFETY: as said above.
-        unsafe { Own::new(&self.shared().ring) }
-    }
-
-    pub(crate) fn suspension(self) -> Own<'a, Suspension> {
-        // SAFETY: as said above.
-        unsafe { Own::new(&self.shared().suspension) }
-    }
-
-    fn mailbox(self) -> Own<'a, Mailbox> {
-        // SAFETY: as said above.
-        unsafe { Own::new(&self.shared().mailbox) }
-    }
+parts! {
+    attention: Attention,
+    deque: Deque<Forked>,
+    child_memory: ChildMemory,
+    ring: Ring<Header>,
+    suspension: Suspension,
+    mailbox: Mailbox
 }
 
 /// What the stack's thread does.
