@@ -6,7 +6,11 @@ use common::{Count, ends, runtime};
 use std::{
     future::Future,
     pin::pin,
-    sync::{Arc, Barrier, mpsc},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
+    },
     task::{Context, Waker},
     time::Duration,
 };
@@ -87,6 +91,21 @@ fn a_token_of_a_tracker_counts_until_it_and_its_clones_are_dropped() {
     assert_eq!(tracker.len(), 1);
     drop(third);
     assert!(wait.as_mut().poll(cx).is_ready());
+}
+
+/// The captures of a future that never ran.
+#[test]
+fn what_is_tracked_is_gone_before_it_no_longer_counts() {
+    struct Tracked(TaskTracker, Arc<AtomicUsize>);
+    impl Drop for Tracked {
+        fn drop(&mut self) {
+            self.1.store(self.0.len(), SeqCst);
+        }
+    }
+    let (tracker, counted) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
+    let tracked = Tracked(tracker.clone(), counted.clone());
+    drop(tracker.track_future(async move { drop(tracked) }));
+    assert_eq!((counted.load(SeqCst), tracker.len()), (1, 0));
 }
 
 #[test]

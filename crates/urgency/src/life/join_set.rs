@@ -7,6 +7,7 @@
 //! Unlike a [`task_scope`](super::task_scope) the set cancels nothing when a task panics: the panic is that task's
 //! result.
 
+use super::held::Held;
 use crate::{
     rank::LevelId,
     spawn::{At, at},
@@ -120,10 +121,7 @@ impl<T: Send + 'static> JoinSet<T> {
         future: impl Future<Output = T> + Send + 'static,
     ) -> AbortHandle {
         let bell = self.bell();
-        self.add(at.spawn(async move {
-            let _bell = bell;
-            future.await
-        }))
+        self.add(at.spawn(Held::new(future, bell).run()))
     }
 
     fn spawn_fn_in(
@@ -131,11 +129,8 @@ impl<T: Send + 'static> JoinSet<T> {
         at: &At,
         closure: impl FnOnce() -> T + Send + 'static,
     ) -> AbortHandle {
-        let bell = self.bell();
-        self.add(at.spawn_fn(move || {
-            let _bell = bell;
-            closure()
-        }))
+        let held = Held::new(closure, self.bell());
+        self.add(at.spawn_fn(move || held.call()))
     }
 
     /// Waits until a task of the set ends, and gives its result. `None`: there is none.

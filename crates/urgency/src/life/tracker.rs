@@ -4,6 +4,7 @@
 //! tracker is closed and nothing is tracked. The step that makes the word so notifies all that wait, and a waiter
 //! registers before it looks at the word, so no end is missed.
 
+use super::held::Held;
 use crate::{
     JoinHandle,
     sync::{Notified, Notify},
@@ -84,11 +85,8 @@ impl TaskTracker {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let token = self.token();
-        crate::spawn::spawn_blocking(move || {
-            let _token = token;
-            closure()
-        })
+        let held = Held::new(closure, self.token());
+        crate::spawn::spawn_blocking(move || held.call())
     }
 
     /// `future`, tracked until it is dropped, wherever it is spawned or awaited.
@@ -102,11 +100,7 @@ impl TaskTracker {
     /// assert!(tracker.reopen());
     /// ```
     pub fn track_future<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
-        let token = self.token();
-        async move {
-            let _token = token;
-            future.await
-        }
+        Held::new(future, self.token()).run()
     }
 
     /// Tracks something until the token is dropped.
