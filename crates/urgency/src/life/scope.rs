@@ -18,7 +18,7 @@ use crate::{
     sched::caller::is_shut,
     spawn::{At, at},
     sync::Notify,
-    sys::mutex::Mutex,
+    sys::{mutex::Mutex, slab::Slab},
     tasks::TaskRef,
 };
 use std::{
@@ -40,43 +40,31 @@ struct Inner {
 
 #[derive(Default)]
 struct Tasks {
-    places: Vec<Place>,
-    vacant: Vec<usize>,
+    /// `None`: the task is being made.
+    places: Slab<Option<TaskRef>>,
     live: usize,
     /// New tasks are cancelled at once: the scope was cancelled, or is over.
     cancelled: bool,
-}
-
-enum Place {
-    Vacant,
-    /// Its task is being made.
-    Reserved,
-    Live(TaskRef),
 }
 
 impl Inner {
     fn reserve(self: &Arc<Self>) -> Ticket {
         let mut tasks = self.tasks.lock();
         tasks.live += 1;
-        let place = match tasks.vacant.pop() {
-            Some(place) => place,
-            None => {
-                tasks.places.push(Place::Vacant);
-                tasks.places.len() - 1
-            }
-        };
-        tasks.places[place] = Place::Reserved;
         Ticket {
             inner: self.clone(),
-            place,
+            place: tasks.places.insert(None),
         }
     }
 
     /// The task of a reserved place is `task`, which nobody can run yet.
-    fn note(&self, place: usize, task: &TaskRef) {
+    fn note(&self, place: u64, task: &TaskRef) {
         let cancelled = {
             let mut tasks = self.tasks.lock();
-            tasks.places[place] = Place::Live(task.clone());
+            *tasks
+                .places
+                .get_mut(place)
+                .expect("its ticket is in the task") = Some(task.clone());
             tasks.cancelled
         };
         if cancelled {
@@ -88,11 +76,7 @@ impl Inner {
         let tasks: Vec<TaskRef> = {
             let mut tasks = self.tasks.lock();
             tasks.cancelled = true;
-            let live = |place: &Place| match place {
-                Place::Live(task) => Some(task.clone()),
-                _ => None,
-            };
-            tasks.places.iter().filter_map(live).collect()
+            tasks.places.iter().flatten().cloned().collect()
         };
         tasks.iter().for_each(TaskRef::cancel);
     }
@@ -108,17 +92,10 @@ impl Inner {
     }
 }
 
-impl Tasks {
-    fn vacate(&mut self, place: usize) -> Place {
-        self.vacant.push(place);
-        std::mem::replace(&mut self.places[place], Place::Vacant)
-    }
-}
-
 /// In each task's future: gives its place back.
 struct Ticket {
     inner: Arc<Inner>,
-    place: usize,
+    place: u64,
 }
 
 impl Drop for Ticket {
@@ -130,7 +107,7 @@ impl Drop for Ticket {
         let (last, task) = {
             let mut tasks = self.inner.tasks.lock();
             tasks.live -= 1;
-            (tasks.live == 0, tasks.vacate(self.place))
+            (tasks.live == 0, tasks.places.remove(self.place))
         };
         drop(task);
         if is_first_panic {

@@ -11,7 +11,7 @@
 use crate::{
     future::{Either, race},
     sync::{Notified, Notify},
-    sys::mutex::Mutex,
+    sys::{mutex::Mutex, slab::Slab},
 };
 use std::{
     future::Future,
@@ -25,19 +25,13 @@ struct Node {
     cancelled: AtomicBool,
     event: Notify,
     parent: Option<Link>,
-    children: Mutex<Children>,
+    children: Mutex<Slab<Weak<Node>>>,
 }
 
 /// Where a child is in its parent's list.
 struct Link {
     parent: Arc<Node>,
-    slot: usize,
-}
-
-#[derive(Default)]
-struct Children {
-    slots: Vec<Option<Weak<Node>>>,
-    vacant: Vec<usize>,
+    slot: u64,
 }
 
 impl Node {
@@ -58,15 +52,8 @@ impl Node {
 impl Link {
     /// The child is gone.
     fn cut(self) -> Arc<Node> {
-        {
-            let mut children = self.parent.children.lock();
-            let children = &mut *children;
-            // The list of a cancelled node was taken.
-            if let Some(slot) = children.slots.get_mut(self.slot) {
-                *slot = None;
-                children.vacant.push(self.slot);
-            }
-        }
+        // None: the list of a cancelled node was taken.
+        drop(self.parent.children.lock().remove(self.slot));
         self.parent
     }
 }
@@ -119,14 +106,11 @@ impl CancellationToken {
             let node = Arc::new(Node::new(true, None));
             return CancellationToken { node };
         }
-        let slot = children.vacant.pop().unwrap_or(children.slots.len());
-        let parent = self.node.clone();
-        let node = Arc::new(Node::new(false, Some(Link { parent, slot })));
-        let child = Some(Arc::downgrade(&node));
-        match children.slots.get_mut(slot) {
-            Some(place) => *place = child,
-            None => children.slots.push(child),
-        }
+        let node = Arc::new_cyclic(|child| {
+            let parent = self.node.clone();
+            let slot = children.insert(child.clone());
+            Node::new(false, Some(Link { parent, slot }))
+        });
         CancellationToken { node }
     }
 
@@ -139,7 +123,7 @@ impl CancellationToken {
             }
             let children = std::mem::take(&mut *node.children.lock());
             node.event.notify_waiters();
-            ahead.extend(children.slots.iter().flatten().filter_map(Weak::upgrade));
+            ahead.extend(children.iter().filter_map(Weak::upgrade));
         }
     }
 

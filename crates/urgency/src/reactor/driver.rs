@@ -48,10 +48,9 @@ use super::{
     epoll::Epoll,
     poller::{Event, Interest, Poller},
     readiness::wake,
-    slab::Slab,
     timers::{TimerKey, Timers},
 };
-use crate::sys::mutex::Mutex;
+use crate::sys::{mutex::Mutex, slab::Slab};
 use rustix::fd::BorrowedFd;
 use std::{
     io,

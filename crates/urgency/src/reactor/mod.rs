@@ -4,7 +4,6 @@
 //!
 //! - `poller`: what the driver needs of a system, as a trait; `epoll` is Linux's, and the only one. `sockets`: system
 //!   calls that differ between systems.
-//! - `slab`: keys that are never valid twice.
 //! - `readiness`: the protocol of one direction of a descriptor. Read this one first.
 //!   `watchers`: a part of it.
 //! - `directions`: a descriptor's two directions, as the driver knows them. What registers them is `io/source.rs`.
@@ -19,7 +18,6 @@ pub(crate) mod driver;
 mod epoll;
 pub(crate) mod poller;
 pub(crate) mod readiness;
-pub(crate) mod slab;
 pub(crate) mod sockets;
 pub(crate) mod timers;
 pub(crate) mod watchers;

@@ -11,7 +11,7 @@
 
 #![cfg(not(urgency_loom))]
 
-use crate::reactor::slab::Slab;
+use crate::sys::slab::Slab;
 use std::task::Waker;
 
 /// Four children to a node: half the levels of a binary heap, and siblings share cache lines.

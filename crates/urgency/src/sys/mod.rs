@@ -1,5 +1,5 @@
 //! What the library needs of the machine: the processor's clock, thread ids and scheduling classes, copies of the
-//! process, the primitives of every protocol, a mutex for everything else, and chaos. The poller and the sockets
+//! process, the primitives of every protocol, a mutex for everything else, a slab, and chaos. The poller and the sockets
 //! (`reactor/epoll.rs`, `reactor/sockets.rs`) and the barrier (`protocol/fence.rs`) are the others that know the
 //! system.
 
@@ -15,6 +15,8 @@ pub(crate) mod counted;
 pub(crate) mod fork;
 pub(crate) mod mutex;
 pub(crate) mod primitives;
+#[cfg(not(urgency_loom))]
+pub(crate) mod slab;
 #[cfg(not(urgency_loom))]
 pub(crate) mod thread;
 

@@ -5,8 +5,6 @@
 //! fetched before the descriptor was closed, of a timer that fired) finds nothing, also when the slot is in
 //! use again. A generation comes back after 2^31 uses of one slot.
 
-#![cfg(not(urgency_loom))]
-
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
@@ -19,6 +17,12 @@ struct Slot<T> {
     generation: u32,
     /// The entry, or the next free slot.
     content: Result<T, u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab::new()
+    }
 }
 
 /// The end of the free list.
