@@ -22,7 +22,7 @@ use super::{
     hooks,
     message::{Message, MessageRef, Spare},
     notify::Notify,
-    weak::weak_sender,
+    weak::counted_senders,
 };
 use crate::sys::mutex::Mutex;
 use crossbeam_utils::CachePadded;
@@ -241,41 +241,11 @@ impl<T> Sender<T> {
         self.channel.state.lock().receivers
     }
 
-    /// Whether both send into the same channel.
-    pub fn same_channel(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.channel, &other.channel)
-    }
-
     /// Waits until there is no receiver. Dropping the future changes nothing.
     pub async fn closed(&self) {
         hooks::begun().await;
         let is_abandoned = || (self.receiver_count() == 0).then_some(());
         self.channel.abandoned.until(is_abandoned).await;
-    }
-
-    /// A sender that does not keep the channel open.
-    #[must_use = "a weak sender does nothing by itself"]
-    pub fn downgrade(&self) -> WeakSender<T> {
-        WeakSender::new(&self.channel)
-    }
-
-    /// How many senders there are.
-    pub fn strong_count(&self) -> usize {
-        self.channel.state.lock().senders
-    }
-
-    /// How many weak senders there are.
-    pub fn weak_count(&self) -> usize {
-        self.channel.state.lock().weak
-    }
-}
-
-impl<T> Clone for Sender<T> {
-    fn clone(&self) -> Self {
-        self.channel.state.lock().senders += 1;
-        Sender {
-            channel: self.channel.clone(),
-        }
     }
 }
 
@@ -293,7 +263,7 @@ impl<T> Drop for Sender<T> {
 
 debug_struct!([T] Sender<T>, |it| receivers: it.receiver_count());
 
-weak_sender! {
+counted_senders! {
     /// A sender that does not keep the channel open: it becomes a [`Sender`] while there is one.
 }
 

@@ -40,7 +40,7 @@ use super::{
     hooks,
     lists::{Key, Left, Lists, Wakers, wake_one},
     notify::Notify,
-    weak::weak_sender,
+    weak::counted_senders,
 };
 use crate::sys::{mutex::Mutex, primitives::Arc};
 use std::{
@@ -321,27 +321,6 @@ impl<T> Sender<T> {
         self.channel.capacity
     }
 
-    /// Whether both send into the same channel.
-    pub fn same_channel(&self, other: &Sender<T>) -> bool {
-        Arc::ptr_eq(&self.channel, &other.channel)
-    }
-
-    /// A sender that does not keep the channel open.
-    #[must_use = "a weak sender does nothing by itself"]
-    pub fn downgrade(&self) -> WeakSender<T> {
-        WeakSender::new(&self.channel)
-    }
-
-    /// How many senders there are.
-    pub fn strong_count(&self) -> usize {
-        self.channel.state.lock().senders
-    }
-
-    /// How many weak senders there are.
-    pub fn weak_count(&self) -> usize {
-        self.channel.state.lock().weak
-    }
-
     fn poll_send(
         &self,
         slot: &mut Option<T>,
@@ -422,15 +401,6 @@ impl<T> Sender<T> {
     }
 }
 
-impl<T> Clone for Sender<T> {
-    fn clone(&self) -> Self {
-        self.channel.state.lock().senders += 1;
-        Sender {
-            channel: self.channel.clone(),
-        }
-    }
-}
-
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         let mut state = self.channel.state.lock();
@@ -443,7 +413,7 @@ impl<T> Drop for Sender<T> {
 
 debug_struct!([T] Sender<T>, |it| closed: it.is_closed());
 
-weak_sender! {
+counted_senders! {
     /// A sender that does not keep the channel open: it becomes a [`Sender`] while there is one.
     ///
     /// ```

@@ -6,15 +6,11 @@
 use super::{hooks, notify::Notify};
 use std::{
     fmt,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
 };
 
 struct Inner<T> {
-    value: OnceLock<T>,
-    broken: AtomicBool,
+    value: OnceLock<Result<T, BrokenPromise>>,
     changed: Notify,
 }
 
@@ -38,7 +34,6 @@ struct Inner<T> {
 pub fn promise<T>() -> (Filler<T>, Promise<T>) {
     let inner = Arc::new(Inner {
         value: OnceLock::new(),
-        broken: AtomicBool::new(false),
         changed: Notify::new(),
     });
     let filler = Filler {
@@ -56,16 +51,15 @@ pub struct Filler<T> {
 impl<T> Filler<T> {
     /// Fills the promise, and wakes all its waiters.
     pub fn fill(self, value: T) {
-        // Only this line sets the value, and the call consumes the one filler.
-        let _ = self.inner.value.set(value);
+        // The call consumes the one filler.
+        let _ = self.inner.value.set(Ok(value));
     }
 }
 
 impl<T> Drop for Filler<T> {
     fn drop(&mut self) {
-        if self.inner.value.get().is_none() {
-            self.inner.broken.store(true, Ordering::Release);
-        }
+        // An error: it was filled.
+        let _ = self.inner.value.set(Err(BrokenPromise));
         self.inner.changed.notify_waiters();
     }
 }
@@ -86,11 +80,8 @@ impl<T> Promise<T> {
     ///
     /// If it never will be.
     pub fn try_get(&self) -> Option<Result<&T, BrokenPromise>> {
-        if let Some(value) = self.inner.value.get() {
-            return Some(Ok(value));
-        }
-        let broken = self.inner.broken.load(Ordering::Acquire);
-        broken.then_some(Err(BrokenPromise))
+        let filled = self.inner.value.get()?.as_ref();
+        Some(filled.map_err(|broken| *broken))
     }
 
     /// Waits for the value.
