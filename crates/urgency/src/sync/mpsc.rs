@@ -87,7 +87,9 @@ pub fn channel<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
 
 const UNBOUNDED: usize = usize::MAX;
 
-fn with_capacity<T, const BOUNDED: bool>(capacity: usize) -> (Sender<T>, Receiver<T, BOUNDED>) {
+fn with_capacity<T, const BOUNDED: bool>(
+    capacity: usize,
+) -> (Sender<T, BOUNDED>, Receiver<T, BOUNDED>) {
     let channel = Arc::new(Channel {
         capacity,
         state: Mutex::new(State {
@@ -211,8 +213,46 @@ fn wake(waker: Option<Waker>) {
 }
 
 /// The sending side of a channel; clones send into the same one.
-pub struct Sender<T> {
+pub struct Sender<T, const BOUNDED: bool = true> {
     channel: Arc<Channel<T>>,
+}
+
+impl<T, const BOUNDED: bool> Sender<T, BOUNDED> {
+    /// Waits until nobody receives any more: the receiver was dropped or has closed the channel.
+    ///
+    /// ```
+    /// use urgency::sync::mpsc;
+    ///
+    /// let (sender, receiver) = mpsc::channel::<u32>(1);
+    /// let watcher = urgency::spawn(async move { sender.closed().await });
+    /// drop(receiver);
+    /// watcher.get()?;
+    /// # Ok::<(), urgency::JoinError>(())
+    /// ```
+    pub async fn closed(&self) {
+        self.channel.closed().await;
+    }
+
+    /// Whether nobody receives any more.
+    pub fn is_closed(&self) -> bool {
+        self.channel.state.lock().closed
+    }
+
+    fn send_now(&self, message: T) -> Result<(), TrySendError<T>> {
+        hooks::check();
+        let mut state = self.channel.state.lock();
+        if state.closed {
+            return Err(TrySendError::Closed(message));
+        }
+        if !state.has_room(1, self.channel.capacity) {
+            return Err(TrySendError::Full(message));
+        }
+        state.taken += 1;
+        let receiver = state.put(message);
+        drop(state);
+        wake(receiver);
+        Ok(())
+    }
 }
 
 impl<T> Sender<T> {
@@ -276,39 +316,7 @@ impl<T> Sender<T> {
     ///
     /// With the message, if there is no place, or if nobody receives any more.
     pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
-        hooks::check();
-        let mut state = self.channel.state.lock();
-        if state.closed {
-            return Err(TrySendError::Closed(message));
-        }
-        if !state.has_room(1, self.channel.capacity) {
-            return Err(TrySendError::Full(message));
-        }
-        state.taken += 1;
-        let receiver = state.put(message);
-        drop(state);
-        wake(receiver);
-        Ok(())
-    }
-
-    /// Waits until nobody receives any more: the receiver was dropped or has closed the channel.
-    ///
-    /// ```
-    /// use urgency::sync::mpsc;
-    ///
-    /// let (sender, receiver) = mpsc::channel::<u32>(1);
-    /// let watcher = urgency::spawn(async move { sender.closed().await });
-    /// drop(receiver);
-    /// watcher.get()?;
-    /// # Ok::<(), urgency::JoinError>(())
-    /// ```
-    pub async fn closed(&self) {
-        self.channel.closed().await;
-    }
-
-    /// Whether nobody receives any more.
-    pub fn is_closed(&self) -> bool {
-        self.channel.state.lock().closed
+        self.send_now(message)
     }
 
     /// How many messages could be sent now without waiting.
@@ -401,7 +409,7 @@ impl<T> Sender<T> {
     }
 }
 
-impl<T> Drop for Sender<T> {
+impl<T, const BOUNDED: bool> Drop for Sender<T, BOUNDED> {
     fn drop(&mut self) {
         let mut state = self.channel.state.lock();
         state.senders -= 1;
@@ -411,7 +419,7 @@ impl<T> Drop for Sender<T> {
     }
 }
 
-debug_struct!([T] Sender<T>, |it| closed: it.is_closed());
+debug_struct!([T, const BOUNDED: bool] Sender<T, BOUNDED>, |it| closed: it.is_closed());
 
 counted_senders! {
     /// A sender that does not keep the channel open: it becomes a [`Sender`] while there is one.
@@ -425,4 +433,5 @@ counted_senders! {
     /// drop(sender);
     /// assert!(weak.upgrade().is_none());
     /// ```
+    BOUNDED
 }

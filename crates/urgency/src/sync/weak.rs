@@ -2,10 +2,11 @@
 //! channel open.
 
 /// The type `WeakSender<T>`, with this documentation, and what a `Sender<T>` says of the channel that it has in an
-/// `Arc`: a `Channel<T>`, whose locked state counts its `senders` and `weak` ones.
+/// `Arc`: a `Channel<T>`, whose locked state counts its `senders` and `weak` ones. With a name, both types have a
+/// constant parameter of that name.
 macro_rules! counted_senders {
-    ($(#[$meta:meta])*) => {
-        impl<T> Sender<T> {
+    ($(#[$meta:meta])* $($bounded:ident)?) => {
+        impl<T $(, const $bounded: bool)?> Sender<T $(, $bounded)?> {
             /// Whether both send into the same channel.
             pub fn same_channel(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.channel, &other.channel)
@@ -13,7 +14,7 @@ macro_rules! counted_senders {
 
             /// A sender that does not keep the channel open.
             #[must_use = "a weak sender does nothing by itself"]
-            pub fn downgrade(&self) -> WeakSender<T> {
+            pub fn downgrade(&self) -> WeakSender<T $(, $bounded)?> {
                 WeakSender::new(&self.channel)
             }
 
@@ -28,7 +29,7 @@ macro_rules! counted_senders {
             }
         }
 
-        impl<T> Clone for Sender<T> {
+        impl<T $(, const $bounded: bool)?> Clone for Sender<T $(, $bounded)?> {
             fn clone(&self) -> Self {
                 self.channel.state.lock().senders += 1;
                 Sender {
@@ -38,11 +39,11 @@ macro_rules! counted_senders {
         }
 
         $(#[$meta])*
-        pub struct WeakSender<T> {
+        pub struct WeakSender<T $(, const $bounded: bool = true)?> {
             channel: Arc<Channel<T>>,
         }
 
-        impl<T> WeakSender<T> {
+        impl<T $(, const $bounded: bool)?> WeakSender<T $(, $bounded)?> {
             fn new(channel: &Arc<Channel<T>>) -> Self {
                 channel.state.lock().weak += 1;
                 WeakSender {
@@ -51,7 +52,7 @@ macro_rules! counted_senders {
             }
 
             /// A sender, if there is one still.
-            pub fn upgrade(&self) -> Option<Sender<T>> {
+            pub fn upgrade(&self) -> Option<Sender<T $(, $bounded)?>> {
                 let mut state = self.channel.state.lock();
                 if state.senders == 0 {
                     return None;
@@ -74,19 +75,19 @@ macro_rules! counted_senders {
             }
         }
 
-        impl<T> Clone for WeakSender<T> {
+        impl<T $(, const $bounded: bool)?> Clone for WeakSender<T $(, $bounded)?> {
             fn clone(&self) -> Self {
                 WeakSender::new(&self.channel)
             }
         }
 
-        impl<T> Drop for WeakSender<T> {
+        impl<T $(, const $bounded: bool)?> Drop for WeakSender<T $(, $bounded)?> {
             fn drop(&mut self) {
                 self.channel.state.lock().weak -= 1;
             }
         }
 
-        debug_struct!([T] WeakSender<T>);
+        debug_struct!([T $(, const $bounded: bool)?] WeakSender<T $(, $bounded)?>);
     };
 }
 pub(super) use counted_senders;

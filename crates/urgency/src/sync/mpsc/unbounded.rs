@@ -1,5 +1,5 @@
-//! The two sides of a channel in which sending never waits. The sender is a bounded channel's, without the methods that
-//! could wait; the receiver differs from a bounded channel's by a constant only.
+//! The two sides of a channel in which sending never waits. They differ from a bounded channel's by a constant: they
+//! have no methods that could wait for a place, or that concern a capacity.
 
 use super::{Receiver, Sender, UNBOUNDED, WeakSender, with_capacity};
 use crate::sync::error::{SendError, TrySendError};
@@ -15,12 +15,17 @@ use crate::sync::error::{SendError, TrySendError};
 /// # Ok::<(), urgency::sync::mpsc::error::SendError<&str>>(())
 /// ```
 pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
-    let (sender, receiver) = with_capacity(UNBOUNDED);
-    (UnboundedSender(sender), receiver)
+    with_capacity(UNBOUNDED)
 }
 
 /// The sending side of an unbounded channel; clones send into the same one.
-pub struct UnboundedSender<T>(pub(super) Sender<T>);
+pub type UnboundedSender<T> = Sender<T, false>;
+
+/// The receiving side of an unbounded channel: it has the methods of a [`Receiver`], but for what concerns a capacity.
+pub type UnboundedReceiver<T> = Receiver<T, false>;
+
+/// A sender that does not keep the channel open: it becomes an [`UnboundedSender`] while there is one.
+pub type WeakUnboundedSender<T> = WeakSender<T, false>;
 
 impl<T> UnboundedSender<T> {
     /// Sends a message, at once.
@@ -29,79 +34,9 @@ impl<T> UnboundedSender<T> {
     ///
     /// With the message, if nobody receives any more.
     pub fn send(&self, message: T) -> Result<(), SendError<T>> {
-        self.0.try_send(message).map_err(|error| match error {
+        self.send_now(message).map_err(|error| match error {
             TrySendError::Closed(message) => SendError(message),
             TrySendError::Full(_) => unreachable!("an unbounded channel is never full"),
         })
     }
-
-    /// Waits until nobody receives any more: the receiver was dropped or has closed the channel.
-    pub async fn closed(&self) {
-        self.0.closed().await;
-    }
-
-    /// Whether nobody receives any more.
-    pub fn is_closed(&self) -> bool {
-        self.0.is_closed()
-    }
-
-    /// Whether both send into the same channel.
-    pub fn same_channel(&self, other: &UnboundedSender<T>) -> bool {
-        self.0.same_channel(&other.0)
-    }
-
-    /// A sender that does not keep the channel open.
-    #[must_use = "a weak sender does nothing by itself"]
-    pub fn downgrade(&self) -> WeakUnboundedSender<T> {
-        WeakUnboundedSender(self.0.downgrade())
-    }
-
-    /// How many senders there are.
-    pub fn strong_count(&self) -> usize {
-        self.0.strong_count()
-    }
-
-    /// How many weak senders there are.
-    pub fn weak_count(&self) -> usize {
-        self.0.weak_count()
-    }
 }
-
-impl<T> Clone for UnboundedSender<T> {
-    fn clone(&self) -> Self {
-        UnboundedSender(self.0.clone())
-    }
-}
-
-/// The receiving side of an unbounded channel: it has the methods of a [`Receiver`], but for what concerns a capacity.
-pub type UnboundedReceiver<T> = Receiver<T, false>;
-
-debug_struct!([T] UnboundedSender<T>, |it| closed: it.is_closed());
-
-/// A sender that does not keep the channel open: it becomes an [`UnboundedSender`] while there is one.
-pub struct WeakUnboundedSender<T>(WeakSender<T>);
-
-impl<T> WeakUnboundedSender<T> {
-    /// A sender, if there is one still.
-    pub fn upgrade(&self) -> Option<UnboundedSender<T>> {
-        self.0.upgrade().map(UnboundedSender)
-    }
-
-    /// How many senders there are.
-    pub fn strong_count(&self) -> usize {
-        self.0.strong_count()
-    }
-
-    /// How many weak senders there are.
-    pub fn weak_count(&self) -> usize {
-        self.0.weak_count()
-    }
-}
-
-impl<T> Clone for WeakUnboundedSender<T> {
-    fn clone(&self) -> Self {
-        WeakUnboundedSender(self.0.clone())
-    }
-}
-
-debug_struct!([T] WeakUnboundedSender<T>);
