@@ -25,11 +25,12 @@ use std::{
 /// assert_eq!(sum, 499_500);
 /// ```
 pub async fn consume_budget() {
-    poll_fn(poll_proceed).await;
+    poll_fn(|cx| poll_proceed(cx)).await;
 }
 
 /// As [`consume_budget`], as a poll.
-fn poll_proceed(cx: &mut Context<'_>) -> Poll<()> {
+#[inline]
+pub(crate) fn poll_proceed(cx: &Context<'_>) -> Poll<()> {
     scheduling_point();
     if poll_context::may_go_on() {
         return Poll::Ready(());

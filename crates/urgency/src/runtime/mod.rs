@@ -186,11 +186,8 @@ impl Runtime {
     /// If the criterion has not one share for each level of the runtime.
     pub fn set_fairness(&self, criterion: Criterion) -> Result<(), BuildError> {
         let schedule = Schedule::from(criterion.clone());
-        schedule.check(
-            self.handle.shared.levels.len(),
-            self.handle.shared.core.workers.len(),
-        )?;
-        self.handle.shared.set_criterion(criterion);
+        self.check(&schedule)?;
+        self.shared.set_criterion(criterion);
         Ok(())
     }
 
@@ -202,12 +199,14 @@ impl Runtime {
     /// If the schedule does not fit the levels and workers of the runtime.
     pub fn set_schedule(&self, schedule: impl Into<Schedule>) -> Result<(), BuildError> {
         let schedule = schedule.into();
-        schedule.check(
-            self.handle.shared.levels.len(),
-            self.handle.shared.core.workers.len(),
-        )?;
-        self.handle.shared.set_schedule(schedule);
+        self.check(&schedule)?;
+        self.shared.set_schedule(schedule);
         Ok(())
+    }
+
+    fn check(&self, schedule: &Schedule) -> Result<(), BuildError> {
+        let (levels, workers) = (self.shared.levels.len(), self.shared.core.workers.len());
+        Ok(schedule.check(levels, workers)?)
     }
 
     /// What the runtime asks for of the workers that it shares.

@@ -4,9 +4,9 @@
 //!   nothing says how urgent it is, and it must not starve behind waiters that have a level.
 //! - `check()`: a scheduling point. Each operation begins with one, so that a task whose channel never runs
 //!   empty is prompt; and so that no lowered thread takes one of the short locks in here.
-//! - `may_go_on()`: whether the poll that runs on this thread may do one more operation. After
-//!   [`BUDGET`](crate::sched::poll_context::BUDGET) operations that never waited the task suspends once, for the sake
-//!   of other tasks of its own level.
+//! - `begin(..)`: what each poll of an operation that does not wait yet begins with: a scheduling point, and the
+//!   budget. After [`BUDGET`](crate::sched::poll_context::BUDGET) operations that never waited the task suspends once,
+//!   for the sake of other tasks of its own level.
 //! - `own_name()`: the name of the task whose code is running, by which `task_named(..)` finds the task while it lives;
 //!   0 if the code belongs to no task. `own_task()`: that task, if its runtime has several levels, which `is_leveled()`
 //!   says.
@@ -18,16 +18,21 @@
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
     runtime::{
-        is_leveled, others_run, own_name, own_task, task_named, waiting_level as level,
-        yield_now::scheduling_point as check,
+        coop::poll_proceed as begin, is_leveled, others_run, own_name, own_task, task_named,
+        waiting_level as level, yield_now::scheduling_point as check,
     },
-    sched::{poll_context::may_go_on, run::lowered},
+    sched::run::lowered,
 };
 
 #[cfg(urgency_loom)]
 mod stand_in {
     use crate::tasks::TaskRef;
-    use std::{cell::Cell, mem::ManuallyDrop, ptr::NonNull};
+    use std::{
+        cell::Cell,
+        mem::ManuallyDrop,
+        ptr::NonNull,
+        task::{Context, Poll},
+    };
 
     loom::thread_local! {
         static OWN: Cell<u64> = Cell::new(0);
@@ -49,8 +54,8 @@ mod stand_in {
 
     pub(crate) fn check() {}
 
-    pub(crate) fn may_go_on() -> bool {
-        true
+    pub(crate) fn begin(_cx: &Context<'_>) -> Poll<()> {
+        Poll::Ready(())
     }
 
     pub(crate) fn others_run() -> bool {
@@ -81,27 +86,13 @@ mod stand_in {
 }
 #[cfg(urgency_loom)]
 pub(super) use stand_in::{
-    check, is_leveled, level, lowered, may_go_on, others_run, own_name, own_task, task_named,
+    begin, check, is_leveled, level, lowered, others_run, own_name, own_task, task_named,
 };
 
 #[cfg(all(test, urgency_loom))]
 pub(super) use stand_in::as_task;
 
-use std::{
-    future::poll_fn,
-    task::{Context, Poll},
-};
-
-/// What each poll of an operation that does not wait yet begins with: a scheduling point, and the budget.
-#[inline]
-pub(super) fn begin(cx: &Context<'_>) -> Poll<()> {
-    check();
-    if may_go_on() {
-        return Poll::Ready(());
-    }
-    cx.waker().wake_by_ref();
-    Poll::Pending
-}
+use std::future::poll_fn;
 
 /// [`begin`], for an operation that is an async function.
 pub(super) fn begun() -> impl Future<Output = ()> {
