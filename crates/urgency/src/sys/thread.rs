@@ -328,79 +328,42 @@ mod imp {
 
 #[cfg(any(not(target_os = "linux"), miri))]
 mod imp {
-    pub(crate) fn current_id() -> i32 {
-        0
-    }
-
-    #[inline]
-    pub(crate) fn current_cpu() -> i32 {
-        -1
-    }
-
-    pub(crate) fn note_usual_niceness() {}
-
-    pub(crate) fn can_raise() -> bool {
-        false
-    }
-
-    pub(crate) fn leave_real_time() {}
-
     pub(crate) type Processors = ();
 
     pub(crate) fn processors() -> usize {
         std::thread::available_parallelism().map_or(1, |count| count.get())
     }
 
-    pub(crate) fn known_processors() -> usize {
-        0
+    macro_rules! always {
+        ($($name:ident($($argument:ty),*) $(-> $type:ty: $value:expr)?;)*) => {$(
+            pub(crate) fn $name($(_: $argument),*) $(-> $type)? {
+                $($value)?
+            }
+        )*};
     }
 
-    pub(crate) fn first_id() -> i32 {
-        0
-    }
-
-    pub(crate) fn affinity(_: &[i32]) -> Option<urgency_resctrl::Cpus> {
-        None
-    }
-
-    pub(crate) fn call_here(_: i32) -> Option<Processors> {
-        None
-    }
-
-    pub(crate) fn send_home(_: &Processors) {}
-
-    pub(crate) fn go_where(_: i32, _: impl Fn(i32) -> bool) {}
-
-    pub(crate) fn only(_: &[usize]) -> Processors {}
-
-    pub(crate) fn pin(_: i32, _: usize) {}
-
-    pub(crate) fn cpu_time(_: i32) -> Option<u64> {
-        None
-    }
-
-    pub(crate) fn is_blocked(_: i32) -> bool {
-        true
-    }
-
-    pub(crate) fn lower(_: i32, _: u8) -> bool {
-        false
-    }
-
-    pub(crate) fn raise(_: i32) {}
-
-    pub(crate) fn own_class() -> u8 {
-        0
-    }
-
-    pub(crate) fn set_short_slice(_: bool) {}
-
-    pub(crate) fn set_real_time(_: bool) -> bool {
-        false
-    }
-
-    pub(crate) fn can_real_time() -> bool {
-        false
+    always! {
+        affinity(&[i32]) -> Option<urgency_resctrl::Cpus>: None;
+        call_here(i32) -> Option<Processors>: None;
+        can_raise() -> bool: false;
+        can_real_time() -> bool: false;
+        cpu_time(i32) -> Option<u64>: None;
+        current_cpu() -> i32: -1;
+        current_id() -> i32: 0;
+        first_id() -> i32: 0;
+        go_where(i32, impl Fn(i32) -> bool);
+        is_blocked(i32) -> bool: true;
+        known_processors() -> usize: 0;
+        leave_real_time();
+        lower(i32, u8) -> bool: false;
+        note_usual_niceness();
+        only(&[usize]) -> Processors: ();
+        own_class() -> u8: 0;
+        pin(i32, usize);
+        raise(i32);
+        send_home(&Processors);
+        set_real_time(bool) -> bool: false;
+        set_short_slice(bool);
     }
 }
 
