@@ -97,14 +97,7 @@ impl Host {
 
     /// The least urgent level of `runtime`.
     pub fn of(runtime: &Runtime) -> Host {
-        let shared = runtime.shared().clone();
-        let level = shared.least_urgent();
-        let follows = false;
-        Host {
-            shared,
-            level,
-            follows,
-        }
+        Host::fixed(runtime, runtime.shared().least_urgent())
     }
 
     /// A level of `runtime`.
@@ -114,13 +107,14 @@ impl Host {
     /// If the runtime has no such level.
     #[track_caller]
     pub fn of_at(runtime: &Runtime, level: impl Into<LevelId>) -> Host {
-        let shared = runtime.shared().clone();
-        let level = rank_on(&shared, level.into());
-        let follows = false;
+        Host::fixed(runtime, rank_on(runtime.shared(), level.into()))
+    }
+
+    fn fixed(runtime: &Runtime, level: u8) -> Host {
         Host {
-            shared,
+            shared: runtime.shared().clone(),
             level,
-            follows,
+            follows: false,
         }
     }
 

@@ -7,7 +7,7 @@
 //! thread that holds no worker yet, or none any more; a panic there ends as it would in any thread of the
 //! program's own: it is printed, and the thread goes on without the call.
 
-use crate::tasks::discard_payload;
+use crate::tasks::{contained, discard_payload};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -88,10 +88,8 @@ impl ThreadOptions {
 }
 
 fn call(what: &Option<Arc<Call>>, number: usize) {
-    if let Some(what) = what
-        && let Err(payload) = catch_unwind(AssertUnwindSafe(|| what(number)))
-    {
-        discard_payload(payload);
+    if let Some(what) = what {
+        contained(|| what(number));
     }
 }
 

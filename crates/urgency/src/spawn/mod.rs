@@ -118,19 +118,11 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    shared.core.process.must_be_this();
-    let (task, handle) = match inherited_on(shared, level) {
+    let make = |inherited: Option<Arc<Inherited>>| match inherited {
         None => tasks::new(future, shared.clone(), level),
-        Some(inherited) => {
-            let recorded = inherited.recorded.clone();
-            let made = tasks::new(inherited.carry(future), shared.clone(), level);
-            record::named(recorded, &made.0);
-            made
-        }
+        Some(inherited) => tasks::new(inherited.carry(future), shared.clone(), level),
     };
-    note(&task);
-    shared.admit(task);
-    handle
+    start(shared, level, make, note)
 }
 
 /// As [`spawn_with`], of a closure.
@@ -144,16 +136,25 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    shared.core.process.must_be_this();
-    let (task, handle) = match inherited_on(shared, level) {
+    let make = |inherited: Option<Arc<Inherited>>| match inherited {
         None => tasks::new_fn(closure, shared.clone(), level),
-        Some(inherited) => {
-            let recorded = inherited.recorded.clone();
-            let made = tasks::new_run(inherited.carry_closure(closure), shared.clone(), level);
-            record::named(recorded, &made.0);
-            made
-        }
+        Some(inherited) => tasks::new_run(inherited.carry_closure(closure), shared.clone(), level),
     };
+    start(shared, level, make, note)
+}
+
+#[inline]
+fn start<T>(
+    shared: &Arc<Job>,
+    level: u8,
+    make: impl FnOnce(Option<Arc<Inherited>>) -> (TaskRef, JoinHandle<T>),
+    note: impl FnOnce(&TaskRef),
+) -> JoinHandle<T> {
+    shared.core.process.must_be_this();
+    let inherited = inherited_on(shared, level);
+    let recorded = inherited.as_ref().and_then(|it| it.recorded.clone());
+    let (task, handle) = make(inherited);
+    record::named(recorded, &task);
     note(&task);
     shared.admit(task);
     handle
