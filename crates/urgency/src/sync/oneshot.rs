@@ -23,10 +23,11 @@
 //!
 //! Sending costs one locked instruction, receiving a message that is there none, and so does leaving after it.
 
-mod watched;
+mod waits;
 
 pub use super::error::oneshot as error;
 
+use self::waits::{FOR_END, FOR_MESSAGE};
 use super::hooks;
 use error::{RecvError, TryRecvError};
 
@@ -41,7 +42,7 @@ use std::{
     future::Future,
     pin::Pin,
     ptr::NonNull,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
 };
 
 const SENT: u8 = 1;
@@ -150,30 +151,6 @@ impl<T> Side<T> {
         self.channel().state.fetch_update(AcqRel, Acquire, change)
     }
 
-    /// The receiver takes the waker's slot back, if it was full and the sender has not ended.
-    fn take_waker_back(&self) -> Option<Waker> {
-        // Only the receiver sets it.
-        if self.channel().state.load(Acquire) & WAITING == 0 {
-            return None;
-        }
-        let cleared = self.change(|state| state & !WAITING).is_ok();
-        // SAFETY: it was set, and the sender will not find it any more.
-        cleared.then(|| unsafe { self.channel().waker.take() })
-    }
-
-    /// The receiver leaves a waker, after it took back the one before. It comes back if the sender has ended.
-    fn put_waker(&self, waker: Waker) -> Option<Waker> {
-        if self.channel().state.load(Acquire) & ENDED != 0 {
-            return Some(waker);
-        }
-        // SAFETY: the sender had not ended, so the receiver has cleared `WAITING`, and the slot is its own
-        // and empty (rule 3).
-        unsafe { self.channel().waker.put(waker) };
-        let waits = self.change(|state| state | WAITING).is_ok();
-        // SAFETY: the sender has ended without finding the bit.
-        (!waits).then(|| unsafe { self.channel().waker.take() })
-    }
-
     /// The receiver takes the message, which is its own (rule 1).
     ///
     /// # Safety
@@ -228,18 +205,11 @@ impl<T> Sender<T> {
         if self.is_closed() {
             return Poll::Ready(());
         }
-        let waker = cx.waker().clone();
         let side = self.side.as_ref().expect("it did not send yet");
-        let before = side.take_sender_waker_back();
-        let unused = side.put_sender_waker(waker);
-        let waits = unused.is_none();
         self.watches = true;
-        // Dropping a waker is anybody's code.
-        drop((before, unused));
-        if waits {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
+        match side.wait(FOR_END, cx.waker().clone()) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
         }
     }
 
@@ -255,7 +225,7 @@ impl<T> Sender<T> {
         if self.watches
             && let Some(side) = &side
         {
-            drop(side.take_sender_waker_back());
+            drop(side.take_waker_back(FOR_END));
         }
         side
     }
@@ -369,13 +339,7 @@ impl<T> Future for Receiver<T> {
         if let Some(result) = this.look(seen) {
             return Poll::Ready(result);
         }
-        let waker = cx.waker().clone();
-        let before = this.side.take_waker_back();
-        let unused = this.side.put_waker(waker);
-        let waits = unused.is_none();
-        // Dropping a waker is anybody's code.
-        drop((before, unused));
-        if waits {
+        if this.side.wait(FOR_MESSAGE, cx.waker().clone()) {
             return Poll::Pending;
         }
         let seen = this.side.channel().state.load(Acquire);
@@ -385,7 +349,7 @@ impl<T> Future for Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        let waker = self.side.take_waker_back();
+        let waker = self.side.take_waker_back(FOR_MESSAGE);
         // A sender that waits for the end is woken before the receiver leaves (rule 6).
         let end = |state: u8| {
             if state & WATCHED != 0 && state & CLOSED == 0 {
