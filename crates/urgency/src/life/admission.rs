@@ -198,19 +198,15 @@ pub fn blocking_admit(level: impl Into<LevelId>) -> Admission {
 #[track_caller]
 pub fn try_admit(level: impl Into<LevelId>) -> Result<Admission, AtCapacity> {
     let at = at(level);
-    let permit = match Limits::of(&at) {
-        Some(limit) => match limit.permits.clone().try_acquire_owned() {
-            Ok(permit) => Some(permit),
-            Err(_) => {
-                limit.refused.fetch_add(1, Relaxed);
-                return Err(AtCapacity {
-                    level: at.level(),
-                    limit: limit.tasks,
-                });
-            }
-        },
-        None => None,
+    let try_acquire = |limit: &Limit| {
+        let permit = limit.permits.clone().try_acquire_owned();
+        permit.map_err(|_| {
+            limit.refused.fetch_add(1, Relaxed);
+            let (level, limit) = (at.level(), limit.tasks);
+            AtCapacity { level, limit }
+        })
     };
+    let permit = Limits::of(&at).map(try_acquire).transpose()?;
     Ok(Admission { at, permit })
 }
 

@@ -44,22 +44,6 @@ pub(crate) fn split<S: Duplex>(stream: &S) -> (ReadHalf<'_, S>, WriteHalf<'_, S>
     (ReadHalf(stream), WriteHalf(stream))
 }
 
-impl<S: Duplex> Deref for ReadHalf<'_, S> {
-    type Target = S;
-
-    fn deref(&self) -> &S {
-        self.0
-    }
-}
-
-impl<S: Duplex> Deref for WriteHalf<'_, S> {
-    type Target = S;
-
-    fn deref(&self) -> &S {
-        self.0
-    }
-}
-
 /// The halves were not of the same stream. They are given back in it.
 #[derive(Debug)]
 pub struct ReuniteError<S: Duplex>(pub OwnedReadHalf<S>, pub OwnedWriteHalf<S>);
@@ -110,20 +94,24 @@ impl<S: Duplex> Drop for OwnedWriteHalf<S> {
     }
 }
 
-impl<S: Duplex> Deref for OwnedReadHalf<S> {
-    type Target = S;
+macro_rules! dereference {
+    ($(|$it:ident: $half:ty| $stream:expr),*) => {$(
+        impl<S: Duplex> Deref for $half {
+            type Target = S;
 
-    fn deref(&self) -> &S {
-        &self.0
-    }
+            fn deref(&self) -> &S {
+                let $it = self;
+                $stream
+            }
+        }
+    )*};
 }
 
-impl<S: Duplex> Deref for OwnedWriteHalf<S> {
-    type Target = S;
-
-    fn deref(&self) -> &S {
-        self.whole()
-    }
+dereference! {
+    |it: ReadHalf<'_, S>| it.0,
+    |it: WriteHalf<'_, S>| it.0,
+    |it: OwnedReadHalf<S>| &it.0,
+    |it: OwnedWriteHalf<S>| it.whole()
 }
 
 // The traits of a half are the ones that a reference to its stream has.

@@ -194,10 +194,8 @@ impl<'a, T: Sync> Items for Chunks<'a, T> {
     fn split_off(&mut self, at: usize) -> Self {
         assert!(at <= self.len(), "chunks are split inside");
         let element = at.saturating_mul(self.size).min(self.slice.len());
-        let (low, high) = self.slice.split_at(element);
-        self.slice = low;
         Chunks {
-            slice: high,
+            slice: Items::split_off(&mut self.slice, element),
             size: self.size,
         }
     }
@@ -218,10 +216,8 @@ impl<'a, T: Send> Items for ChunksMut<'a, T> {
     fn split_off(&mut self, at: usize) -> Self {
         assert!(at <= self.len(), "chunks are split inside");
         let element = at.saturating_mul(self.size).min(self.slice.len());
-        let (low, high) = mem::take(&mut self.slice).split_at_mut(element);
-        self.slice = low;
         ChunksMut {
-            slice: high,
+            slice: Items::split_off(&mut self.slice, element),
             size: self.size,
         }
     }

@@ -56,15 +56,17 @@ fn overruns_in(job: &Job, stack: &Stack) -> bool {
 }
 
 impl Job {
+    /// The stacks that have lost their workers and not checked in since, and whether that was for their length. In no
+    /// case under the lock: what becomes of them may list others, or ask the kernel.
+    fn overrun(&self) -> Vec<(Arc<Stack>, bool)> {
+        let mut stacks = self.overrunning.stacks.lock();
+        stacks.retain(|(stack, _)| overruns_in(self, stack));
+        stacks.clone()
+    }
+
     /// Looks at the stacks whose worker was revoked before the last expiry.
     pub(super) fn look_at_overrunning(&self) {
-        let taken: Vec<_> = {
-            let mut stacks = self.overrunning.stacks.lock();
-            stacks.retain(|(stack, _)| overruns_in(self, stack));
-            stacks.iter().map(|(stack, _)| stack.clone()).collect()
-        };
-        // Not under the lock: what is inserted may have a worker revoked, which is listed.
-        for stack in taken {
+        for (stack, _) in self.overrun() {
             // It may not come back for long; what it forked must not wait for it.
             if stack.deque.raise_all() {
                 self.insert_deque(&stack);
@@ -78,32 +80,28 @@ impl Job {
 
     /// Whether some stack has lost its worker and not checked in since.
     pub(super) fn is_any_overrunning(&self) -> bool {
-        let stacks = self.overrunning.stacks.lock();
-        stacks.iter().any(|(stack, _)| overruns_in(self, stack))
+        !self.overrun().is_empty()
     }
 
     /// Of each stack that has lost its worker and not checked in since, whether its thread sleeps in the kernel.
     pub(super) fn sleep_without_worker(&self) -> Vec<bool> {
-        let stacks = self.overrunning.stacks.lock();
-        let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
-        overrun.map(|(stack, _)| stack.sleeps()).collect()
+        let overrun = self.overrun();
+        overrun.iter().map(|(stack, _)| stack.sleeps()).collect()
     }
 
     /// How many threads go on without their workers after they had run for long.
     pub(super) fn ahead(&self) -> usize {
-        let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| {
-            *for_length && overruns_in(self, stack) && !stack.sleeps()
-        };
-        let stacks = self.overrunning.stacks.lock();
-        stacks.iter().filter(is_ahead).count()
+        let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| *for_length && !stack.sleeps();
+        self.overrun().iter().filter(is_ahead).count()
     }
 
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
     /// in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
-        let stacks = self.overrunning.stacks.lock();
-        let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
-        overrun.fold(0, |levels, (stack, _)| levels | 1 << stack.level())
+        let overrun = self.overrun();
+        overrun
+            .iter()
+            .fold(0, |levels, (stack, _)| levels | 1 << stack.level())
     }
 
     /// A stack comes to a scheduling point and finds its worker revoked; it is in the middle of `what`, or at its end.
