@@ -69,8 +69,6 @@ pub(crate) struct Idle {
     workers: usize,
     /// How many processors there are for them. It changes if the process may use others than before.
     processors: AtomicUsize,
-    /// How many workers there are beyond the processors. It changes if the process may use others than before.
-    beyond: AtomicUsize,
 }
 
 /// How many workers of a job search. [`Idle`] counts the searchers of all jobs.
@@ -80,16 +78,14 @@ pub(crate) struct Searchers(AtomicUsize);
 impl Idle {
     /// A set for `workers` workers on so many processors, all in use.
     pub(crate) fn new(workers: usize, processors: usize) -> Self {
-        let beyond = workers.saturating_sub(processors);
         Idle {
             words: (0..workers.div_ceil(64))
                 .map(|_| AtomicU64::new(0))
                 .collect(),
             free: CachePadded::new(AtomicU64::new(0)),
-            withheld: AtomicUsize::new(beyond),
+            withheld: AtomicUsize::new(workers.saturating_sub(processors)),
             workers,
             processors: AtomicUsize::new(processors),
-            beyond: AtomicUsize::new(beyond),
         }
     }
 
@@ -191,7 +187,7 @@ impl Idle {
     /// Whether there are more workers than processors.
     #[inline]
     pub(crate) fn may_hold_back(&self) -> bool {
-        self.beyond.load(Ordering::Relaxed) != 0
+        self.workers > self.processors.load(Ordering::Relaxed)
     }
 
     /// How many free workers are in reserve.
@@ -202,18 +198,18 @@ impl Idle {
     /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
     /// with a full barrier.
     pub(crate) fn set_held(&self, held: usize) {
-        let beyond = self.beyond.load(Ordering::Relaxed);
-        self.withheld
-            .store(beyond.saturating_sub(held), Ordering::SeqCst);
+        let run_at_once = self.processors.load(Ordering::Relaxed);
+        let withheld = self
+            .workers
+            .saturating_sub(run_at_once.saturating_add(held));
+        self.withheld.store(withheld, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     /// There are so many processors for these workers from now on. The caller counts the stacks that are held up next,
     /// and starts workers if more are hungry: an idle worker does not look by itself.
-    pub(crate) fn set_processors(&self, workers: usize, processors: usize) {
+    pub(crate) fn set_processors(&self, processors: usize) {
         self.processors.store(processors, Ordering::Relaxed);
-        self.beyond
-            .store(workers.saturating_sub(processors), Ordering::Relaxed);
         self.set_held(0);
     }
 }

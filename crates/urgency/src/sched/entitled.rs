@@ -117,7 +117,7 @@ impl Core {
         };
         let before = entitled.usable.swap(now, Ordering::Relaxed);
         if now != before {
-            self.idle.set_processors(self.workers.len(), now);
+            self.idle.set_processors(now);
         }
         now > before
     }

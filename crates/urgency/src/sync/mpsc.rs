@@ -28,6 +28,7 @@ mod permit;
 mod receiver;
 mod send;
 mod unbounded;
+mod waiter;
 
 pub use super::error::mpsc as error;
 pub use permit::{OwnedPermit, Permit, PermitIterator};
@@ -35,10 +36,11 @@ pub use receiver::{Receiver, Recv};
 pub use send::Send;
 pub use unbounded::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender, unbounded_channel};
 
+use self::waiter::Waiter;
 use super::{
     error::{SendError, TrySendError},
     hooks,
-    lists::{Key, Left, Lists, Wakers, wake_one},
+    lists::{Lists, Wakers, wake_one},
     notify::Notify,
     weak::counted_senders,
 };
@@ -46,7 +48,7 @@ use crate::sys::{mutex::Mutex, primitives::Arc};
 use std::{
     collections::VecDeque,
     panic::{RefUnwindSafe, UnwindSafe},
-    task::{Context, Poll, Waker},
+    task::Waker,
 };
 
 /// A channel that holds at most `capacity` messages.
@@ -268,9 +270,8 @@ impl<T> Sender<T> {
     /// the next.
     pub fn send(&self, message: T) -> Send<'_, T> {
         Send {
-            sender: self,
+            waiter: Waiter::new(self, 1),
             message: Some(message),
-            key: None,
         }
     }
 
@@ -327,85 +328,6 @@ impl<T> Sender<T> {
     /// How many messages the channel holds at most.
     pub fn max_capacity(&self) -> usize {
         self.channel.capacity
-    }
-
-    fn poll_send(
-        &self,
-        slot: &mut Option<T>,
-        key: &mut Option<Key>,
-        cx: &Context<'_>,
-    ) -> Poll<Result<(), SendError<T>>> {
-        if key.is_none() {
-            std::task::ready!(hooks::begin(cx));
-            let message = slot.take().expect("polled after it was ready");
-            match self.try_send(message) {
-                Ok(()) => return Poll::Ready(Ok(())),
-                Err(TrySendError::Closed(message)) => return Poll::Ready(Err(SendError(message))),
-                Err(TrySendError::Full(message)) => *slot = Some(message),
-            }
-        }
-        let mut message = || slot.take().expect("kept until there is a place");
-        match std::task::ready!(self.poll_places(1, key, cx, |state| state.put(message()))) {
-            Ok(receiver) => {
-                wake(receiver);
-                Poll::Ready(Ok(()))
-            }
-            Err(()) => Poll::Ready(Err(SendError(message()))),
-        }
-    }
-
-    /// Takes so many places, or waits for them; with them, under the lock, it does what `fill` says. An error if the
-    /// channel is closed.
-    #[cold]
-    fn poll_places<R>(
-        &self,
-        need: usize,
-        key: &mut Option<Key>,
-        cx: &Context<'_>,
-        fill: impl FnOnce(&mut State<T>) -> R,
-    ) -> Poll<Result<R, ()>> {
-        let waker = cx.waker().clone();
-        let level = hooks::level();
-        let _unused;
-        let mut state = self.channel.state.lock();
-        let mut has_places = false;
-        if key.is_some() {
-            let (granted, unused) = state.waiting.poll(key, waker);
-            _unused = unused;
-            match granted {
-                Some(granted) => has_places = granted,
-                None => return Poll::Pending,
-            }
-        } else if state.closed {
-        } else if state.has_room(need, self.channel.capacity) {
-            state.taken += need;
-            has_places = true;
-        } else {
-            *key = Some(state.waiting.enter(level, need, waker));
-            return Poll::Pending;
-        }
-        if state.closed {
-            state.taken -= if has_places { need } else { 0 };
-            return Poll::Ready(Err(()));
-        }
-        Poll::Ready(Ok(fill(&mut state)))
-    }
-
-    /// Step 4.
-    #[cold]
-    fn leave(&self, need: usize, key: Key) {
-        let mut wakers = Wakers::default();
-        let mut state = self.channel.state.lock();
-        let left = state.waiting.leave(key);
-        let vacated = match left {
-            Left::Granted(true) => need,
-            // The next may need fewer than there are.
-            Left::Granted(false) | Left::Waiting(..) => 0,
-        };
-        self.channel.vacate(&mut state, vacated, &mut wakers);
-        drop(state);
-        drop(left);
-        wakers.wake();
     }
 }
 

@@ -1,17 +1,11 @@
 //! Places in a channel that are taken before there is a message for them.
 
-use super::{Sender, wake};
+use super::{Sender, waiter::Waiter, wake};
 use crate::sync::{
     error::{SendError, TrySendError},
     hooks,
-    lists::Key,
 };
-use std::{
-    future::poll_fn,
-    iter::FusedIterator,
-    mem::ManuallyDrop,
-    task::{Context, Poll},
-};
+use std::{future::poll_fn, iter::FusedIterator, mem::ManuallyDrop};
 
 impl<T> Sender<T> {
     /// Waits for a place, to send into it later.
@@ -134,12 +128,10 @@ impl<T> Sender<T> {
     }
 
     async fn take_places(&self, places: usize) -> Result<(), SendError<()>> {
-        let mut waiter = Waiter {
-            sender: self,
-            places,
-            key: None,
-        };
-        poll_fn(|cx| waiter.poll(cx)).await
+        hooks::begun().await;
+        let mut waiter = Waiter::new(self, places);
+        let taken = poll_fn(|cx| waiter.poll(cx, |state| state.reserved += places)).await;
+        taken.map_err(SendError)
     }
 
     /// Sends into a reserved place.
@@ -157,33 +149,6 @@ impl<T> Sender<T> {
         drop(state);
         wake(receiver);
         drop(unwanted);
-    }
-}
-
-/// What waits for places.
-struct Waiter<'a, T> {
-    sender: &'a Sender<T>,
-    places: usize,
-    key: Option<Key>,
-}
-
-impl<T> Waiter<'_, T> {
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<(), SendError<()>>> {
-        if self.key.is_none() {
-            std::task::ready!(hooks::begin(cx));
-        }
-        let places = self.places;
-        self.sender
-            .poll_places(places, &mut self.key, cx, |state| state.reserved += places)
-            .map_err(SendError)
-    }
-}
-
-impl<T> Drop for Waiter<'_, T> {
-    fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.sender.leave(self.places, key);
-        }
     }
 }
 
