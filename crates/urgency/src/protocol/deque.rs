@@ -381,7 +381,6 @@ fn empty_slots<T>(length: usize) -> Vec<Slot<T>> {
     (0..length).map(|_| Slot::new(ptr::null_mut())).collect()
 }
 
-/// Nothing panics while the lock is held.
 #[cfg(all(test, urgency_loom))]
 #[path = "deque_loom.rs"]
 mod loom_models;
