@@ -9,22 +9,17 @@
 
 use super::{Countdown, Host};
 use crate::{
-    protocol::forked::Payload,
+    protocol::lent::Lent,
     sched::poll_context::{self, Departure},
     sched::{Forked, Kind, Taken},
     sys::clock,
 };
-use std::{
-    cell::UnsafeCell,
-    mem::{ManuallyDrop, MaybeUninit},
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-};
+use std::panic::resume_unwind;
 
 #[repr(C)]
 struct Visit<F, R> {
     header: Forked,
-    closure: UnsafeCell<ManuallyDrop<F>>,
-    result: UnsafeCell<MaybeUninit<Result<R, Payload>>>,
+    lent: Lent<F, R>,
     ended: Countdown,
 }
 
@@ -36,8 +31,7 @@ where
 {
     let visit = Visit {
         header: Forked::new(&Visit::<F, R>::KIND),
-        closure: UnsafeCell::new(ManuallyDrop::new(f)),
-        result: UnsafeCell::new(MaybeUninit::uninit()),
+        lent: Lent::new(f),
         ended: Countdown::new(1),
     };
     // SAFETY: it is alive until it has run, because this waits for that; its closure is `Send`, and no thread has it.
@@ -54,7 +48,7 @@ where
     visit.ended.wait();
     visits.learn(clock::now().saturating_sub(since));
     // SAFETY: the countdown is over, so the result is written, and this is the only place that takes it.
-    match unsafe { (*visit.result.get()).assume_init_read() } {
+    match unsafe { visit.lent.take_result() } {
         Ok(result) => result,
         Err(panic) => resume_unwind(panic),
     }
@@ -75,11 +69,8 @@ where
     /// As [`Kind::execute`]: once, while the visitor waits.
     unsafe fn execute(this: *const Forked) {
         let this = this.cast::<Self>();
-        // SAFETY: the visitor keeps the visit until the countdown is over; the closure is taken once.
-        let closure = unsafe { ManuallyDrop::take(&mut *(*this).closure.get()) };
-        let result = catch_unwind(AssertUnwindSafe(|| closure(true)));
-        // SAFETY: only this writes the result, and the visitor does not look before the countdown is over.
-        unsafe { (*(*this).result.get()).write(result) };
+        // SAFETY: the visitor waits, and keeps the visit, until the countdown is over; a visit is executed once.
+        unsafe { (*this).lent.run() };
         // SAFETY: valid until the count is zero; not touched after that.
         unsafe { Countdown::one_ended(&raw const (*this).ended) };
     }

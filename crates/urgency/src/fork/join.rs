@@ -133,7 +133,7 @@ where
     };
     if take_back(me, index) == Popped::Mine {
         // SAFETY: just popped as ours.
-        let b = unsafe { forked.take_closure() };
+        let b = unsafe { forked.lent.take_back() };
         return (ra, b(false));
     }
     match await_stolen(me, forked) {
@@ -185,7 +185,7 @@ where
     if take_back(me, index) == Popped::Mine {
         // SAFETY: just popped as ours. A panic of its call or drop must not leave the frame early: it is
         // caught and dropped, the first panic is the one that counts.
-        let unstarted = unsafe { forked.take_closure() };
+        let unstarted = unsafe { forked.lent.take_back() };
         contained(|| {
             if RUN_B {
                 unstarted(false);
@@ -232,7 +232,7 @@ where
         }
     }
     // SAFETY: the latch is set, and this is the only place that takes a stolen fork's result.
-    unsafe { forked.take_result() }
+    unsafe { forked.lent.take_result() }
 }
 
 /// Steals a fork that descends from `forked`, from the stack that runs `forked`.

@@ -79,12 +79,12 @@ impl<T: Send + 'static> JoinSet<T> {
 
     /// As [`spawn`](crate::spawn), as a task of the set.
     pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) -> AbortHandle {
-        self.spawn_in(&At::here(), future)
+        self.here().spawn(future)
     }
 
     /// As [`spawn_fn`](crate::spawn_fn), as a task of the set.
     pub fn spawn_fn(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
-        self.spawn_fn_in(&At::here(), closure)
+        self.here().spawn_fn(closure)
     }
 
     /// The set, whose tasks start at a level of the calling code's runtime.
@@ -115,22 +115,11 @@ impl<T: Send + 'static> JoinSet<T> {
         }
     }
 
-    fn spawn_in(
-        &mut self,
-        at: &At,
-        future: impl Future<Output = T> + Send + 'static,
-    ) -> AbortHandle {
-        let bell = self.bell();
-        self.add(at.spawn(Held::new(future, bell).run()))
-    }
-
-    fn spawn_fn_in(
-        &mut self,
-        at: &At,
-        closure: impl FnOnce() -> T + Send + 'static,
-    ) -> AbortHandle {
-        let held = Held::new(closure, self.bell());
-        self.add(at.spawn_fn(move || held.call()))
+    fn here(&mut self) -> JoinSetAt<'_, T> {
+        JoinSetAt {
+            at: At::here(),
+            set: self,
+        }
     }
 
     /// Waits until a task of the set ends, and gives its result. `None`: there is none.
@@ -254,12 +243,14 @@ pub struct JoinSetAt<'a, T: 'static> {
 impl<T: Send + 'static> JoinSetAt<'_, T> {
     /// As [`JoinSet::spawn`], at the level.
     pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) -> AbortHandle {
-        self.set.spawn_in(&self.at, future)
+        let held = Held::new(future, self.set.bell());
+        self.set.add(self.at.spawn(held.run()))
     }
 
     /// As [`JoinSet::spawn_fn`], at the level.
     pub fn spawn_fn(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
-        self.set.spawn_fn_in(&self.at, closure)
+        let held = Held::new(closure, self.set.bell());
+        self.set.add(self.at.spawn_fn(move || held.call()))
     }
 }
 

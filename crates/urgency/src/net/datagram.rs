@@ -200,10 +200,6 @@ impl<'a, S: Socket + 'a> Startable<'a> for SendOperation<'a, S> {
     fn finish(self, result: io::Result<usize>) -> Self::Output {
         (result, self.datagram)
     }
-
-    fn put_back(self, _: usize) -> bool {
-        false
-    }
 }
 
 /// Gives a type with a field `datagrams: Datagrams<$std>` what UDP's and Unix's sockets have in common. A macro and not

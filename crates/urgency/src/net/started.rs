@@ -44,7 +44,13 @@ pub trait Startable<'a> {
     /// The result, with the buffer.
     fn finish(self, result: io::Result<Self::Item>) -> Self::Output;
     /// The item was not taken. Whether it went back to the socket.
-    fn put_back(self, item: Self::Item) -> bool;
+    fn put_back(self, item: Self::Item) -> bool
+    where
+        Self: Sized,
+    {
+        drop(item);
+        false
+    }
 }
 
 /// An operation that was started when this was made; awaiting it gives the result.

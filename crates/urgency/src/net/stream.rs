@@ -333,8 +333,4 @@ impl<'a> Startable<'a> for WriteOperation<'a> {
     fn finish(self, result: io::Result<usize>) -> Self::Output {
         (result, self.buffer)
     }
-
-    fn put_back(self, _: usize) -> bool {
-        false
-    }
 }

@@ -7,7 +7,7 @@
 //!
 //! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
-//!   [`forked`], [`child_memory`], [`latch`].
+//!   [`forked`], [`lent`], [`child_memory`], [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
 //!
 //! Two protocols are made of several of these, and have a model here: a worker's way from job to job
@@ -25,6 +25,7 @@ pub(crate) mod forked;
 pub(crate) mod groups;
 pub(crate) mod idle;
 pub(crate) mod latch;
+pub(crate) mod lent;
 pub(crate) mod mailbox;
 pub(crate) mod own;
 pub(crate) mod pace;

@@ -16,7 +16,6 @@ use crate::{
     tasks::{self, TaskRef},
 };
 use std::{
-    mem::ManuallyDrop,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     ptr::NonNull,
     sync::Arc,
@@ -170,13 +169,8 @@ fn name_of(header: NonNull<tasks::Header>) -> u64 {
 /// and a part of its address. 0 if it is no task.
 #[inline]
 pub(crate) fn own_name() -> u64 {
-    Stack::with_current(|me| {
-        me.and_then(|me| me.task()).map_or(0, |header| {
-            // SAFETY: the running entry keeps the task alive; this borrow of it is not dropped.
-            let task = ManuallyDrop::new(unsafe { TaskRef::from_raw(header) });
-            name_of(header) << 32 | u64::from(task.live_slot())
-        })
-    })
+    let name = |task: &TaskRef| name_of(task.as_raw()) << 32 | u64::from(task.live_slot());
+    run::with_current_task(|task| task.map_or(0, name))
 }
 
 /// Whether code of the calling code's runtime may run at the same time: on another worker, or on a plain thread.

@@ -183,13 +183,19 @@ pub(crate) fn polls_task() -> bool {
 
 /// Runs `f`, polls of a future for which this thread waits (`blocks`), or which it makes for the scheduler.
 pub(crate) fn polling_while<R>(blocks: bool, f: impl FnOnce() -> R) -> R {
-    struct Outer(bool);
-    impl Drop for Outer {
+    during(|here| &here.blocks, blocks, f)
+}
+
+/// Runs `f` while a variable of the thread has this value.
+#[inline]
+fn during<T: Copy, R>(of: fn(&Here) -> &Cell<T>, value: T, f: impl FnOnce() -> R) -> R {
+    struct Outer<T: Copy>(fn(&Here) -> &Cell<T>, T);
+    impl<T: Copy> Drop for Outer<T> {
         fn drop(&mut self) {
-            here(|here| here.blocks.set(self.0));
+            here(|here| self.0(here).set(self.1));
         }
     }
-    let _outer = Outer(here(|here| here.blocks.replace(blocks)));
+    let _outer = Outer(of, here(|here| of(here).replace(value)));
     f()
 }
 
@@ -208,14 +214,7 @@ pub(crate) fn may_wait() {
 /// Runs `f`, which is no part of the poll that this thread may be in the middle of: `f` runs on another stack, or on
 /// none. Tasks that `f` makes ready are not left to that poll's end, nor to the ring of a stack that polls nothing.
 pub(crate) fn outside_poll<R>(f: impl FnOnce() -> R) -> R {
-    struct Outer(Polling);
-    impl Drop for Outer {
-        fn drop(&mut self) {
-            set_polling(self.0);
-        }
-    }
-    let _outer = Outer(here(|here| here.polling.replace(Polling::No)));
-    f()
+    during(|here| &here.polling, Polling::No, f)
 }
 
 /// Runs `f`, which polls a task or runs a closure on top of what this thread runs already: a poll has a beginning and a
@@ -232,9 +231,7 @@ pub(crate) fn on_top<R>(is_closure: bool, f: impl FnOnce() -> R) -> R {
 
 /// Makes something ready with `f` for which this thread is going to wait at once.
 pub(crate) fn departing(departure: Departure, f: impl FnOnce()) {
-    here(|here| here.departure.set(departure));
-    f();
-    here(|here| here.departure.set(Departure::None));
+    during(|here| &here.departure, departure, f);
 }
 
 pub(crate) fn departure() -> Departure {

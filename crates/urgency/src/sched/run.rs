@@ -27,7 +27,6 @@ use crate::{
     sys::{chaos, clock},
     tasks::{Ran, TaskRef},
 };
-use std::mem::ManuallyDrop;
 
 mod forks;
 
@@ -480,13 +479,11 @@ fn up_to(level: u8) -> u64 {
 }
 
 /// Calls `f` with the task that the calling thread runs, if it runs one.
+#[inline]
 pub(crate) fn with_current_task<R>(f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
-    Stack::with_current(|me| {
-        let task = me.and_then(|me| me.task()).map(|header| {
-            // SAFETY: the running entry keeps the task alive; this borrow of it is not dropped.
-            ManuallyDrop::new(unsafe { TaskRef::from_raw(header) })
-        });
-        f(task.as_deref())
+    Stack::with_current(|me| match me {
+        Some(me) => me.with_task(f),
+        None => f(None),
     })
 }
 

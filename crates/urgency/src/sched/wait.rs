@@ -124,11 +124,7 @@ impl Job {
         me.set_waits_as(waits_as);
         fence(Ordering::SeqCst);
         // A thread that raised the task of this stack meanwhile saw another task here, or the level of another.
-        run::with_current_task(|task| {
-            if let Some(task) = task {
-                me.raise_level(task.level());
-            }
-        });
+        me.with_task(|task| task.map(|task| me.raise_level(task.level())));
     }
 
     /// Work that `worker` found, but that cannot be run here, returns to where it was.

@@ -396,11 +396,18 @@ impl<'a> Own<'a, Stack> {
         if let Some(kind) = unsafe { forked.as_ref() } {
             return kind.name;
         }
-        match self.task() {
-            // SAFETY: the task runs on this thread, whose reference this borrows, and does not drop.
-            Some(task) => unsafe { ManuallyDrop::new(TaskRef::from_raw(task)) }.name(),
-            None => || "a call from outside the runtime",
-        }
+        let of_none: Name = || "a call from outside the runtime";
+        self.with_task(|task| task.map_or(of_none, TaskRef::name))
+    }
+
+    /// Calls `f` with the task that the stack runs, if it runs one.
+    #[inline]
+    pub(crate) fn with_task<R>(self, f: impl FnOnce(Option<&TaskRef>) -> R) -> R {
+        let task = self.task().map(|header| {
+            // SAFETY: the entry that runs on this thread keeps the task alive; this borrow of it is not dropped.
+            ManuallyDrop::new(unsafe { TaskRef::from_raw(header) })
+        });
+        f(task.as_deref())
     }
 
     /// The task that the stack runs from now on.
