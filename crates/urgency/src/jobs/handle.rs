@@ -8,7 +8,11 @@ use super::{
     error::Why,
     record::{Record, Waits},
 };
-use crate::{JoinError, JoinErrorKind, sched::block::block_on, tasks::JoinHandle};
+use crate::{
+    JoinError, JoinErrorKind,
+    sched::block::block_on,
+    tasks::{JoinHandle, contained},
+};
 use std::{
     future::{Future, IntoFuture},
     ops::Deref,
@@ -79,6 +83,14 @@ impl<T: Send + 'static> Wake for Outcome<T> {
     fn wake(self: Arc<Self>) {
         let root = locked(&self.root).take();
         root.into_iter().for_each(|root| self.take_from(root));
+    }
+}
+
+impl<T: 'static> Drop for Outcome<T> {
+    /// A result that nothing waits for is dropped by a thread of the scheduler, and its drop is code of the program.
+    fn drop(&mut self) {
+        let result = self.result.get_mut().map(Option::take);
+        contained(|| drop(result));
     }
 }
 
