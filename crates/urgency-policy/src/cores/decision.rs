@@ -333,6 +333,18 @@ impl Decision {
 
     /// Whether all jobs are in their bounds afterwards; lists the moves.
     pub(super) fn finish(&mut self, cores: &Cores) -> Result<(), DecisionError> {
+        let jobs = self.counts.iter().map(|&(id, _)| id);
+        if !jobs.eq(cores.jobs.iter().map(|job| job.id)) || self.available != cores.available {
+            return Err(DecisionError::Replaced);
+        }
+        // What the setters counted is of the policy's making, too: it may have told them of another table.
+        self.counts.iter_mut().for_each(|(_, count)| *count = 0);
+        for core in 0..self.owners.len() {
+            if let Some(owner) = self.owners[core] {
+                let index = self.index(owner)?;
+                self.counts[index].1 += 1;
+            }
+        }
         let promised: usize = cores.jobs.iter().map(|job| job.demand.min_cores).sum();
         let can_promise = promised <= self.available.iter().filter(|&&is| is).count();
         for (job, &(id, count)) in cores.jobs.iter().zip(&self.counts) {

@@ -106,6 +106,11 @@ pub enum Refusal {
         /// Its longest period.
         period: u64,
     },
+    /// The policy panicked when it was asked. Nothing has changed: the old demand holds, the job has not started.
+    Panicked {
+        /// The policy, by the name of its type.
+        policy: &'static str,
+    },
     /// A policy's own reason.
     Own(&'static str),
 }
@@ -141,6 +146,11 @@ impl fmt::Display for Refusal {
             Self::Span { span, period } => write!(
                 f,
                 "the task needs {span} ns on any number of cores, and its longest period is {period} ns; lengthen it"
+            ),
+            Self::Panicked { policy } => write!(
+                f,
+                "the core policy {policy} panicked when it was asked whether it can keep this demand, which is refused; the \
+                 panic's message says where: mend the policy's `admit`, or ask for something else"
             ),
             Self::Own(reason) => f.write_str(reason),
         }
@@ -245,6 +255,8 @@ pub enum DecisionError {
         /// What the machine can do.
         control: super::BandwidthControl,
     },
+    /// The policy put another decision in the place of the one that it was given.
+    Replaced,
     /// The timer is not in the future.
     TimerPassed {
         /// For when it was set.
@@ -319,6 +331,9 @@ impl fmt::Display for DecisionError {
                 f,
                 "the policy gave {job} {percent} % of the memory bandwidth; this machine takes {} to 100 in steps of {}",
                 control.least, control.step
+            ),
+            Self::Replaced => f.write_str(
+                "the policy put another decision in the place of the one that it was given; call the setters of that one",
             ),
             Self::TimerPassed { at, now } => write!(
                 f,

@@ -175,6 +175,11 @@ pub trait CorePolicy {
         Ok(())
     }
 
+    /// What messages call the policy.
+    fn name(&self) -> &'static str {
+        core::any::type_name::<Self>()
+    }
+
     /// The period that the iterations of this job must be apart, in nanoseconds; `None` if the policy says nothing
     /// about it.
     fn period(&self, job: JobId) -> Option<u64> {
@@ -210,6 +215,10 @@ impl<P: CorePolicy + ?Sized> CorePolicy for alloc::boxed::Box<P> {
 
     fn admit(&mut self, id: JobId, demand: &Demand, cores: &Cores) -> Result<(), Refusal> {
         (**self).admit(id, demand, cores)
+    }
+
+    fn name(&self) -> &'static str {
+        (**self).name()
     }
 
     fn period(&self, job: JobId) -> Option<u64> {

@@ -426,3 +426,57 @@ fn few_cores_move_when_counts_change() {
         );
     }
 }
+
+/// At a start it gives each of two jobs two cores. Then it tells a decision of another table, or puts the decision of
+/// before in the place of the new one.
+struct Astray(Option<Decision>, Cores);
+
+impl CorePolicy for Astray {
+    fn decide(
+        &mut self,
+        event: Event,
+        _: &Cores,
+        decision: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        match event {
+            Event::Start(job) => {
+                let first = 2 * (job.0 as usize - 1);
+                decision.give(first, job)?;
+                decision.give(first + 1, job)?;
+            }
+            Event::Timer => decision.fit(&self.1)?,
+            _ => *decision = self.0.take().unwrap(),
+        }
+        self.0 = Some(decision.clone());
+        Ok(())
+    }
+}
+
+#[test]
+fn the_table_shows_what_each_job_owns_whatever_a_policy_does_with_its_decision() {
+    let limited = Demand {
+        max_cores: 1,
+        ..Demand::default()
+    };
+    // Its second job has the name that the first one has here.
+    let mut other = Cores::new(4);
+    for id in [0, 1] {
+        other.start(&mut Unpartitioned, JobId(id), limited).unwrap();
+    }
+    let (mut cores, mut astray) = (Cores::new(4), Astray(None, other));
+    for id in [1, 2] {
+        let job = JobId(id);
+        cores.start(&mut astray, job, Demand::default()).unwrap();
+        cores.decide(&mut astray, Event::Start(job)).unwrap();
+    }
+    cores.decide(&mut astray, Event::Timer).unwrap();
+    assert_eq!(cores.counts(), [1, 2], "job 1 has lost a core");
+    cores.exit(JobId(1)).unwrap();
+    let replaced = cores.decide(&mut astray, Event::Exit(JobId(1)));
+    assert_eq!(replaced.unwrap_err(), DecisionError::Replaced);
+    assert_eq!(cores.counts(), [2]);
+    for core in 0..4 {
+        cores.set_available(core, false).unwrap();
+    }
+    assert_eq!(cores.counts(), [0]);
+}

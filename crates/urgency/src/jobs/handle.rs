@@ -9,7 +9,10 @@ use super::{
     record::{Record, Waits},
 };
 use crate::{
-    JoinError, JoinErrorKind, sched::block::block_on, sys::mutex::Mutex, tasks::JoinHandle,
+    JoinError, JoinErrorKind,
+    sched::block::block_on,
+    sys::mutex::Mutex,
+    tasks::{JoinHandle, contained},
 };
 use std::{
     future::{Future, IntoFuture},
@@ -81,6 +84,14 @@ impl<T: Send + 'static> Wake for Outcome<T> {
     fn wake(self: Arc<Self>) {
         let root = self.root.lock().take();
         root.into_iter().for_each(|root| self.take_from(root));
+    }
+}
+
+impl<T: 'static> Drop for Outcome<T> {
+    /// A result that nothing waits for is dropped by a thread of the scheduler, and its drop is code of the program.
+    fn drop(&mut self) {
+        let result = self.result.lock().take();
+        contained(|| drop(result));
     }
 }
 

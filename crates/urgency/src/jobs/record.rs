@@ -11,6 +11,10 @@
 //!   that the job waits for.
 //! - *Two changes of one job's priority.* Each reads what the job asks for, and what waits for it, under the lock under
 //!   which the runtime is told. So the last one tells what holds.
+//! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock. So
+//!   a start reads what was changed, or the change finds the container; and no change comes to the container's next job.
+//!
+//! The lock of the stage is not held while the runtime is told: that asks the core policy, which may look at jobs.
 
 use super::{JobErrorKind, set::Set};
 use crate::{
@@ -32,7 +36,7 @@ use std::{
         },
     },
 };
-use urgency_policy::cores::Demand;
+use urgency_policy::cores::{Demand, Refusal};
 
 /// The job whose code this is.
 static CURRENT: Local<Current> = Local::new();
@@ -123,7 +127,7 @@ pub(super) struct Record {
     pub(super) set: Arc<Set>,
     /// What the program asks for.
     demand: Mutex<Demand>,
-    /// For the thread that tells the container.
+    /// For the thread that tells the container, or changes the stage.
     tells: Mutex<()>,
     stage: Mutex<Stage>,
     pub(super) is_cancelled: AtomicBool,
@@ -180,8 +184,8 @@ impl Record {
         asked: Demand,
         start: impl FnOnce(&Handle),
     ) {
-        *self.stage.lock() = Stage::Running(handle.clone(), before);
-        if self.inherited(self.demand()) != asked {
+        self.enter(Stage::Running(handle.clone(), before));
+        if self.asked() != asked {
             // It changed meanwhile.
             self.tell();
         }
@@ -194,9 +198,22 @@ impl Record {
     /// All tasks of the job have ended, on their side of the scheduler.
     pub(super) fn tasks_ended(&self) {
         let stats = self.stats().map(Box::new);
-        let stage = std::mem::replace(&mut *self.stage.lock(), Stage::Over(stats));
-        drop(stage);
+        self.enter(Stage::Over(stats));
         self.part_ended();
+    }
+
+    fn enter(&self, stage: Stage) {
+        let telling = self.tells.lock();
+        let before = std::mem::replace(&mut *self.stage.lock(), stage);
+        drop(telling);
+        drop(before);
+    }
+
+    fn container(&self) -> Option<Handle> {
+        match &*self.stage.lock() {
+            Stage::Running(handle, _) => Some(handle.clone()),
+            _ => None,
+        }
     }
 
     /// The root's result is where the handle finds it.
@@ -225,13 +242,9 @@ impl Record {
     pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, SeqCst);
         if self.set.unqueue(self) {
-            return self.refuse(JobErrorKind::Cancelled);
+            return;
         }
-        let container = match &*self.stage.lock() {
-            Stage::Running(handle, _) => Some(handle.clone()),
-            _ => None,
-        };
-        container.iter().for_each(end_all);
+        self.container().iter().for_each(end_all);
     }
 
     fn is_to_end(&self) -> bool {
@@ -274,8 +287,13 @@ impl Record {
         *self.demand.lock()
     }
 
+    /// What the container is to ask for.
+    pub(super) fn asked(&self) -> Demand {
+        self.inherited(self.demand())
+    }
+
     /// With what it inherits: the priority of the most urgent job that waits for it, or for what waits for it.
-    pub(super) fn inherited(&self, demand: Demand) -> Demand {
+    fn inherited(&self, demand: Demand) -> Demand {
         let waiters = |record: &Record| -> Vec<_> {
             let by = record.awaited_by.lock();
             by.iter().filter_map(Weak::upgrade).collect()
@@ -288,18 +306,16 @@ impl Record {
         }
     }
 
-    pub(super) fn set_demand(self: &Arc<Self>, demand: Demand) -> Result<(), BuildError> {
-        demand
-            .check()
-            .map_err(urgency_policy::cores::Refusal::Demand)?;
+    pub(super) fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
+        demand.check().map_err(Refusal::Demand)?;
         let telling = self.tells.lock();
         let inherited = self.inherited(demand);
-        if let Stage::Running(handle, _) = &*self.stage.lock() {
+        if let Some(handle) = self.container() {
             handle.shared().set_demand(inherited)?;
         }
         *self.demand.lock() = demand;
         drop(telling);
-        self.awaited().iter().for_each(|awaited| awaited.tell());
+        self.tell_all();
         Ok(())
     }
 
@@ -307,12 +323,18 @@ impl Record {
     /// that refuses leaves the job where it is.
     fn tell(&self) {
         let _telling = self.tells.lock();
-        let demand = self.inherited(self.demand());
-        if let Stage::Running(handle, _) = &*self.stage.lock()
+        let demand = self.asked();
+        if let Some(handle) = self.container()
             && handle.shared().demand() != demand
         {
             let _ = handle.shared().set_demand(demand);
         }
+    }
+
+    /// As [`Record::tell`], of the job and of all that it waits for.
+    fn tell_all(&self) {
+        self.tell();
+        self.awaited().iter().for_each(|awaited| awaited.tell());
     }
 
     /// What it waits for, and what that waits for, and so on.
@@ -363,16 +385,10 @@ impl<'a> Waits<'a> {
             if awaited.waits_for(waiter) {
                 return Err(JobErrorKind::WaitsForItself);
             }
-            waits.tell();
+            awaited.tell_all();
             awaited.set.start_awaited(awaited);
         }
         Ok(waits)
-    }
-
-    /// The awaited job, and what it waits for, hear that this wait has begun, or has ended.
-    fn tell(&self) {
-        self.awaited.tell();
-        self.awaited.awaited().iter().for_each(|job| job.tell());
     }
 }
 
@@ -384,7 +400,7 @@ impl Drop for Waits<'_> {
             forget_one(&self.awaited.awaited_by, |job| {
                 std::ptr::eq(job.as_ptr(), Arc::as_ptr(waiter))
             });
-            self.tell();
+            self.awaited.tell_all();
         }
     }
 }

@@ -15,10 +15,19 @@ use super::{
     record::{self, Record},
 };
 use crate::{
-    BuildError, Builder, LevelId, Runtime, Stats, runtime::Handle, sched::block::block_on,
-    sync::Notify, sys::mutex::Mutex,
+    BuildError, Builder, LevelId, Runtime, Stats,
+    runtime::Handle,
+    sched::block::block_on,
+    sync::Notify,
+    sys::mutex::{Mutex, MutexGuard},
+    tasks::{contained, discard_payload},
 };
-use std::{collections::VecDeque, future::Future, sync::Arc};
+use std::{
+    collections::VecDeque,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, atomic::Ordering},
+};
 use urgency_policy::cores::{CorePolicy, Demand, Refusal};
 
 /// How many jobs run at once if the builder says nothing.
@@ -102,6 +111,14 @@ pub(super) struct Pending {
     pub(super) level: Option<LevelId>,
     /// Starts the root.
     pub(super) start: Box<dyn FnOnce(&Handle) + Send>,
+}
+
+impl Pending {
+    /// The job is never started. What it captured, which is the program's, is gone before its waiters go on.
+    fn refuse(self, why: JobErrorKind) {
+        contained(|| drop(self.start));
+        self.record.refuse(why);
+    }
 }
 
 debug_struct!(CoreSet, |it| stats: it.stats());
@@ -313,8 +330,7 @@ impl Set {
         state.running.push(pending.record.clone());
         drop(state);
         self.start(pending).map_err(|(pending, error)| {
-            self.state.lock().submitted -= 1;
-            self.no_longer_runs(&pending.record);
+            self.no_longer_runs(&pending.record).submitted -= 1;
             self.start_next();
             error.into()
         })
@@ -322,8 +338,14 @@ impl Set {
 
     /// Starts a job that counts as running.
     fn start(self: &Arc<Self>, pending: Pending) -> Result<(), (Pending, BuildError)> {
-        let demand = pending.record.inherited(pending.record.demand());
-        let (container, before) = match self.container(&pending.shape, demand) {
+        let demand = pending.record.asked();
+        // Schedules and orders may be code of the program.
+        let container = catch_unwind(AssertUnwindSafe(|| self.container(&pending.shape, demand)));
+        let container = container.unwrap_or_else(|payload| {
+            discard_payload(payload);
+            Err(BuildError::Panicked)
+        });
+        let (container, before) = match container {
             Ok(container) => container,
             Err(error) => return Err((pending, error)),
         };
@@ -341,7 +363,11 @@ impl Set {
         shape: &Arc<Builder>,
         demand: Demand,
     ) -> Result<(Container, Option<Box<Stats>>), BuildError> {
-        let parked = self.state.lock().parked.take(shape);
+        let (parked, spoilt) = {
+            let parked = &mut self.state.lock().parked;
+            (parked.take(shape), parked.take_spoilt())
+        };
+        drop(spoilt);
         if let Some(container) = parked {
             let job = container.runtime.shared();
             if demand != Demand::default() {
@@ -363,8 +389,8 @@ impl Set {
     fn job_is_over(self: &Arc<Self>, record: &Arc<Record>, container: Container) {
         record.tasks_ended();
         let job = container.runtime.shared();
-        let is_usual =
-            job.demand() == Demand::default() || job.set_demand(Demand::default()).is_ok();
+        let is_usual = !job.is_spoilt()
+            && (job.demand() == Demand::default() || job.set_demand(Demand::default()).is_ok());
         let surplus = {
             let mut state = self.state.lock();
             state.over += 1;
@@ -376,16 +402,17 @@ impl Set {
             }
         };
         drop(surplus);
-        self.no_longer_runs(record);
+        drop(self.no_longer_runs(record));
         self.start_next();
     }
 
-    fn no_longer_runs(&self, record: &Arc<Record>) {
+    fn no_longer_runs(&self, record: &Arc<Record>) -> MutexGuard<'_, State> {
         let mut state = self.state.lock();
         let running = &mut state.running;
         if let Some(place) = running.iter().position(|job| Arc::ptr_eq(job, record)) {
             running.swap_remove(place);
         }
+        state
     }
 
     /// Starts queued jobs for as long as more may run.
@@ -407,16 +434,20 @@ impl Set {
             let Err((pending, error)) = self.start(pending) else {
                 continue;
             };
-            self.no_longer_runs(&pending.record);
-            let mut state = self.state.lock();
-            if !state.running.is_empty() {
+            let mut state = self.no_longer_runs(&pending.record);
+            let is_cancelled = pending.record.is_cancelled.load(Ordering::SeqCst);
+            if !state.running.is_empty() && !is_cancelled {
                 // Other jobs have what it needs: it has its turn when one of them is over.
                 state.queue.push_front(pending);
                 return;
             }
             state.over += 1;
             drop(state);
-            pending.record.refuse(JobErrorKind::Refused(error));
+            // A cancel that came meanwhile has not found it in the queue.
+            pending.refuse(match is_cancelled {
+                true => JobErrorKind::Cancelled,
+                false => JobErrorKind::Refused(error),
+            });
         }
     }
 
@@ -430,27 +461,26 @@ impl Set {
         drop(state);
         if let Err((pending, error)) = self.start(pending) {
             // It may need the cores of the job that waits.
-            self.no_longer_runs(record);
-            self.state.lock().over += 1;
-            pending.record.refuse(JobErrorKind::Refused(error));
+            self.no_longer_runs(record).over += 1;
+            pending.refuse(JobErrorKind::Refused(error));
             // A job that ended meanwhile found this one in a place that is free now.
             self.start_next();
         }
     }
 
-    /// Takes a job out of the queue. Whether it was there.
+    /// Cancels a job that is in the queue. Whether it was there.
     pub(super) fn unqueue(&self, record: &Record) -> bool {
         let mut state = self.state.lock();
-        let pending = state.take_queued(record);
-        if pending.is_some() {
-            state.over += 1;
-        }
+        let Some(pending) = state.take_queued(record) else {
+            return false;
+        };
+        state.over += 1;
         let is_drained = state.is_drained();
         drop(state);
-        if pending.is_some() && is_drained {
+        pending.refuse(JobErrorKind::Cancelled);
+        if is_drained {
             self.drained.notify_waiters();
         }
-        // What it captured is dropped here, without the lock.
-        pending.is_some()
+        true
     }
 }

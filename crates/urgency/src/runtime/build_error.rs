@@ -43,6 +43,8 @@ pub enum BuildError {
     SharedThreadsProvided,
     /// The workers cannot be shared as [`Builder::demand`] asks, or the core policy refuses it.
     Demand(Refusal),
+    /// A schedule or a pool order of the program's own panicked while a job's runtime was built.
+    Panicked,
     /// A core set of which no job may run: [`CoreSetBuilder::most_running`](crate::jobs::CoreSetBuilder::most_running).
     MostRunning,
     /// There is a global runtime already.
@@ -70,6 +72,10 @@ impl fmt::Display for BuildError {
                 f,
                 "threads with stacks of {bytes} bytes were asked for, and the system gives none: the size must fit \
                  into the address space and its limit (`ulimit -v`); the default is 2 MiB"
+            ),
+            BuildError::Panicked => f.write_str(
+                "a schedule or a pool order of the program's own panicked while a job's runtime was built: the panic's \
+                 message says where",
             ),
             BuildError::MostRunning => write!(
                 f,

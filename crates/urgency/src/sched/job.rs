@@ -169,11 +169,14 @@ impl Job {
 
     /// Whether nothing but the caller keeps the job, and no code has changed it for good: another program may have it.
     pub(crate) fn is_unused(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) == 1
-            && self.tasks.live.len() == 0
-            && !self.closing.load(Ordering::SeqCst)
-            && self.attachment.get().is_none()
-            && self.recorder.get().is_none()
+        Arc::strong_count(self) == 1 && self.tasks.live.len() == 0 && !self.is_spoilt()
+    }
+
+    /// Whether code has changed the job for good: no other program may ever have it.
+    pub(crate) fn is_spoilt(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
+            || self.attachment.get().is_some()
+            || self.recorder.get().is_some()
     }
 
     /// Another program has the job from now on: to the core set's policy it is another job.

@@ -33,6 +33,12 @@ impl Parked {
         self.shown.push(container);
     }
 
+    /// Takes out what no job can have any more. (A job that shuts its own runtime down is over before the shutdown is.)
+    pub(super) fn take_spoilt(&mut self) -> Vec<Container> {
+        let is_spoilt = |container: &mut Container| container.runtime.shared().is_spoilt();
+        self.shown.extract_if(.., is_spoilt).collect()
+    }
+
     /// A container of this shape that nothing else keeps. It is shown, and has no work.
     pub(super) fn take(&mut self, shape: &Arc<Builder>) -> Option<Container> {
         let is_unused = |container: &mut Container| container.runtime.shared().is_unused();

@@ -10,7 +10,6 @@ use crate::{
     sys::clock,
 };
 use std::{
-    panic::resume_unwind,
     ptr,
     sync::{Arc, atomic::Ordering},
 };
@@ -50,16 +49,7 @@ impl Core {
             .filter(is_other)
             .map(|job| job.demand())
             .collect();
-        let admitted = match state.division.admit(demand, &others) {
-            Ok(Ok(())) => Ok(then()),
-            Ok(Err(refusal)) => Err(refusal),
-            Err(payload) => {
-                drop(state);
-                resume_unwind(payload);
-            }
-        };
-        drop(state);
-        admitted
+        state.division.admit(demand, &others).map(|()| then())
     }
 }
 

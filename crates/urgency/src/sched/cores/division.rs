@@ -29,10 +29,8 @@
 
 use super::manner::{Manner, keep_until_end, next_turn};
 use super::plans::Plan;
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    thread,
-};
+use crate::tasks::{contained, discard_payload};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 #[cfg(doc)]
 use urgency_policy::cores::CorePolicy;
 use urgency_policy::cores::{
@@ -99,6 +97,7 @@ struct Known {
 /// See the module's text.
 pub(super) struct Division {
     policy: BoxedPolicy,
+    name: &'static str,
     /// Answer the events whose answers by the policy break a rule.
     stand_in: Shares,
     pub(super) manner: Manner,
@@ -121,6 +120,7 @@ impl Division {
     pub(super) fn new(workers: usize, policy: BoxedPolicy) -> Self {
         Division {
             manner: Manner::of(&*policy),
+            name: policy.name(),
             policy,
             stand_in: Shares::default(),
             limits: None,
@@ -154,13 +154,9 @@ impl Division {
         self.cores.job(id).is_some()
     }
 
-    /// Whether a job may have this demand beside these others, if all have work at once. A panic of the policy is
-    /// returned.
-    pub(super) fn admit(
-        &mut self,
-        demand: Demand,
-        others: &[Demand],
-    ) -> thread::Result<Result<(), Refusal>> {
+    /// Whether a job may have this demand beside these others, if all have work at once. A policy that panics refuses,
+    /// and stays: the jobs that run have its guarantees.
+    pub(super) fn admit(&mut self, demand: Demand, others: &[Demand]) -> Result<(), Refusal> {
         let mut all = Cores::new(self.cores.count());
         for (id, &other) in (0..).zip(others) {
             // What was admitted stays, whatever the policy says now.
@@ -168,7 +164,11 @@ impl Division {
         }
         let id = JobId(others.len() as u64);
         let policy = &mut self.policy;
-        catch_unwind(AssertUnwindSafe(|| all.start(policy, id, demand)))
+        let admitted = catch_unwind(AssertUnwindSafe(|| all.start(policy, id, demand)));
+        admitted.unwrap_or_else(|payload| {
+            discard_payload(payload);
+            Err(Refusal::Panicked { policy: self.name })
+        })
     }
 
     /// Decides at `now`, in nanoseconds, about so many workers that are not in reserve. All jobs that have work or
@@ -263,10 +263,8 @@ impl Division {
         let (on, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(goes_on);
         self.known = on;
         for ended in ended {
-            // A job that the policy did not let start is in no table.
-            if self.cores.exit(ended.id).is_ok() {
-                self.ask(Event::Exit(ended.id));
-            }
+            let _ = self.cores.exit(ended.id);
+            self.ask(Event::Exit(ended.id));
             if let Some(limits) = &mut self.limits {
                 limits.end(ended.id);
             }
@@ -295,20 +293,16 @@ impl Division {
     fn start(&mut self, seen: &Seen) -> Known {
         self.last = JobId(self.last.0 + 1);
         let id = self.last;
-        let policy = &mut self.policy;
-        let cores = &mut self.cores;
-        let started = catch_unwind(AssertUnwindSafe(|| cores.start(policy, id, seen.demand)));
-        match started {
-            Ok(Ok(())) => {}
-            // It was admitted when it was built. A policy that thinks otherwise now decides without guarantees.
-            Ok(Err(_)) => {
-                let _ = self.cores.start(&mut Unpartitioned, id, seen.demand);
-            }
-            Err(_) => {
-                self.replace_policy();
-                let _ = self.cores.start(&mut Unpartitioned, id, seen.demand);
-            }
-        }
+        // It was admitted when it was built, beside all others on all workers. If that cannot be kept on the workers
+        // that are available, its least is promised when it can be: each look tries the whole demand (`change`).
+        let less = Demand {
+            min_cores: 0,
+            ..seen.demand
+        };
+        let mut enter = |demand| self.cores.start(&mut Unpartitioned, id, demand);
+        enter(seen.demand)
+            .or_else(|_| enter(less))
+            .expect("a demand that was admitted is valid");
         self.ask(Event::Start(id));
         Known {
             life: seen.life,
@@ -377,7 +371,8 @@ impl Division {
         match decided {
             Ok(Ok(timer)) => self.timer = timer.or(self.timer),
             Ok(Err(error)) => self.answer_instead(event, error),
-            Err(_) => {
+            Err(payload) => {
+                discard_payload(payload);
                 self.replace_policy();
                 self.ask(event);
             }
@@ -397,7 +392,9 @@ impl Division {
     #[cold]
     fn replace_policy(&mut self) {
         self.report.panicked = true;
-        self.policy = Box::new(std::mem::take(&mut self.stand_in));
+        let shares = Box::new(std::mem::take(&mut self.stand_in));
+        let panicked = std::mem::replace(&mut self.policy, shares);
+        contained(|| drop(panicked));
         self.manner = Manner::of(&*self.policy);
     }
 }

@@ -133,12 +133,27 @@ fn a_demand_is_refused_that_the_policy_or_the_workers_cannot_keep() {
         min_cores,
         ..Demand::default()
     };
-    let refused = shares(4).admit(least(2), &[least(1), least(2)]).unwrap();
+    let refused = shares(4).admit(least(2), &[least(1), least(2)]);
     assert_eq!(refused, Err(Refusal::MinCores { asked: 2, left: 1 }));
     let mut halves = Division::new(4, Box::new(StaticEqual::new(2).unwrap()));
-    let refused = halves.admit(least(3), &[]).unwrap();
+    let refused = halves.admit(least(3), &[]);
     assert_eq!(refused, Err(Refusal::Cores { needed: 3, left: 2 }));
-    assert_eq!(halves.admit(least(2), &[least(2)]).unwrap(), Ok(()));
+    assert_eq!(halves.admit(least(2), &[least(2)]), Ok(()));
+}
+
+#[test]
+fn a_job_that_starts_while_too_few_workers_are_there_has_its_least_when_they_are_back() {
+    let least = |life, workers| {
+        let mut seen = busy(life, 1, workers);
+        seen.demand.min_cores = 2;
+        seen
+    };
+    let (mut division, mut seen) = (shares(4), [least(1, 4), least(2, 0)]);
+    division.decide(MS, 1, &mut seen[..1]);
+    division.decide(2 * MS, 1, &mut seen);
+    seen[1].wants = 9;
+    division.decide(3 * MS, 4, &mut seen);
+    assert_eq!(workers(&seen), [2, 2]);
 }
 
 /// Gives away a worker that there is not.
