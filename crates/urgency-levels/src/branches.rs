@@ -11,6 +11,9 @@
 //! `start` says at which branch a poll begins: the `first` one, the `next` one each time, or one at `random`. `else`
 //! and `default` may be empty.
 //!
+//! The futures become variables in the reverse of the order in which they are written, so that they are dropped in the
+//! order in which they are written, as Tokio's are.
+//!
 //! All of this could be written with `macro_rules!`, but for two things: as many type parameters and variables as there
 //! are branches, and a pattern without its `mut` and `ref`, with which a result is looked at before it is moved.
 
@@ -131,6 +134,7 @@ pub(crate) fn select(input: TokenStream) -> TokenStream {
     };
 
     let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<String>();
+    let backwards = |item: &dyn Fn(usize) -> String| (0..count).rev().map(item).collect::<String>();
     let mut text = format!(
         "enum Won<{}> {{ {} Nobody, Default }}",
         list(&|n| format!("T{n},")),
@@ -140,11 +144,8 @@ pub(crate) fn select(input: TokenStream) -> TokenStream {
     text += &list(&|n| format!("if CONDITION{n} {{ enabled |= 1u64 << {n}u32; }}"));
     text += "let mut won = {";
     text += &list(&|n| format!("let f{n} = FUTURE{n};"));
-    text += &list(&|n| {
-        format!(
-            "let f{n} = ::core::future::IntoFuture::into_future(f{n}); let mut f{n} = ::core::pin::pin!(f{n});"
-        )
-    });
+    text += &list(&|n| format!("let f{n} = ::core::future::IntoFuture::into_future(f{n});"));
+    text += &backwards(&|n| format!("let mut f{n} = ::core::pin::pin!(f{n});"));
     let _ = write!(
         text,
         "::core::future::poll_fn(|cx| {{
@@ -220,12 +221,11 @@ pub(crate) fn join(input: TokenStream, tries: bool) -> TokenStream {
     let count = futures.len();
     let start = start_of(&start, count);
     let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<String>();
+    let backwards = |item: &dyn Fn(usize) -> String| (0..count).rev().map(item).collect::<String>();
     let mut text = list(&|n| format!("let f{n} = FUTURE{n};"));
-    text += &list(&|n| {
-        format!(
-            "let mut f{n} = ::core::pin::pin!(LIBRARY::future::MaybeDone::new(
-                ::core::future::IntoFuture::into_future(f{n})));"
-        )
+    text += &list(&|n| format!("let f{n} = ::core::future::IntoFuture::into_future(f{n});"));
+    text += &backwards(&|n| {
+        format!("let mut f{n} = ::core::pin::pin!(LIBRARY::future::MaybeDone::new(f{n}));")
     });
     let failed = |n: usize| {
         if tries {

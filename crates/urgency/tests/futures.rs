@@ -7,7 +7,7 @@ use std::{
     future::{Future, pending, ready},
     pin::{Pin, pin},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
     task::Poll,
@@ -17,6 +17,7 @@ use urgency::{
     future::{Either, join_all, race, race_all, try_join, try_join_all, zip},
     select,
     sync::oneshot,
+    time::{Duration, timeout},
     yield_now,
 };
 
@@ -153,4 +154,47 @@ fn a_select_goes_on_without_the_branches_that_are_disabled() {
         yield_now().await;
         n
     }
+}
+
+/// Writes its number down when it is dropped.
+struct Dropped<'a>(u32, &'a Mutex<Vec<u32>>);
+
+impl Drop for Dropped<'_> {
+    fn drop(&mut self) {
+        self.1.lock().unwrap().push(self.0);
+    }
+}
+
+#[test]
+fn branches_are_dropped_in_the_order_in_which_they_are_written() {
+    let order = Mutex::new(Vec::new());
+    // Waits, or ends at once with an error.
+    let branch = |number: u32, waits: bool| {
+        let dropped = Dropped(number, &order);
+        async move {
+            let _dropped = &dropped;
+            if waits {
+                pending::<()>().await;
+            }
+            Err::<(), ()>(())
+        }
+    };
+    let taken = || std::mem::take(&mut *order.lock().unwrap());
+    block_on(async {
+        select! {
+            _ = branch(1, true) => unreachable!(),
+            _ = branch(2, false) => {}
+            _ = branch(3, true) => unreachable!(),
+        }
+        // What ends is dropped then.
+        assert_eq!(taken(), [2, 1, 3]);
+        let failed = urgency::try_join!(branch(1, true), branch(2, true), branch(3, false));
+        assert!(failed.is_err());
+        assert_eq!(taken(), [3, 1, 2]);
+        let cut = timeout(Duration::ZERO, async {
+            urgency::join!(branch(1, true), branch(2, true))
+        });
+        assert!(cut.await.is_err());
+        assert_eq!(taken(), [1, 2]);
+    });
 }

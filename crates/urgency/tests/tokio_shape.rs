@@ -8,7 +8,7 @@ use std::io::{ErrorKind, SeekFrom};
 use urgency::{
     block_on, fs,
     io::{self, AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter},
-    net::{TcpListener, TcpSocket, TcpStream, UnixStream, lookup_host, tcp},
+    net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixStream, lookup_host, tcp},
     spawn,
 };
 
@@ -182,5 +182,41 @@ fn a_socket_with_options_listens_and_connects_and_names_are_looked_up() {
             let refused = TcpSocket::new_v6().unwrap().connect(address).await;
             assert!(refused.is_err(), "another family");
         });
+    });
+}
+
+#[test]
+fn a_datagram_goes_to_an_address_by_reference_or_to_a_name() {
+    ends(|| {
+        block_on(async {
+            let receiver = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let sender = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            let address = receiver.local_addr().unwrap();
+            sender.send_to(b"one", &address).await.unwrap();
+            sender.send_to(b"two", address.to_string()).await.unwrap();
+            let name = ("localhost", address.port());
+            sender.send_to(b"three", name).await.unwrap();
+            for expected in ["one", "two", "three"] {
+                let mut buffer = [0; 9];
+                let (count, _) = receiver.recv_from(&mut buffer).await.unwrap();
+                assert_eq!(&buffer[..count], expected.as_bytes());
+            }
+            let none: &[std::net::SocketAddr] = &[];
+            let nowhere = sender.send_to(b"four", none).await.unwrap_err();
+            assert_eq!(nowhere.kind(), ErrorKind::InvalidInput);
+        });
+    });
+}
+
+#[test]
+fn a_file_is_written_from_whatever_has_bytes() {
+    let path = std::env::temp_dir().join(format!("urgency-bytes-{}", std::process::id()));
+    block_on(async {
+        let (text, bytes) = ("text".to_owned(), b"bytes".to_vec());
+        fs::write(&path, &text).await.unwrap();
+        assert_eq!(fs::read(&path).await.unwrap(), text.as_bytes());
+        fs::write(&path, &bytes).await.unwrap();
+        assert_eq!(fs::read(&path).await.unwrap(), bytes);
+        fs::remove_file(&path).await.unwrap();
     });
 }

@@ -55,9 +55,9 @@ pub fn read_to_string(path: impl AsRef<Path>) -> Offloaded<String> {
     with_path(path, fs::read_to_string)
 }
 
-/// Replaces the contents of a file, or makes it. See [`std::fs::write`].
-pub fn write(path: impl AsRef<Path>, contents: impl Into<Vec<u8>>) -> Offloaded<()> {
-    let contents = contents.into();
+/// Replaces the contents of a file, or makes it. See [`std::fs::write`]. The contents are copied.
+pub fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> Offloaded<()> {
+    let contents = contents.as_ref().to_owned();
     with_path(path, move |path| fs::write(path, contents))
 }
 

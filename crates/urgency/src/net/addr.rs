@@ -21,6 +21,8 @@ impl<T: sealed::Resolve + ?Sized> ToSocketAddrs for T {}
 /// Addresses, now or later.
 #[derive(Debug)]
 pub enum Resolved {
+    /// A literal address.
+    One(SocketAddr),
     /// Known.
     Now(Vec<SocketAddr>),
     /// Being looked up.
@@ -31,8 +33,22 @@ impl Resolved {
     /// Awaits them.
     pub(crate) async fn get(self) -> io::Result<Vec<SocketAddr>> {
         match self {
+            Resolved::One(address) => Ok(vec![address]),
             Resolved::Now(addresses) => Ok(addresses),
             Resolved::Later(lookup) => lookup.await,
+        }
+    }
+
+    /// Awaits the first of them.
+    pub(crate) async fn first(self) -> io::Result<SocketAddr> {
+        match self {
+            Resolved::One(address) => Ok(address),
+            several => several
+                .get()
+                .await?
+                .into_iter()
+                .next()
+                .ok_or_else(no_address),
         }
     }
 }
@@ -67,7 +83,7 @@ pub(crate) mod sealed {
     }
 
     fn one(address: impl Into<SocketAddr>) -> Resolved {
-        Resolved::Now(vec![address.into()])
+        Resolved::One(address.into())
     }
 
     fn look_up<A: net::ToSocketAddrs + Send + 'static>(name: A) -> Resolved {

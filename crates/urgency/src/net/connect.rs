@@ -60,6 +60,7 @@ struct Pending {
 impl Connect {
     pub(crate) fn new(target: Resolved) -> Self {
         let (lookup, addresses) = match target {
+            Resolved::One(address) => (None, vec![address]),
             Resolved::Now(addresses) => (None, addresses),
             Resolved::Later(lookup) => (Some(lookup), Vec::new()),
         };

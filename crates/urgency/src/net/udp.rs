@@ -89,11 +89,14 @@ impl UdpSocket {
         addr::first_that_works(addresses, |address| self.socket().connect(address))
     }
 
-    /// Sends one datagram to `to`. Dropping the future before it is ready has sent nothing.
+    /// Sends one datagram to `to`, or to the first address of a name. Dropping the future before it is ready has sent
+    /// nothing.
     ///
     /// # Errors
-    /// The kernel's errors, or that the runtime was shut down.
-    pub async fn send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
+    /// The kernel's errors, those of a name's lookup, or that the runtime was shut down; `InvalidInput` if there is no
+    /// address.
+    pub async fn send_to(&self, datagram: &[u8], to: impl ToSocketAddrs) -> io::Result<usize> {
+        let to = to.resolve().first().await?;
         self.datagrams.transmit(datagram, Some(&to)).await
     }
 

@@ -2,7 +2,8 @@
 //!
 //! # States
 //!
-//! - *unregistered*: not polled since it was made or reset.
+//! - *unregistered*: not polled since it was made or reset. A sleep that was neither polled nor reset has not *begun*,
+//!   and is not elapsed, as with Tokio.
 //! - *registered*: a timer of a driver has the waker, or a timer of the spare clock if no driver can be had. The
 //!   timer's key finds nothing once the timer fired.
 //! - *over*: it was ready.
@@ -52,6 +53,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
     Sleep {
         deadline,
         timer: None,
+        has_begun: false,
         is_over: false,
     }
 }
@@ -70,6 +72,7 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 pub struct Sleep {
     deadline: Instant,
     timer: Option<Timer>,
+    has_begun: bool,
     is_over: bool,
 }
 
@@ -121,8 +124,10 @@ impl Sleep {
     }
 
     /// Whether its time has come: the next poll is ready.
+    ///
+    /// A sleep that was neither polled nor [`reset`](Sleep::reset) is not elapsed, whatever the time.
     pub fn is_elapsed(&self) -> bool {
-        self.is_over || Instant::now() >= self.deadline
+        self.has_begun && Instant::now() >= self.deadline
     }
 
     /// Makes it ready at another time. It must be polled again to wake anybody then.
@@ -137,6 +142,7 @@ impl Sleep {
     pub fn reset(&mut self, deadline: Instant) {
         self.cancel();
         self.deadline = deadline;
+        self.has_begun = true;
         self.is_over = false;
     }
 
@@ -155,6 +161,7 @@ impl Sleep {
         if self.is_over {
             return Poll::Ready(Ok(()));
         }
+        self.has_begun = true;
         if let Some(timer) = &self.timer {
             if !has_ended() && timer.rewake(cx.waker()) {
                 return Poll::Pending;

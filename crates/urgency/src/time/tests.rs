@@ -27,10 +27,19 @@ fn a_sleep_starts_when_it_is_made() {
     let sleep = sleep(SHORT);
     std::thread::sleep(SHORT);
     let mut sleep = sleep;
-    assert!(sleep.is_elapsed(), "also before it is polled");
+    assert!(!sleep.is_elapsed(), "nobody polled it");
     assert!(poll(&mut sleep).is_ready());
     assert!(sleep.is_elapsed());
     assert!(poll(&mut sleep).is_ready(), "and stays over");
+}
+
+#[test]
+fn a_sleep_that_has_begun_is_elapsed_when_its_time_has_come() {
+    let (polled, time) = pending_after(sleep);
+    let mut reset = sleep(LONG);
+    reset.reset(polled.deadline());
+    std::thread::sleep(2 * time);
+    assert!(polled.is_elapsed() && reset.is_elapsed());
 }
 
 fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
