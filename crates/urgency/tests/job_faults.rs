@@ -1,5 +1,5 @@
-//! Code of the program that panics, or gives nonsense, inside of the job layer: core policies, orders, what jobs capture
-//! and give. The fault is reported where it belongs, nothing else is lost, and the set goes on.
+//! Code of the program that panics, or gives nonsense, inside of the job layer: core policies, orders, what jobs
+//! capture and give. The fault is reported where it belongs, nothing else is lost, and the set goes on.
 
 mod common;
 

@@ -207,7 +207,9 @@ fn workers_beyond_the_processors_begin_nothing_more_when_all_stacks_run() {
         let [running, most, begun] = [(); 3].map(|()| Arc::new(AtomicUsize::new(0)));
         let meets = |_| {
             let barrier = barrier.clone();
-            runtime.spawn_fn(move || drop(barrier.wait()))
+            runtime.spawn_fn(move || {
+                barrier.wait();
+            })
         };
         let sleepers: Vec<_> = (0..workers).map(meets).collect();
         let computes = |_| {

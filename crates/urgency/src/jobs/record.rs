@@ -11,8 +11,9 @@
 //!   that the job waits for.
 //! - *Two changes of one job's priority.* Each reads what the job asks for, and what waits for it, under the lock under
 //!   which the runtime is told. So the last one tells what holds.
-//! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock. So
-//!   a start reads what was changed, or the change finds the container; and no change comes to the container's next job.
+//! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
+//!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
+//!   job.
 //!
 //! The lock of the stage is not held while the runtime is told: that asks the core policy, which may look at jobs.
 

@@ -93,8 +93,8 @@ impl UdpSocket {
     /// nothing.
     ///
     /// # Errors
-    /// The kernel's errors, those of a name's lookup, or that the runtime was shut down; `InvalidInput` if there is no
-    /// address.
+    /// The kernel's errors, an error of the lookup of a name, or that the runtime was shut down; `InvalidInput` if
+    /// there is no address.
     pub async fn send_to(&self, datagram: &[u8], to: impl ToSocketAddrs) -> io::Result<usize> {
         let to = to.resolve().first().await?;
         self.datagrams.transmit(datagram, Some(&to)).await

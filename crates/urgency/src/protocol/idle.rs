@@ -176,7 +176,8 @@ impl Idle {
         free != 0 && (free / IDLE + free % IDLE) as usize > self.withheld.load(Ordering::SeqCst)
     }
 
-    /// Whether more workers run than there are processors and stacks that are held up: one of them may join the reserve.
+    /// Whether more workers run than there are processors and stacks that are held up: one of them may join the
+    /// reserve.
     #[inline]
     pub(crate) fn is_one_superfluous(&self) -> bool {
         let free = self.free.load(Ordering::Relaxed);
@@ -300,8 +301,8 @@ mod loom_models {
         });
     }
 
-    /// Three workers run on two processors, and an entry waits. Two of them end what they ran at once, and each finds that
-    /// it is superfluous: one of them finds that it is hungry, and takes the entry.
+    /// Three workers run on two processors, and an entry waits. Two of them end what they ran at once, and each finds
+    /// that it is superfluous: one of them finds that it is hungry, and takes the entry.
     #[test]
     fn of_superfluous_workers_that_join_the_reserve_at_once_one_is_hungry() {
         loom::model(|| {

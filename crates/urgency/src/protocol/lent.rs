@@ -1,7 +1,8 @@
 //! A closure in the frame of a call that waits until another thread has run it.
 //!
-//! One thread runs the closure and leaves what it gave, or what it panicked with. *Then* it says that it has, by a latch
-//! or a countdown beside it, and the call takes the result. Or the call has its closure back, and no thread runs it.
+//! One thread runs the closure and leaves what it gave, or what it panicked with. *Then* it says that it has, by a
+//! latch or a countdown beside it, and the call takes the result. Or the call has its closure back, and no thread runs
+//! it.
 
 use super::forked::Payload;
 use std::{

@@ -115,8 +115,8 @@ impl Builder {
     /// - A decision that breaks a rule is not carried out: [`Shares`](crate::policy::cores::Shares) answer instead, and
     ///   the policy is asked again at the next event. After a panic of the policy `Shares` decide for good.
     ///   [`WorkerShare`](crate::WorkerShare) tells of both.
-    /// - Its [`admit`](CorePolicy::admit) is asked when a runtime is built or changes its demand, about a table in which
-    ///   all runtimes on these workers run, under names of their own. A panic of `admit` refuses that demand
+    /// - Its [`admit`](CorePolicy::admit) is asked when a runtime is built or changes its demand, about a table in
+    ///   which all runtimes on these workers run, under names of their own. A panic of `admit` refuses that demand
     ///   ([`Refusal::Panicked`]); the policy stays, and with it what it has promised to others.
     ///
     /// ```

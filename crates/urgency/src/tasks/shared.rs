@@ -203,7 +203,7 @@ impl<T: 'static> Inner<T> {
         T: Clone,
     {
         let known = self.result.get().expect("looked at before").as_ref();
-        known.map(T::clone).map_err(JoinError::hand_out)
+        known.cloned().map_err(JoinError::hand_out)
     }
 }
 

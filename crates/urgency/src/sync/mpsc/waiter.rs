@@ -28,8 +28,8 @@ impl<'a, T> Waiter<'a, T> {
         self.key.is_some()
     }
 
-    /// Takes the places, or waits for them; with them, under the lock, it does what `fill` says. An error if the channel
-    /// is closed.
+    /// Takes the places, or waits for them; with them, under the lock, it does what `fill` says. An error if the
+    /// channel is closed.
     #[cold]
     pub(super) fn poll<R>(
         &mut self,
