@@ -56,16 +56,20 @@ fn overruns_in(job: &Job, stack: &Stack) -> bool {
 }
 
 impl Job {
-    /// The stacks that have lost their workers and not checked in since, and whether that was for their length. In no
-    /// case under the lock: what becomes of them may list others, or ask the kernel.
+    /// The stacks that have lost their workers and not checked in since, and whether that was for their length. Not
+    /// under the lock: what becomes of them may list others, or ask the kernel. Only an expiry takes stacks off the
+    /// list: one that is being listed may not say yet that it overruns.
     fn overrun(&self) -> Vec<(Arc<Stack>, bool)> {
-        let mut stacks = self.overrunning.stacks.lock();
-        stacks.retain(|(stack, _)| overruns_in(self, stack));
-        stacks.clone()
+        let stacks = self.overrunning.stacks.lock();
+        let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
+        overrun.cloned().collect()
     }
 
     /// Looks at the stacks whose worker was revoked before the last expiry.
     pub(super) fn look_at_overrunning(&self) {
+        let mut stacks = self.overrunning.stacks.lock();
+        stacks.retain(|(stack, _)| overruns_in(self, stack));
+        drop(stacks);
         for (stack, _) in self.overrun() {
             // It may not come back for long; what it forked must not wait for it.
             if stack.deque.raise_all() {
