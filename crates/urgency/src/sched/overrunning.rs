@@ -57,8 +57,8 @@ fn overruns_in(job: &Job, stack: &Stack) -> bool {
 
 impl Job {
     /// The stacks that have lost their workers and not checked in since, and whether that was for their length. Not
-    /// under the lock: what becomes of them may list others, or ask the kernel. Only an expiry takes stacks off the
-    /// list: one that is being listed may not say yet that it overruns.
+    /// under the lock: what becomes of them may list others, or ask the kernel. A look changes nothing: an expiry takes
+    /// stacks off the list.
     fn overrun(&self) -> Vec<(Arc<Stack>, bool)> {
         let stacks = self.overrunning.stacks.lock();
         let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
