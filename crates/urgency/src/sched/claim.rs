@@ -51,11 +51,13 @@ impl Job {
         }
     }
 
-    /// As [`Job::claim`], for a thread that is awake or a stack that can go on: a worker that is not in reserve.
+    /// As [`Job::claim`], for a thread that is awake or a stack that can go on: it may have a worker of the reserve,
+    /// but where no more workers may run than the process may use (`entitled.rs`).
     #[inline]
     pub(crate) fn claim_awake(&self, want: Want) -> Option<&Worker> {
         let idle = &self.core.idle;
-        if idle.may_hold_back() && !idle.is_any_hungry() {
+        let is_bound = idle.may_hold_back() && self.core.entitled.binds();
+        if is_bound && !idle.is_any_hungry() {
             return None;
         }
         self.claim(want)

@@ -151,9 +151,6 @@ impl Job {
                 }
                 return None;
             }
-            if handed.is_none() && self.joins_reserve(me, worker) {
-                return None;
-            }
             let find = || self.find(me, worker, self.inbox_of(me, worker));
             let Some(work) = handed.take().or_else(find) else {
                 return self.claim_for_other(me, worker);
