@@ -56,21 +56,24 @@ fn overruns_in(job: &Job, stack: &Stack) -> bool {
 }
 
 impl Job {
-    /// The stacks that have lost their workers and not checked in since, and whether that was for their length. Not
-    /// under the lock: what becomes of them may list others, or ask the kernel. A look changes nothing: an expiry takes
-    /// stacks off the list.
-    fn overrun(&self) -> Vec<(Arc<Stack>, bool)> {
+    /// Looks at the stacks that have lost their workers and not checked in since, and whether that was for their
+    /// length. Under the lock: what asks the kernel, or may have a worker revoked, takes them out first.
+    fn overrun<R>(
+        &self,
+        look: impl FnOnce(&mut dyn Iterator<Item = &(Arc<Stack>, bool)>) -> R,
+    ) -> R {
         let stacks = self.overrunning.stacks.lock();
-        let overrun = stacks.iter().filter(|(stack, _)| overruns_in(self, stack));
-        overrun.cloned().collect()
+        look(&mut stacks.iter().filter(|(stack, _)| overruns_in(self, stack)))
     }
 
     /// Looks at the stacks whose worker was revoked before the last expiry.
     pub(super) fn look_at_overrunning(&self) {
-        let mut stacks = self.overrunning.stacks.lock();
-        stacks.retain(|(stack, _)| overruns_in(self, stack));
-        drop(stacks);
-        for (stack, _) in self.overrun() {
+        let taken = {
+            let mut stacks = self.overrunning.stacks.lock();
+            stacks.retain(|(stack, _)| overruns_in(self, stack));
+            stacks.clone()
+        };
+        for (stack, _) in taken {
             // It may not come back for long; what it forked must not wait for it.
             if stack.deque.raise_all() {
                 self.insert_deque(&stack);
@@ -84,28 +87,31 @@ impl Job {
 
     /// Whether some stack has lost its worker and not checked in since.
     pub(super) fn is_any_overrunning(&self) -> bool {
-        !self.overrun().is_empty()
+        self.overrun(|stacks| stacks.next().is_some())
     }
 
     /// Of each stack that has lost its worker and not checked in since, whether its thread sleeps in the kernel.
     pub(super) fn sleep_without_worker(&self) -> Vec<bool> {
-        let overrun = self.overrun();
+        let overrun: Vec<_> = self.overrun(|stacks| stacks.cloned().collect());
         overrun.iter().map(|(stack, _)| stack.sleeps()).collect()
     }
 
     /// How many threads go on without their workers after they had run for long.
     pub(super) fn ahead(&self) -> usize {
-        let is_ahead = |(stack, for_length): &&(Arc<Stack>, bool)| *for_length && !stack.sleeps();
-        self.overrun().iter().filter(is_ahead).count()
+        let overrun: Vec<_> = self.overrun(|stacks| {
+            stacks
+                .filter(|(_, for_length)| *for_length)
+                .cloned()
+                .collect()
+        });
+        let is_ahead = |(stack, _): &&(Arc<Stack>, bool)| !stack.sleeps();
+        overrun.iter().filter(is_ahead).count()
     }
 
     /// The levels of the stacks that had not checked in at the last expiry since their worker was revoked. They are
     /// in no pool.
     pub(crate) fn levels_overrunning(&self) -> u64 {
-        let overrun = self.overrun();
-        overrun
-            .iter()
-            .fold(0, |levels, (stack, _)| levels | 1 << stack.level())
+        self.overrun(|stacks| stacks.fold(0, |levels, (stack, _)| levels | 1 << stack.level()))
     }
 
     /// A stack comes to a scheduling point and finds its worker revoked; it is in the middle of `what`, or at its end.

@@ -395,6 +395,7 @@ impl Division {
         let shares = Box::new(std::mem::take(&mut self.stand_in));
         let panicked = std::mem::replace(&mut self.policy, shares);
         contained(|| drop(panicked));
+        self.name = self.policy.name();
         self.manner = Manner::of(&*self.policy);
     }
 }
