@@ -38,19 +38,19 @@ impl Job {
     #[inline]
     pub(crate) fn next_ready(&self, me: Me<'_>, worker: &Worker, among: u64) -> Option<Work> {
         let pick = |levels| self.seat(worker).serve(levels & among);
-        let (work, level) = self.next_picked(me, worker, pick)?;
-        self.miss_primary(worker, level);
-        Some(work)
+        self.next_picked(me, worker, pick, |level| self.miss_primary(worker, level))
     }
 
-    /// The oldest ready work of the level that `pick` names among the ready ones, and that level, if there is any.
+    /// The oldest ready work of the level that `pick` names among the ready ones, if there is any; `found` hears of
+    /// that level.
     #[inline(always)]
     fn next_picked(
         &self,
         me: Me<'_>,
         worker: &Worker,
         pick: impl Fn(u64) -> Option<u8>,
-    ) -> Option<(Work, u8)> {
+        found: impl FnOnce(u8),
+    ) -> Option<Work> {
         let (mut fruitless, mut hidden) = (0, false);
         loop {
             let level = pick(self.ready.levels() & !fruitless)?;
@@ -59,7 +59,8 @@ impl Job {
                     self.show_hidden();
                 }
                 self.is_bound_for(worker, level);
-                return Some((work, level));
+                found(level);
+                return Some(work);
             }
             match self.clear(level) {
                 Cleared::Hidden => hidden = true,
@@ -140,7 +141,7 @@ impl Job {
             return None;
         }
         let pick = |levels| self.seat(worker).abandon_for(levels, level);
-        Some(self.next_picked(me, worker, pick)?.0)
+        self.next_picked(me, worker, pick, |_| ())
     }
 
     /// An entry is a hint: finds out whether it still stands for work, and takes that.
