@@ -130,6 +130,29 @@ fn a_level_between_has_a_niceness_between() {
     });
 }
 
+/// The worker was revoked for an equal, and is idle when the urgent work comes: no worker is revoked for that.
+#[test]
+#[cfg_attr(urgency_chaos, ignore = "chaos relieves without need")]
+fn a_thread_that_overran_its_equals_is_lowered_for_urgent_work_that_an_idle_worker_runs() {
+    ends(|| {
+        let runtime = with_levels::<App>(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let (endless, thread) = looping(&runtime, Idle, &stop);
+        runtime.at(Idle).spawn_fn(|| ()).get().unwrap();
+        // No expiry of relief is due any more.
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!((class_of(&thread), runtime.stats().lowerings), (USUAL, 0));
+        let urgent = runtime.at(Urgent).spawn_fn(move || {
+            while class_of(&thread) != IDLE {
+                hint::spin_loop();
+            }
+        });
+        urgent.get().unwrap();
+        stop.store(true, Relaxed);
+        endless.get().unwrap();
+    });
+}
+
 #[test]
 fn nobody_is_lowered_for_its_equals() {
     ends(|| {

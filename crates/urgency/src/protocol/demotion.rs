@@ -13,9 +13,10 @@
 //! # When
 //!
 //! A stack of the least urgent level is lowered when its worker is revoked, unless it is in a poll, which is brief as a
-//! rule. A stack that is in a poll, or of a level between, is lowered when it still lacks its worker as relief expires:
-//! then the work that took the worker is not brief. The thread stays lowered when the worker comes back, since more
-//! urgent work comes again soon, and finds the processor at once.
+//! rule. A stack that is in a poll, or of a level between, is lowered when it still lacks its worker as relief expires,
+//! and so is a stack that lost its worker to an equal, if more urgent work runs by then: that work is not brief
+//! (`sched/overrunning.rs`). The thread stays lowered when the worker comes back, since more urgent work comes again
+//! soon, and finds the processor at once.
 //!
 //! # The way back
 //!

@@ -59,14 +59,19 @@ impl Job {
         of_level(usize::from(level), self.pools.len())
     }
 
+    /// Whether the thread of `stack` is in a better class than its level's.
+    pub(crate) fn is_to_lower(&self, stack: &Stack) -> bool {
+        self.core.demoted_stacks.on && stack.demotion.class() < self.class_of(stack.level())
+    }
+
     /// The worker of `stack` was revoked for more urgent work that is not brief.
     #[cold]
     pub(crate) fn lower(&self, stack: &Arc<Stack>) {
-        let class = self.class_of(stack.level());
-        let lowered = &self.core.demoted_stacks;
-        if !lowered.on || stack.demotion.class() >= class {
+        if !self.is_to_lower(stack) {
             return;
         }
+        let class = self.class_of(stack.level());
+        let lowered = &self.core.demoted_stacks;
         let tid = stack.kernel_id();
         if tid == 0 || !sys::thread::lower(tid, class) {
             return;

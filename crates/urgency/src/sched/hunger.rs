@@ -166,6 +166,7 @@ impl Job {
         if self.pools.len() > 1 {
             self.serving.show(level, worker.id);
             self.served.show(level);
+            self.watch_overrunning(level);
             if self.served.above(level) != 0 {
                 self.miss_above(worker, level);
             }

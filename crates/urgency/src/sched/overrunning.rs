@@ -4,6 +4,18 @@
 //! expiry of the relief timer finds that it has come back. The list says what relief (`relief.rs`) and the core policy
 //! must know: whether any stack overruns, at which levels, and how many are ahead of their equals.
 //!
+//! # Beside more urgent work
+//!
+//! An expiry lowers the thread of a listed stack (`protocol/demotion.rs`) if some worker serves a more urgent level. So
+//! there must be an expiry after the worker has come to that level, and after the revoking: the revoking arms the
+//! timer, and a worker that comes to a level arms it if a stack below is listed that is not lowered. (The worker did
+//! not. If the expiry came while it was on its way, or if an idle worker ran the urgent work, the stack's thread had
+//! the share of an equal for as long as that work ran.)
+//!
+//! *Named race, "arrive under expiry"*: the worker shows its level, *then* looks at the count of overruns and at the
+//! timer. The revoking counts the stack, *then* arms the timer. An expiry switches the timer off, *then* looks at the
+//! levels and the list.
+//!
 //! # How an overrun is named
 //!
 //! A stack whose worker relief took says so at its next scheduling point, on its own thread. It names what it runs, by
@@ -36,8 +48,10 @@ pub(crate) struct Overrunning {
 
 impl Overrunning {
     /// Whether any stack overruns.
+    #[inline]
     pub(super) fn any(&self) -> bool {
-        self.count.load(Ordering::Relaxed) != 0
+        // A plain load on most processors; see "arrive under expiry".
+        self.count.load(Ordering::SeqCst) != 0
     }
 
     /// Once, however often its worker was revoked and restored since the last expiry.
@@ -82,6 +96,23 @@ impl Job {
             if self.workers().any(|worker| worker.level() < level) {
                 self.lower(&stack);
             }
+        }
+    }
+
+    /// A worker has shown that it serves `level`: an expiry of relief must lower what overruns below.
+    #[inline]
+    pub(super) fn watch_overrunning(&self, level: u8) {
+        if self.overrunning.any() && !self.core.relief_timer.is_set() {
+            self.watch_overrunning_cold(level);
+        }
+    }
+
+    #[cold]
+    fn watch_overrunning_cold(&self, level: u8) {
+        let is_below =
+            |(stack, _): &&(Arc<Stack>, bool)| stack.level() > level && self.is_to_lower(stack);
+        if self.overrun(|stacks| stacks.filter(is_below).count()) != 0 {
+            self.arm_late();
         }
     }
 
@@ -134,7 +165,12 @@ impl Stack {
 #[cfg(all(test, not(urgency_loom)))]
 mod tests {
     use super::*;
-    use crate::{Runtime, sched::stack::Binding};
+    use crate::{
+        Runtime,
+        protocol::demotion::USUAL,
+        sched::{claim::Want, stack::Binding},
+    };
+    use std::time::{Duration, Instant};
 
     /// It came back, and its thread serves another job now, which has revoked its worker again.
     #[test]
@@ -156,6 +192,43 @@ mod tests {
         assert_eq!(jobs.map(|job| job.is_any_overrunning()), [false, true]);
         jobs[0].look_at_overrunning();
         assert!(jobs[0].overrunning.stacks.lock().is_empty());
+    }
+
+    crate::levels! { Order: Urgent > Usual > Idle }
+
+    /// An expiry comes while the worker that was revoked for urgent work is on its way to a thread: it shows no level.
+    /// The urgent work is in no pool any more, so that expiry arms no other one.
+    #[test]
+    #[cfg_attr(miri, ignore = "miri has no classes of the kernel's scheduler")]
+    fn a_stack_that_an_expiry_saw_before_the_urgent_worker_arrived_is_lowered() {
+        // The thread that makes the stack is the one that is lowered.
+        let lowers = || {
+            let runtime = Runtime::builder().workers(1).levels::<Order>();
+            let runtime = runtime.build().unwrap();
+            let job = runtime.shared();
+            let stack = Stack::new(&job.core);
+            // SAFETY: the stack is new.
+            let mut binding = unsafe { Binding::new(stack.clone()) };
+            binding.take_up(job.clone());
+            binding.me().set_level(1);
+            binding.me().attention().leave(0, 8);
+            assert_eq!(stack.attention.revoke(None), Some(0));
+            job.overrunning.count.fetch_add(1, Ordering::SeqCst);
+            job.overrunning.add(&stack, false);
+            job.look_at_overrunning();
+            assert_eq!(stack.demotion.class(), USUAL, "no worker is above");
+            let worker = job.claim(Want::Any).unwrap();
+            worker.set_level(0);
+            job.shows(worker, 0);
+            let limit = Instant::now() + Duration::from_secs(20);
+            while stack.demotion.class() != 9 {
+                assert!(Instant::now() < limit, "no expiry has lowered it");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            job.overrunning.count.fetch_sub(1, Ordering::SeqCst);
+            job.release(worker);
+        };
+        std::thread::spawn(lowers).join().unwrap();
     }
 
     #[test]

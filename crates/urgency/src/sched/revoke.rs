@@ -86,7 +86,7 @@ impl Job {
         self.flush_ring(stack);
         let stack = stack.arc();
         if !stack.overruns.swap(true, Ordering::Relaxed) {
-            self.overrunning.count.fetch_add(1, Ordering::Relaxed);
+            self.overrunning.count.fetch_add(1, Ordering::SeqCst);
         }
         stack.lost_worker_at.store(now, Ordering::Relaxed);
         self.overrunning.add(&stack, cause == Cause::Length);
