@@ -1,8 +1,8 @@
-//! Fork-join: `join`, `scope`, and the deque that carries their forks.
+//! Fork-join: `join` and `scope`. Their forks lie in the deque of the stack that forks (`protocol/deque.rs`).
 //!
-//! The hot path of the whole runtime is [`join()`]: a push, a look at the attention word, the call of the
-//! left closure, a pop, the call of the right closure. No atomic read-modify-write, no allocation, no
-//! clock. Everything that can go differently is in a cold function of its own.
+//! The hot path of the whole runtime is [`join()`]: a push, a look at the attention word, the call of the left closure,
+//! a pop, the call of the right closure. It has no atomic read-modify-write, no allocation and no clock. Everything
+//! that can go differently is in a cold function of its own.
 
 mod join;
 mod right_branch;

@@ -1,4 +1,7 @@
-//! What a job is to be like.
+//! The description of a job: name, weight, cores and priority, its level, and the runtime that it is to have.
+//!
+//! A description is submitted any number of times. Its clones share one *shape*, the builder of their runtimes: so a
+//! container that one of them has left fits the next.
 
 use super::{
     JobHandle, SubmitError,

@@ -1,4 +1,7 @@
 //! `JobControl`: what can be asked and done about a job, without the right to its result.
+//!
+//! The handle is used up by the wait for the result. So the code that cancels, watches or changes a job meanwhile has a
+//! control. A control keeps the job's record only: neither its result nor its container.
 
 use super::{JobId, JobState, Progress, SubmitError, record::Record};
 use crate::Stats;

@@ -1,11 +1,14 @@
 //! The protocols: small types by which threads hand things to each other without locks, or almost.
 //!
-//! Each is a file with its states, rules and named races on top and its loom model at the end. They know the
-//! primitives and nothing else of the library. All of them are compiled under `--cfg urgency_loom` as well, where
-//! little else is (`ci/loom.sh`). The protocols that belong to one type of another room are with it: a task's state
-//! (`tasks/state.rs`), a descriptor's readiness (`reactor/readiness.rs`), the lists of `sync`.
+//! Each is a file with its states, rules and named races on top, and its loom model at the end or in a file beside it.
+//! Three types have no model, since one thread at a time has them: [`child_memory`] is a stack's own, and [`forked`]
+//! and [`lent`] are handed over by a deque or a latch, which have models. All know the primitives and nothing else of
+//! the library. They are compiled under `--cfg urgency_loom` as well, where little else is (`ci/loom.sh`). A protocol
+//! that belongs to one type of another room is with that type: a task's state (`tasks/state.rs`), a descriptor's
+//! readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
-//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`].
+//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; and on which
+//!   processor: [`places`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`forked`], [`lent`], [`child_memory`], [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].

@@ -1,4 +1,8 @@
 //! Building a runtime: its numbers, their ranges, and what is wrong with a bad one.
+//!
+//! A method of [`Builder`] only notes what the program asks for. [`Builder::build`] checks it, then makes the core set
+//! or takes a place in another runtime's, and makes the job. Parts of the builder that are one subject have files of
+//! their own: `workers.rs`, `pinning.rs`, `sharing.rs`, `partitioning.rs`, and Tokio's names in `shape.rs`.
 
 use super::{
     BuildError, GLOBAL, Runtime, partitioning::OncePartition, pinning::Pinning, sharing::MakePolicy,

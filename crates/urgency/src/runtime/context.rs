@@ -1,4 +1,9 @@
 //! The way from any thread to its runtime, and what the rooms above ask about the calling code.
+//!
+//! The runtime of the calling code is the one that it has entered (`enter.rs`), else its stack's, else the global one.
+//! Code that needs a stack of a runtime, as `join` does, has one already or is a plain thread that borrows one. A stack
+//! of another level or of another runtime on the same workers is set aside meanwhile, as in a blocking call: it waits
+//! for the inner one, and must not keep a worker from it.
 
 use super::{
     Runtime,

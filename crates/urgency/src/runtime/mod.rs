@@ -1,4 +1,4 @@
-//! The runtime as programs see it, and the way from any thread to *its* runtime.
+//! The runtime as programs see it: [`Runtime`], whose clones keep it alive, and what builds, names and reads it.
 //!
 //! The free functions (`spawn`, `join`, `block_on`, ...) need no handle: they use the runtime of the
 //! calling thread, if it is one of a runtime's stacks or has entered one (`enter.rs`), else the global runtime,

@@ -1,4 +1,7 @@
 //! Cache ways and memory bandwidth for jobs, as the core policy decides, where the machine has resctrl.
+//!
+//! Here is what the builder is given, checks, and reports. A builder can be cloned and a partition cannot: the runtime
+//! that is built first has it. What a policy says is carried out by `sched/cores/plans.rs`.
 
 #[cfg(doc)]
 use super::BuildError;

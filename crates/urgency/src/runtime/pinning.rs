@@ -1,4 +1,6 @@
-//! Workers with processors of their own: which, and why not.
+//! Workers with processors of their own: which processors, and why workers cannot be pinned to them.
+//!
+//! Here is what the builder notes and checks. How a worker's code stays on its processor is in `sched/pins.rs`.
 
 #[cfg(doc)]
 use super::BuildError;

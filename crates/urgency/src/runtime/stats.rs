@@ -1,4 +1,7 @@
-//! A snapshot of a runtime's accounting.
+//! A snapshot of a runtime's accounting, and the difference of two.
+//!
+//! The counters are the workers' own (`account/`): each has one writer, and nothing stops while they are read. So
+//! values of one snapshot may be a moment apart.
 
 use crate::{
     account::{LatencyHistogram, Overrun, counters::LevelCounters},

@@ -1,4 +1,8 @@
 //! How many workers a runtime has and runs, and how their threads are made.
+//!
+//! It *has* as many as the builder names, as there are processors to pin them to, or as the process may use now. How
+//! many of these *run* follows the process from then on (`sched/entitled.rs`), unless the workers are pinned or their
+//! threads are provided.
 
 use super::{BuildError, Builder, MAX_WORKERS};
 use crate::{

@@ -5,8 +5,9 @@
 //! pool's two queues (`pool.rs`), the ring of the calling stack, and the rings of others. All of them are inlined into
 //! [`Job::next_ready`]; the order itself is no code at run time.
 //!
-//! Where there are many cores the pool is in shards, and the own group's stands for the pool here. The other shards are
-//! looked at when nothing is left, and before the worker gets ahead of them (`pace.rs`): there, then, comes the oldest.
+//! Where there are many cores the pool is in shards, and the shard of the worker's own group stands for the pool here.
+//! The worker looks at the other shards when nothing is left, and before it gets ahead of them. Then it takes the
+//! oldest of a shard that lags (`pace.rs`).
 //!
 //! The rings of others are looked at in two cases: nothing else is left, or it is time to look whether a task there is
 //! much older than what this worker would run. Without the second case a worker that is never done would never see one.

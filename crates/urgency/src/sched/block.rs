@@ -1,4 +1,12 @@
-//! Waiting in synchronous code: `block_on` for any future, `blocking` for calls that block the thread.
+//! Waiting in synchronous code: `block_on` for any future, `get` for a task, `blocking` for calls that block the
+//! thread.
+//!
+//! - *A future.* Its waker is the stack's. A poll that is pending suspends the stack, and the worker does other work. A
+//!   plain thread parks.
+//! - *A task that is ready*, and whose end is all that the stack waits for, runs on top of the wait
+//!   ([`may_run_awaited`] has the conditions): then nothing is suspended.
+//! - *A call that blocks.* The worker goes before the call, and the stack gets one after it. Meanwhile the stack is set
+//!   aside: what the call forks goes to a stack of its own.
 
 use super::{
     Work, poll_context, run,

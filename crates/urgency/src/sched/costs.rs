@@ -2,11 +2,13 @@
 //! memory, and cache lines (`sys/counted.rs` says what counts). A line that each operation touches has to come from
 //! another processor, at worst, so neither number may grow with the workers.
 //!
-//! The runtimes believe that there are as many processors as workers, but for two operations. A small computation has
-//! too few forks for so many: all are stolen, which is the program's cost. And a boost finds its task queued, for a
-//! boost of one that runs looks for its stack, among all. As many tasks as workers run, each with an equal
-//! part of the operations; searches and relief are not counted. On fewer processors than workers, other threads come in
-//! between seldom, so this counts what is touched, not what was missing in the cache.
+//! The runtimes believe that there are as many processors as workers, but for two operations, which have two
+//! processors. With more, most forks of a small computation are stolen, and the count would be of steals. And the boost
+//! that is counted is of a task that is queued: a boost of one that runs looks for its stack among all.
+//!
+//! As many tasks as workers run, each with an equal part of the operations. Searches and relief are not counted. There
+//! are fewer processors than workers here, so a thread seldom meets another one: the count is of lines that are
+//! touched, and not of lines that were missing in the cache.
 
 use super::steps::{Batch, Urgent, beside_busy_workers, runtime};
 use crate::{

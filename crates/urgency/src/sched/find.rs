@@ -1,8 +1,9 @@
 //! How a worker finds its next work.
 //!
-//! The level policy picks a level from the bitfield; the order within the level (`aged.rs`, or `queues.rs`) gives an
-//! entry of it; stale entries are dropped on the way; a pool found empty has its bit cleared (with the second look). If
-//! nothing is ready, the worker searches (`search.rs`).
+//! The level policy picks a level from the ready word. The order within the level (`aged.rs`, or `queues.rs`) gives an
+//! entry of it. Stale entries are dropped on the way. If the level gives nothing, its bit is cleared, and a second look
+//! behind the clearing finds what has slipped in (`protocol/ready.rs`). If no level gives anything, the worker searches
+//! (`search.rs`).
 
 use super::{
     StolenFork, Work,

@@ -9,8 +9,8 @@
 //!    words: the prompt principle. An alerted worker that finds nothing has lost a look, not its place: it takes the
 //!    work first and abandons its stack only if it got some;
 //! 4. if no worker searches, an idle worker is started that is not in reserve (`idle.rs`);
-//! 5. if there is none, the relief timer is armed: a stack must check in within a millisecond (or some, if all that
-//!    waits is forks of stacks that run).
+//! 5. if there is none, the relief timer is armed: a stack must check in within a millisecond, or within four if all
+//!    that waits is forks of stacks that run.
 //!
 //! A wake-up from inside a task's poll may skip step 4 once: the poll is about to end, and then this
 //! worker takes the entry itself. That is what makes a ping-pong of two tasks cost no system call. If

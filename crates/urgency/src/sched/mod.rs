@@ -1,31 +1,31 @@
 //! The scheduler: workers, stacks, pools, and the ways in which a worker changes hands.
 //!
-//! Read [`run`] first: the loop of a thread that holds a worker. Then, in the order of the life of a
-//! context:
+//! Read [`run`] first: the loop of a thread that holds a worker, and the scheduling point. Then, by what they are
+//! about:
 //!
-//! - [`mod@core`]: what a machine has, and [`job`]: what a program has; [`cores`]: which job a worker serves;
-//! - [`schedule`]: the door for tasks; [`insert`]: how ready work gets in (announce, alert, wake);
-//! - [`find`] and [`search`]: how a worker finds its next work, asks for forks, and goes idle; [`aged`]: which work of
-//!   a level comes next; [`claim`]: how a worker comes out of the idle set, and into it;
-//! - [`run`]: how work is run, and the scheduling point; [`poll_context`]: what a thread knows of its poll;
-//! - [`worker`] and [`stack`]: the permission to run, and what runs;
-//! - [`wait`]: how a stack waits, is abandoned, regains a worker;
-//! - [`external`]: plain threads that enter;
-//! - [`hand_off`]: how a worker goes to another thread; [`place`]: on which processor; [`threads`]: spare threads;
-//!   [`idle_spin`]: how long one spins first;
-//! - [`seats`]: rounds, quanta and fixed shares, if the runtime is not simply prompt; [`rounds`];
-//! - [`reserved_seats`]: seats that wait for their level;
-//! - [`queues`]: other orders within a level than aging, [`arrival`]: what goes there, [`asked`]: how the policy is
-//!   asked, [`overflow`]: what is too much there;
-//! - [`pinned`]: forks for one certain worker; [`pins`]: the processor of a worker that is pinned; [`held_back`]: forks
-//!   for which no worker is woken;
-//! - [`thread_options`]: how threads are made;
-//! - [`poll`]: the thread in the poller, and events that take a worker over;
-//! - [`relief`]: workers that are revoked from what does not give way, by the timer of
-//!   [`relief_timer`](crate::protocol::relief_timer), and [`revoke`]: how; [`hunger`]: how forks reach workers that
-//!   serve something less urgent; [`demotion`]: threads whose worker was revoked; [`reserve`]: workers beyond the
-//!   processors; [`entitled`]: workers beyond what the process may use;
-//! - [`shutdown`]: closing, and the account of what was left.
+//! - *What there is.* [`mod@core`]: what a machine has, and [`job`]: what a program has; [`worker`] and [`stack`]: the
+//!   permission to run, and what runs; [`pool`]: the ready contexts of a level; [`poll_context`]: what a thread knows
+//!   of its poll.
+//! - *How work gets in, and out.* [`schedule`]: the door for tasks; [`insert`]: announce, alert, wake; [`find`], then
+//!   [`search`]: a worker's next work, or none; [`aged`]: which work of a level comes next; [`claim`]: a worker comes
+//!   out of the idle set, and goes into it; [`idle_spin`]: how long it looks before.
+//! - *How a worker changes threads.* [`wait`]: a stack waits, is abandoned, comes back; [`block`]: synchronous code
+//!   waits; [`hand_off`]: a worker goes to another thread; [`place`]: on which processor, and [`pins`]: on the only
+//!   one; [`threads`] and [`thread_options`]: spare threads, and how threads are made; [`external`]: plain threads that
+//!   enter.
+//! - *Events and relief.* [`poll`]: the thread in the poller; [`relief`]: which stacks lose their workers, by the timer
+//!   of [`relief_timer`](crate::protocol::relief_timer); [`revoke`]: how, and how a worker comes back; [`overrunning`]:
+//!   stacks that go on without one; [`demotion`]: their threads are lowered.
+//! - *Forks.* [`hunger`]: which workers would come for a fork; [`held_back`]: forks for which no worker is woken;
+//!   [`pinned`]: forks for one certain worker.
+//! - *How many workers run.* [`reserve`]: workers beyond the processors; [`entitled`]: workers beyond what the process
+//!   may use; [`cores`]: which job a worker serves.
+//! - *Other schedules than prompt.* [`seats`], then [`rounds`] and [`reserved_seats`].
+//! - *Other orders than aging.* [`queues`]; [`arrival`]: what goes there; [`asked`]: how the policy is asked;
+//!   [`overflow`]: what is too much there.
+//! - *What other rooms ask for.* [`caller`]: what the scheduler knows of the calling code; [`inheriting`]: code runs
+//!   with what it inherits; [`capacities`]: limits of admission; [`shutdown`]: the end, and the account of what was
+//!   left.
 //!
 //! The protocols below them are in `protocol/`: types of their own, each with its rules and its model.
 

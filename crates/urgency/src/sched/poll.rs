@@ -10,13 +10,18 @@
 //!    the scheduler, where no worker can be revoked, the next one loses its worker; or
 //! 3. leaves the work to the busy workers, which serve something at least as urgent, and goes back.
 //!
-//! Up to two threads wait in the poller: the kernel wakes the one that came last, so the other one is still there while
-//! the first runs what it found. A thread that leaves the poller empty calls a spare in. A thread that has computed
-//! since it was there goes back only if no other thread is there: the kernel owes it no time, and lets it wait for its
-//! turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So threads take turns. While all
-//! workers are brief, the thread there waits for notifications only and the workers look for events themselves
-//! (`protocol/poll_mode.rs`). That thread does not count as one that is there for events: the thread of a worker that
-//! runs dry goes in beside it, whatever it has computed. What becomes of work that waits for long is in `relief.rs`.
+//! # Which threads wait there
+//!
+//! 1. Up to two threads wait in the poller. The kernel wakes the one that came last, so the other one is still there
+//!    while the first runs what it found. A thread that leaves the poller empty calls a spare in.
+//! 2. A thread that has computed since it was there goes back only if no other thread is there: the kernel owes it no
+//!    time, and lets it wait for its turn when an event comes (3 ms and more in one wake-up of forty; `perf sched`). So
+//!    threads take turns.
+//! 3. While all workers are brief, the workers look for events themselves, and the thread there waits for notifications
+//!    only (`protocol/poll_mode.rs`). It does not count for rule 2: the thread of a worker that runs dry goes in beside
+//!    it, whatever it has computed.
+//!
+//! What becomes of work that waits for long is in `relief.rs`.
 
 use super::{
     claim::Want,

@@ -6,8 +6,8 @@
 //!   and deques with public forks.
 //!
 //! That order is the aging heuristic of Prompt I-Cilk. It is policy code (`urgency_policy::pool::Aging`): the queues
-//! here do what it says, and `aged.rs` looks at them in its order. The queue itself is `crossbeam`'s segmented queue:
-//! fetch-and-add style positions in a list of blocks, as in the paper, without an epoch scheme.
+//! here do what it says, and `aged.rs` looks at them in its order. A queue is `crossbeam`'s `SegQueue`: positions in a
+//! list of blocks, as in the paper, and no scheme of epochs to free the blocks.
 //!
 //! # Shards
 //!

@@ -1,4 +1,7 @@
-//! What a runtime does when a task panics.
+//! What a runtime does when a task panics, beside keeping the panic as the task's result.
+//!
+//! By default a panic that no code waits for is heard: a line names the task and its level. A program may have its own
+//! function called instead, or the process ended.
 
 use super::{TaskRef, contained};
 use crate::rank::LevelId;

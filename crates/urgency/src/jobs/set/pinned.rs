@@ -1,4 +1,7 @@
-//! Cores that are processors, and what their jobs have of the cache and the memory's bandwidth.
+//! Core sets whose cores are processors, and what their jobs have of the cache and the memory's bandwidth.
+//!
+//! A set's cores are its keeper's workers. So all of this is asked of the keeper, a runtime as any other:
+//! `runtime/pinning.rs` and `runtime/partitioning.rs` say how.
 
 use super::{CoreSet, CoreSetBuilder};
 #[cfg(doc)]
