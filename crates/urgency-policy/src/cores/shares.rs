@@ -7,7 +7,7 @@
 //!
 //! 1. Every job has its least cores.
 //! 2. The rest goes to the jobs of the most urgent priority, in proportion to their weights, to each at most what it
-//!    desires ([`Desire`]) and at most its most cores. What they leave goes to the next priority.
+//!    desires (`desire.rs`) and at most its most cores. What they leave goes to the next priority.
 //! 3. What all desires leave is dealt by the same rules up to the most cores: a job that suddenly can use more has it
 //!    already, and a core is without a job only if every job has its most.
 //! 4. Fractions are kept over time: jobs take turns at the cores that cannot be divided.

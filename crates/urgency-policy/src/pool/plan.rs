@@ -20,7 +20,7 @@ pub enum Overflow {
     LockFree(usize),
 }
 
-/// The most shared queues: a [`Sight`] has a bit for each.
+/// The most shared queues: a [`Sight`](super::Sight) has a bit for each.
 pub(super) const MOST_SHARED: usize = u64::BITS as usize;
 
 /// Which number of a [`Plan`] is out of its range.

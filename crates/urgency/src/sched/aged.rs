@@ -1,13 +1,13 @@
 //! The default order within a level, aging, as a worker of the runtime looks at it.
 //!
-//! The order is policy code: [`Aged::next`] says which look comes first, and [`comes_first`] when the own ring goes
-//! before the pool. The simulator serves the same sequence (`urgency-sim/tests/same_order.rs`). Here are the looks: the
-//! pool's two queues (`pool.rs`), the ring of the calling stack, and the rings of others. All of them are inlined into
-//! [`Job::next_ready`]; the order itself is no code at run time.
+//! The order is policy code: [`Aged::next`] says which look comes first, and `urgency_policy::pool::comes_first` when
+//! the own ring goes before the pool. The simulator serves the same sequence (`urgency-sim/tests/same_order.rs`). Here
+//! are the looks: the pool's two queues (`pool.rs`), the ring of the calling stack, and the rings of others. All of
+//! them are inlined into [`Job::next_ready`]; the order itself is no code at run time.
 //!
 //! Where there are many cores the pool is in shards, and the shard of the worker's own group stands for the pool here.
-//! The worker looks at the other shards when nothing is left, and before it gets ahead of them. Then it takes the
-//! oldest of a shard that lags (`pace.rs`).
+//! The worker looks at the other shards when nothing is left, and before it gets ahead of them (`pace.rs`). Then it
+//! takes from the shard that has given the oldest.
 //!
 //! The rings of others are looked at in two cases: nothing else is left, or it is time to look whether a task there is
 //! much older than what this worker would run. Without the second case a worker that is never done would never see one.
