@@ -13,7 +13,7 @@
 //! - `others_run()`: whether other code may run at the same time, and hold what the calling code wants.
 //! - `lowered(task)`: the task gave back a level that it inherited. If it is the calling task, its stack gives way.
 //!
-//! In the models (`loom.rs`) a thread is code of a task while [`as_task`] runs; nothing else is needed there.
+//! In the models (`loom.rs`) a thread is code of a task while `as_task` runs; nothing else is needed there.
 
 #[cfg(not(urgency_loom))]
 pub(super) use crate::{
