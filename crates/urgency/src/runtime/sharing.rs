@@ -1,4 +1,7 @@
 //! Building several runtimes on one set of workers: which runtimes share, what each asks for, and what decides.
+//!
+//! The first runtime makes the core set, and its builder says what concerns workers and threads, the core policy among
+//! it. The others take a place in that core set, and say of its workers only what they ask for ([`Builder::demand`]).
 
 use super::{BuildError, Builder, Runtime};
 use crate::sched::{core::Core, job::Job};

@@ -1,4 +1,4 @@
-//! Numbers of workers, by policy.
+//! How many workers a division gives each job, for what a test says was seen: no worker runs.
 
 use super::*;
 use std::{collections::VecDeque, panic::resume_unwind};
