@@ -287,7 +287,6 @@ fn runs_beside_an_awake_one() -> bool {
         send.send(()).unwrap();
     });
     let late = late.unwrap();
-    // Until then a new job may have any worker.
     common::until(|| late.stats().unwrap().share.entitled == Some(0));
     begin.store(true, SeqCst);
     let ran_beside = awake.unwrap().get().unwrap();

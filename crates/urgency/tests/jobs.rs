@@ -287,15 +287,17 @@ impl CorePolicy for HeaviestFirst {
 }
 
 #[test]
-fn a_policy_of_ones_own_decides_and_is_asked_for_several_runtimes_only() {
+fn a_policy_of_ones_own_decides_about_one_runtime_and_about_several() {
     ends(|| {
         let asked = Arc::new(AtomicUsize::new(0));
         let builder = Runtime::builder().workers(2);
         let builder = builder.core_policy(HeaviestFirst(asked.clone()));
         let light = builder.build().unwrap();
         let _light_load = Load::on(&light);
-        until(&light, |share| share.serving == 2);
-        assert_eq!(asked.load(SeqCst), 0, "nobody to divide between");
+        until(&light, |share| {
+            share.entitled == Some(2) && share.serving == 2
+        });
+        assert!(asked.load(SeqCst) > 0);
         let heavy = beside(&light, weight(2));
         let load = Load::on(&heavy);
         until(&heavy, |share| {
@@ -320,6 +322,37 @@ fn a_policy_of_ones_own_decides_and_is_asked_for_several_runtimes_only() {
         let share = light.stats().share;
         assert_eq!(share.decisions, asked.load(SeqCst) as u64);
         assert_eq!((share.rejected, share.policy_panicked), (None, false));
+    });
+}
+
+/// Counts how often it is asked, and promises that no core is without a job.
+#[derive(Clone)]
+struct Conserves(Arc<AtomicUsize>);
+
+impl CorePolicy for Conserves {
+    fn decide(&mut self, _: Event, _: &Cores, _: &mut Decision) -> Result<(), DecisionError> {
+        self.0.fetch_add(1, SeqCst);
+        Ok(())
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_policy_that_is_work_conserving_is_not_asked_about_a_runtime_that_is_alone() {
+    ends(|| {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let builder = Runtime::builder().workers(2);
+        let policy = Conserves(asked.clone());
+        let alone = builder.core_policy(policy).build().unwrap();
+        let _load = Load::on(&alone);
+        until(&alone, |share| share.serving == 2);
+        // Looks of relief come and go.
+        assert_eq!(alone.run(|| fib(15)), 610);
+        thread::sleep(Duration::from_millis(30));
+        assert_eq!(asked.load(SeqCst), 0, "nobody to divide between");
     });
 }
 

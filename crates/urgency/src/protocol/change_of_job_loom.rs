@@ -61,11 +61,15 @@ struct Model {
 impl Model {
     /// So many workers without a job, not yet idle. The job that is left may have one of them.
     fn new(workers: usize) -> Arc<Self> {
-        let job = |limit| Job {
-            ready: Ready::new(),
-            entries: AtomicUsize::new(0),
-            searchers: Searchers::new(),
-            crew: Crew::new(limit, workers),
+        let job = |limit| {
+            let crew = Crew::new(workers);
+            crew.set_limit(limit);
+            Job {
+                ready: Ready::new(),
+                entries: AtomicUsize::new(0),
+                searchers: Searchers::new(),
+                crew,
+            }
         };
         Arc::new(Model {
             idle: Idle::new(workers, workers),

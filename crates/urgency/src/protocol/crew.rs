@@ -40,15 +40,13 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// For a job that may have at most `limit` of so many workers.
-    pub(crate) fn new(limit: usize, workers: usize) -> Self {
-        let crew = Crew {
+    /// For a job that may have all of so many workers.
+    pub(crate) fn new(workers: usize) -> Self {
+        Crew {
             workers,
             limit: AtomicUsize::new(UNLIMITED),
             entrance: Mutex::new(()),
-        };
-        crew.set_limit(limit);
-        crew
+        }
     }
 
     /// Takes a worker for the job with `take`, unless as many as it may have are `serving` it. `take` lets the worker
@@ -116,8 +114,10 @@ mod loom_models {
 
     impl Model {
         fn new(limit: usize) -> Arc<Self> {
+            let crew = Crew::new(2);
+            crew.set_limit(limit);
             Arc::new(Model {
-                crew: Crew::new(limit, 2),
+                crew,
                 idle: Idle::new(2, 2),
                 shows: [AtomicBool::new(false), AtomicBool::new(false)],
                 entries: AtomicUsize::new(0),

@@ -102,11 +102,11 @@ impl Builder {
     /// policy of your own.
     ///
     /// - A runtime is a job of the policy's table while it has work, with a new
-    ///   [`JobId`](crate::policy::cores::JobId) each time. With one runtime the policy is never asked.
+    ///   [`JobId`](crate::policy::cores::JobId) each time. About one runtime alone a policy is asked only if it is not
+    ///   [work-conserving](CorePolicy::is_work_conserving).
     /// - To the policy a worker is a core. Workers are alike: the *number* that it gives a runtime counts, not which.
-    ///   What a runtime has no use for, others use meanwhile, if the policy is
-    ///   [work-conserving](CorePolicy::is_work_conserving). If not, a runtime has at most its number, and one that gets
-    ///   none waits.
+    ///   What a runtime has no use for, others use meanwhile, if the policy is work-conserving. If not, a runtime has
+    ///   its number at most, from the moment when it gets work, and one that gets none waits.
     /// - At [`Boundary::Point`] a worker leaves its runtime at its next scheduling point; at [`Boundary::Steal`] when
     ///   it has no work of its own; at [`Boundary::Job`] when its runtime has no work. Then a runtime has at most the
     ///   number that it is given, which grows when others have no work and never falls before it has none itself.

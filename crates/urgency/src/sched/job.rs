@@ -122,7 +122,7 @@ impl Job {
             ready: Ready::new(),
             searchers: Searchers::new(),
             wake_ups: super::held_back::WakeUps::default(),
-            crew: CachePadded::new(Crew::new(demand.max_cores, workers)),
+            crew: CachePadded::new(Crew::new(workers)),
             came: AtomicU64::new(0),
             demand: Mutex::new(demand),
             entitled: AtomicUsize::new(usize::MAX),
@@ -157,6 +157,7 @@ impl Job {
             least_admitted: AtomicU8::new(u8::MAX),
             myself: myself.clone(),
         });
+        job.core.sharing.limit(&job, demand.max_cores);
         job.core.enters(&job);
         job
     }
@@ -184,7 +185,7 @@ impl Job {
         self.life.store(next_life(), Ordering::Relaxed);
         self.entitled.store(usize::MAX, Ordering::Relaxed);
         // The last look may have left it the limit of the job before.
-        self.crew.set_limit(self.demand().max_cores);
+        self.core.sharing.limit(self, self.demand().max_cores);
         self.may_ask_again();
         self.tasks.live.reopen();
     }

@@ -1,7 +1,8 @@
 //! Decisions at the event: a job that starts does not wait for the relief timer, nor does a worker that is free, nor a
 //! demand that changes.
 //!
-//! 1. *A job without a worker begins to wait*, and no worker is idle. The thread that made its work ready asks the
+//! 1. *A job without a worker begins to wait*, and no worker is idle, or it may have none before the policy knows of
+//!    it (a strict policy). The thread that made its work ready asks the
 //!    policy, and asks the workers that are to leave for attention. A holder that comes to scheduling points leaves at
 //!    the next one; from one that does not, an expiry of the relief timer revokes the worker (`mod.rs`).
 //! 2. *The last worker leaves a job*, and several others have work, or one that may have no more than the policy gave
@@ -16,7 +17,7 @@
 //! One thread decides at a time. A thread that comes meanwhile leaves its event to the relief timer: it may hold locks
 //! of the program, or be in the policy itself.
 //!
-//! In a runtime without other jobs this is one load, where an insertion has found no idle worker.
+//! In a runtime without other jobs this is two loads, where an insertion has found no idle worker.
 
 use crate::{
     protocol::attention::PREEMPT,
@@ -32,7 +33,7 @@ impl Job {
     /// Work waits here, and no worker is idle: event 1.
     #[inline]
     pub(in crate::sched) fn ask_for_worker(&self) {
-        if self.core.is_shared() {
+        if self.core.is_policy_asked() {
             self.ask_for_worker_cold();
         }
     }
@@ -61,7 +62,7 @@ impl Job {
 
     /// The job asks for something else than before: event 3.
     pub(super) fn ask_after_change(&self) {
-        let is_divided = self.core.is_shared() || self.has_too_many();
+        let is_divided = self.core.is_policy_asked() || self.has_too_many();
         if is_divided && (self.workers().next().is_some() || self.levels_queued() != 0) {
             self.core.decide_at_once(&self.core.jobs());
         }

@@ -33,7 +33,7 @@ impl Core {
         jobs: &JobList,
         mut moved: Option<&'a Worker>,
     ) -> Option<&'a Worker> {
-        if !self.is_shared() {
+        if !self.is_policy_asked() {
             return moved;
         }
         let mut waiting: Vec<_> = jobs.iter().filter(waits).collect();

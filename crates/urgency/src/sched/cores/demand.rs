@@ -90,7 +90,7 @@ impl Job {
     pub(crate) fn set_demand(&self, demand: Demand) -> Result<(), Refusal> {
         let is_raised = self.core.admit(demand, Some(self), || {
             *self.demand.lock() = demand;
-            self.core.sharing.may_have(self, demand.max_cores)
+            self.core.sharing.limit(self, demand.max_cores)
         })?;
         if is_raised {
             self.may_have_more();
@@ -118,11 +118,17 @@ impl Job {
 }
 
 impl Sharing {
-    /// The job's most is another one. The policy's word about it, if that is stricter, holds until its next.
-    fn may_have(&self, job: &Job, most: usize) -> bool {
-        let entitled = job.entitled.load(Ordering::Relaxed);
-        let is_strict = self.is_strict();
-        let part = if is_strict { entitled } else { usize::MAX };
+    /// A job that asks for at most so many workers may have these, if the policy allows it. Whether these are more than
+    /// before.
+    ///
+    /// Under a strict policy a job of which the policy does not know has none. Its first work asks for one, and so has
+    /// the policy decide ([`Job::ask_for_worker`]).
+    pub(in crate::sched) fn limit(&self, job: &Job, most: usize) -> bool {
+        let part = match job.entitled.load(Ordering::Relaxed) {
+            _ if !self.is_strict() => usize::MAX,
+            usize::MAX => 0,
+            entitled => entitled,
+        };
         job.crew.set_limit(part.min(most))
     }
 }

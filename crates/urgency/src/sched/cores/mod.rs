@@ -1,6 +1,7 @@
 //! Which job a worker serves, where several share the workers of a core set.
 //!
-//! A plain runtime is a core set with one job, and comes here only to see that it has one job ([`Core::is_shared`]).
+//! A plain runtime is a core set with one job, and comes here only to see that the policy has no word about it
+//! ([`Core::is_policy_asked`]).
 //!
 //! # How a worker gets from job to job
 //!
@@ -29,9 +30,11 @@
 //! # How many a job may have
 //!
 //! A job may have at most its `max_cores`; under a policy that is not work-conserving also at most what the policy gave
-//! it. That is no hint: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). Two
-//! things bring a worker to a job whatever the numbers: a fork for one certain worker (`pinned.rs`), and that all sleep
-//! for a job without one (`blocked.rs`).
+//! it, which is nothing before the policy knows of it. Under such a policy a job that is alone is looked at, too: what
+//! it may have is the policy's word about the jobs that have work, whether others exist or not. These limits are no
+//! hints: a thread that takes a worker for a limited job counts the job's workers first (`crew.rs`). Two things bring a
+//! worker to a job whatever the numbers: a fork for one certain worker (`pinned.rs`), and that all sleep for a job
+//! without one (`blocked.rs`).
 
 mod at_once;
 mod blocked;
@@ -139,10 +142,15 @@ impl Sharing {
 }
 
 impl Core {
+    /// Whether the policy has a word: several jobs share the workers, or a job that is alone may not have all of them.
+    #[inline]
+    fn is_policy_asked(&self) -> bool {
+        self.is_shared() || self.sharing.looks_always()
+    }
+
     /// Whether anybody has to decide which workers a job has.
     pub(super) fn is_to_divide(&self, jobs: &JobList) -> bool {
-        self.is_shared()
-            || self.sharing.desk.is_some()
+        self.is_policy_asked()
             || self.superfluous() > 0
             || jobs.iter().any(|job| job.has_too_many())
     }
@@ -221,7 +229,7 @@ impl Core {
             worker.is_to_leave() && goes_elsewhere
         });
         self.call_to_pinned(jobs, &mut state);
-        let raised = if self.is_shared() || self.sharing.desk.is_some() {
+        let raised = if self.is_policy_asked() {
             self.ask_policy(jobs, &mut state)
         } else {
             Vec::new()
@@ -285,8 +293,8 @@ impl Core {
         let looks = &self.sharing.looks_always;
         looks.store(looks_always, Ordering::Relaxed);
         let mut raised = Vec::new();
-        let mut limit = |job: &Arc<Job>, limit: usize| {
-            if job.crew.set_limit(limit) {
+        let mut limit = |job: &Arc<Job>, most: usize| {
+            if self.sharing.limit(job, most) {
                 raised.push(job.clone());
             }
         };
@@ -295,8 +303,7 @@ impl Core {
             job.entitled.store(entitled, Ordering::Relaxed);
             // The policy has just heard of it: work that it shows again is no news.
             job.has_asked.store(seen.serving == 0, Ordering::Relaxed);
-            let part = if is_strict { entitled } else { usize::MAX };
-            limit(job, part.min(seen.demand.max_cores));
+            limit(job, seen.demand.max_cores);
         }
         for job in quiet {
             job.may_ask_again();
