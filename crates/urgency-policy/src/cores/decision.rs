@@ -171,8 +171,8 @@ impl Decision {
     }
 
     /// Brings every job into its bounds with few moves: takes the cores above its most, and fills it up to its least
-    /// from free cores first, then from the jobs that have most above theirs. Cores that this decision has given to
-    /// somebody before stay there.
+    /// from free cores first, then from the jobs that have most above theirs. If there are too few for the least of all
+    /// jobs, the more urgent ones have theirs. Cores that this decision has given to somebody before stay there.
     ///
     /// # Errors
     ///
@@ -186,10 +186,16 @@ impl Decision {
                 self.counts[index].1 -= 1;
             }
         }
-        for job in cores.jobs() {
-            while self.cores_of(job.id()) < job.demand().min_cores
-                && let Some(core) = self.spare(cores, job.id(), |job| job.demand().min_cores)
-            {
+        for index in cores.by_urgency() {
+            let job = &cores.jobs()[index];
+            let is_behind = |other: &Job| other.demand().priority > job.demand().priority;
+            let least = |other: &Job| other.demand().min_cores;
+            let keeps = |other: &Job| if is_behind(other) { 0 } else { least(other) };
+            while self.cores_of(job.id()) < least(job) {
+                let above_least = self.spare(cores, job.id(), least);
+                let Some(core) = above_least.or_else(|| self.spare(cores, job.id(), keeps)) else {
+                    break;
+                };
                 self.give(core, job.id())?;
             }
         }

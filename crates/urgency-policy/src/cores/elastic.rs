@@ -117,14 +117,16 @@ impl Elastic {
         let jobs = cores.jobs();
         let mut left = cores.available().count();
         let mut counts = vec![0; jobs.len()];
-        // Both rounds end with everything that was promised, unless cores have gone: then the oldest jobs have theirs.
+        // Both rounds end with everything that was promised, unless cores have gone: then the urgent jobs have theirs.
+        let order = cores.by_urgency();
         let promised: [&dyn Fn(&Job) -> usize; 2] = [&|job| job.demand().min_cores, &|job| {
             self.least(job.demand()).unwrap_or(usize::MAX)
         }];
         for promised in promised {
-            for (count, job) in counts.iter_mut().zip(jobs) {
-                let more = promised(job).saturating_sub(*count).min(left);
-                *count += more;
+            for &index in &order {
+                let more = promised(&jobs[index]).saturating_sub(counts[index]);
+                let more = more.min(left);
+                counts[index] += more;
                 left -= more;
             }
         }

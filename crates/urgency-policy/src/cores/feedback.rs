@@ -12,7 +12,7 @@ use super::{
     Claim, CorePolicy, Cores, Decision, DecisionError, Desire, Event, FeedbackParameters, Job,
     ParametersError, Part, learnt::Learnt,
 };
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 /// Equal parts of measured desires. The text at the top of the file says more.
 ///
@@ -73,13 +73,17 @@ impl CorePolicy for Feedback {
                 most: desire.cores().clamp(least, most),
             }
         };
-        let claims: Vec<Claim> = cores
-            .jobs()
-            .iter()
-            .zip(self.learnt.desires.values())
-            .map(claim)
-            .collect();
-        let parts = Part::of(cores.available().count(), &claims);
+        let desires = self.learnt.desires.values();
+        let claims: Vec<Claim> = cores.jobs().iter().zip(desires).map(claim).collect();
+        let order = cores.by_urgency();
+        let ordered: Vec<Claim> = order.iter().map(|&index| claims[index]).collect();
+        let mut parts = vec![Part::default(); claims.len()];
+        for (part, index) in Part::of(cores.available().count(), &ordered)
+            .into_iter()
+            .zip(order)
+        {
+            parts[index] = part;
+        }
         self.learnt.give(&parts, cores, decision, 1)
     }
 }

@@ -29,7 +29,8 @@ pub struct Demand {
     /// Its priority: 0, the default, is the most urgent. A less urgent job gets what the more urgent ones leave, and
     /// its `min_cores`.
     pub priority: u8,
-    /// So many cores it always has; 0 by default.
+    /// So many cores it always has; 0 by default. While fewer cores are available than all jobs have been promised (an
+    /// affinity that shrinks, workers in reserve), the more urgent jobs have theirs first, and of equals the oldest.
     pub min_cores: usize,
     /// So many cores it has at most, 1 or more; all by default.
     pub max_cores: usize,

@@ -78,3 +78,38 @@ pub fn named(name: &str, seed: u64, parts: usize) -> Result<BoxedPolicy, Unknown
         _ => return Err(UnknownPolicy),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cores, Demand, Event, JobId, Request};
+    use super::*;
+
+    #[test]
+    fn where_least_cores_exceed_the_available_ones_the_more_urgent_jobs_and_of_equals_the_oldest_have_theirs()
+     {
+        for (name, _) in NAMED {
+            if name == "none" {
+                continue;
+            }
+            let mut policy = named(name, 1, 3).unwrap();
+            let mut cores = Cores::new(3);
+            for (id, priority) in [(1, 1), (2, 0), (3, 0)] {
+                let demand = Demand {
+                    priority,
+                    min_cores: 1,
+                    ..Demand::default()
+                };
+                cores.start(&mut policy, JobId(id), demand).unwrap();
+                let start = Event::Start(JobId(id));
+                cores.decide(&mut policy, start).unwrap();
+            }
+            assert_eq!(cores.counts(), [1, 1, 1], "{name}");
+            for (core, left) in [(1, [0, 1, 1]), (2, [0, 1, 0])] {
+                cores.set_available(core, false).unwrap();
+                let gone = Event::Request(Request::Cores);
+                cores.decide(&mut policy, gone).unwrap();
+                assert_eq!(cores.counts(), left, "{name}");
+            }
+        }
+    }
+}

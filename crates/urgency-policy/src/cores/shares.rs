@@ -5,7 +5,8 @@
 //!
 //! # Rules
 //!
-//! 1. Every job has its least cores.
+//! 1. Every job has its least cores; if too few are available for that, the more urgent ones first, and of equals the
+//!    oldest.
 //! 2. The rest goes to the jobs of the most urgent priority, in proportion to their weights, to each at most what it
 //!    desires (`desire.rs`) and at most its most cores. What they leave goes to the next priority.
 //! 3. What all desires leave is dealt by the same rules up to the most cores: a job that suddenly can use more has it
@@ -21,8 +22,8 @@
 //!   a less urgent priority gets nothing while more urgent ones use everything, unless it has least cores.
 
 use super::{
-    Claim, CorePolicy, Cores, Decision, DecisionError, Event, FeedbackParameters, Job,
-    ParametersError, Part, learnt::Learnt,
+    Claim, CorePolicy, Cores, Decision, DecisionError, Event, FeedbackParameters, ParametersError,
+    Part, learnt::Learnt,
 };
 use alloc::{vec, vec::Vec};
 
@@ -64,22 +65,21 @@ impl Shares {
         let most: Vec<usize> = jobs.iter().map(|job| job.demand().max_cores).collect();
         let desires = self.learnt.desires.values().zip(&most);
         let wanted: Vec<usize> = desires.map(|(d, &most)| d.cores().min(most)).collect();
-        let parts = by_priority(jobs, available, &least, &wanted);
+        let parts = by_priority(cores, available, &least, &wanted);
         if parts.iter().map(|part| part.share()).sum::<f64>() + 0.5 > available as f64 {
             return parts;
         }
         // Every desire is met, so the parts are whole numbers.
         let met: Vec<usize> = parts.iter().map(|part| part.whole).collect();
-        by_priority(jobs, available, &met, &most)
+        by_priority(cores, available, &met, &most)
     }
 }
 
 /// The shares of all jobs between these bounds, the more urgent ones first.
-fn by_priority(jobs: &[Job], available: usize, least: &[usize], most: &[usize]) -> Vec<Part> {
-    let mut parts = vec![Part::default(); jobs.len()];
+fn by_priority(cores: &Cores, available: usize, least: &[usize], most: &[usize]) -> Vec<Part> {
+    let mut parts = vec![Part::default(); cores.jobs().len()];
+    let (jobs, order) = (cores.jobs(), cores.by_urgency());
     let priority = |index: usize| jobs[index].demand().priority;
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|&index| priority(index));
     // What the jobs that have not had their turn have at least is not there for the others.
     let mut promised: usize = least.iter().sum();
     let mut left = available;
@@ -90,8 +90,10 @@ fn by_priority(jobs: &[Job], available: usize, least: &[usize], most: &[usize]) 
             most: most[index].max(least[index]),
         };
         let claims: Vec<Claim> = class.iter().map(claim).collect();
-        promised -= claims.iter().map(|claim| claim.least).sum::<usize>();
-        let shares = Part::of(left.saturating_sub(promised), &claims);
+        let theirs: usize = claims.iter().map(|claim| claim.least).sum();
+        promised -= theirs;
+        let total = left.saturating_sub(promised).max(theirs.min(left));
+        let shares = Part::of(total, &claims);
         let taken: f64 = shares.iter().map(|part| part.share()).sum();
         left -= (taken + 0.5) as usize;
         for (&index, share) in class.iter().zip(shares) {

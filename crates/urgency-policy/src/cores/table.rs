@@ -185,10 +185,33 @@ impl Cores {
         id: JobId,
         demand: Demand,
     ) -> Result<(), Refusal> {
+        self.admit(policy, id, &demand)?;
+        self.enter(id, demand)
+    }
+
+    /// A job starts that has been promised this demand already, in another table: as [`start`](Self::start), but
+    /// neither the policy nor the cores that are left are asked. So more may be promised than is available now.
+    ///
+    /// ```
+    /// use urgency_policy::cores::{Cores, Demand, JobId};
+    ///
+    /// let mut cores = Cores::new(2);
+    /// cores.set_available(1, false)?;
+    /// for job in [JobId(1), JobId(2)] {
+    ///     cores.enter(job, Demand { min_cores: 1, ..Demand::default() })?;
+    /// }
+    /// cores.promise(JobId(2), Demand { min_cores: 2, ..Demand::default() })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the demand is not valid, or the number is not larger than those before.
+    pub fn enter(&mut self, id: JobId, demand: Demand) -> Result<(), Refusal> {
+        demand.check()?;
         if let Some(last) = self.last.filter(|&last| last >= id) {
             return Err(Refusal::OldId { given: id, last });
         }
-        self.admit(policy, id, &demand)?;
         self.last = Some(id);
         self.jobs.push(Job {
             id,
@@ -211,10 +234,29 @@ impl Cores {
         id: JobId,
         demand: Demand,
     ) -> Result<(), Refusal> {
-        let index = self.index(id).ok_or(Refusal::UnknownJob(id))?;
+        self.index(id).ok_or(Refusal::UnknownJob(id))?;
         self.admit(policy, id, &demand)?;
+        self.promise(id, demand)
+    }
+
+    /// A running job's demand changes, which has been promised already: see [`enter`](Self::enter).
+    ///
+    /// # Errors
+    ///
+    /// If the demand is not valid, or there is no such job.
+    pub fn promise(&mut self, id: JobId, demand: Demand) -> Result<(), Refusal> {
+        demand.check()?;
+        let index = self.index(id).ok_or(Refusal::UnknownJob(id))?;
         self.jobs[index].demand = demand;
         Ok(())
+    }
+
+    /// The places of the jobs in [`jobs`](Self::jobs), the more urgent ones first, and of equals the oldest: the order
+    /// in which least cores are met while there are too few for all.
+    pub(super) fn by_urgency(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.jobs.len()).collect();
+        order.sort_by_key(|&index| self.jobs[index].demand.priority);
+        order
     }
 
     fn admit<P: CorePolicy + ?Sized>(
