@@ -1,0 +1,158 @@
+//! What a job has of its own, beside a job without it on the same cores: limits, an order, a schedule, a panic policy,
+//! accounts.
+
+mod common;
+
+use common::{ends, fib};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+use urgency::{
+    Builder, Runtime,
+    jobs::{CoreSet, JobBuilder},
+    levels,
+    life::{Capacity, PanicPolicy, try_admit},
+    policy::{FixedShares, Kind, Otherwise},
+    scheduling_point,
+};
+
+levels! { Two: Urgent > Calm }
+
+/// A job that is described in this way, and one with the same levels and nothing else.
+fn described(cores: usize, describe: impl FnOnce(Builder) -> Builder) -> [JobBuilder; 2] {
+    let set = CoreSet::builder().cores(cores).build().unwrap();
+    let usual = set.job().runtime(|builder| builder.levels::<Two>());
+    [usual.clone().runtime(describe), usual]
+}
+
+#[test]
+fn a_limit_of_a_job_binds_its_own_code_only() {
+    ends(|| {
+        let [limited, usual] = described(2, |builder| builder.capacity(Calm, 1));
+        let second_limit = || {
+            let _first = try_admit(Calm).unwrap();
+            try_admit(Calm).err().map(|refused| refused.limit())
+        };
+        assert_eq!(
+            limited.spawn_fn(second_limit).unwrap().get().unwrap(),
+            Some(1)
+        );
+        let limit = || Capacity::of(Calm).map(|it| it.limit);
+        assert_eq!(usual.spawn_fn(limit).unwrap().get().unwrap(), None);
+    });
+}
+
+/// In which order five tasks begin that a job makes ready one after the other, on one core.
+fn order_of(job: JobBuilder) -> Vec<usize> {
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    let theirs = begun.clone();
+    let root = move || {
+        let tasks: Vec<_> = (0..5)
+            .map(|number| {
+                let begun = theirs.clone();
+                urgency::spawn_fn(move || begun.lock().unwrap().push(number))
+            })
+            .collect();
+        // Not one by one: a closure may run the task for which it waits.
+        let all = async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        };
+        urgency::block_on(all);
+    };
+    job.spawn_fn(root).unwrap().get().unwrap();
+    let begun = begun.lock().unwrap();
+    begun.clone()
+}
+
+#[test]
+fn an_order_of_a_job_is_its_own() {
+    ends(|| {
+        let lifo: Kind = "lifo".parse().unwrap();
+        let [newest_first, usual] = described(1, |builder| builder.pool(lifo));
+        assert_eq!(order_of(newest_first), [4, 3, 2, 1, 0]);
+        assert_eq!(order_of(usual), [0, 1, 2, 3, 4]);
+    });
+}
+
+/// How many of four closures of a job run at once at most.
+fn at_once(job: JobBuilder) -> usize {
+    let root = || async {
+        let (now, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let closures: Vec<_> = (0..4)
+            .map(|_| {
+                let (now, most) = (now.clone(), most.clone());
+                urgency::spawn_fn(move || {
+                    most.fetch_max(now.fetch_add(1, SeqCst) + 1, SeqCst);
+                    (0..3000).for_each(|_| scheduling_point());
+                    now.fetch_sub(1, SeqCst);
+                })
+            })
+            .collect();
+        for closure in closures {
+            closure.await.unwrap();
+        }
+        most.load(SeqCst)
+    };
+    job.spawn(root()).unwrap().get().unwrap()
+}
+
+#[test]
+fn a_schedule_of_a_job_is_its_own() {
+    ends(|| {
+        let one_each = || FixedShares::of_workers(&[1, 1], Otherwise::Wait);
+        let [scheduled, usual] = described(2, |builder| builder.schedule(one_each()));
+        for _ in 0..20 {
+            assert_eq!(
+                at_once(scheduled.clone()),
+                1,
+                "one of two workers is for the other level"
+            );
+        }
+        while at_once(usual.clone()) != 2 {}
+    });
+}
+
+#[test]
+fn a_panic_policy_of_a_job_hears_of_its_own_panics_only() {
+    common::quiet();
+    ends(|| {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let theirs = heard.clone();
+        let hears = PanicPolicy::call(move |_| {
+            theirs.fetch_add(1, SeqCst);
+        });
+        let [hearing, usual] = described(2, |builder| builder.on_panic(hears));
+        let root = || async {
+            urgency::spawn(async { panic!("on purpose") }).detach();
+            while Runtime::current().stats().panicked == 0 {
+                urgency::yield_now().await;
+            }
+        };
+        usual.clone().spawn(root()).unwrap().get().unwrap();
+        assert_eq!(heard.load(SeqCst), 0);
+        hearing.spawn(root()).unwrap().get().unwrap();
+        assert_eq!(heard.load(SeqCst), 1);
+    });
+}
+
+#[test]
+fn accounts_of_a_job_are_its_own_though_its_container_was_anothers() {
+    ends(|| {
+        let set = CoreSet::builder().cores(2).build().unwrap();
+        let shape = set.job();
+        for count in [5, 3, 1] {
+            let root = move || async move {
+                for _ in 0..count {
+                    assert_eq!(urgency::spawn_fn(|| fib(5)).await.unwrap(), 5);
+                }
+            };
+            let job = shape.clone().spawn(root()).unwrap();
+            let control = job.control();
+            job.get().unwrap();
+            assert_eq!(control.stats().unwrap().total().closures, count);
+        }
+    });
+}
