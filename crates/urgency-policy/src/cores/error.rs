@@ -106,6 +106,8 @@ pub enum Refusal {
         /// Its longest period.
         period: u64,
     },
+    /// Code of the core policy itself asked for it, inside of `decide` or `admit`.
+    Deciding,
     /// The policy panicked when it was asked. Nothing has changed: the old demand holds, the job has not started.
     Panicked {
         /// The policy, by the name of its type.
@@ -146,6 +148,10 @@ impl fmt::Display for Refusal {
             Self::Span { span, period } => write!(
                 f,
                 "the task needs {span} ns on any number of cores, and its longest period is {period} ns; lengthen it"
+            ),
+            Self::Deciding => f.write_str(
+                "the core policy asked for it inside of `decide` or `admit`, and the answer would have to wait for that \
+                 call; let a task or another thread ask",
             ),
             Self::Panicked { policy } => write!(
                 f,

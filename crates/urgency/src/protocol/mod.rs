@@ -7,8 +7,8 @@
 //! that belongs to one type of another room is with that type: a task's state (`tasks/state.rs`), a descriptor's
 //! readiness (`reactor/readiness.rs`), the lists of `sync`.
 //!
-//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; and on which
-//!   processor: [`places`].
+//! - *Which stack has a worker*: [`attention`], [`suspension`], [`mailbox`], [`idle`], [`crew`]; on which processor:
+//!   [`places`]; and which thread decides between jobs: [`turn`].
 //! - *What there is to do*: [`ready`], [`groups`], [`pace`], [`served`], [`ring`], [`deque`] with its [`fence`],
 //!   [`forked`], [`lent`], [`child_memory`], [`latch`].
 //! - *Late work*: [`poll_mode`], [`relief_timer`], [`demotion`].
@@ -39,6 +39,7 @@ pub(crate) mod relief_timer;
 pub(crate) mod ring;
 pub(crate) mod served;
 pub(crate) mod suspension;
+pub(crate) mod turn;
 
 #[cfg(all(test, urgency_loom))]
 mod change_of_job_loom;

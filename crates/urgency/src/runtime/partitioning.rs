@@ -143,6 +143,6 @@ impl Runtime {
     /// # Ok::<(), urgency::BuildError>(())
     /// ```
     pub fn release_partition(&self) {
-        self.shared().core.sharing.release_partition();
+        self.shared().core.release_partition();
     }
 }

@@ -114,7 +114,8 @@ impl Builder {
     ///   `min_cores` mean nothing, and runtimes with more work than workers take turns.
     /// - It is asked at a start, an exit, a change of demand, when a runtime begins to have more work than workers,
     ///   and at its timer, which is exact to some milliseconds. It runs on a thread of the runtime, and is to be quick.
-    ///   It must not build a runtime on these workers or change a demand.
+    ///   There a change of a demand and a runtime on these workers are refused ([`Refusal::Deciding`]), and a wait or a
+    ///   fork panics.
     /// - A decision that breaks a rule is not carried out: [`Shares`](crate::policy::cores::Shares) answer instead, and
     ///   the policy is asked again at the next event. After a panic of the policy `Shares` decide for good.
     ///   [`WorkerShare`](crate::WorkerShare) tells of both.

@@ -235,7 +235,7 @@ impl Core {
 
     fn close(&self) {
         self.closing.store(true, Ordering::SeqCst);
-        self.sharing.release_partition();
+        self.release_partition();
         if let Some(driver) = self.driver_if_made() {
             driver.shutdown();
             // One notification for each thread that may be in the poller; it stays there for a thread that comes late.

@@ -77,6 +77,8 @@ struct Here {
     batch: Cell<*const Job>,
     /// Counts what the thread puts into shards in turn.
     turn: Cell<u32>,
+    /// It runs code of a core policy.
+    decides: Cell<bool>,
 }
 
 thread_local! {
@@ -90,6 +92,7 @@ thread_local! {
             blocks: Cell::new(false),
             batch: Cell::new(ptr::null()),
             turn: Cell::new(0),
+            decides: Cell::new(false),
         }
     };
 }
@@ -202,13 +205,27 @@ fn during<T: Copy, R>(of: fn(&Here) -> &Cell<T>, value: T, f: impl FnOnce() -> R
 /// # Panics
 ///
 /// In a waker that the scheduler calls for an event or a timer: the thread may have the only worker, or be the only one
-/// that waits for events.
+/// that waits for events. In a core policy: what it waits for may need a decision.
 pub(crate) fn may_wait() {
+    assert!(
+        !decides(),
+        "a core policy may neither fork nor wait: the thread that calls it decides for all jobs; spawn a task that does it"
+    );
     assert!(
         !matches!(polling(), Polling::Batch(_)),
         "a waker that an event or a timer wakes may neither fork nor wait: the thread that calls it serves others; \
          spawn a task that does it"
     );
+}
+
+/// Runs `f`, code of a core policy.
+pub(crate) fn deciding<R>(f: impl FnOnce() -> R) -> R {
+    during(|here| &here.decides, true, f)
+}
+
+/// Whether the calling code is a core policy's.
+pub(crate) fn decides() -> bool {
+    here(|here| here.decides.get())
 }
 
 /// Runs `f`, which is no part of the poll that this thread may be in the middle of: `f` runs on another stack, or on
@@ -260,6 +277,11 @@ pub(crate) fn push_to_ring(shared: &Job, task: TaskRef) -> Option<TaskRef> {
             None => Some(task),
         }
     })
+}
+
+/// A name of the calling thread that no other has at the same time.
+pub(crate) fn thread() -> usize {
+    here(|here| ptr::from_ref(here).addr())
 }
 
 /// A number for each call, of which different threads count from different ones.

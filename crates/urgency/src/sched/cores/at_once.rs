@@ -14,17 +14,20 @@
 //! becomes ready, or when another worker is released and looks at all that wait. (A job that might ask again after each
 //! expiry did so at such a release: one decision for each job that waited.)
 //!
-//! One thread decides at a time. A thread that comes meanwhile leaves its event to the relief timer: it may hold locks
-//! of the program, or be in the policy itself.
+//! One thread decides at a time. A thread that comes meanwhile leaves its news to that one, which decides once more
+//! (`protocol/turn.rs`): the thread may hold locks of the program, or be in the policy itself. What comes while a
+//! thread decides for the second time is left to the relief timer: no thread decides for others without end.
 //!
 //! In a runtime without other jobs this is two loads, where an insertion has found no idle worker.
 
+use super::State;
 use crate::{
     protocol::attention::PREEMPT,
     sched::{
         core::{Core, JobList, PATIENCE, RELIEF_PERIOD},
         job::Job,
     },
+    sys::mutex::MutexGuard,
 };
 use std::{ptr, sync::atomic::Ordering};
 use urgency_policy::cores::Boundary;
@@ -41,7 +44,7 @@ impl Job {
     #[cold]
     fn ask_for_worker_cold(&self) {
         if self.workers().next().is_none() && !self.has_asked.swap(true, Ordering::Relaxed) {
-            self.core.decide_at_once(&self.core.jobs());
+            self.core.decide_at_once();
         }
     }
 
@@ -54,9 +57,9 @@ impl Job {
     }
 
     /// A worker has left for one of several jobs that wait: event 2, if it was the last.
-    pub(super) fn ask_after_exit(&self, jobs: &JobList) {
+    pub(super) fn ask_after_exit(&self) {
         if self.workers().next().is_none() {
-            self.core.decide_at_once(jobs);
+            self.core.decide_at_once();
         }
     }
 
@@ -64,7 +67,7 @@ impl Job {
     pub(super) fn ask_after_change(&self) {
         let is_divided = self.core.is_policy_asked() || self.has_too_many();
         if is_divided && (self.workers().next().is_some() || self.levels_queued() != 0) {
-            self.core.decide_at_once(&self.core.jobs());
+            self.core.decide_at_once();
         }
     }
 
@@ -90,10 +93,28 @@ impl Job {
 
 impl Core {
     /// Asks the policy, and asks the workers that are to leave.
-    fn decide_at_once(&self, jobs: &JobList) {
-        let Some(state) = self.sharing.state.try_lock() else {
-            return self.arm_relief(RELIEF_PERIOD);
-        };
+    fn decide_at_once(&self) {
+        self.sharing.turn.tell();
+        self.decide_news();
+    }
+
+    /// The thread has told news, or has given the turn back.
+    pub(super) fn decide_news(&self) {
+        for _ in 0..2 {
+            // Let go of after the lock.
+            let jobs;
+            let Some(state) = self.sharing.turn.take_for_news() else {
+                return;
+            };
+            jobs = self.jobs();
+            self.decide_now(&jobs, state);
+        }
+        if self.sharing.turn.has_news() {
+            self.arm_relief(RELIEF_PERIOD);
+        }
+    }
+
+    fn decide_now(&self, jobs: &JobList, state: MutexGuard<'_, State>) {
         let moves = self.decide_moves_in(jobs, state);
         let mut leave = moves
             .iter()
@@ -136,6 +157,78 @@ mod tests {
         ) -> Result<(), DecisionError> {
             self.0.decide(event, cores, to)
         }
+    }
+
+    /// *Shares*, which wait inside of the first decision after they were told to.
+    #[derive(Clone, Default)]
+    struct Waits {
+        shares: Shares,
+        is_to_wait: Arc<AtomicBool>,
+        waits: Arc<AtomicBool>,
+        go_on: Arc<AtomicBool>,
+    }
+
+    impl CorePolicy for Waits {
+        fn decide(
+            &mut self,
+            event: Event,
+            cores: &Cores,
+            to: &mut Decision,
+        ) -> Result<(), DecisionError> {
+            if self.is_to_wait.swap(false, Ordering::SeqCst) {
+                self.waits.store(true, Ordering::SeqCst);
+                while !self.go_on.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+            }
+            self.shares.decide(event, cores, to)
+        }
+
+        fn is_work_conserving(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn news_that_comes_while_another_thread_decides_is_decided_about_by_that_thread() {
+        let policy = Waits::default();
+        let builder = Runtime::builder().workers(1);
+        let busy = builder.core_policy(policy.clone()).build().unwrap();
+        // It seems to be set, so that it never expires: what happens, happens at an event.
+        assert!(busy.shared().core.relief_timer.arm());
+        let [first, second] = [(); 2].map(|()| {
+            Runtime::builder()
+                .share_workers_with(&busy)
+                .build()
+                .unwrap()
+        });
+        let [begun, end] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (its, ends) = (begun.clone(), end.clone());
+        let has_worker = busy.spawn_fn(move || {
+            its.store(true, Ordering::SeqCst);
+            while !ends.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        });
+        let until = |is: &AtomicBool| {
+            while !is.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+        };
+        until(&begun);
+        policy.is_to_wait.store(true, Ordering::SeqCst);
+        std::thread::scope(|threads| {
+            let deciding = threads.spawn(|| first.spawn_fn(|| ()).detach());
+            until(&policy.waits);
+            second.spawn_fn(|| ()).detach();
+            policy.go_on.store(true, Ordering::SeqCst);
+            deciding.join().unwrap();
+        });
+        assert!(first.stats().share.entitled.is_some());
+        let knows = second.stats().share.entitled.is_some();
+        end.store(true, Ordering::SeqCst);
+        has_worker.get().unwrap();
+        assert!(knows, "the policy has not heard of the second");
     }
 
     #[test]

@@ -88,14 +88,15 @@ impl Core {
         if !(without_worker.next()? && without_worker.all(|sleeps| sleeps)) {
             return None;
         }
-        let mut state = self.sharing.state.lock();
+        let mut state = self.sharing.turn.take();
         let turn = |job: &&&Arc<Job>| {
             let life = job.life.load(Ordering::Relaxed);
             (life <= state.beyond, life)
         };
         let next = *waiting.iter().min_by_key(turn)?;
         state.beyond = next.life.load(Ordering::Relaxed);
-        drop(state);
+        self.sharing.turn.give_back(state);
+        self.decide_news();
         let worker = next.claim(Want::Beyond(0))?;
         self.arm_relief(RELIEF_PERIOD);
         Some((next, worker))

@@ -37,19 +37,26 @@ impl Core {
                 "a runtime with provided threads has all of them for itself: leave `demand` out",
             ));
         }
+        if self.sharing.decider.is_me() {
+            return Err(Refusal::Deciding);
+        }
         let is_other = |job: &&Arc<Job>| {
             !job.closing.load(Ordering::SeqCst) && !except.is_some_and(|it| ptr::eq(&***job, it))
         };
         // Let go of after the lock.
         let jobs;
-        let mut state = self.sharing.state.lock();
+        let mut state = self.sharing.turn.take();
         jobs = self.jobs();
         let others: Vec<_> = jobs
             .iter()
             .filter(is_other)
             .map(|job| job.demand())
             .collect();
-        state.division.admit(demand, &others).map(|()| then())
+        let admit = || state.division.admit(demand, &others).map(|()| then());
+        let admitted = self.sharing.decider.is_me_in(admit);
+        self.sharing.turn.give_back(state);
+        self.decide_news();
+        admitted
     }
 }
 

@@ -29,13 +29,13 @@
 
 use super::manner::{Manner, keep_until_end, next_turn};
 use super::plans::Plan;
-use crate::tasks::{contained, discard_payload};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use super::policy_code::as_policy;
+use crate::tasks::discard_payload;
 #[cfg(doc)]
 use urgency_policy::cores::CorePolicy;
 use urgency_policy::cores::{
     BandwidthControl, Boundary, BoxedPolicy, CacheControl, Cores, DecisionError, Demand, Event,
-    JobId, Refusal, Request, Shares, Unpartitioned, Usage,
+    JobId, Refusal, Request, Shares, Usage,
 };
 
 /// What was seen of a job that has work.
@@ -160,11 +160,11 @@ impl Division {
         let mut all = Cores::new(self.cores.count());
         for (id, &other) in (0..).zip(others) {
             // What was admitted stays, whatever the policy says now.
-            let _ = all.start(&mut Unpartitioned, JobId(id), other);
+            let _ = all.enter(JobId(id), other);
         }
         let id = JobId(others.len() as u64);
         let policy = &mut self.policy;
-        let admitted = catch_unwind(AssertUnwindSafe(|| all.start(policy, id, demand)));
+        let admitted = as_policy(|| all.start(policy, id, demand));
         admitted.unwrap_or_else(|payload| {
             discard_payload(payload);
             Err(Refusal::Panicked { policy: self.name })
@@ -293,16 +293,9 @@ impl Division {
     fn start(&mut self, seen: &Seen) -> Known {
         self.last = JobId(self.last.0 + 1);
         let id = self.last;
-        // It was admitted when it was built, beside all others on all workers. If that cannot be kept on the workers
-        // that are available, its least is promised when it can be: each look tries the whole demand (`change`).
-        let less = Demand {
-            min_cores: 0,
-            ..seen.demand
-        };
-        let mut enter = |demand| self.cores.start(&mut Unpartitioned, id, demand);
-        enter(seen.demand)
-            .or_else(|_| enter(less))
-            .expect("a demand that was admitted is valid");
+        // It was admitted when it was built, beside all others on all workers.
+        let entered = self.cores.enter(id, seen.demand);
+        entered.expect("a demand that was admitted is valid");
         self.ask(Event::Start(id));
         Known {
             life: seen.life,
@@ -322,11 +315,7 @@ impl Division {
         let id = self.known[place].id;
         let old = self.cores.job(id).map(|job| *job.demand());
         // Its change was admitted, too.
-        old.is_some_and(|old| old != seen.demand)
-            && self
-                .cores
-                .change(&mut Unpartitioned, id, seen.demand)
-                .is_ok()
+        old.is_some_and(|old| old != seen.demand) && self.cores.promise(id, seen.demand).is_ok()
     }
 
     /// The workers with the lowest numbers stand for all that are not in reserve.
@@ -359,7 +348,7 @@ impl Division {
         self.report.decisions += 1;
         let (cores, policy) = (&mut self.cores, &mut self.policy);
         let limits = &mut self.limits;
-        let decided = catch_unwind(AssertUnwindSafe(|| {
+        let decided = as_policy(|| {
             let decision = cores.decide(policy, event)?;
             if let Some(limits) = limits {
                 let bandwidths = decision.bandwidths().iter().copied();
@@ -367,7 +356,7 @@ impl Division {
                 limits.bandwidths.extend(bandwidths);
             }
             Ok::<_, DecisionError>(decision.timer())
-        }));
+        });
         match decided {
             Ok(Ok(timer)) => self.timer = timer.or(self.timer),
             Ok(Err(error)) => self.answer_instead(event, error),
@@ -394,7 +383,9 @@ impl Division {
         self.report.panicked = true;
         let shares = Box::new(std::mem::take(&mut self.stand_in));
         let panicked = std::mem::replace(&mut self.policy, shares);
-        contained(|| drop(panicked));
+        if let Err(payload) = as_policy(|| drop(panicked)) {
+            discard_payload(payload);
+        }
         self.name = self.policy.name();
         self.manner = Manner::of(&*self.policy);
     }

@@ -6,7 +6,7 @@
 use super::State;
 use crate::{
     sched::{
-        core::JobList,
+        core::{Core, JobList},
         job::Job,
         worker::{NO_LEVEL, Worker},
     },
@@ -113,5 +113,26 @@ impl State {
     pub(super) fn staying(&self, job: &Job) -> usize {
         let workers = job.workers();
         workers.filter(|worker| !self.is_leaving(worker)).count()
+    }
+}
+
+impl Core {
+    /// Where a worker is to go that serves `job`, for its holder, which is at this boundary.
+    pub(super) fn exit_of(&self, worker: &Worker, job: &Job, at: Boundary) -> Option<Exit> {
+        let mut state = self.sharing.turn.take();
+        let leaving = state.leaving(worker);
+        let stays =
+            leaving.is_some_and(|leaving| leaving.at != Boundary::Point && leaving.at != at);
+        let exit = leaving.filter(|_| !stays).and_then(Leaving::exit);
+        if !stays {
+            worker.stays();
+            state.forget(worker);
+        }
+        self.sharing.turn.give_back(state);
+        self.decide_news();
+        exit.filter(|exit| match exit {
+            Exit::To(to) => !std::ptr::eq(&**to, job),
+            Exit::Idle => true,
+        })
     }
 }

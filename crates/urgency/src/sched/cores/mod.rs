@@ -43,6 +43,7 @@ mod division;
 mod leaving;
 mod manner;
 mod plans;
+mod policy_code;
 
 pub use self::plans::PartitionReport;
 pub(crate) use self::{
@@ -54,6 +55,7 @@ use self::{
     division::{Division, Seen},
     leaving::{Destination, Exit, Going, Leaving},
     plans::Desk,
+    policy_code::Decider,
 };
 use super::{
     claim::Want,
@@ -65,7 +67,7 @@ use super::{
     worker::Worker,
 };
 use crate::{
-    protocol::attention::PREEMPT,
+    protocol::{attention::PREEMPT, turn::Turn},
     sys::{
         clock,
         mutex::{Mutex, MutexGuard},
@@ -82,7 +84,8 @@ use urgency_policy::cores::{Boundary, BoxedPolicy};
 /// How the jobs of a core set share its workers.
 #[derive(Debug)]
 pub(crate) struct Sharing {
-    state: Mutex<State>,
+    turn: Turn<State>,
+    decider: Decider,
     /// How the policy did; a lock of its own, for a policy that looks at a runtime's `Stats`.
     report: Mutex<Report>,
     /// The policy may leave a worker without a job.
@@ -115,7 +118,8 @@ impl Sharing {
             is_strict: AtomicBool::new(division.manner.is_strict),
             desk: plans.as_ref().map(Plans::desk),
             report: Mutex::default(),
-            state: Mutex::new(State {
+            decider: Decider::default(),
+            turn: Turn::new(State {
                 division,
                 plans,
                 leaving: Vec::new(),
@@ -211,7 +215,9 @@ impl Core {
 
     /// The workers that are to go, from which job, and where.
     fn decide_moves<'a>(&'a self, jobs: &JobList) -> Vec<Going<'a>> {
-        self.decide_moves_in(jobs, self.sharing.state.lock())
+        let moves = self.decide_moves_in(jobs, self.sharing.turn.take());
+        self.decide_news();
+        moves
     }
 
     fn decide_moves_in<'a>(
@@ -230,7 +236,8 @@ impl Core {
         });
         self.call_to_pinned(jobs, &mut state);
         let raised = if self.is_policy_asked() {
-            self.ask_policy(jobs, &mut state)
+            let ask = || self.ask_policy(jobs, &mut state);
+            self.sharing.decider.is_me_in(ask)
         } else {
             Vec::new()
         };
@@ -252,7 +259,7 @@ impl Core {
                 })
             })
             .collect();
-        drop(state);
+        self.sharing.turn.give_back(state);
         raised.into_iter().for_each(|job| job.may_have_more());
         moves
     }
@@ -327,22 +334,6 @@ impl Core {
                 }
             }
         }
-    }
-
-    /// Where a worker is to go that serves `job`, for its holder, which is at this boundary.
-    fn exit_of(&self, worker: &Worker, job: &Job, at: Boundary) -> Option<Exit> {
-        let mut state = self.sharing.state.lock();
-        let leaving = state.leaving(worker);
-        if leaving.is_some_and(|leaving| leaving.at != Boundary::Point && leaving.at != at) {
-            return None;
-        }
-        let exit = leaving.and_then(Leaving::exit);
-        worker.stays();
-        state.forget(worker);
-        exit.filter(|exit| match exit {
-            Exit::To(to) => !std::ptr::eq(&**to, job),
-            Exit::Idle => true,
-        })
     }
 }
 
@@ -447,7 +438,7 @@ impl Job {
         let waits = |job: &&Arc<Job>| !std::ptr::eq(&***job, self) && job.has_work_for(me, worker);
         let mut waiting: Vec<_> = jobs.iter().filter(waits).collect();
         if waiting.len() > 1 || waiting.len() == 1 && self.core.sharing.is_strict() {
-            self.ask_after_exit(&jobs);
+            self.ask_after_exit();
             waiting.sort_by_cached_key(|job| !job.has_less_than_given());
         }
         for other in waiting {

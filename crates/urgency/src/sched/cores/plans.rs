@@ -210,16 +210,21 @@ impl Sharing {
         let desk = self.desk.as_ref()?;
         Some(desk.on.lock().report.clone())
     }
+}
 
-    /// Removes the groups, and returns when they are gone. Nothing is carried out any more.
+impl Core {
+    /// Removes the groups, and returns when they are gone. Nothing is carried out any more. (If the policy itself ends
+    /// the last job, they are gone with the core set.)
     pub(crate) fn release_partition(&self) {
-        if self.desk.is_some() {
-            let mut state = self.state.lock();
-            state.division.limits = None;
-            let plans = state.plans.take();
-            drop(state);
-            drop(plans);
+        if self.sharing.desk.is_none() || self.sharing.decider.is_me() {
+            return;
         }
+        let mut state = self.sharing.turn.take();
+        state.division.limits = None;
+        let plans = state.plans.take();
+        self.sharing.turn.give_back(state);
+        self.decide_news();
+        drop(plans);
     }
 }
 

@@ -156,6 +156,19 @@ fn a_job_that_starts_while_too_few_workers_are_there_has_its_least_when_they_are
     assert_eq!(workers(&seen), [2, 2]);
 }
 
+#[test]
+fn while_too_few_workers_are_there_a_late_urgent_job_has_its_least_before_an_older_one() {
+    let least = |life, priority, workers| {
+        let mut seen = busy(life, 1, workers);
+        (seen.demand.min_cores, seen.demand.priority) = (1, priority);
+        seen
+    };
+    let (mut division, mut seen) = (shares(2), [least(1, 1, 1), least(2, 0, 0)]);
+    division.decide(MS, 1, &mut seen[..1]);
+    division.decide(2 * MS, 1, &mut seen);
+    assert_eq!(workers(&seen), [0, 1]);
+}
+
 /// Gives away a worker that there is not.
 struct Wrong;
 

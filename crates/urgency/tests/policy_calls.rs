@@ -1,0 +1,220 @@
+//! What a core policy does inside of its own `decide` hangs nothing: what has an answer is an error, what has none is
+//! done afterwards, and a wait is a panic that says so, after which *shares* decide.
+
+mod common;
+
+use common::{ends, fib, until};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering::SeqCst},
+    mpsc::channel,
+};
+use urgency::{
+    BuildError, Runtime, Shutdown, block_on,
+    jobs::{CoreSet, JobControl, JobErrorKind, JobHandle, JobState, SubmitError},
+    join,
+    policy::cores::{CorePolicy, Cores, Decision, DecisionError, Demand, Event, Refusal, Shares},
+    scheduling_point,
+};
+
+type Call = Box<dyn FnOnce() + Send>;
+
+/// *Shares*, which make one call inside of a decision.
+#[derive(Clone, Default)]
+struct Calls {
+    shares: Shares,
+    call: Arc<Mutex<Option<Call>>>,
+    made: Arc<AtomicBool>,
+}
+
+impl Calls {
+    fn make(&self, call: impl FnOnce() + Send + 'static) {
+        *self.call.lock().unwrap() = Some(Box::new(call));
+    }
+
+    fn is_made(&self) -> bool {
+        self.made.load(SeqCst)
+    }
+}
+
+impl CorePolicy for Calls {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        to: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        let call = self.call.lock().unwrap().take();
+        if let Some(call) = call {
+            call();
+            self.made.store(true, SeqCst);
+        }
+        self.shares.decide(event, cores, to)
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        true
+    }
+}
+
+fn set() -> (Calls, CoreSet) {
+    let policy = Calls::default();
+    let builder = CoreSet::builder().cores(2).most_running(2);
+    (policy.clone(), builder.core_policy(policy).build().unwrap())
+}
+
+/// Jobs come and go until the call is made.
+fn until_made(policy: &Calls, cores: &CoreSet) {
+    while !policy.is_made() {
+        assert_eq!(cores.spawn_fn(|| fib(10)).unwrap().get().unwrap(), 55);
+    }
+    assert_eq!(cores.spawn_fn(|| fib(10)).unwrap().get().unwrap(), 55);
+}
+
+/// What the call gives inside of a decision.
+fn made_inside<T: Send + 'static>(
+    policy: &Calls,
+    cores: &CoreSet,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let given = Arc::new(Mutex::new(None));
+    let theirs = given.clone();
+    policy.make(move || *theirs.lock().unwrap() = Some(call()));
+    until_made(policy, cores);
+    given.lock().unwrap().take().unwrap()
+}
+
+fn deciding() -> SubmitError {
+    SubmitError::Build(BuildError::Demand(Refusal::Deciding))
+}
+
+/// A job that computes until it is told to end, and has begun.
+fn busy(cores: &CoreSet) -> (JobHandle<()>, Arc<AtomicBool>) {
+    let [begun, end] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let (its, ends) = (begun.clone(), end.clone());
+    let computes = move || {
+        its.store(true, SeqCst);
+        while !ends.load(SeqCst) {
+            scheduling_point();
+        }
+    };
+    let job = cores.job().max_cpus(1).spawn_fn(computes).unwrap();
+    until(|| begun.load(SeqCst));
+    (job, end)
+}
+
+#[test]
+fn another_demand_of_a_job_is_refused_inside_of_a_decision() {
+    ends(|| {
+        let (policy, cores) = set();
+        let (job, end) = busy(&cores);
+        let control = job.control();
+        let demand = Demand {
+            weight: 7,
+            ..Demand::default()
+        };
+        let refused = made_inside(&policy, &cores, move || control.set_demand(demand));
+        assert_eq!(refused, Err(deciding()));
+        job.set_demand(demand).unwrap();
+        end.store(true, SeqCst);
+        job.get().unwrap();
+    });
+}
+
+#[test]
+fn a_job_that_has_to_ask_for_its_cores_is_refused_inside_of_a_decision() {
+    ends(|| {
+        let (policy, cores) = set();
+        let set = cores.clone();
+        let submit = move || set.job().weight(3).spawn_fn(|| ()).map(|_| ());
+        let refused = made_inside(&policy, &cores, submit);
+        assert_eq!(refused, Err(deciding()));
+        cores.drain();
+    });
+}
+
+/// One of two running jobs ends by the call that `end` makes of it, and the next one, which is queued, starts.
+fn the_next_one_starts(
+    end: impl FnOnce(Runtime, JobControl) -> Call + Send + 'static,
+    kind: JobErrorKind,
+) {
+    ends(move || {
+        let (policy, cores) = set();
+        let (tell, told) = channel();
+        let waits = cores.spawn(async move {
+            tell.send(Runtime::current()).unwrap();
+            std::future::pending::<()>().await;
+        });
+        let waits = waits.unwrap();
+        let (busy, stop) = busy(&cores);
+        let next = cores.job().weight(3).spawn_fn(|| fib(10)).unwrap();
+        assert_eq!(next.state(), JobState::Queued);
+        *policy.call.lock().unwrap() = Some(end(told.recv().unwrap(), waits.control()));
+        // A change of a job with work is an event.
+        busy.set_demand(Demand::default()).unwrap();
+        until(|| policy.is_made());
+        assert_eq!(waits.get().unwrap_err().kind(), kind);
+        assert_eq!(next.get().unwrap(), 55);
+        stop.store(true, SeqCst);
+        busy.get().unwrap();
+    });
+}
+
+#[test]
+fn a_job_that_is_cancelled_inside_of_a_decision_ends_and_the_next_one_starts() {
+    let cancel = |_, job: JobControl| Box::new(move || job.cancel()) as Call;
+    the_next_one_starts(cancel, JobErrorKind::Cancelled);
+}
+
+#[test]
+fn a_job_that_is_shut_down_inside_of_a_decision_ends_and_the_next_one_starts() {
+    let shut_down = |runtime: Runtime, _| {
+        Box::new(move || {
+            runtime.shutdown(Shutdown::Cancel);
+        }) as Call
+    };
+    the_next_one_starts(shut_down, JobErrorKind::Cancelled);
+}
+
+/// After the call *shares* decide, and all goes on.
+fn is_a_panic<T>(call: impl FnOnce(&CoreSet) -> T + Send + 'static) {
+    common::quiet();
+    ends(move || {
+        let (policy, cores) = set();
+        let (busy, end) = busy(&cores);
+        let set = cores.clone();
+        policy.make(move || {
+            call(&set);
+        });
+        busy.set_demand(Demand::default()).unwrap();
+        until(|| busy.stats().unwrap().share.policy_panicked);
+        assert!(!policy.is_made());
+        assert_eq!(cores.spawn_fn(|| fib(10)).unwrap().get().unwrap(), 55);
+        end.store(true, SeqCst);
+        busy.get().unwrap();
+    });
+}
+
+#[test]
+fn a_wait_inside_of_a_decision_is_a_panic() {
+    is_a_panic(|cores| cores.spawn_fn(|| ()).unwrap().get());
+    is_a_panic(|cores| block_on(cores.spawn_fn(|| ()).unwrap().into_future()));
+    is_a_panic(CoreSet::drain);
+    is_a_panic(|_| block_on(std::future::pending::<()>()));
+}
+
+#[test]
+fn a_fork_inside_of_a_decision_is_a_panic() {
+    is_a_panic(|_| join(|| (), || ()));
+}
+
+#[test]
+fn a_task_that_a_decision_spawns_runs() {
+    ends(|| {
+        let (policy, cores) = set();
+        let (tell, told) = channel();
+        let spawn = move || urgency::spawn_fn(move || tell.send(6 * 7).unwrap()).detach();
+        made_inside(&policy, &cores, spawn);
+        assert_eq!(told.recv().unwrap(), 42);
+    });
+}
