@@ -15,6 +15,7 @@
 //!   a worker was delivered to a stack whose thread slept, and the thread that was woken had ended.)
 
 use super::{
+    claim::Want,
     core::Core,
     idle_spin::IdleSpin,
     job::Job,
@@ -188,9 +189,21 @@ impl Core {
         }
         match self.pop_rested() {
             Some(spare) => spare.deliver(Delivery::Look),
-            None => {
-                self.spawn_thread(First::Look);
-            }
+            None if self.spawn_thread(First::Look).is_some() => {}
+            None => self.serve_without_threads(),
+        }
+    }
+
+    /// No thread could be made. While this one was tried, a caller that had a worker to start, and could make no thread
+    /// either, took the runtime for one with a thread, and left the worker idle beside what waits.
+    #[cold]
+    fn serve_without_threads(&self) {
+        if self.threads.alive() == 0 {
+            let jobs = self.jobs();
+            let claimed = jobs
+                .iter()
+                .filter_map(|job| Some((job, job.claim(Want::Offered)?)));
+            claimed.for_each(|(job, worker)| job.start(worker));
         }
     }
 
