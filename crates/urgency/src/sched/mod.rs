@@ -14,8 +14,8 @@
 //!   one; [`threads`] and [`thread_options`]: spare threads, and how threads are made; [`external`]: plain threads that
 //!   enter.
 //! - *Events and relief.* [`poll`]: the thread in the poller; [`relief`]: which stacks lose their workers, by the timer
-//!   of [`relief_timer`](crate::protocol::relief_timer); [`revoke`]: how, and how a worker comes back; [`overrunning`]:
-//!   stacks that go on without one; [`demotion`]: their threads are lowered.
+//!   of [`relief_timer`](crate::protocol::relief_timer); [`silence`]: what it sees of a stack; [`revoke`]: how, and how
+//!   a worker comes back; [`overrunning`]: stacks that go on without one; [`demotion`]: their threads are lowered.
 //! - *Forks.* [`hunger`]: which workers would come for a fork; [`held_back`]: forks for which no worker is woken;
 //!   [`pinned`]: forks for one certain worker.
 //! - *How many workers run.* [`reserve`]: workers beyond the processors; [`entitled`]: workers beyond what the process
@@ -70,6 +70,7 @@ mod schedule;
 mod search;
 pub(crate) mod seats;
 pub(crate) mod shutdown;
+mod silence;
 pub(crate) mod stack;
 #[cfg(test)]
 mod steps;

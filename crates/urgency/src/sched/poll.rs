@@ -243,6 +243,9 @@ impl Core {
                 Some(_) => job.start(worker),
             }
         }
+        if relief {
+            self.raise_rested(false);
+        }
         mine
     }
 
@@ -297,6 +300,7 @@ impl Job {
                     job.start(relieved);
                 }
             }
+            core.raise_rested(false);
         }
     }
 

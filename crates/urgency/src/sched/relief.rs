@@ -39,9 +39,10 @@
 //! - To ask whether the thread of a less urgent stack has run meanwhile: more urgent work should have what there is.
 
 use super::{
-    core::{Core, JobList, PATIENCE, RELIEF_PERIOD},
+    core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
-    revoke::{Cause, Seen},
+    revoke::Cause,
+    silence::{Idleness, patience},
     stack::Stack,
     worker::{NO_LEVEL, Worker},
 };
@@ -50,7 +51,7 @@ use crate::{
         attention::{CHECK_IN, PREEMPT},
         fence,
     },
-    sys::{self, chaos, clock, primitives::atomic::Ordering},
+    sys::{chaos, clock, primitives::atomic::Ordering},
 };
 use std::time::Duration;
 use urgency_policy::level::LevelPolicy;
@@ -59,10 +60,7 @@ use urgency_policy::level::LevelPolicy;
 const LATE_PERIODS: u32 = 4;
 
 /// A stack that runs for so long without checking in is taken for an endless loop.
-const LONG: Duration = Duration::from_millis(100);
-
-/// A thread that ran for less than this between two looks, in nanoseconds, sleeps in the kernel or waits for its turn.
-const HARDLY: u64 = 50_000;
+pub(super) const LONG: Duration = Duration::from_millis(100);
 
 /// How many pieces of work wait, by level.
 pub(super) struct Waiting {
@@ -317,43 +315,6 @@ impl Job {
         }
     }
 
-    /// What a stack does that has left its request unanswered for too long. Otherwise: whether it has still time to
-    /// answer, or has not run since it was asked.
-    fn look_at<'a>(&self, stack: &'a Stack) -> Result<(Idleness, Seen<'a>), bool> {
-        // Before the look: a thread that sleeps inside the scheduler until it gets a worker may be in user code
-        // when the look has ended.
-        let visit = stack.attention.visit();
-        if !stack.is_silent() {
-            return Err(true);
-        }
-        let visit = visit.ok_or(false)?;
-        match self.idleness(stack) {
-            Idleness::Waits => Err(true),
-            idleness => Ok((idleness, Seen { stack, visit })),
-        }
-    }
-
-    /// What a stack has done since it was asked to check in.
-    fn idleness(&self, stack: &Stack) -> Idleness {
-        let Some(now) = sys::thread::cpu_time(stack.tid.load(Ordering::Relaxed)) else {
-            return Idleness::Blocked;
-        };
-        let since_seen = now.saturating_sub(stack.seen_at.swap(now, Ordering::Relaxed));
-        let since_asked = now.saturating_sub(stack.asked_at.load(Ordering::Relaxed));
-        let asked = stack.check_in_asked_at.load(Ordering::Relaxed);
-        let sleeps_mostly =
-            || clock::ticks(2.0 * since_asked as f64) < clock::now().saturating_sub(asked);
-        if (since_seen < HARDLY || sleeps_mostly()) && stack.sleeps() {
-            Idleness::Blocked
-        } else if since_seen < HARDLY {
-            Idleness::Waits
-        } else if since_asked >= LONG.as_nanos() as u64 || chaos::one_in(2) {
-            Idleness::Long
-        } else {
-            Idleness::Runs
-        }
-    }
-
     /// Asks the stacks that hold workers and have private forks only to check in. If a stack has not answered since the
     /// last expiry, its forks are made public. Whether any was asked.
     fn show_hidden_of_silent(&self) -> bool {
@@ -429,7 +390,6 @@ impl Core {
             let was_soon = self.relief_timer.expire();
             moved = self.share_workers(jobs);
             moved = self.free_blocked(jobs, moved);
-            self.raise_rested(false);
             if is_light && was_soon && fence::heavy() {
                 light().for_each(|job| job.announce_light());
             }
@@ -457,44 +417,4 @@ impl Core {
         self.want_poller();
         true
     }
-}
-
-/// What a stack has done since it was asked to check in.
-enum Idleness {
-    /// Its thread sleeps in the kernel.
-    Blocked,
-    /// It has run, for long.
-    Long,
-    /// The kernel has given its processor to another thread.
-    Waits,
-    /// It has run.
-    Runs,
-}
-
-impl Stack {
-    /// Whether the stack was asked to check in half a period ago, at an expiry before this one, and has not answered.
-    /// If it was not asked, it is now.
-    pub(super) fn is_silent(&self) -> bool {
-        let now = clock::now();
-        if self.attention.is_pending(CHECK_IN) {
-            let asked = self.check_in_asked_at.load(Ordering::Relaxed);
-            return now.saturating_sub(asked) >= patience();
-        }
-        note_run_time(self);
-        self.check_in_asked_at.store(now, Ordering::Relaxed);
-        self.attention.request(CHECK_IN);
-        false
-    }
-}
-
-/// What a request may stay unanswered, in ticks.
-pub(super) fn patience() -> u64 {
-    clock::ticks(PATIENCE.as_nanos() as f64)
-}
-
-/// How long a stack's thread has run, to compare with.
-fn note_run_time(stack: &Stack) {
-    let ran = sys::thread::cpu_time(stack.tid.load(Ordering::Relaxed)).unwrap_or(0);
-    stack.asked_at.store(ran, Ordering::Relaxed);
-    stack.seen_at.store(ran, Ordering::Relaxed);
 }

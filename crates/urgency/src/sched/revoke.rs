@@ -97,7 +97,12 @@ impl Job {
             revoked.left_on(stack.cpu());
             // What an event wakes is brief, as a rule.
             revoked.set_brief(true);
+            let is_seen_to = !self.is_to_lower(&stack) && stack.deque.seems_empty();
             revoked.push_revoked_from(stack);
+            if is_seen_to {
+                self.arm_late();
+                return Some(revoked);
+            }
         }
         self.arm_relief();
         Some(revoked)

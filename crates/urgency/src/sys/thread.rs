@@ -232,15 +232,16 @@ mod imp {
     /// Whether a thread of this process sleeps in the kernel, rather than running or waiting for a
     /// processor. `true` if that cannot be known.
     pub(crate) fn is_blocked(tid: i32) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
-        stat.map_or(true, |stat| {
-            // The name, in parentheses, may contain anything; the state follows it.
-            let state = stat
-                .rsplit(')')
-                .next()
-                .and_then(|rest| rest.trim_start().chars().next());
-            state != Some('R')
-        })
+        // One call reads what is needed: the number, the name of at most 64 bytes in parentheses, and the state. The
+        // name may contain anything.
+        let mut start = [0; 128];
+        let stat = std::fs::File::open(format!("/proc/self/task/{tid}/stat"));
+        let read = stat.and_then(|mut stat| std::io::Read::read(&mut stat, &mut start));
+        let state = read.ok().and_then(|length| {
+            let end = start[..length].windows(2).rposition(|pair| pair == b") ")?;
+            start.get(end + 2)
+        });
+        state != Some(&b'R')
     }
 
     /// `false`: the program has put the thread into another class than the usual one, where nobody would put it

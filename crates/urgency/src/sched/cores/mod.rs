@@ -61,8 +61,8 @@ use super::{
     claim::Want,
     core::{Core, JobList, RELIEF_PERIOD},
     job::Job,
-    relief,
     revoke::Cause,
+    silence,
     stack::{Delivery, Me},
     worker::Worker,
 };
@@ -166,7 +166,7 @@ impl Core {
             return None;
         }
         let moves = self.decide_moves(jobs);
-        let patience = relief::patience();
+        let patience = silence::patience();
         let now = clock::now();
         let pending = moves.iter().any(|going| going.at == Boundary::Point);
         let mut until_next = RELIEF_PERIOD;
