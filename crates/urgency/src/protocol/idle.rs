@@ -16,16 +16,15 @@
 //! hungry, fib(32) on 2 processors took 5 ms with 2 workers, 326 ms with 64 and 1.6 s with 256: each fork was
 //! published.)
 //!
-//! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and do not
-//!   come to a scheduling point (`sched/reserve.rs`), W - P - B free workers are in reserve, and the other free workers
-//!   are hungry.
+//! - Idle workers and searchers are *free*. With W workers, P processors and B stacks that hold a worker and are held
+//!   up (`sched/reserve.rs`), W - P - B free workers are in reserve, and the other free workers are hungry.
 //! - P changes while the runtime runs, if the process may use other processors than before (`sched/entitled.rs`).
 //! - One word counts both. A worker is counted as a searcher, *then* asks whether it is hungry. So of several workers
 //!   that run dry at once, the last finds out that it is hungry.
 //! - The count of idle workers goes up before the bit is set, and down after it was cleared. It is never too low.
-//! - A worker that runs dry takes tasks and stacks from the pools, whether it would be in reserve or not. A thread that
-//!   runs already (it comes from the poller, or is an external thread) may take a worker of the reserve. So may a stack
-//!   that can go on: its thread is there.
+//! - A worker that ends what it ran joins the reserve if there are fewer free workers than that, whether work waits or
+//!   not. An external thread that comes in may take a worker of the reserve; a thread that comes from the poller, and a
+//!   stack that can go on, may not.
 //!
 //! # Protocol (no lost wake-up)
 //!
@@ -177,6 +176,14 @@ impl Idle {
         free != 0 && (free / IDLE + free % IDLE) as usize > self.withheld.load(Ordering::SeqCst)
     }
 
+    /// Whether more workers run than there are processors and stacks that are held up: one of them may join the
+    /// reserve.
+    #[inline]
+    pub(crate) fn is_one_superfluous(&self) -> bool {
+        let free = self.free.load(Ordering::Relaxed);
+        self.may_hold_back() && ((free / IDLE + free % IDLE) as usize) < self.in_reserve()
+    }
+
     /// Whether a worker runs for each processor.
     pub(crate) fn is_each_processor_in_use(&self) -> bool {
         // The count may be too high for a moment.
@@ -195,7 +202,7 @@ impl Idle {
         self.withheld.load(Ordering::SeqCst)
     }
 
-    /// So many stacks hold a worker and do not come to a scheduling point: so many fewer workers are in reserve. Ends
+    /// So many stacks hold a worker and are held up: so many fewer workers are in reserve. Ends
     /// with a full barrier.
     pub(crate) fn set_held(&self, held: usize) {
         let run_at_once = self.processors.load(Ordering::Relaxed);
@@ -291,6 +298,28 @@ mod loom_models {
             let asks = runs_dry(&idle, &searchers, 1);
             assert!(other.join().unwrap() || asks, "a processor is free");
             assert!(idle.is_any_hungry(), "the next fork stays private");
+        });
+    }
+
+    /// Three workers run on two processors, and an entry waits. Two of them end what they ran at once, and each finds
+    /// that it is superfluous: one of them finds that it is hungry, and takes the entry.
+    #[test]
+    fn of_superfluous_workers_that_join_the_reserve_at_once_one_is_hungry() {
+        loom::model(|| {
+            let idle = Arc::new(Idle::new(4, 2));
+            idle.release(3);
+            let joins = |idle: &Idle, id| {
+                if !idle.is_one_superfluous() {
+                    // It takes the entry.
+                    return true;
+                }
+                idle.release(id);
+                idle.is_any_hungry() && idle.claim(id).is_some()
+            };
+            let i = idle.clone();
+            let other = thread::spawn(move || joins(&i, 0));
+            let takes = joins(&idle, 1);
+            assert!(other.join().unwrap() || takes, "a processor is free");
         });
     }
 

@@ -76,6 +76,17 @@ impl<'a> LevelView<'a> {
         Some(entry)
     }
 
+    /// The first of its own group's work that no stack has begun.
+    #[cold]
+    pub(super) fn next_not_begun(&mut self) -> Option<Work> {
+        loop {
+            let entry = self.pop(Queue::Regular)?;
+            if let Some(work) = self.claim(entry, Queue::Regular) {
+                return Some(work);
+            }
+        }
+    }
+
     /// Takes from the shard of another group that has given the oldest: any, or one that lags.
     #[cold]
     fn next_in_others(&mut self, must_lag: bool) -> Option<Work> {

@@ -51,13 +51,13 @@ impl Job {
         }
     }
 
-    /// As [`Job::claim`], for a thread that is awake or a stack that can go on: it may have a worker of the reserve,
-    /// but where no more workers may run than the process may use (`entitled.rs`).
+    /// As [`Job::claim`], for a thread that is awake or a stack that can go on: a worker that is not in reserve. Where
+    /// seats are assigned, no expiry counts what is held up, and only a bound of the process (`entitled.rs`) holds.
     #[inline]
     pub(crate) fn claim_awake(&self, want: Want) -> Option<&Worker> {
-        let idle = &self.core.idle;
-        let is_bound = idle.may_hold_back() && self.core.entitled.binds();
-        if is_bound && !idle.is_any_hungry() {
+        let core = &self.core;
+        let keeps = core.idle.may_hold_back() && (!self.seats.is_on() || core.entitled.binds());
+        if keeps && !core.idle.is_any_hungry() {
             return None;
         }
         self.claim(want)

@@ -65,6 +65,7 @@ pub(crate) struct Job {
     /// What an embedder keeps here; see [`crate::embed`].
     pub(crate) attachment: OnceLock<Weak<dyn Any + Send + Sync>>,
     pub(crate) overrunning: super::overrunning::Overrunning,
+    pub(super) turns: super::turns::Turns,
     pub(crate) served: Served,
     /// The workers that may serve a level.
     pub(crate) serving: Groups,
@@ -139,6 +140,7 @@ impl Job {
             handles: AtomicUsize::new(0),
             attachment: OnceLock::new(),
             overrunning: super::overrunning::Overrunning::default(),
+            turns: super::turns::Turns::new(count),
             served: Served::new(),
             serving: Groups::new(count, workers),
             ringing: Groups::new(count, workers),

@@ -18,8 +18,8 @@
 //!   stacks that go on without one; [`demotion`]: their threads are lowered.
 //! - *Forks.* [`hunger`]: which workers would come for a fork; [`held_back`]: forks for which no worker is woken;
 //!   [`pinned`]: forks for one certain worker.
-//! - *How many workers run.* [`reserve`]: workers beyond the processors; [`entitled`]: workers beyond what the process
-//!   may use; [`cores`]: which job a worker serves.
+//! - *How many workers run.* [`reserve`]: workers beyond the processors, and [`turns`]: stacks that run for long
+//!   beside them; [`entitled`]: workers beyond what the process may use; [`cores`]: which job a worker serves.
 //! - *Other schedules than prompt.* [`seats`], then [`rounds`] and [`reserved_seats`].
 //! - *Other orders than aging.* [`queues`]; [`arrival`]: what goes there; [`asked`]: how the policy is asked;
 //!   [`overflow`]: what is too much there.
@@ -75,6 +75,7 @@ pub(crate) mod stack;
 mod steps;
 pub(crate) mod thread_options;
 pub(crate) mod threads;
+mod turns;
 pub(crate) mod wait;
 pub(crate) mod worker;
 

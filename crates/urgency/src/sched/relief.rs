@@ -59,7 +59,7 @@ use urgency_policy::level::LevelPolicy;
 const LATE_PERIODS: u32 = 4;
 
 /// A stack that runs for so long without checking in is taken for an endless loop.
-const LONG: Duration = Duration::from_millis(100);
+pub(super) const LONG: Duration = Duration::from_millis(100);
 
 /// A thread that ran for less than this between two looks, in nanoseconds, sleeps in the kernel or waits for its turn.
 const HARDLY: u64 = 50_000;

@@ -2,23 +2,34 @@
 //!
 //! In a runtime with more workers than processors some idle workers are in reserve (`idle.rs`): an insertion does not
 //! start them, and the stacks that run keep their forks to themselves. That is right while these stacks use the
-//! processors, and come to scheduling points. A stack whose thread sleeps in the kernel does neither, and for its sake
-//! programs have more workers than processors. And a stack that spins until another stack does something must not keep
-//! that other stack from running.
+//! processors. A stack whose thread sleeps in the kernel uses none, and for its sake programs have more workers than
+//! processors. And a stack that spins until another stack does something must not keep that other stack from running
+//! for good. These stacks are *held up*.
 //!
 //! 1. An insertion while the idle workers are in reserve arms the relief timer, as if there were no idle worker. A
 //!    stack that goes to user code arms the timer as well, for some periods (`relief_timer.rs`).
-//! 2. An expiry counts the stacks that have not answered since the expiry before. By that number, fewer workers are in
-//!    reserve from then on. All stacks that run are asked to check in.
+//! 2. An expiry counts the stacks that are held up: they have not answered since the expiry before and their threads
+//!    sleep, or they have not answered for [`LONG`]. By that number, fewer workers are in reserve from then on. All
+//!    stacks that run are asked to check in.
 //! 3. As many workers are started as are no longer in reserve, at most one for each piece of work that waits. For forks
 //!    one worker is started: it is hungry, asks for forks or takes hidden ones, and starts the next worker if there are
 //!    more. So a worker of the reserve comes first. Only where there is none does a stack lose its worker
 //!    (`relief.rs`).
 //! 4. While a stack has forks, the timer is armed again. So an expiry's count is never older than some periods.
+//! 5. If more workers run than there are processors and stacks that are held up, a worker that has ended what it ran
+//!    joins the reserve, unless what waits is more urgent than what another worker runs. It never leaves something that
+//!    it has begun: the other stacks may spin until that goes on.
+//!
+//! So threads that compute do not become more than the processors, however many workers there are, and urgent work
+//! competes with no more of them than in a runtime with a worker for each processor. What waits for stacks that run for
+//! long, and come to scheduling points, takes turns with them (`turns.rs`).
 //!
 //! *Named race, "go under expiry"*: a stack sees that the timer is set, and the timer expires before the expiry can see
 //! that the stack runs. So the stack's worker shows its level, *then* the stack looks at the timer. An expiry switches
 //! the timer off, *then* looks at the levels.
+//!
+//! *Named race, "two join"*: two workers are superfluous by one, and both join the reserve. Each looks for work after
+//! its release, and then one of them is hungry.
 //!
 //! Rules 1 and 4 hold whether a worker is idle or not: a worker that searches, or is on its way to a thread, is not
 //! idle for a moment. (An expiry in that moment did nothing, and a stack in a long leaf kept its forks for good.)
@@ -28,17 +39,23 @@
 //! sleeps: one that computes uses a processor.
 //!
 //! Work that sleeps in the kernel gets more workers with each expiry: 2, 4, 8, ... on two processors.
+//!
+//! # Rejected
+//!
+//! To count each stack that has not answered since the expiry before. With more workers than processors a thread often
+//! has not run since then, and was a reason for one worker more, whose thread kept the next one from running: with 64
+//! workers on 2 processors all 64 computed, and urgent work waited for its turn among as many threads.
 
 use super::{
     claim::Want,
     core::{Core, JobList},
     job::Job,
-    relief::Waiting,
-    stack::Stack,
+    relief::{LONG, Waiting},
+    stack::{Me, Stack},
     worker::{NO_LEVEL, Worker},
 };
 use crate::sys::{
-    self,
+    clock,
     primitives::atomic::{Ordering, fence},
 };
 use urgency_policy::level::{LevelPolicy, Prompt};
@@ -61,6 +78,24 @@ impl Job {
         if !self.seats.is_on() {
             self.arm_late();
         }
+    }
+
+    /// Whether `worker` is in reserve from now on: rule 5. It has ended what it ran.
+    #[inline]
+    pub(super) fn joins_reserve(&self, me: Me<'_>, worker: &Worker) -> bool {
+        self.core.idle.is_one_superfluous() && self.joins_reserve_cold(me, worker)
+    }
+
+    #[cold]
+    fn joins_reserve_cold(&self, me: Me<'_>, worker: &Worker) -> bool {
+        let begins = |level| self.served.below(level) != 0;
+        if self.seats.is_on() || self.most_urgent_queued().is_none_or(begins) {
+            return false;
+        }
+        self.flush_ring(&me);
+        worker.counters.scheduling.add(worker.lap());
+        self.release_and_look(me, worker);
+        true
     }
 
     /// A worker that is no longer in reserve, for forked closures: rules 3 and 4.
@@ -89,6 +124,7 @@ impl Job {
             waiting.serve(level);
             called.push(worker);
         }
+        called.extend(self.ask_for_turns(waiting.levels));
     }
 }
 
@@ -101,8 +137,10 @@ impl Core {
             return;
         }
         fence(Ordering::SeqCst);
-        let is_blocked = |stack: &Stack| {
-            !self.entitled.binds() || sys::thread::is_blocked(stack.tid.load(Ordering::Relaxed))
+        let long = clock::ticks(LONG.as_nanos() as f64);
+        let is_long = |stack: &Stack| {
+            let asked = stack.check_in_asked_at.load(Ordering::Relaxed);
+            !self.entitled.binds() && clock::now().saturating_sub(asked) >= long
         };
         let mut held = 0;
         for worker in &self.workers {
@@ -112,7 +150,7 @@ impl Core {
             let Some(stack) = self.holder(worker) else {
                 continue;
             };
-            held += usize::from(stack.is_silent() && is_blocked(stack));
+            held += usize::from(stack.is_silent() && (stack.sleeps() || is_long(stack)));
         }
         self.idle.set_held(held);
         jobs.iter().for_each(|job| job.start_for_forks());

@@ -8,7 +8,7 @@
 //!
 //! 1. the worker was taken: regain one, or wait for it (`wait.rs`);
 //! 2. a worker is hungry: publish forks;
-//! 3. more urgent work is ready: take it, and abandon this stack for it;
+//! 3. more urgent work is ready: take it, and abandon this stack for it; or an equal has waited for long (`turns.rs`);
 //! 4. the worker is to serve another job: abandon this stack for that (`cores/`).
 
 use super::{
@@ -69,6 +69,7 @@ pub(crate) fn check_cold(me: Me<'_>) {
     }
     shared.give_way(me);
     shared.let_in(me);
+    shared.take_turn_if_due(me);
     shared.give_worker_to_other(me);
     if requests & FULL != 0 {
         shared.wait_for_room(me);
@@ -149,6 +150,9 @@ impl Job {
                 if self.run_task(me, worker, task) {
                     continue;
                 }
+                return None;
+            }
+            if handed.is_none() && !started && self.joins_reserve(me, worker) {
                 return None;
             }
             let find = || self.find(me, worker, self.inbox_of(me, worker));
