@@ -29,7 +29,7 @@ use super::{
     cores::Sharing, demotion::DemotedStacks, entitled::Entitled, job::Job, pins::Pins,
     stack::Stack, thread_options::ThreadOptions, threads::Threads, worker::Worker,
 };
-use crate::sys::primitives::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sys::primitives::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::{
     protocol::{fence, idle::Idle, places::Places, poll_mode::PollMode, relief_timer::ReliefTimer},
     reactor::driver::Driver,
@@ -63,6 +63,8 @@ pub(crate) struct Core {
     driver: OnceLock<Arc<Driver>>,
     /// How many threads are in the poller.
     pub(crate) pollers: AtomicUsize,
+    /// How often a thread came out of the poller for the relief timer alone.
+    pub(super) expiries: AtomicU32,
     /// Every job has ended: threads end when they find nothing to do.
     pub(crate) closing: AtomicBool,
     /// The thread in the poller is to be in the real-time class, where permitted.
@@ -139,6 +141,7 @@ impl Core {
             relief_timer: ReliefTimer::new(),
             driver: OnceLock::new(),
             pollers: AtomicUsize::new(0),
+            expiries: AtomicU32::new(0),
             closing: AtomicBool::new(false),
             real_time,
             process: Process::this(),

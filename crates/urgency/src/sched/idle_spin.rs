@@ -8,6 +8,11 @@
 //! request. So a worker of a program that serves a crowd of peers does not spin at all (`reactor/crowd.rs`). And a
 //! searcher that was preempted knows this, and then no searcher spins for the next [`IdleSpin::LOST`] short
 //! spans.
+//!
+//! The kernel's count of preemptions tells: a long turn alone may be an interrupt, or the host's. And the thread that
+//! comes out of the poller for the relief timer does not count, since it comes for microseconds only. (It did: a worker
+//! that went idle set the timer, the expiry preempted a searcher, and its 64 short spans set the timer again. A quarter
+//! of the forks of `start-20us` waited for a wake-up.)
 
 use crate::sys::clock;
 use crate::sys::primitives::atomic::{AtomicIsize, Ordering};

@@ -178,6 +178,9 @@ impl Core {
                 return self.leave_poller(None);
             };
             chaos::delay();
+            if outcome.relief && outcome.events == 0 {
+                self.expiries.fetch_add(1, Ordering::Relaxed);
+            }
             let batch = self.wake_batch(binding, &mut ready);
             let me = binding.me();
             // After the wake-ups: a job that got one is alive, and on the list.

@@ -24,12 +24,13 @@ use super::{
 };
 use crate::{
     protocol::{demotion::USUAL, deque::Stolen, fence},
-    sys::{chaos, clock},
+    sys::{self, chaos, clock},
 };
-use std::{hint, ptr, sync::atomic::Ordering};
+use std::{hint, mem, ptr, sync::atomic::Ordering};
 
-/// A turn of the search loop that took this long, in nanoseconds: another thread wanted the processor.
-const PREEMPTED: f64 = 5_000.0;
+/// A turn of the search loop that takes this long, in nanoseconds, was interrupted: the searcher asks whether another
+/// thread wanted the processor.
+const LONG_TURN: f64 = 5_000.0;
 
 /// How many turns of the search loop pass between two rounds of requests.
 const TURNS_PER_ROUND: u32 = 64;
@@ -178,6 +179,7 @@ impl Job {
                 0
             };
         let mut turn = 0u32;
+        let mut expiries = self.core.expiries.load(Ordering::Relaxed);
         let mut now = clock::now();
         loop {
             if self.ready.levels() != 0
@@ -205,8 +207,9 @@ impl Job {
                 }
                 now = clock::now();
             }
-            let before = std::mem::replace(&mut now, clock::now());
-            if now.saturating_sub(before) > clock::ticks(PREEMPTED) {
+            let before = mem::replace(&mut now, clock::now());
+            let is_long = now.saturating_sub(before) > clock::ticks(LONG_TURN);
+            if is_long && self.is_processor_wanted(&mut expiries) {
                 self.core.threads.idle_spin.lose();
                 return None;
             }
@@ -215,6 +218,13 @@ impl Job {
             }
             hint::spin_loop();
         }
+    }
+
+    /// A searcher was interrupted. Whether a thread took its processor, other than the one that came out of the poller
+    /// for the relief timer. `expiries`: how often it had when the searcher asked last.
+    fn is_processor_wanted(&self, expiries: &mut u32) -> bool {
+        let old = mem::replace(expiries, self.core.expiries.load(Ordering::Relaxed));
+        sys::thread::was_preempted() && *expiries == old
     }
 
     /// Whether the thread of `me` goes into the poller if no work is found in the process, and no peer is held up by
@@ -294,12 +304,67 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Runtime, io::Async};
+    use crate::{Runtime, io::Async, sys};
     use std::{
+        hint,
         io::{PipeWriter, Read as _, Write as _},
-        sync::mpsc::channel,
+        sync::{
+            atomic::{AtomicBool, Ordering},
+            mpsc::channel,
+        },
+        thread,
         time::{Duration, Instant},
     };
+
+    /// It comes for microseconds, and each worker that goes idle may set the timer: the searcher would be idle for the
+    /// next short spans, and set it again.
+    #[test]
+    #[cfg(not(miri))]
+    fn a_searcher_gives_up_for_a_thread_that_took_its_processor_but_not_for_relief() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let job = runtime.shared();
+        let is_over = AtomicBool::new(false);
+        let cpu = sys::thread::current_cpu() as usize;
+        let shares = || {
+            sys::thread::pin(0, cpu);
+            while !is_over.load(Ordering::Relaxed) {
+                hint::spin_loop();
+            }
+        };
+        thread::scope(|threads| {
+            threads.spawn(shares);
+            let searcher = threads.spawn(|| {
+                sys::thread::pin(0, cpu);
+                let mut expiries = 0;
+                let mut gives_up = |by_relief: u32| {
+                    // Several slices: the other thread has the processor meanwhile.
+                    let end = Instant::now() + Duration::from_millis(60);
+                    while Instant::now() < end {
+                        hint::spin_loop();
+                    }
+                    job.core.expiries.fetch_add(by_relief, Ordering::Relaxed);
+                    job.is_processor_wanted(&mut expiries)
+                };
+                let found = [0, 1, 0, 1].map(&mut gives_up);
+                is_over.store(true, Ordering::Relaxed);
+                found
+            });
+            assert_eq!(searcher.join().unwrap(), [true, false, true, false]);
+        });
+    }
+
+    #[test]
+    fn the_relief_timer_alone_is_counted_when_it_brings_a_thread_out_of_the_poller() {
+        let runtime = Runtime::builder().workers(2).build().unwrap();
+        let core = &runtime.shared().core;
+        let before = core.expiries.load(Ordering::Relaxed);
+        let limit = Instant::now() + Duration::from_secs(20);
+        while core.expiries.load(Ordering::Relaxed) == before {
+            assert!(Instant::now() < limit, "no expiry");
+            runtime.shared().arm_relief();
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 
     #[test]
     fn events_of_four_descriptors_are_a_crowds_and_events_of_one_are_not() {

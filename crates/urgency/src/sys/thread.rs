@@ -22,6 +22,7 @@
 mod imp {
     use crate::sys::IDLE;
     use std::{
+        cell::Cell,
         mem, ptr,
         sync::{
             OnceLock,
@@ -243,6 +244,19 @@ mod imp {
         })
     }
 
+    /// Whether another thread took the processor of the calling one since the last time that it asked: the kernel
+    /// counts that. An interrupt, or a host that runs something else, is not counted.
+    pub(crate) fn was_preempted() -> bool {
+        thread_local! {
+            static COUNTED: Cell<libc::c_long> = const { Cell::new(0) };
+        }
+        // SAFETY: all-zero is a valid value of this plain C struct.
+        let mut usage: libc::rusage = unsafe { mem::zeroed() };
+        // SAFETY: the call writes one `rusage`.
+        let got = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) } == 0;
+        !got || COUNTED.replace(usage.ru_nivcsw) != usage.ru_nivcsw
+    }
+
     /// `false`: the program has put the thread into another class than the usual one, where nobody would put it
     /// back; or the system refuses.
     pub(crate) fn lower(tid: i32, class: u8) -> bool {
@@ -364,6 +378,7 @@ mod imp {
         send_home(&Processors);
         set_real_time(bool) -> bool: false;
         set_short_slice(bool);
+        was_preempted() -> bool: true;
     }
 }
 
@@ -405,5 +420,5 @@ pub(crate) fn processors() -> usize {
 pub(crate) use imp::{
     Processors, affinity, call_here, can_raise, can_real_time, cpu_time, current_cpu, current_id,
     first_id, go_where, is_blocked, known_processors, leave_real_time, lower, note_usual_niceness,
-    only, own_class, pin, raise, send_home, set_real_time, set_short_slice,
+    only, own_class, pin, raise, send_home, set_real_time, set_short_slice, was_preempted,
 };
