@@ -1,9 +1,10 @@
 //! Whether relief must look at the busy workers, and how soon: the state of the relief timer.
 //!
 //! - OFF: nothing waits, or an idle worker or a searcher will come to what waits.
-//! - LATE: all that waits is forks of stacks that run (their deques are in the pool), and no worker serves anything
-//!   less urgent. The stacks come to their own forks themselves. So the timer expires only after some periods, and only
-//!   a stack that is blocked, or has not checked in for long, loses its worker.
+//! - LATE: nothing needs a look within a period. All that waits is forks of stacks that run (their deques are in the
+//!   pool), and no worker serves anything less urgent: the stacks come to their own forks themselves. Or a look has
+//!   found that the threads with workers run. Or a worker was revoked for an event, which is brief as a rule. So the
+//!   timer expires only after some periods.
 //! - SOON: something else waits. The timer expires within a period.
 //!
 //! Only an expiry switches the timer off. A thread that finds that something waits arms it first, and then sets the

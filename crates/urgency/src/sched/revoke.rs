@@ -90,6 +90,7 @@ impl Job {
         }
         stack.lost_worker_at.store(now, Ordering::Relaxed);
         self.overrunning.add(&stack, cause == Cause::Length);
+        let mut is_late = false;
         if cause == Cause::Urgency {
             if !revoked.is_brief() && level == self.least_urgent() {
                 self.lower(&stack);
@@ -97,14 +98,15 @@ impl Job {
             revoked.left_on(stack.cpu());
             // What an event wakes is brief, as a rule.
             revoked.set_brief(true);
-            let is_seen_to = !self.is_to_lower(&stack) && stack.deque.seems_empty();
+            // An expiry would neither lower the thread nor find forks of it.
+            is_late = !self.is_to_lower(&stack) && stack.deque.seems_empty();
             revoked.push_revoked_from(stack);
-            if is_seen_to {
-                self.arm_late();
-                return Some(revoked);
-            }
         }
-        self.arm_relief();
+        if is_late {
+            self.arm_late();
+        } else {
+            self.arm_relief();
+        }
         Some(revoked)
     }
 
