@@ -262,25 +262,30 @@ fn threads_and_descriptors() -> (usize, usize) {
 fn of_jobs_at_random_none_is_lost_and_everything_is_returned() {
     let count = number("URGENCY_RANDOM_JOBS", 20_000);
     let seed = number("URGENCY_RANDOM_JOBS_SEED", 0x5eed);
-    ends(move || {
-        run(count.min(400), seed ^ 1, 4);
-        run(count.min(400), seed ^ 2, 64);
-        let (before, bytes) = (threads_and_descriptors(), BYTES.load(SeqCst));
-        run(count, seed, 4);
+    let few = count.min(400);
+    ends(move || run(few, seed ^ 1, 4));
+    ends(move || run(few, seed ^ 2, 64));
+    let (before, bytes) = (threads_and_descriptors(), BYTES.load(SeqCst));
+    // In parts: a part that hangs is told from a hundred thousand that take long.
+    let mut left = count;
+    while left > 0 {
+        let part = left.min(5_000);
+        let seed = seed ^ (left << 8);
+        ends(move || run(part, seed, 4));
         // Many more workers than processors.
-        run(count / 10, seed, 64);
-        let limit = Instant::now() + Duration::from_secs(60);
-        loop {
-            let (now, more) = (threads_and_descriptors(), BYTES.load(SeqCst) - bytes);
-            let is_returned = now.0 <= before.0 && now.1 <= before.1 && more < 100_000;
-            if is_returned {
-                return;
-            }
-            assert!(
-                Instant::now() < limit,
-                "seed {seed}: threads and descriptors {before:?} -> {now:?}, {more} more bytes"
-            );
-            thread::sleep(Duration::from_millis(10));
+        ends(move || run(part / 10, seed, 64));
+        left -= part;
+    }
+    let limit = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (now, more) = (threads_and_descriptors(), BYTES.load(SeqCst) - bytes);
+        if now.0 <= before.0 && now.1 <= before.1 && more < 100_000 {
+            return;
         }
-    });
+        assert!(
+            Instant::now() < limit,
+            "seed {seed}: threads and descriptors {before:?} -> {now:?}, {more} more bytes"
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
 }
