@@ -13,6 +13,7 @@ use std::{
     any::Any,
     fmt,
     marker::PhantomData,
+    mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc, Mutex,
@@ -126,11 +127,19 @@ impl<'scope> Base<'scope> {
         resume_unwind(first.expect("the fork that panicked has left it here"));
     }
 
-    /// Keeps the first panic.
+    /// Keeps the first panic. It does not unwind: the scope has not waited for its closures yet.
     fn keep(&self, panic: Box<dyn Any + Send>) {
         let mut first = self.panic.lock().expect("nothing panics under this lock");
-        first.get_or_insert(panic);
-        self.panicked.store(true, Ordering::Release);
+        if first.is_none() {
+            *first = Some(panic);
+            self.panicked.store(true, Ordering::Release);
+            return;
+        }
+        drop(first);
+        // The drop of what a panic carries is the program's code.
+        if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            mem::forget(another);
+        }
     }
 
     /// Runs a closure that was counted.

@@ -5,6 +5,7 @@ use rayon_core::{
 };
 use std::{
     collections::HashSet,
+    panic::{AssertUnwindSafe, catch_unwind, panic_any},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -256,4 +257,40 @@ fn fifo_closures_of_a_thread_run_on_the_runtime_for_which_they_were_spawned() {
     drop(send);
     let seen: HashSet<_> = seen.iter().collect();
     assert_eq!(seen, HashSet::from([("one", 1), ("two", 2)]));
+}
+
+/// What a panic may carry: its drop panics.
+struct PanicsWhenGone;
+
+impl Drop for PanicsWhenGone {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            panic!("on purpose, in the drop of what a panic carried");
+        }
+    }
+}
+
+#[test]
+fn a_scope_waits_for_its_closures_whatever_the_second_panic_carries() {
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let done = AtomicBool::new(false);
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        pool.in_place_scope(|s| {
+            s.spawn(|_| panic!("the first"));
+            let (begin, begun) = channel();
+            let done = &done;
+            s.spawn(move |_| {
+                begin.send(()).unwrap();
+                // The first has panicked, and the body as well.
+                thread::sleep(Duration::from_millis(200));
+                done.store(true, SeqCst);
+            });
+            begun.recv().unwrap();
+            thread::sleep(Duration::from_millis(50));
+            panic_any(PanicsWhenGone);
+        })
+    }));
+    assert!(done.load(SeqCst), "the scope has ended before its closure");
+    let first = result.unwrap_err();
+    assert_eq!(*first.downcast::<&str>().unwrap(), "the first");
 }

@@ -1,13 +1,17 @@
 //! What `embed` promises to other fork-join interfaces.
 
 use std::{
-    sync::mpsc::channel,
+    sync::{
+        atomic::{AtomicBool, Ordering::SeqCst},
+        mpsc::channel,
+    },
     thread,
     time::{Duration, Instant},
 };
 use urgency::{
     Runtime,
-    embed::{Host, worker_index},
+    embed::{Countdown, Host, worker_index},
+    scope,
 };
 
 #[test]
@@ -57,4 +61,31 @@ fn threads_that_were_brought_find_all_work_however_they_meet_it() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
+}
+
+/// The scope at the same address as the one in which the countdown was made is another one, and began later in the
+/// deque.
+#[test]
+fn a_wait_for_an_old_countdown_leaves_the_forks_of_outer_scopes_alone() {
+    fn nested(is_first: bool, kept: &mut Option<Countdown>) {
+        let ran = AtomicBool::new(false);
+        scope(|outer| {
+            if !is_first {
+                outer.spawn(|| ());
+            }
+            scope(|inner| {
+                let count = kept.get_or_insert_with(|| Countdown::new(0));
+                count.wait();
+                inner.spawn(|| ran.store(true, SeqCst));
+            });
+            assert!(ran.load(SeqCst), "the scope has ended before its child");
+        });
+    }
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    runtime.run(|| {
+        let mut kept = None;
+        for is_first in [true, false] {
+            nested(is_first, &mut kept);
+        }
+    });
 }

@@ -3,7 +3,14 @@
 mod common;
 
 use common::{Count, ends, in_child, is_child, quiet, runtime, with_levels};
-use std::{future::pending, time::Duration};
+use std::{
+    future::{Future, pending, poll_fn},
+    pin::Pin,
+    sync::mpsc,
+    task::Poll,
+    thread,
+    time::Duration,
+};
 use urgency::{
     JoinErrorKind, JoinHandle, Runtime, Shutdown, block_on, sync::oneshot, task, time::timeout,
 };
@@ -190,4 +197,36 @@ fn a_panic_in_a_detached_task_is_heard_with_its_level_and_name() {
     assert_eq!(heard.len(), 1, "not the one that is awaited: {text}");
     let (named, leveled) = (heard[0].contains("unlucky"), heard[0].contains("`Low`"));
     assert!(named && leveled, "{}", heard[0]);
+}
+
+/// A select in a loop polls the handle each time.
+#[test]
+fn a_poll_that_asks_again_and_again_for_a_task_that_ends_with_the_runtime_is_not_told() {
+    ends(|| {
+        let runtime = runtime(2);
+        let mut awaited = runtime.spawn(pending::<()>());
+        let (begin, begun) = mpsc::channel();
+        let asks = runtime.spawn(async move {
+            poll_fn(|cx| {
+                begin.send(()).unwrap();
+                for _ in 0..1000 {
+                    assert!(Pin::new(&mut awaited).poll(cx).is_pending());
+                    if awaited.is_finished() {
+                        break;
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+                assert!(awaited.is_finished());
+                assert!(Pin::new(&mut awaited).poll(cx).is_pending());
+                assert!(Pin::new(&mut awaited).poll(cx).is_pending());
+                let again = awaited.try_get().expect("it is finished");
+                assert!(again.unwrap_err().is_cancelled());
+                Poll::<()>::Pending
+            })
+            .await;
+        });
+        begun.recv().unwrap();
+        runtime.shutdown(Shutdown::Cancel);
+        assert!(asks.get().unwrap_err().is_cancelled());
+    });
 }

@@ -351,3 +351,34 @@ fn outside_of_a_set_and_after_its_end_nothing_is_spawned() {
         assert!(after.get().unwrap_err().is_cancelled());
     });
 }
+
+/// A waker that panics, or that says that it was called.
+struct Called {
+    panics: bool,
+    count: AtomicUsize,
+}
+
+impl Wake for Called {
+    fn wake(self: Arc<Self>) {
+        assert!(!self.panics, "on purpose, in a waker");
+        self.count.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn a_place_whose_waker_panics_keeps_no_other_place_from_being_woken() {
+    let called = |panics| {
+        let count = AtomicUsize::new(0);
+        Arc::new(Called { panics, count })
+    };
+    let (bad, good) = (called(true), called(false));
+    let set = LocalSet::new();
+    let mut first = pin!(set.run_until(pending::<()>()));
+    let mut second = pin!(set.run_until(pending::<()>()));
+    for (place, waker) in [(first.as_mut(), &bad), (second.as_mut(), &good)] {
+        let waker = Waker::from(waker.clone());
+        assert!(place.poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    set.spawn_local(async {}).detach();
+    assert_eq!(good.count.load(SeqCst), 1);
+}

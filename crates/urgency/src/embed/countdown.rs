@@ -8,9 +8,12 @@
 //!    decrements.
 //! 3. The waiter is a stack, which suspends, or a plain thread, which parks.
 
-use crate::sched::{
-    run::{self, check},
-    stack::{Me, Stack},
+use crate::{
+    fork::innermost_base,
+    sched::{
+        run::{self, check},
+        stack::{Me, Stack},
+    },
 };
 use std::{
     fmt, ptr,
@@ -50,8 +53,6 @@ pub struct Countdown {
     waiter: Waiter,
     /// Where the waiting stack's deque began.
     base: usize,
-    /// The innermost scope there, as an identity.
-    scope: *const (),
 }
 
 enum Waiter {
@@ -65,11 +66,6 @@ enum Sleeper {
     Stack(Arc<Stack>),
     Thread(Thread),
 }
-
-// SAFETY: the scope is compared only, the waiter is `Sync`, and the rest is plain or atomic.
-unsafe impl Send for Countdown {}
-// SAFETY: as above.
-unsafe impl Sync for Countdown {}
 
 // SAFETY: the pointer is used as a reference to a stack, which is `Sync`.
 unsafe impl Send for Waiter {}
@@ -114,7 +110,6 @@ impl Countdown {
             left: AtomicUsize::new(count),
             waiter: Waiter::here(),
             base: Stack::with_current(|me| me.map_or(0, |me| me.deque.bottom())),
-            scope: Stack::with_current(|me| me.map_or(ptr::null(), Me::innermost_scope)),
         }
     }
 
@@ -181,11 +176,14 @@ impl Countdown {
 
     fn wait_on(&self, me: Me<'_>) {
         check(me);
-        // A `join` or a scope that began after the countdown was made, and is not over, relies on the indices of its
-        // forks. Then this stack does not run them; other stacks do.
-        if ptr::eq(me.innermost_scope(), self.scope) && me.deque().is_boxed_above(self.base) {
-            me.frames.lower(self.base);
-            run::run_pushed_above(me, self.base);
+        // A scope that is open relies on the index at which it began. The countdown may be older than the scope, and
+        // may be of another time: any code of the thread may wait for it.
+        let base = self.base.max(innermost_base(me));
+        // A `join` that is not over relies on the indices of its forks. Then this stack does not run them; other stacks
+        // do.
+        if me.deque().is_boxed_above(base) {
+            me.frames.lower(base);
+            run::run_pushed_above(me, base);
         }
         let shared = me.runtime();
         while self.left.load(Ordering::Acquire) != 0 {

@@ -9,5 +9,5 @@ mod right_branch;
 mod scope;
 mod spin;
 
-pub(crate) use join::join_told;
 pub use {join::join, scope::Scope, scope::scope};
+pub(crate) use {join::join_told, scope::innermost_base};

@@ -140,6 +140,13 @@ where
     }
 }
 
+/// Where the innermost scope of this stack began: the forks below are not its own. 0 if none is open.
+pub(crate) fn innermost_base(me: Me<'_>) -> usize {
+    let scope = me.innermost_scope().cast::<Scope<'static, 'static>>();
+    // SAFETY: null, or a scope that is open, in a frame of the calling thread.
+    unsafe { scope.as_ref() }.map_or(0, |scope| scope.base)
+}
+
 impl<'scope, 'env> Scope<'scope, 'env> {
     /// Spawns a child. It may run at any time from now until the scope ends, on any worker.
     ///

@@ -23,7 +23,7 @@ use crate::{
     scheduling_point,
     spawn::carried::Within,
     sys::mutex::Mutex,
-    tasks::{self, LiveTasks, PanicPolicy, Schedule, TaskRef},
+    tasks::{self, LiveTasks, PanicPolicy, Schedule, TaskRef, contained},
 };
 use std::{
     cell::Cell,
@@ -71,7 +71,10 @@ impl Schedule for Queue {
             }
         };
         drop(late);
-        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+        // A panic of one must not keep the others from it.
+        for (_, waker) in wakers {
+            contained(|| waker.wake());
+        }
     }
 
     fn released(&self, task: &TaskRef) {

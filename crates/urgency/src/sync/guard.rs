@@ -3,8 +3,13 @@
 //! A guard is what it *holds* (a lock that is released when the guard is dropped) and the address of the data.
 //! Mapping a guard changes the address and keeps the lock. There are two kinds, whatever is held: [`Read`] gives
 //! `&T`, [`Write`] gives `&mut T`. The names that programs use are aliases of them.
+//!
+//! A [`Write`] is of the [`Whole`] or of a [`Part`], and its type says of which. A part may have been reached by `&mut`
+//! only: the inside of a `Cell`. No guard of a part becomes a reader's, because other readers can change the inside
+//! through the `Cell`. And a [`Write`] is invariant over `T`, as `&mut T` is.
 
 use std::{
+    marker::PhantomData,
     ops::{Deref, DerefMut},
     ptr::NonNull,
 };
@@ -21,20 +26,54 @@ pub struct Read<H, T: ?Sized> {
 /// Data that may be changed while `H` is held.
 ///
 /// The functions of a guard are called as `MappedMutexGuard::map(guard, ..)`, so that they hide none of the data's.
+///
+/// What is written lives as long as the lock says. This does not compile:
+///
+/// ```compile_fail,E0597
+/// use urgency::sync::{RwLock, RwLockWriteGuard};
+///
+/// let lock: RwLock<&'static str> = RwLock::new("for ever");
+/// {
+///     let text = String::from("for a while");
+///     let mut guard: RwLockWriteGuard<'_, &str> = lock.try_write().unwrap();
+///     *guard = &text;
+/// }
+/// println!("{}", lock.try_read().unwrap());
+/// ```
+///
+/// A guard of a part stays a writer's. This does not compile either:
+///
+/// ```compile_fail,E0599
+/// use std::cell::Cell;
+/// use urgency::sync::{RwLock, RwLockWriteGuard};
+///
+/// let lock = RwLock::new(Cell::new(1));
+/// let part = RwLockWriteGuard::map(lock.try_write().unwrap(), |cell| cell.get_mut());
+/// let one = part.downgrade(); // a `&i32`, where other readers would have the `Cell`
+/// ```
 #[must_use = "the lock is released when its guard is dropped"]
-pub struct Write<H, T: ?Sized> {
+pub struct Write<H, T: ?Sized, K = Part> {
     data: NonNull<T>,
     held: H,
+    kind: PhantomData<(*mut T, K)>,
 }
+
+/// A [`Write`] is of all that its lock guards.
+#[derive(Debug)]
+pub struct Whole;
+
+/// A [`Write`] may be of a part of what its lock guards.
+#[derive(Debug)]
+pub struct Part;
 
 // SAFETY: the guard gives `&T`, and what it holds goes where it may.
 unsafe impl<H: Send, T: ?Sized + Sync> Send for Read<H, T> {}
 // SAFETY: as above.
 unsafe impl<H: Sync, T: ?Sized + Sync> Sync for Read<H, T> {}
 // SAFETY: the guard gives `&mut T`, as a `&mut T` does, and what it holds goes where it may.
-unsafe impl<H: Send, T: ?Sized + Send> Send for Write<H, T> {}
+unsafe impl<H: Send, T: ?Sized + Send, K> Send for Write<H, T, K> {}
 // SAFETY: a shared guard gives `&T`.
-unsafe impl<H: Sync, T: ?Sized + Sync> Sync for Write<H, T> {}
+unsafe impl<H: Sync, T: ?Sized + Sync, K> Sync for Write<H, T, K> {}
 
 impl<H, T: ?Sized> Read<H, T> {
     /// # Safety
@@ -92,11 +131,15 @@ impl<H, T: ?Sized> Read<H, T> {
     }
 }
 
-impl<H, T: ?Sized> Write<H, T> {
+impl<H, T: ?Sized, K> Write<H, T, K> {
     /// # Safety
     /// While `held` is held, `data` is valid, and nobody else has it.
     pub(super) unsafe fn new(held: H, data: NonNull<T>) -> Self {
-        Write { data, held }
+        Write {
+            data,
+            held,
+            kind: PhantomData,
+        }
     }
 
     pub(super) fn held(&self) -> &H {
@@ -122,6 +165,7 @@ impl<H, T: ?Sized> Write<H, T> {
         Write {
             data,
             held: guard.held,
+            kind: PhantomData,
         }
     }
 
@@ -138,6 +182,7 @@ impl<H, T: ?Sized> Write<H, T> {
             Some(data) => Ok(Write {
                 data,
                 held: guard.held,
+                kind: PhantomData,
             }),
             None => Err(guard),
         }
@@ -154,7 +199,7 @@ impl<H, T: ?Sized> Deref for Read<H, T> {
     }
 }
 
-impl<H, T: ?Sized> Deref for Write<H, T> {
+impl<H, T: ?Sized, K> Deref for Write<H, T, K> {
     type Target = T;
 
     #[inline]
@@ -164,7 +209,7 @@ impl<H, T: ?Sized> Deref for Write<H, T> {
     }
 }
 
-impl<H, T: ?Sized> DerefMut for Write<H, T> {
+impl<H, T: ?Sized, K> DerefMut for Write<H, T, K> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and the guard is borrowed exclusively.
@@ -197,4 +242,4 @@ macro_rules! shown_as_data {
 pub(super) use shown_as_data;
 
 shown_as_data!([H, T: ?Sized] Read<H, T>);
-shown_as_data!([H, T: ?Sized] Write<H, T>);
+shown_as_data!([H, T: ?Sized, K] Write<H, T, K>);

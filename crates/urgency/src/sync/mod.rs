@@ -130,7 +130,7 @@ pub use semaphore::Semaphore;
 pub use {
     barrier::{Barrier, BarrierWait, BarrierWaitResult},
     condvar::Condvar,
-    guard::{Read, Write},
+    guard::{Part, Read, Whole, Write},
     mutex::{Lock, MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard},
     once_cell::{OnceCell, SetError},
     promise::{BrokenPromise, Filler, Promise, promise},

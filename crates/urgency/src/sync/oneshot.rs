@@ -225,7 +225,8 @@ impl<T> Sender<T> {
         if self.watches
             && let Some(side) = &side
         {
-            drop(side.take_waker_back(FOR_END));
+            // A panic of its drop must not keep the receiver waiting.
+            contained(|| drop(side.take_waker_back(FOR_END)));
         }
         side
     }

@@ -74,7 +74,7 @@ use super::{
     queue::{Locked, QUEUED, WaitQueue},
     self_deadlock,
 };
-use crate::tasks::{Lock, TaskRef};
+use crate::tasks::{Lock, TaskRef, contained};
 use std::{
     hint,
     panic::Location,
@@ -293,7 +293,8 @@ impl RawMutex {
             None
         };
         drop(queue);
-        drop((unused, unused_too));
+        // Contained: this future may have the lock by now, and no guard of it yet.
+        contained(|| drop((unused, unused_too)));
         heir.into_iter().for_each(Heir::announce);
         if let (Some(inheritance), Some(passed)) = (self.inheritance.get(), passed) {
             inheritance.passed(passed, || ());

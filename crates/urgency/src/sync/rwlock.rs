@@ -6,7 +6,7 @@
 
 use super::{
     error::TryLockError,
-    guard::{Read, Write},
+    guard::{Read, Whole, Write},
     permit::Acquire,
     semaphore::Semaphore,
 };
@@ -348,14 +348,14 @@ impl<T: ?Sized> Deref for Kept<T> {
 
 /// The data of a [`RwLock`] to read, or a part of it, until it is dropped.
 pub type RwLockReadGuard<'a, T> = Read<Reads<&'a Semaphore>, T>;
-/// The data of a [`RwLock`] to change, or a part of it, until it is dropped.
-pub type RwLockWriteGuard<'a, T> = Write<Writes<&'a Semaphore>, T>;
+/// The data of a [`RwLock`] to change, until it is dropped.
+pub type RwLockWriteGuard<'a, T> = Write<Writes<&'a Semaphore>, T, Whole>;
 /// A part of the data of a [`RwLock`] to change, until it is dropped.
-pub type RwLockMappedWriteGuard<'a, T> = RwLockWriteGuard<'a, T>;
+pub type RwLockMappedWriteGuard<'a, T> = Write<Writes<&'a Semaphore>, T>;
 /// The data of a [`RwLock`] to read, or a part of it, which it keeps alive; see [`RwLock::read_owned`].
 pub type OwnedRwLockReadGuard<T, U = T> = Read<Reads<Kept<T>>, U>;
 /// The data of a [`RwLock`] to change, which it keeps alive; see [`RwLock::write_owned`].
-pub type OwnedRwLockWriteGuard<T> = Write<Writes<Kept<T>>, T>;
+pub type OwnedRwLockWriteGuard<T> = Write<Writes<Kept<T>>, T, Whole>;
 /// A part of the data of a [`RwLock`] to change, which it keeps alive.
 pub type OwnedRwLockMappedWriteGuard<T, U = T> = Write<Writes<Kept<T>>, U>;
 
@@ -375,14 +375,14 @@ impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
     }
 }
 
-impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
+impl<T: ?Sized, U: ?Sized, K> Write<Writes<Kept<T>>, U, K> {
     /// The lock whose data it is.
     pub fn rwlock(guard: &Self) -> &Arc<RwLock<T>> {
         &guard.held().permits.0
     }
 }
 
-impl<L: Deref<Target = Semaphore> + Clone, T: ?Sized> Write<Writes<L>, T> {
+impl<L: Deref<Target = Semaphore> + Clone, T: ?Sized> Write<Writes<L>, T, Whole> {
     /// Goes on as a reader, without letting another writer in between. Other readers may come.
     ///
     /// ```
@@ -432,7 +432,7 @@ impl<L: Deref<Target = Semaphore> + Clone, T: ?Sized> Write<Writes<L>, T> {
         Ok(unsafe { Read::new(writes.into_reads(), part) })
     }
 
-    /// The guard itself: one type serves for the data and for a part of it.
+    /// As a guard of a part of the data: the part is all of it.
     ///
     /// ```
     /// use urgency::sync::{RwLock, RwLockWriteGuard};
@@ -441,7 +441,7 @@ impl<L: Deref<Target = Semaphore> + Clone, T: ?Sized> Write<Writes<L>, T> {
     /// *RwLockWriteGuard::into_mapped(lock.try_write().unwrap()) = 2;
     /// assert_eq!(lock.into_inner(), 2);
     /// ```
-    pub fn into_mapped(guard: Self) -> Self {
-        guard
+    pub fn into_mapped(guard: Self) -> Write<Writes<L>, T> {
+        Self::map(guard, |data| data)
     }
 }

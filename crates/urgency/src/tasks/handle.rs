@@ -317,8 +317,14 @@ impl<T: 'static> JoinHandle<T> {
             hooks::waited_for(self.task(), 0);
         }
         hooks::took(self.task());
-        self.take_result()
-            .expect("a handle gives its result once, and this one has given it already")
+        self.take_result().unwrap_or_else(|| {
+            // A poll before this one took it, and did not tell a task that ends with its runtime.
+            assert!(
+                hooks::ends_with_runtime(self.task()),
+                "a handle gives its result once, and this one has given it already"
+            );
+            Err(JoinError::shut_down(self.id()))
+        })
     }
 }
 

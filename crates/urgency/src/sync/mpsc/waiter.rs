@@ -78,8 +78,9 @@ impl<'a, T> Waiter<'a, T> {
         };
         channel.vacate(&mut state, vacated, &mut wakers);
         drop(state);
-        drop(left);
         wakers.wake();
+        // The drop of its waker is the program's code.
+        drop(left);
     }
 }
 
