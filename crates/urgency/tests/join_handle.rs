@@ -230,3 +230,28 @@ fn a_poll_that_asks_again_and_again_for_a_task_that_ends_with_the_runtime_is_not
         assert!(asks.get().unwrap_err().is_cancelled());
     });
 }
+
+#[test]
+fn a_set_that_is_asked_in_a_task_that_ends_with_its_runtime_answers() {
+    ends(|| {
+        let runtime = runtime(2);
+        let (begin, begun) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let asks = runtime.spawn(async move {
+            let mut set = task::JoinSet::new();
+            set.spawn(pending::<()>());
+            begin.send(()).unwrap();
+            let ended = loop {
+                if let Some(ended) = set.try_join_next() {
+                    break ended;
+                }
+                thread::sleep(Duration::from_millis(1));
+            };
+            tell.send(ended.unwrap_err().is_cancelled()).unwrap();
+        });
+        begun.recv().unwrap();
+        runtime.shutdown(Shutdown::Cancel);
+        assert!(told.recv().unwrap());
+        drop(asks);
+    });
+}

@@ -9,9 +9,12 @@ mod program;
 use common::{ends, quiet};
 use one_by_one::order;
 use program::run_random;
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    panic::panic_any,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 use urgency::{
     Runtime,
@@ -23,6 +26,17 @@ use urgency_policy::{
 };
 
 urgency::levels! { Four: L0 > L1 > L2 > L3 }
+
+/// What a panic may carry: its drop panics.
+struct PanicsWhenGone;
+
+impl Drop for PanicsWhenGone {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("on purpose, in the drop of what a panic carried");
+        }
+    }
+}
 
 /// An order of the test's own: each policy answers by a rule that the test gives.
 #[derive(Clone)]
@@ -145,12 +159,15 @@ fn answers_that_do_not_fit_and_a_policy_that_panics_lose_nothing() {
     let no_queue = |_, _| Source::Head(Queue::Shared(64));
     let panics = |_, _| panic!("this policy panics");
     let nowhere = |_, _| panic!("this policy panics, too");
+    let twice = |_, _| panic_any(PanicsWhenGone);
     let orders = [
         Own::new(queues, far, nobody),
         Own::new(queues, |_, _| Place::Tail(Queue::Shared(9)), no_queue),
         Own::new(queues, |_, _| Place::Full, nobody),
         Own::new(queues, panics, nobody),
         Own::new(queues, far, nowhere),
+        Own::new(queues, twice, nobody),
+        Own::new(Layout::Central, twice, nobody),
         Own::new(Layout::Central, far, nobody),
         Own::new(Layout::Central, panics, nowhere),
         Own::new(Layout::Deques, |_, _| Place::Dropped, nobody),

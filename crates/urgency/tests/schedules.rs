@@ -377,9 +377,17 @@ fn under_every_schedule_random_programs_give_their_serial_results() {
     }
 }
 
-/// Gives level 1 two rounds, and panics then.
+/// Gives level 1 two rounds, and panics then. What it panics with panics when it is dropped, and so does the schedule.
 #[derive(Clone, Debug, Default)]
 struct Panics(usize);
+
+impl Drop for Panics {
+    fn drop(&mut self) {
+        if self.0 == 3 && !std::thread::panicking() {
+            panic!("this schedule panics when it is dropped");
+        }
+    }
+}
 
 impl LevelSchedule for Panics {
     fn period(&self) -> Period {
@@ -388,7 +396,9 @@ impl LevelSchedule for Panics {
 
     fn seat(&mut self, _: usize, _: usize, _: u64) -> Seat {
         self.0 += 1;
-        assert!(self.0 < 3, "this schedule panics");
+        if self.0 == 3 {
+            std::panic::panic_any(Panics(3));
+        }
         Seat::at(1, Otherwise::Donate)
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 use std::{
     collections::HashMap,
     future::{Future, poll_fn},
-    task::{Context, Poll, Waker, ready},
+    task::{Context, Poll, ready},
 };
 
 /// Tasks whose results are taken in the order in which they end.
@@ -159,13 +159,7 @@ impl<T: Send + 'static> JoinSet<T> {
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
         loop {
             if let Some(handle) = self.ending.as_mut() {
-                if !handle.is_finished() {
-                    return None;
-                }
-                let mut unwoken = Context::from_waker(Waker::noop());
-                let Poll::Ready(result) = handle.poll_device(&mut unwoken) else {
-                    unreachable!("it is finished");
-                };
+                let result = handle.try_get()?;
                 self.ending = None;
                 return Some(result);
             }

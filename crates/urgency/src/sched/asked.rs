@@ -6,8 +6,10 @@
 //! - a place that does not exist is the own queue; with central queues it is the regular one;
 //! - a source that does not exist is nowhere, and then the queues are swept (`queues.rs`, rule 3);
 //! - a policy that panics is not asked again, and each of its answers is one that does not exist. The panic has been
-//!   printed by then. It goes no further: the calling code is the scheduler's, with a lock held.
+//!   printed by then. It goes no further, whatever the drop of its payload does: the calling code is the scheduler's,
+//!   with a lock held.
 
+use crate::tasks::discard_payload;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use urgency_policy::pool::{
     Arrival, Chooser, Layout, Place, PoolPolicy, Queue, Shed, Sight, Source,
@@ -102,12 +104,12 @@ impl Asked {
     fn ask<T>(&mut self, question: impl FnOnce(&mut (dyn PoolPolicy + Send)) -> T) -> Option<T> {
         let policy = self.policy.as_mut()?;
         let answer = catch_unwind(AssertUnwindSafe(|| question(&mut **policy)));
-        answer
-            .inspect_err(|_| {
-                // Broken off in the middle, it is not even dropped.
-                std::mem::forget(self.policy.take());
-            })
-            .ok()
+        let answer = answer.map_err(|payload| {
+            // Broken off in the middle, it is not even dropped.
+            std::mem::forget(self.policy.take());
+            discard_payload(payload);
+        });
+        answer.ok()
     }
 
     pub(super) fn place(&mut self, arrival: Arrival, own: usize) -> Home {

@@ -39,7 +39,10 @@ use super::{
 };
 use crate::protocol::attention::PREEMPT;
 use crate::sys::primitives::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use crate::sys::{clock, mutex::Mutex};
+use crate::{
+    sys::{clock, mutex::Mutex},
+    tasks::{contained, discard_payload},
+};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
@@ -208,13 +211,14 @@ impl Job {
             Period::Never | Period::EachWorker(_) => 0,
         };
         let ran = (0..self.pools.len()).map(|level| self.run_ticks(level as u8, now));
-        *state = State {
+        let new = State {
             schedule,
             began: now,
             ran: ran.collect(),
             ran_by: Vec::new(),
             round_ran: Vec::new(),
         };
+        let before = std::mem::replace(&mut *state, new);
         let seats = &self.seats;
         let has_rounds = matches!(period, Period::EachWorker(_));
         seats.has_rounds.store(has_rounds, Ordering::Relaxed);
@@ -240,6 +244,8 @@ impl Job {
             self.seating(worker).since().store(0, Ordering::Relaxed);
         }
         drop(state);
+        // A schedule of the program's own: the scheduler may be the one that calls.
+        contained(|| drop(before));
         self.reseated();
     }
 
@@ -294,8 +300,9 @@ impl Job {
                 Period::AllWorkers(length) => self.end_quantum(&mut state, length),
             }
         };
-        if catch_unwind(AssertUnwindSafe(end)).is_err() {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(end)) {
             // A schedule of the program's own has panicked, which has been printed. It is not asked again.
+            discard_payload(payload);
             self.set_schedule(Schedule::Prompt);
         }
     }
