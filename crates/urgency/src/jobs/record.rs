@@ -14,6 +14,8 @@
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
 //!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
 //!   job.
+//! - *Cancel against the end.* A cancel closes the container under that lock, too. (It did not: a cancel that came when
+//!   the job ended cancelled the container's next job.)
 //!
 //! The lock of the stage is not held while the runtime is told: that asks the core policy, which may look at jobs.
 
@@ -24,7 +26,7 @@ use crate::{
     runtime::Handle,
     sched::run::with_current_task,
     sync::promise::{Filler, Promise, promise},
-    sys::mutex::Mutex,
+    sys::{chaos, mutex::Mutex},
     tasks::TaskRef,
 };
 use std::{
@@ -192,7 +194,7 @@ impl Record {
         }
         CURRENT.alone(Current(self.clone())).run(|| start(&handle));
         if self.is_cancelled.load(SeqCst) {
-            end_all(&handle);
+            self.end();
         }
     }
 
@@ -245,7 +247,17 @@ impl Record {
         if self.set.unqueue(self) {
             return;
         }
-        self.container().iter().for_each(end_all);
+        self.end();
+    }
+
+    /// Ends the job if it runs. It gives its container up under the same lock, so what ends is no other job's.
+    fn end(&self) {
+        let telling = self.tells.lock();
+        let container = self.container();
+        chaos::delay();
+        let tasks = container.map(|container| close(&container));
+        drop(telling);
+        cancel(tasks.unwrap_or_default());
     }
 
     fn is_to_end(&self) -> bool {
@@ -424,16 +436,46 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        end_all(&self.0);
+        // The root is one of the tasks, so the container is still the job's.
+        cancel(close(&self.0));
     }
 }
 
-/// Nothing new starts in this container, and what there is is cancelled; but the calling task goes on.
-fn end_all(handle: &Handle) {
+/// Nothing new starts in this container. What there is.
+fn close(container: &Handle) -> Vec<TaskRef> {
+    container.shared().tasks.live.close()
+}
+
+/// Cancels these, but the calling task goes on.
+fn cancel(tasks: Vec<TaskRef>) {
     let me = with_current_task(|task| task.map(TaskRef::id));
-    for task in handle.shared().tasks.live.close() {
+    for task in tasks {
         if Some(task.id()) != me {
             task.cancel();
         }
+    }
+}
+
+#[cfg(all(test, not(urgency_loom)))]
+mod tests {
+    use super::*;
+    use crate::{Runtime, jobs::CoreSet};
+
+    /// The next job may have the container by then.
+    #[test]
+    fn a_job_that_is_cancelled_and_over_before_its_start_returns_closes_no_container() {
+        let cores = CoreSet::builder().cores(1).build().unwrap();
+        let job = cores.spawn_fn(|| ()).unwrap();
+        let record = Record::new(job.control().record.set.clone(), None, Demand::default());
+        let container = Runtime::builder().workers(1).build().unwrap();
+        let ends_at_once = |_: &Handle| {
+            record.cancel();
+            container.shared().tasks.live.reopen();
+            record.tasks_ended();
+        };
+        let handle = container.handle().clone();
+        record.run_in(handle, None, record.asked(), ends_at_once);
+        assert!(!container.shared().tasks.live.is_closed());
+        job.get().unwrap();
     }
 }
