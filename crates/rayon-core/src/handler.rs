@@ -74,28 +74,37 @@ impl Handled {
 /// The registry of the pool whose handler runs on the calling thread. When the pool is gone, its runtime is
 /// not yet.
 pub(crate) fn registry() -> Option<Arc<Registry>> {
-    INSIDE.with_borrow(|inside| {
-        let (pool, _) = inside.as_ref()?;
+    inside(|pool, _| {
         let host = pool.host()?;
         let ended = |host| Registry::ended(host, pool.panic_handler.clone());
         Some(Registry::attached(&host).unwrap_or_else(|| ended(host)))
     })
+    .flatten()
+}
+
+/// What `look` says of the pool whose handler runs on the calling thread, and of the index that the handler was told.
+/// The destructors of a thread's locals run outside of all handlers, and may come later than this one's.
+#[inline]
+fn inside<R>(look: impl FnOnce(&Handled, usize) -> R) -> Option<R> {
+    let inside = INSIDE.try_with(|inside| {
+        let inside = inside.borrow();
+        inside.as_ref().map(|(pool, index)| look(pool, *index))
+    });
+    inside.ok().flatten()
 }
 
 /// The index that the handler on the calling thread was told, if one runs there.
 pub(crate) fn index() -> Option<usize> {
-    INSIDE.with_borrow(|inside| inside.as_ref().map(|(_, index)| *index))
+    inside(|_, index| index)
 }
 
 /// Whether a handler of the pool on this host runs on the calling thread, and not further code of a
 /// runtime's.
 #[inline]
 pub(crate) fn runs_for(host: &Host) -> bool {
-    INSIDE.with_borrow(|inside| match inside {
-        None => false,
-        Some((pool, _)) => {
-            let of = pool.host();
-            of.is_some_and(|of| of.is_same_runtime(host)) && !host.is_here()
-        }
-    })
+    let runs = inside(|pool, _| {
+        let of = pool.host();
+        of.is_some_and(|of| of.is_same_runtime(host)) && !host.is_here()
+    });
+    runs.unwrap_or(false)
 }

@@ -66,7 +66,8 @@ pub(crate) fn spawn_fifo_in(registry: Arc<Registry>, func: impl FnOnce() + Send 
 }
 
 fn queue_of(host: &Host) -> Queue {
-    QUEUES.with_borrow_mut(|queues| {
+    let queue = QUEUES.try_with(|queues| {
+        let mut queues = queues.borrow_mut();
         let is_its = |of: &Host| of.is_same_runtime(host) && of.level() == host.level();
         // An entry keeps the memory of its runtime.
         queues.retain(|(of, queue)| is_its(of) || !queue.is_empty());
@@ -76,7 +77,9 @@ fn queue_of(host: &Host) -> Queue {
         let queue = Queue::default();
         queues.push((host.clone(), queue.clone()));
         queue
-    })
+    });
+    // A destructor of another local of the thread, which ends: it has no order to keep but its own.
+    queue.unwrap_or_default()
 }
 
 /// `func` with its panic handled, and the registry kept until it has ended.

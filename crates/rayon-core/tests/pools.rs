@@ -35,6 +35,32 @@ fn eventually(done: impl Fn() -> bool) {
     }
 }
 
+/// They run after the locals of this crate are gone. A panic there would end the process.
+#[test]
+fn destructors_of_a_threads_locals_may_fork() {
+    struct Forks(std::sync::mpsc::Sender<u64>);
+    impl Drop for Forks {
+        fn drop(&mut self) {
+            let told = self.0.clone();
+            spawn_fifo(move || told.send(fib(5)).unwrap());
+            self.0.send(scope(|_| fib(10))).unwrap();
+        }
+    }
+    thread_local! {
+        static LAST: std::cell::RefCell<Option<Forks>> = const { std::cell::RefCell::new(None) };
+    }
+    let (told, tells) = channel();
+    let thread = thread::spawn(move || {
+        LAST.set(Some(Forks(told)));
+        // The locals of this crate begin after that, and end before it.
+        fib(10)
+    });
+    assert_eq!(thread.join().unwrap(), 55);
+    let mut found = [tells.recv().unwrap(), tells.recv().unwrap()];
+    found.sort_unstable();
+    assert_eq!(found, [5, 55]);
+}
+
 #[test]
 fn calls_inside_a_task_run_on_its_runtime_and_at_its_level() {
     let runtime = Runtime::builder()
