@@ -33,6 +33,7 @@ use crate::{
 use rustix::fd::{AsFd, BorrowedFd};
 use std::{
     io,
+    panic::{RefUnwindSafe, UnwindSafe},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU8, Ordering, fence},
@@ -89,6 +90,10 @@ pub(crate) struct Source {
     registering: Mutex<()>,
     registration: OnceLock<Registration>,
 }
+
+/// No code of others runs while the registration is half changed.
+impl RefUnwindSafe for Source {}
+impl UnwindSafe for Source {}
 
 #[derive(Debug)]
 struct Registration {

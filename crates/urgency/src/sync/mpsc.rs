@@ -189,8 +189,18 @@ impl<T> State<T> {
         self.receiver.take()
     }
 
+    /// None while a sender waits: they are kept for it.
+    fn free_places(&self, capacity: usize) -> usize {
+        if self.waiting.is_empty() {
+            capacity - self.taken
+        } else {
+            0
+        }
+    }
+
+    /// No place is needed, or there are enough and no sender waits.
     fn has_room(&self, need: usize, capacity: usize) -> bool {
-        capacity - self.taken >= need && self.waiting.is_empty()
+        need == 0 || (capacity - self.taken >= need && self.waiting.is_empty())
     }
 
     /// No message will come in any more.
@@ -320,9 +330,10 @@ impl<T> Sender<T> {
         self.send_now(message)
     }
 
-    /// How many messages could be sent now without waiting.
+    /// How many messages could be sent now without waiting: none while a sender waits.
     pub fn capacity(&self) -> usize {
-        self.channel.capacity - self.channel.state.lock().taken
+        let capacity = self.channel.capacity;
+        self.channel.state.lock().free_places(capacity)
     }
 
     /// How many messages the channel holds at most.

@@ -311,6 +311,8 @@ impl Semaphore {
         match self.queue.update(|word| Self::take(word, permits)) {
             Ok(_) => Ok(()),
             Err(word) if word & CLOSED != 0 => Err(TryAcquireError::Closed),
+            // No permit is needed, so there is nothing to wait for.
+            Err(_) if permits == 0 => Ok(()),
             Err(_) => Err(TryAcquireError::NoPermits),
         }
     }

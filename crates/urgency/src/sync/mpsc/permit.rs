@@ -84,11 +84,12 @@ impl<T> Sender<T> {
         Ok(Permit { sender: self })
     }
 
-    /// So many places, if there are as many and no sender waits.
+    /// So many places, if there are as many and no sender waits. For none there is nothing to wait for.
     ///
     /// # Errors
     ///
-    /// If there are not so many, or nobody receives any more.
+    /// If there are not so many, or nobody receives any more. Of a closed channel it says so, for more places than the
+    /// channel has as well; Tokio's says that it is full.
     pub fn try_reserve_many(
         &self,
         places: usize,

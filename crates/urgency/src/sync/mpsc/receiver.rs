@@ -173,7 +173,8 @@ impl<T, const BOUNDED: bool> Receiver<T, BOUNDED> {
     }
 
     /// Step 5: from now on no send can begin. What was sent before can be received, and what is sent into a place that
-    /// was reserved before.
+    /// was reserved before. A sender that was handed a place and did not come yet has reserved nothing: it gets its
+    /// message back, and the receiver learns of the end at once (under Tokio, when the sender has come).
     pub fn close(&mut self) {
         self.end(|_| ());
     }
@@ -221,9 +222,10 @@ impl<T, const BOUNDED: bool> Receiver<T, BOUNDED> {
 }
 
 impl<T> Receiver<T> {
-    /// How many messages could be sent now without waiting.
+    /// How many messages could be sent now without waiting: none while a sender waits.
     pub fn capacity(&self) -> usize {
-        self.channel.capacity - self.channel.state.lock().taken
+        let capacity = self.channel.capacity;
+        self.channel.state.lock().free_places(capacity)
     }
 
     /// How many messages the channel holds at most.
