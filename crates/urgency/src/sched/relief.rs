@@ -223,10 +223,12 @@ impl Job {
         drawn.sort_by_cached_key(|worker| std::cmp::Reverse(worker.level()));
         let mut asked = false;
         for worker in drawn {
-            let Some(level) = self
-                .seat(worker)
-                .abandon_for(waiting.levels, worker.level())
-            else {
+            // Read anew, and once: it may have run dry since.
+            let serves = worker.level();
+            if serves == NO_LEVEL {
+                continue;
+            }
+            let Some(level) = self.seat(worker).abandon_for(waiting.levels, serves) else {
                 continue;
             };
             let Some(stack) = self.core.holder(worker) else {
