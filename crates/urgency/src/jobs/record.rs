@@ -2,9 +2,9 @@
 //!
 //! # Races
 //!
-//! - *Cancel against start.* A start has the root in the container, says so, then looks at the mark of the cancel; a
-//!   cancel sets the mark, then looks whether the root is in. One sees the other, and closes the container. (A container
-//!   that was closed before the root was in counted as the container of a job that is over.)
+//! - *Cancel against start.* A start has the root in the container, says so, then looks at the mark of the cancel. A
+//!   cancel sets the mark, then looks whether the root is in. One sees the other, and closes the container. (A
+//!   container that was closed before the root was in counted as the container of a job that is over.)
 //! - *Two jobs that begin to wait for each other.* A wait is noted, then its job looks whether the awaited one waits
 //!   for it: the last of a circle's waits sees the others, and is refused.
 //! - *A wait against a change of the waiter's priority.* A wait is noted on both sides, then the awaited job reads the
