@@ -97,6 +97,12 @@ impl Kernel {
         state.faults.insert(at, fault);
     }
 
+    /// Whether all faults have happened.
+    pub fn has_failed(&self) -> bool {
+        let state = self.state.borrow();
+        state.faults.range(state.changes..).next().is_none()
+    }
+
     pub fn heal(&self) {
         self.state.borrow_mut().faults.clear();
     }
