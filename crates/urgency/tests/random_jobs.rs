@@ -1,5 +1,6 @@
-//! Jobs at random: submitted by several threads and by jobs, cancelled, panicking, waiting for each other. None is
-//! lost, and everything is returned: what they captured, memory, threads, descriptors.
+//! Jobs at random: submitted by several threads and by jobs, cancelled, panicking, waiting for each other, with demands
+//! that change, beside code that sleeps in the kernel, under each core policy in turn. None is lost, and everything is
+//! returned: what they captured, memory, threads, descriptors.
 //!
 //! `URGENCY_RANDOM_JOBS` says how many, `URGENCY_RANDOM_JOBS_SEED` which. In a file of its own, because it counts what
 //! the process has.
@@ -19,11 +20,16 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    Builder,
-    jobs::{self, CoreSet, JobBuilder, JobErrorKind, JobHandle, SubmitError},
+    BuildError, Builder, Runtime, Shutdown,
+    jobs::{
+        self, CoreSet, CoreSetBuilder, JobBuilder, JobControl, JobErrorKind, JobHandle, SubmitError,
+    },
     levels,
     life::PanicPolicy,
-    policy::cores::Drep,
+    policy::cores::{
+        AtBoundary, Boundary, Demand, Drep, Elastic, Feedback, Shares, StaticEqual, Task,
+        Unpartitioned,
+    },
     time::sleep,
 };
 
@@ -91,8 +97,13 @@ struct World {
     captured: Arc<AtomicUsize>,
     /// Handles that any thread or job may take, to wait for or to drop.
     handles: Mutex<Vec<JobHandle<u64>>>,
+    /// Some of the jobs, to change their demand or to cancel them at any time.
+    controls: Mutex<Vec<JobControl>>,
+    /// What jobs lock, and sleep under, without a word to the scheduler.
+    foreign: Mutex<u64>,
     outcomes: AtomicU64,
     full: AtomicU64,
+    refused: AtomicU64,
 }
 
 impl World {
@@ -107,8 +118,11 @@ impl World {
             two_levels: job(|builder| builder.levels::<Two>()),
             captured: Arc::default(),
             handles: Mutex::default(),
+            controls: Mutex::default(),
+            foreign: Mutex::default(),
             outcomes: AtomicU64::new(0),
             full: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -117,12 +131,54 @@ impl World {
     }
 
     fn note(&self, outcome: Result<u64, JobErrorKind>) {
-        use JobErrorKind::{Cancelled, Panicked, WaitsForItself};
-        assert!(
-            matches!(outcome, Ok(_) | Err(Cancelled | Panicked | WaitsForItself)),
-            "{outcome:?}"
-        );
+        use JobErrorKind::{Cancelled, Panicked, Refused, ShutDown, WaitsForItself};
+        match outcome {
+            Ok(_) | Err(Cancelled | Panicked | ShutDown | WaitsForItself) => {}
+            Err(Refused(why)) if is_about_cores(&why) => {}
+            outcome => panic!("{outcome:?}"),
+        }
         self.outcomes.fetch_add(1, SeqCst);
+    }
+}
+
+/// What a job asks for that others may have been promised.
+fn demand(random: &mut Random) -> Demand {
+    let max_cores = 1 + random.below(4) as usize;
+    let task = Task {
+        longest: 40_000_000,
+        ..Task::new(1_000_000, 100_000, 4_000_000)
+    };
+    Demand {
+        weight: 1 + random.below(5) as u32,
+        priority: random.below(3) as u8,
+        min_cores: usize::from(random.below(16) == 0),
+        max_cores,
+        task: (random.below(8) == 0).then_some(task),
+        ..Demand::default()
+    }
+}
+
+/// Whether it is a refusal that a demand at random may meet.
+fn is_about_cores(why: &BuildError) -> bool {
+    matches!(why, BuildError::Demand(_))
+}
+
+/// Changes the demand of some job, or cancels it: it may run, be queued, or be over.
+fn disturb(world: &World, random: &mut Random) {
+    let control = {
+        let mut controls = world.controls.lock().unwrap();
+        let some = random.below(controls.len().max(1) as u64) as usize;
+        (some < controls.len()).then(|| controls.swap_remove(some))
+    };
+    let Some(control) = control else { return };
+    match random.below(4) {
+        0 => control.cancel(),
+        1 => drop(control.progress()),
+        _ => match control.set_demand(demand(random)) {
+            Ok(()) => {}
+            Err(SubmitError::Build(why)) if is_about_cores(&why) => {}
+            Err(error) => panic!("{error}"),
+        },
     }
 }
 
@@ -133,13 +189,10 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
         0 => world.two_levels.clone().level(Urgent),
         _ => world.one_level.clone(),
     };
-    let job = job
-        .weight(1 + random.below(5) as u32)
-        .priority(random.below(3) as u8)
-        .max_cpus(1 + random.below(4) as usize);
+    let job = job.demand(demand(random));
     let (inner, others) = (cores.clone(), world.clone());
     let seed = random.below(u64::MAX) | 1;
-    let submitted = match random.below(8) {
+    let submitted = match random.below(12) {
         0 => job.spawn_fn(move || {
             let _captured = captured;
             fib(5 + seed % 10)
@@ -188,6 +241,39 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
                 Err(error) => panic!("{error}"),
             }
         }),
+        7 => job.spawn_fn(move || {
+            let _captured = captured;
+            // A lock of the system's, held in the kernel.
+            let mut held = others
+                .foreign
+                .lock()
+                .unwrap_or_else(|held| held.into_inner());
+            thread::sleep(Duration::from_micros(seed % 200));
+            *held += 1;
+            *held
+        }),
+        8 => job.spawn(async move {
+            let _captured = captured;
+            // Its own end, while tasks of its own are on their way.
+            urgency::spawn_fn(|| fib(10)).detach();
+            urgency::spawn(sleep(Duration::from_millis(50))).detach();
+            match seed % 4 {
+                0 => drop(Runtime::current().shutdown_within(Shutdown::Cancel, Duration::ZERO)),
+                _ => urgency::blocking(|| thread::sleep(Duration::from_micros(seed % 300))),
+            }
+            seed
+        }),
+        9 => job.spawn_fn(move || {
+            let _captured = captured;
+            let mut random = Random(seed);
+            disturb(&others, &mut random);
+            urgency::scope(|scope| {
+                for part in 0..seed % 6 {
+                    scope.spawn(move || assert_ne!(fib(6 + part), 0));
+                }
+            });
+            seed
+        }),
         _ => job.spawn_fn(move || {
             let _captured = captured;
             // Until it is cancelled, or for a while.
@@ -204,8 +290,16 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
             world.full.fetch_add(1, SeqCst);
             return false;
         }
+        Err(SubmitError::Build(why)) if is_about_cores(&why) => {
+            world.refused.fetch_add(1, SeqCst);
+            return true;
+        }
         Err(error) => panic!("{error}"),
     };
+    if random.below(4) == 0 {
+        world.controls.lock().unwrap().push(handle.control());
+        disturb(world, random);
+    }
     match random.below(6) {
         0 => handle.cancel(),
         1 => return true,
@@ -219,13 +313,26 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
     true
 }
 
-fn run(count: u64, seed: u64, workers: usize) {
+/// The `which`-th core policy.
+fn policy(cores: CoreSetBuilder, which: u64, seed: u64) -> CoreSetBuilder {
+    match which % 8 {
+        0 => cores.core_policy(Drep::new(seed)),
+        1 => cores.core_policy(Shares::default()),
+        2 => cores.core_policy(StaticEqual::new(3).expect("parts")),
+        3 => cores.core_policy(Elastic::default()),
+        4 => cores.core_policy(Feedback::default()),
+        5 => cores.core_policy(AtBoundary::new(Drep::new(seed), Boundary::Steal)),
+        6 => cores.core_policy(AtBoundary::new(Elastic::default(), Boundary::Job)),
+        _ => cores.core_policy(Unpartitioned),
+    }
+}
+
+fn run(count: u64, seed: u64, workers: usize, which: u64) {
     let cores = CoreSet::builder()
         .cores(workers)
-        .core_policy(Drep::new(seed))
         .most_running(8)
         .most_queued(64);
-    let cores = cores.build().unwrap();
+    let cores = policy(cores, which, seed).build().unwrap();
     let world = Arc::new(World::on(&cores));
     thread::scope(|threads| {
         for part in 1..=4 {
@@ -243,11 +350,13 @@ fn run(count: u64, seed: u64, workers: usize) {
     while let Some(handle) = world.some_handle() {
         world.note(handle.get().map_err(|error| error.kind()));
     }
+    world.controls.lock().unwrap().clear();
     cores.drain();
     let stats = cores.stats();
     assert_eq!((stats.running, stats.queued), (0, 0), "{stats:?}");
     assert_eq!(stats.submitted, stats.over, "{stats:?}");
-    assert!(stats.submitted >= count / 4 * 4, "{stats:?}");
+    let refused = world.refused.load(SeqCst);
+    assert!(stats.submitted + refused >= count / 4 * 4, "{stats:?}");
     assert_eq!(world.captured.load(SeqCst), 0, "captures are left");
     assert_ne!(world.outcomes.load(SeqCst), 0);
 }
@@ -263,18 +372,19 @@ fn of_jobs_at_random_none_is_lost_and_everything_is_returned() {
     let count = number("URGENCY_RANDOM_JOBS", 20_000);
     let seed = number("URGENCY_RANDOM_JOBS_SEED", 0x5eed);
     let few = count.min(400);
-    ends(move || run(few, seed ^ 1, 4));
-    ends(move || run(few, seed ^ 2, 64));
+    ends(move || run(few, seed ^ 1, 4, 0));
+    ends(move || run(few, seed ^ 2, 64, 0));
     let (before, bytes) = (threads_and_descriptors(), BYTES.load(SeqCst));
     // In parts: a part that hangs is told from a hundred thousand that take long.
-    let mut left = count;
+    let (mut left, mut part) = (count, 0);
     while left > 0 {
-        let part = left.min(5_000);
+        let jobs = left.min(2_500);
         let seed = seed ^ (left << 8);
-        ends(move || run(part, seed, 4));
+        ends(move || run(jobs, seed, 4, part));
         // Many more workers than processors.
-        ends(move || run(part / 10, seed, 64));
-        left -= part;
+        ends(move || run(jobs / 10, seed, 64, part));
+        left -= jobs;
+        part += 1;
     }
     let limit = Instant::now() + Duration::from_secs(60);
     loop {

@@ -1,23 +1,15 @@
 //! A closure in the heap as a fork: it runs once, and its run frees it.
 
-use crate::sched::{Forked, Kind, Taken};
-use std::process::abort;
+use crate::{
+    sched::{Forked, Kind, Taken},
+    sys::abort::AbortOnPanic,
+};
 
 /// A closure that is a fork once it is a pointer, or taken.
 #[repr(C)]
 pub(super) struct Boxed<F> {
     header: Forked,
     closure: F,
-}
-
-/// Aborts if it is dropped: no waiter could be told of the panic.
-struct AbortOnPanic;
-
-impl Drop for AbortOnPanic {
-    fn drop(&mut self) {
-        eprintln!("urgency: a job that nobody waits for has panicked; aborting");
-        abort();
-    }
 }
 
 impl<F: FnOnce() + Send> Boxed<F> {
@@ -50,9 +42,7 @@ impl<F: FnOnce() + Send> Boxed<F> {
     unsafe fn execute(this: *const Forked) {
         // SAFETY: `this` heads a box that the stack that runs the fork owns now.
         let boxed = unsafe { Box::from_raw(this.cast_mut().cast::<Self>()) };
-        let guard = AbortOnPanic;
-        (boxed.closure)();
-        std::mem::forget(guard);
+        AbortOnPanic::during("a job that nobody waits for has panicked", boxed.closure);
     }
 
     /// # Safety

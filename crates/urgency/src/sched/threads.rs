@@ -26,7 +26,9 @@ use super::{
 use crate::{
     protocol::demotion::USUAL,
     sys::{
-        self, chaos,
+        self,
+        abort::AbortOnPanic,
+        chaos,
         mutex::{Mutex, MutexGuard},
     },
     tasks::TaskRef,
@@ -246,8 +248,12 @@ impl Core {
             .name(Stack::outside_scheduler(|| options.name_of(number)))
             .stack_size(options.stack_size)
             .spawn(move || {
-                // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
-                unsafe { core.run_thread(theirs, number, first) };
+                // The program's code is contained where it is called. What unwinds to here was a worker's, of which
+                // nobody would hear again.
+                AbortOnPanic::during("a bug of the runtime: its thread has panicked", || {
+                    // SAFETY: the stack is new, or was taken off the list of those whose threads have ended.
+                    unsafe { core.run_thread(theirs, number, first) };
+                });
                 drop(kept);
             });
         match spawned {
