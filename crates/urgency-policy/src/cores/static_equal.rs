@@ -5,7 +5,7 @@
 //! job does not use of its part nobody uses.
 
 use super::{
-    CorePolicy, Cores, Decision, DecisionError, Demand, Event, JobId, ParametersError, Refusal,
+    CorePolicy, Cores, Decision, DecisionError, Demand, Event, Job, JobId, ParametersError, Refusal,
 };
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
@@ -54,6 +54,15 @@ impl StaticEqual {
     }
 }
 
+/// How many cores all jobs together lack of their least.
+fn missing(cores: &Cores, decision: &Decision) -> usize {
+    let missing = |job: &Job| {
+        let least = job.demand().min_cores;
+        least.saturating_sub(decision.cores_of(job.id()))
+    };
+    cores.jobs().iter().map(missing).sum()
+}
+
 impl CorePolicy for StaticEqual {
     fn admit(&mut self, _: JobId, demand: &Demand, cores: &Cores) -> Result<(), Refusal> {
         let sizes = (0..self.parts.len()).map(|part| self.range(part, cores.count()).len());
@@ -72,11 +81,15 @@ impl CorePolicy for StaticEqual {
         decision: &mut Decision,
     ) -> Result<(), DecisionError> {
         let available: Vec<usize> = cores.available().collect();
-        for part in 0..self.parts.len() {
-            let range = self.range(part, cores.count());
-            let is_usable = available.iter().any(|core| range.contains(core));
-            let runs = |id: &JobId| cores.job(*id).is_some() && is_usable;
-            self.parts[part] = self.parts[part].filter(runs);
+        let parts = (0..self.parts.len()).map(|part| self.range(part, cores.count()));
+        let parts: Vec<_> = parts
+            .map(|range| (available.iter().any(|core| range.contains(core)), range))
+            .collect();
+        // Before any part is given away: the job of a part without cores waits for each of them.
+        for (holder, (is_usable, _)) in self.parts.iter_mut().zip(&parts) {
+            *holder = holder.filter(|id| *is_usable && cores.job(*id).is_some());
+        }
+        for (part, (is_usable, range)) in parts.into_iter().enumerate() {
             if self.parts[part].is_none() && is_usable {
                 let waits = |id: &JobId| !self.parts.contains(&Some(*id));
                 self.parts[part] = cores.jobs().iter().map(|job| job.id()).find(waits);
@@ -85,9 +98,12 @@ impl CorePolicy for StaticEqual {
                 continue;
             };
             for &core in available.iter().filter(|core| range.contains(core)) {
-                if decision.owner(core).is_none()
-                    && decision.cores_of(job.id()) < job.demand().max_cores
-                {
+                let has = decision.cores_of(job.id());
+                let may_have = has < job.demand().max_cores;
+                // The least cores of all jobs come first.
+                let is_left = has < job.demand().min_cores
+                    || decision.free().count() > missing(cores, decision);
+                if decision.owner(core).is_none() && may_have && is_left {
                     decision.give(core, job.id())?;
                 }
             }
@@ -120,6 +136,24 @@ mod tests {
             "{moves:?}"
         );
         assert_eq!(cores.counts(), [2, 2, 3, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_job_whose_part_has_no_cores_any_more_takes_a_part_that_becomes_free_at_once() {
+        let (mut cores, mut parts) = (Cores::new(4), StaticEqual::new(3).unwrap());
+        for id in 0..3 {
+            cores
+                .start(&mut parts, JobId(id), Demand::default())
+                .unwrap();
+            cores.decide(&mut parts, Event::Start(JobId(id))).unwrap();
+        }
+        assert_eq!(cores.counts(), [1, 1, 2]);
+        for core in [2, 3] {
+            cores.set_available(core, false).unwrap();
+        }
+        cores.exit(JobId(0)).unwrap();
+        cores.decide(&mut parts, Event::Exit(JobId(0))).unwrap();
+        assert_eq!(cores.counts(), [1, 1]);
     }
 
     #[test]

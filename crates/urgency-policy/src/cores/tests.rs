@@ -151,6 +151,13 @@ fn keeps_its_promises(name: &str, count: usize, steps: &[Step]) {
             (0..count).all(|core| is_known(&core)),
             "{name}: an owner that has ended"
         );
+        // Without this nothing runs any more, and nothing happens that the policy would be asked about.
+        let all_wait = cores.jobs().iter().all(|job| job.cores() == 0);
+        assert!(
+            cores.jobs().is_empty() || available.is_empty() || !all_wait,
+            "{name}: no job has a core, and {} are available",
+            available.len()
+        );
         if policy.is_work_conserving() {
             let free = available.iter().any(|&core| cores.owner(core).is_none());
             let hungry = cores
