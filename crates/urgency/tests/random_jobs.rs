@@ -7,10 +7,9 @@
 
 mod common;
 
-use common::{ends, fib};
+use common::{Random, ends, fib, number, threads_and_descriptors};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
-    env, fs,
     panic::resume_unwind,
     sync::{
         Arc, Mutex,
@@ -55,23 +54,6 @@ unsafe impl GlobalAlloc for Counting {
         BYTES.fetch_sub(layout.size() as isize, SeqCst);
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-fn number(name: &str, usual: u64) -> u64 {
-    let given = env::var(name).ok();
-    given.and_then(|n| n.parse().ok()).unwrap_or(usual)
-}
-
-/// Xorshift.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
     }
 }
 
@@ -191,7 +173,7 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
     };
     let job = job.demand(demand(random));
     let (inner, others) = (cores.clone(), world.clone());
-    let seed = random.below(u64::MAX) | 1;
+    let seed = random.below(u64::MAX);
     let submitted = match random.below(12) {
         0 => job.spawn_fn(move || {
             let _captured = captured;
@@ -233,7 +215,7 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
         6 => job.spawn_fn(move || {
             let _captured = captured;
             // Waits for a job of its own.
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             let job = inner.job().max_cpus(1 + random.below(2) as usize);
             match job.spawn_fn(move || fib(10)) {
                 Ok(job) => job.get().unwrap_or(0),
@@ -265,7 +247,7 @@ fn submit(cores: &CoreSet, world: &Arc<World>, random: &mut Random) -> bool {
         }),
         9 => job.spawn_fn(move || {
             let _captured = captured;
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             disturb(&others, &mut random);
             urgency::scope(|scope| {
                 for part in 0..seed % 6 {
@@ -338,7 +320,7 @@ fn run(count: u64, seed: u64, workers: usize, which: u64) {
         for part in 1..=4 {
             let (cores, world) = (&cores, &world);
             threads.spawn(move || {
-                let mut random = Random(seed.wrapping_mul(part).wrapping_add(part) | 1);
+                let mut random = Random::new(seed.wrapping_add(part));
                 for _ in 0..count / 4 {
                     while !submit(cores, world, &mut random) {
                         thread::yield_now();
@@ -361,12 +343,6 @@ fn run(count: u64, seed: u64, workers: usize, which: u64) {
     assert_ne!(world.outcomes.load(SeqCst), 0);
 }
 
-/// Threads and descriptors of the process.
-fn threads_and_descriptors() -> (usize, usize) {
-    let count = |what| fs::read_dir(what).unwrap().count();
-    (count("/proc/self/task"), count("/proc/self/fd"))
-}
-
 #[test]
 fn of_jobs_at_random_none_is_lost_and_everything_is_returned() {
     let count = number("URGENCY_RANDOM_JOBS", 20_000);
@@ -375,10 +351,11 @@ fn of_jobs_at_random_none_is_lost_and_everything_is_returned() {
     ends(move || run(few, seed ^ 1, 4, 0));
     ends(move || run(few, seed ^ 2, 64, 0));
     let (before, bytes) = (threads_and_descriptors(), BYTES.load(SeqCst));
-    // In parts: a part that hangs is told from a hundred thousand that take long.
+    // In parts, each under the next policy: a part that hangs is told from a hundred thousand that take long.
+    let most = (count / 8).clamp(200, 2_500);
     let (mut left, mut part) = (count, 0);
     while left > 0 {
-        let jobs = left.min(2_500);
+        let jobs = left.min(most);
         let seed = seed ^ (left << 8);
         ends(move || run(jobs, seed, 4, part));
         // Many more workers than processors.

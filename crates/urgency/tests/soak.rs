@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{Random, ends};
+use common::{Random, ends, number};
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     future::pending,
@@ -254,8 +254,7 @@ fn comes_down(count: &AtomicIsize, most: isize) -> Result<(), isize> {
 
 #[test]
 fn of_a_million_contexts_each_is_accounted_for_and_none_leaves_memory() {
-    let seed = std::env::var("URGENCY_TEST_SEED").ok();
-    let seed = seed.and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let seed = number("URGENCY_TEST_SEED", 1);
     ends(move || {
         let runtime = Runtime::builder()
             .workers(4)

@@ -4,7 +4,7 @@ mod common;
 #[path = "common/program.rs"]
 mod program;
 
-use common::{Random, ends, quiet};
+use common::{Random, ends, number, quiet};
 use program::{LEVELS, run_random};
 use std::{
     collections::VecDeque,
@@ -36,10 +36,7 @@ fn sized(n: usize) -> usize {
 #[test]
 fn random_programs_give_their_serial_results_and_every_task_is_accounted() {
     quiet();
-    let first = std::env::var("URGENCY_TEST_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(0);
+    let first = number("URGENCY_TEST_SEED", 0);
     for seed in first..first + sized(100) as u64 {
         let size = if cfg!(debug_assertions) { 60 } else { 200 };
         ends(move || run_random(levels(1 + seed as usize % 8), seed, size));

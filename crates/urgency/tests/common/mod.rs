@@ -22,12 +22,23 @@ use urgency::{JoinHandle, Runtime, join, level::Levels, time};
 /// Far above anything that a passing test needs, on a crowded machine in a debug build; in seconds, and to be
 /// set by the environment.
 fn hangs() -> Duration {
-    let seconds = std::env::var("URGENCY_TEST_HANGS").ok();
-    Duration::from_secs(seconds.and_then(|s| s.parse().ok()).unwrap_or(100))
+    Duration::from_secs(number("URGENCY_TEST_HANGS", 100))
 }
 
 /// Set in a child process that runs one test of this binary.
 const CHILD: &str = "URGENCY_TEST_CHILD";
+
+/// The number that a variable of the environment says, or the usual one.
+pub fn number(name: &str, usual: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.and_then(|n| n.parse().ok()).unwrap_or(usual)
+}
+
+/// Threads and descriptors of the process.
+pub fn threads_and_descriptors() -> (usize, usize) {
+    let count = |what| std::fs::read_dir(what).unwrap().count();
+    (count("/proc/self/task"), count("/proc/self/fd"))
+}
 
 /// So many rounds, or a few where an interpreter runs them.
 pub const fn rounds(count: usize) -> usize {
