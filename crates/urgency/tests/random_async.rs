@@ -1,6 +1,6 @@
 //! Random async programs: sockets, timers, channels, locks, forks and blocking calls of three levels, under `select!`,
-//! timeouts and aborts that drop each of them in the middle. A program ends by itself, or its runtime is shut down at
-//! some instant.
+//! timeouts and aborts that drop each of them in the middle, under any schedule and any order. A program ends by itself,
+//! or its runtime is shut down at some instant.
 //!
 //! What arrives is what was sent, a lock has one holder, no future is left, the shutdown's report accounts for each
 //! task, and the threads and descriptors are returned. `URGENCY_RANDOM_ASYNC` says how many programs,
@@ -21,9 +21,10 @@ use std::{
     time::{Duration, Instant},
 };
 use urgency::{
-    JoinErrorKind, JoinHandle, LevelId, Runtime, Shutdown, at, join,
+    Builder, JoinErrorKind, JoinHandle, LevelId, Runtime, Shutdown, at, join,
     life::{CancellationToken, JoinSet, PanicPolicy},
     net::{TcpListener, TcpStream, UnixStream},
+    policy::{Adaptive, Criterion, FixedShares, Kind, Otherwise, Parameters, Rounds, Schedule},
     select, spawn,
     sync::{Mutex, Notify, Semaphore, broadcast, mpsc, oneshot, watch},
     task::spawn_blocking,
@@ -355,13 +356,39 @@ async fn told(random: &mut Random) -> u64 {
     heard
 }
 
+/// Some schedule, some order, and now and then one of the limits and options.
+fn shape(builder: Builder, random: &mut Random, workers: usize) -> Builder {
+    let even = || Criterion::from_shares(&[0.4, 0.3, 0.3]).unwrap();
+    let schedule: Schedule = match random.below(6) {
+        0 => even().into(),
+        1 => Rounds::new(even()).with_length(1_000_000).into(),
+        2 => Adaptive::new(3, Parameters::default()).unwrap().into(),
+        3 => FixedShares::new(&even(), Otherwise::Donate).into(),
+        _ => Schedule::Prompt,
+    };
+    let kinds = Kind::NAMED.len() as u64;
+    let builder = match random.below(2 * kinds) {
+        kind if kind < kinds => builder.pool(Kind::NAMED[kind as usize].1),
+        _ => builder,
+    };
+    let builder = builder.schedule(schedule);
+    match random.below(10) {
+        0 => builder.thread_limit(workers + 2),
+        1 => builder.lower_threads(false),
+        2 if workers == 1 => builder.pin_workers(),
+        3 => builder.record(500),
+        4 => builder.real_time_polling(true),
+        _ => builder,
+    }
+}
+
 fn run(seed: u64, workers: usize) {
     let mut random = Random::new(seed);
-    let runtime = Runtime::builder()
+    let builder = Runtime::builder()
         .workers(workers)
         .levels::<App>()
         .on_panic(PanicPolicy::call(|_| ()));
-    let runtime = runtime.build().unwrap();
+    let runtime = shape(builder, &mut random, workers).build().unwrap();
     let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let listener = listener.unwrap();
     let world = Arc::new(World {
