@@ -382,6 +382,11 @@ fn reached_from(
     found
 }
 
+    /// Whether code of a job waits for it.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.awaited_by.lock().is_empty()
+    }
+
 /// Code of one job waits for another job. Dropped when the wait has ended.
 pub(super) struct Waits<'a> {
     waiter: Option<Arc<Current>>,

@@ -435,8 +435,10 @@ impl Set {
                 continue;
             };
             let mut state = self.no_longer_runs(&pending.record);
-            let is_cancelled = pending.record.is_cancelled.load(Ordering::SeqCst);
-            if !state.running.is_empty() && !is_cancelled {
+            let record = &pending.record;
+            let is_cancelled = record.is_cancelled.load(Ordering::SeqCst);
+            // A wait that began meanwhile has not found it in the queue, and may be a wait of the only running job.
+            if !state.running.is_empty() && !is_cancelled && !record.is_awaited() {
                 // Other jobs have what it needs: it has its turn when one of them is over.
                 state.queue.push_front(pending);
                 return;
