@@ -266,9 +266,13 @@ impl Record {
     }
 
     fn is_to_end(&self) -> bool {
-        let ends = |handle: &Handle| handle.shared().tasks.live.is_closed();
         self.is_cancelled.load(Relaxed)
-            || matches!(&*self.stage.lock(), Stage::Running(handle, _) if ends(handle))
+            || match &*self.stage.lock() {
+                Stage::Queued => false,
+                Stage::Running(handle, _) => handle.shared().tasks.live.is_closed(),
+                // Code of the job may run in other runtimes.
+                Stage::Over(_) => true,
+            }
     }
 
     pub(super) fn state(&self) -> JobState {
