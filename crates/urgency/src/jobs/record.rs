@@ -121,14 +121,15 @@ pub fn is_cancelled() -> bool {
 
 /// The set of the job whose code calls this.
 pub(super) fn current_set() -> Option<Arc<Set>> {
-    CURRENT.get().map(|current| current.0.set.clone())
+    CURRENT.get()?.0.set.upgrade()
 }
 
 /// See the module's text.
 pub(super) struct Record {
     pub(super) id: JobId,
     pub(super) name: Option<Arc<str>>,
-    pub(super) set: Arc<Set>,
+    /// It is there as long as the job is queued or runs: a control that the program keeps does not keep it.
+    pub(super) set: Weak<Set>,
     /// What the program asks for.
     demand: Mutex<Demand>,
     /// For the thread that tells the container, or changes the stage.
@@ -159,7 +160,7 @@ enum Stage {
 }
 
 impl Record {
-    pub(super) fn new(set: Arc<Set>, name: Option<Arc<str>>, demand: Demand) -> Arc<Self> {
+    pub(super) fn new(set: Weak<Set>, name: Option<Arc<str>>, demand: Demand) -> Arc<Self> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let (filler, over) = promise();
         Arc::new(Record {
@@ -250,7 +251,8 @@ impl Record {
 
     pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, SeqCst);
-        if !self.set.unqueue(self) && self.is_begun.load(SeqCst) {
+        let is_unqueued = self.set.upgrade().is_some_and(|set| set.unqueue(self));
+        if !is_unqueued && self.is_begun.load(SeqCst) {
             self.end();
         }
     }
@@ -413,7 +415,9 @@ impl<'a> Waits<'a> {
                 return Err(JobErrorKind::WaitsForItself);
             }
             awaited.tell_all();
-            awaited.set.start_awaited(awaited);
+            if let Some(set) = awaited.set.upgrade() {
+                set.start_awaited(awaited);
+            }
         }
         Ok(waits)
     }

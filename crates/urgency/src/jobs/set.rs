@@ -394,11 +394,9 @@ impl Set {
         let surplus = {
             let mut state = self.state.lock();
             state.over += 1;
-            if is_usual && state.parked.len() < self.most_running {
-                state.parked.put(container);
-                None
-            } else {
-                Some(container)
+            match is_usual {
+                true => state.parked.put(container, self.most_running),
+                false => Some(container),
             }
         };
         drop(surplus);
