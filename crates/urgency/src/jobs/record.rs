@@ -15,10 +15,12 @@
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
 //!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
 //!   job.
-//! - *Cancel against the end.* A cancel closes the container under that lock, too. (It did not: a cancel that came when
-//!   the job ended cancelled the container's next job.)
-//!
-//! The lock of the stage is not held while the runtime is told: that asks the core policy, which may look at jobs.
+//! - *Cancel against the end.* A cancel closes the container under the lock of the stage. (It did not: a cancel that came
+//!   when the job ended cancelled the container's next job.)
+//! - *The core policy against a change.* The runtime is told under the lock of the telling, and is asked for the turn to
+//!   decide there. So code of the policy, which has the turn, never takes that lock: it may look at jobs and cancel them
+//!   (the lock of the stage, which is not held meanwhile), and what would tell a runtime is refused first. (A policy that
+//!   cancelled a job waited for ever for a thread that changed the job's demand.)
 
 use super::{JobErrorKind, set::Set};
 use crate::{
@@ -259,12 +261,14 @@ impl Record {
 
     /// Ends the job if it runs. It gives its container up under the same lock, so what ends is no other job's.
     fn end(&self) {
-        let telling = self.tells.lock();
-        let container = self.container();
-        chaos::delay();
-        let tasks = container.map(|container| close(&container));
-        drop(telling);
-        cancel(tasks.unwrap_or_default());
+        let tasks = match &*self.stage.lock() {
+            Stage::Running(container, _) => {
+                chaos::delay();
+                close(container)
+            }
+            Stage::Queued | Stage::Over(_) => Vec::new(),
+        };
+        cancel(tasks);
     }
 
     fn is_to_end(&self) -> bool {
@@ -332,6 +336,9 @@ impl Record {
 
     pub(super) fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
         demand.check().map_err(Refusal::Demand)?;
+        if self.is_deciding() {
+            return Err(Refusal::Deciding.into());
+        }
         let telling = self.tells.lock();
         let inherited = self.inherited(demand);
         if let Some(handle) = self.container() {
@@ -343,9 +350,17 @@ impl Record {
         Ok(())
     }
 
+    /// Whether the calling code is the core policy's, in a decision.
+    fn is_deciding(&self) -> bool {
+        self.set.upgrade().is_some_and(|set| set.is_deciding())
+    }
+
     /// The container hears what the job asks for now. What can be had is as good as what could be had before: a policy
     /// that refuses leaves the job where it is.
     fn tell(&self) {
+        if self.is_deciding() {
+            return;
+        }
         let _telling = self.tells.lock();
         let demand = self.asked();
         if let Some(handle) = self.container()
@@ -365,6 +380,11 @@ impl Record {
     fn awaited(&self) -> Vec<Arc<Record>> {
         let awaits = |record: &Record| record.awaits.lock().clone();
         reached_from(awaits(self), |record| awaits(record))
+    }
+
+    /// Whether code of a job waits for it.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.awaited_by.lock().is_empty()
     }
 
     /// Whether it is this job, or waits for it, or for a job that waits for it, and so on.
@@ -387,11 +407,6 @@ fn reached_from(
     }
     found
 }
-
-    /// Whether code of a job waits for it.
-    pub(super) fn is_awaited(&self) -> bool {
-        !self.awaited_by.lock().is_empty()
-    }
 
 /// Code of one job waits for another job. Dropped when the wait has ended.
 pub(super) struct Waits<'a> {

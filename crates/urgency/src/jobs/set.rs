@@ -303,6 +303,11 @@ impl State {
 }
 
 impl Set {
+    /// Whether the calling code is the core policy's, in a decision.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.keeper.shared().core.is_deciding()
+    }
+
     /// Starts the job, or queues it.
     pub(super) fn submit(self: &Arc<Self>, pending: Pending) -> Result<(), SubmitError> {
         let demand = pending.record.demand();
