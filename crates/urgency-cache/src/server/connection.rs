@@ -259,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     /// After a request: sends answers that have become many, and lets waiting tasks run.
     #[inline]
     async fn give_way(&mut self) -> io::Result<()> {
-        self.turn -= 1;
+        self.turn = self.turn.saturating_sub(1);
         if self.turn == 0 {
             self.turn = self.session.server.settings.requests_per_turn;
             self.session.tally.add(Count::ConnYields);
