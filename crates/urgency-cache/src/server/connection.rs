@@ -215,7 +215,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     async fn dump(&mut self) -> io::Result<()> {
         let mut cursor = Cursor::default();
         while self.session.dump_part(&mut cursor, &mut self.output.bytes) {
-            self.send().await?;
+            if self.session.room.missed() > 0 {
+                let (stream, input, out) = (&mut self.stream, &self.input, &mut self.output);
+                make_room(stream, input, out, &mut self.session, self.registered).await?;
+            } else {
+                self.send().await?;
+            }
         }
         Ok(())
     }
