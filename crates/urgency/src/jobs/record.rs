@@ -417,6 +417,11 @@ pub(super) struct Waits<'a> {
 impl<'a> Waits<'a> {
     /// The calling code begins to wait for this job.
     pub(super) fn begin(awaited: &'a Arc<Record>) -> Result<Self, JobErrorKind> {
+        if awaited.state() != JobState::Over
+            && let Some(set) = awaited.set.upgrade()
+        {
+            set.must_be_of_this_process();
+        }
         let waiter = CURRENT.get();
         if let Some(current) = &waiter {
             let waiter = &current.0;

@@ -259,8 +259,9 @@ impl CoreSet {
     ///
     /// # Panics
     ///
-    /// If code of a job of this set calls it: the job would wait for itself.
+    /// If code of a job of this set calls it: the job would wait for itself. In a child of `fork`.
     pub fn drain(&self) {
+        self.set.must_be_of_this_process();
         assert!(
             !record::current_set().is_some_and(|set| Arc::ptr_eq(&set, &self.set)),
             "a job called `CoreSet::drain` of its own core set, and would wait for itself: call it from outside of the jobs"
@@ -303,6 +304,13 @@ impl State {
 }
 
 impl Set {
+    /// # Panics
+    ///
+    /// If this process is a copy of the one that has the cores.
+    pub(super) fn must_be_of_this_process(&self) {
+        self.keeper.shared().core.process.must_be_this();
+    }
+
     /// Whether the calling code is the core policy's, in a decision.
     pub(super) fn is_deciding(&self) -> bool {
         self.keeper.shared().core.is_deciding()
