@@ -166,8 +166,7 @@ fn a_job_that_is_cancelled_inside_of_a_decision_ends_and_the_next_one_starts() {
     the_next_one_starts(cancel, JobErrorKind::Cancelled);
 }
 
-/// What the call gives, which the policy makes of a job while another thread changes that job's demand: this thread waits
-/// for the decision.
+/// What a call about a job gives, which the policy makes while the decision is about a new demand of that job.
 fn made_during_a_change<T: Send + 'static>(
     call: impl FnOnce(&JobControl) -> T + Send + 'static,
 ) -> T {

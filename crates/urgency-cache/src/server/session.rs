@@ -119,8 +119,8 @@ impl<'s> Session<'s> {
         self.server.counters.report(self.number, &mut self.tally);
     }
 
-    /// Appends an answer whose length depends on the server, if there is room for it. It is `None` if it is too long for
-    /// any connection.
+    /// Appends an answer whose length depends on the server, if there is room for it. `None`: it is too long for any
+    /// connection.
     pub fn append(&mut self, answer: &[u8], out: &mut Vec<u8>) -> Option<()> {
         if answer.len() > LONGEST {
             return None;

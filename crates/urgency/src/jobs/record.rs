@@ -15,12 +15,12 @@
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
 //!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
 //!   job.
-//! - *Cancel against the end.* A cancel closes the container under the lock of the stage. (It did not: a cancel that came
-//!   when the job ended cancelled the container's next job.)
-//! - *The core policy against a change.* The runtime is told under the lock of the telling, and is asked for the turn to
-//!   decide there. So code of the policy, which has the turn, never takes that lock: it may look at jobs and cancel them
-//!   (the lock of the stage, which is not held meanwhile), and what would tell a runtime is refused first. (A policy that
-//!   cancelled a job waited for ever for a thread that changed the job's demand.)
+//! - *Cancel against the end.* A cancel closes the container under the lock of the stage. (It did not: a cancel that
+//!   came when the job ended cancelled the container's next job.)
+//! - *The core policy against a change.* A thread that tells the runtime asks for the turn to decide, under the lock of
+//!   the telling. So code of the policy, which has the turn, never takes that lock: it may look at jobs and cancel them
+//!   (the lock of the stage, which is not held meanwhile), and what would tell a runtime is refused first. (A policy
+//!   that cancelled a job waited for ever for a thread that changed the job's demand.)
 
 use super::{JobErrorKind, set::Set};
 use crate::{

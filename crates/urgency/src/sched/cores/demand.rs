@@ -25,7 +25,7 @@ pub(crate) struct Share {
 }
 
 impl Core {
-    /// Whether the calling code is the policy's, in a decision. So it may not wait for a thread that waits for the turn.
+    /// Whether the calling code is the policy's, in a decision: it may wait for no thread that waits for the turn.
     pub(crate) fn is_deciding(&self) -> bool {
         self.sharing.decider.is_me()
     }
