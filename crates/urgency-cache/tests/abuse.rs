@@ -84,6 +84,18 @@ fn a_length_of_two_gigabytes_is_refused_and_reserves_nothing() {
 }
 
 #[test]
+fn settings_without_a_bound_serve_as_others() {
+    let settings = Settings {
+        item_size_max: usize::MAX,
+        requests_per_turn: 0,
+        idle_timeout: Some(Duration::MAX),
+        ..Settings::default()
+    };
+    let running = Running::with(settings, &Limits::default());
+    others_are_served(&running);
+}
+
+#[test]
 fn a_key_that_is_too_long_is_an_error_and_the_next_request_is_served() {
     let running = Running::new();
     let mut client = running.client();

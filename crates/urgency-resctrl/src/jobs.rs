@@ -164,6 +164,7 @@ impl<F: Files> JobPartition<F> {
         let (machine, full) = machine.zip(self.full_bandwidth).ok_or(Error::NoBandwidth)?;
         let value = u64::from(full) * u64::from(percent) / 100;
         let value = u32::try_from(value).unwrap_or(u32::MAX);
-        Ok(value.clamp(machine.least.max(1), machine.most))
+        // Of a machine that says it has no limit at all the partition refuses this one.
+        Ok(value.max(machine.least.max(1)).min(machine.most))
     }
 }

@@ -6,7 +6,7 @@ mod kernel;
 
 use kernel::{
     Kernel,
-    machine::{Fault, amd, intel},
+    machine::{Fault, MemoryBandwidth, amd, intel},
     newest_first::NewestFirst,
 };
 use urgency_policy::cores::{
@@ -167,4 +167,21 @@ fn a_core_needs_a_processor_of_its_own_that_is_there() {
     assert!(matches!(error, Error::TwoCores(1)), "{error}");
     let error = JobPartition::new(open(), vec![1, 8]).unwrap_err();
     assert!(matches!(error, Error::NotOurs { cpu: 8, .. }), "{error}");
+}
+
+#[test]
+fn a_machine_whose_least_bandwidth_is_above_its_most_is_an_error_and_no_panic() {
+    let mut machine = intel();
+    machine.bandwidth = Some(MemoryBandwidth::Percent {
+        least: 200,
+        step: 10,
+    });
+    let kernel = Kernel::new(machine);
+    let mut partition = partition(&kernel, &[0]);
+    let job = JobId(1);
+    let refused = partition.carry_out(&[Some(job)], &[], &[(job, 50)]);
+    assert!(
+        matches!(refused, Err(Error::Bandwidth { .. })),
+        "{refused:?}"
+    );
 }

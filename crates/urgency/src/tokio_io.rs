@@ -135,7 +135,7 @@ impl_write!(false: File, Stdout);
 
 impl AsyncSeek for File {
     fn start_seek(mut self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
-        match self.seeking.replace(to) {
+        match self.seeking().replace(to) {
             None => Ok(()),
             Some(_) => Err(io::Error::other(
                 "another seek of this file is under way; call poll_complete until it is ready",
@@ -144,9 +144,9 @@ impl AsyncSeek for File {
     }
 
     fn poll_complete(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
-        let to = self.seeking.unwrap_or(SeekFrom::Current(0));
+        let to = self.seeking().unwrap_or(SeekFrom::Current(0));
         let position = ready!(futures_io::AsyncSeek::poll_seek(self.as_mut(), cx, to));
-        self.seeking = None;
+        *self.seeking() = None;
         Poll::Ready(position)
     }
 }

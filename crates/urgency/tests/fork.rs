@@ -8,7 +8,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     time::Duration,
 };
-use urgency::{Runtime, Shutdown, block_on, join, scope, spawn, spawn_fn, time};
+use urgency::{Runtime, Shutdown, block_on, jobs::CoreSet, join, scope, spawn, spawn_fn, time};
 
 /// Runs `f` in a forked process. `true`: it returns `true` there, in good time.
 fn forked(f: impl FnOnce() -> bool) -> bool {
@@ -60,6 +60,10 @@ fn the_child_of_a_fork_is_refused_by_its_parents_runtime_and_may_build_its_own()
         assert!(forked(|| {
             is_refused(|| block_on(time::sleep(Duration::from_millis(1))))
         }));
+        let cores = CoreSet::builder().cores(1).build().unwrap();
+        let mut job = Some(cores.spawn(std::future::pending::<()>()).unwrap());
+        assert!(forked(|| is_refused(|| cores.drain())));
+        assert!(forked(|| is_refused(|| job.take().unwrap().get())));
         let last = Runtime::builder().workers(1).build().unwrap();
         let mut last = Some(last);
         assert!(forked(|| {

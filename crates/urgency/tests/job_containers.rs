@@ -5,6 +5,7 @@ mod common;
 use common::{ends, until};
 use std::{
     sync::{
+        Arc,
         atomic::{AtomicBool, Ordering::SeqCst},
         mpsc,
     },
@@ -15,7 +16,10 @@ use urgency::{
     JoinErrorKind, Runtime,
     jobs::{CoreSet, JobHandle},
     levels,
-    policy::{Criterion, cores::Demand},
+    policy::{
+        Criterion,
+        cores::{CorePolicy, Cores, Decision, DecisionError, Demand, Event, Shares},
+    },
     sync::oneshot,
     time::sleep,
 };
@@ -59,6 +63,60 @@ fn containers_are_used_again_and_a_job_sees_nothing_of_the_one_before() {
             built < 100,
             "{built} containers for 200 jobs, one after the other"
         );
+    });
+}
+
+#[test]
+fn containers_that_no_job_can_have_any_more_make_way_for_others() {
+    ends(|| {
+        let cores = CoreSet::builder().cores(1).most_running(2);
+        let cores = cores.build().unwrap();
+        for _ in 0..10 {
+            let described_once = cores.job().runtime(|builder| builder.levels::<Two>());
+            described_once.spawn_fn(|| ()).unwrap().get().unwrap();
+        }
+        // A thread that has just left a job may keep its container for a moment.
+        until(|| {
+            let built = cores.stats().built;
+            cores.spawn_fn(|| ()).unwrap().get().unwrap();
+            cores.stats().built == built
+        });
+    });
+}
+
+/// *Shares*, which tell by their clone whether they are still there.
+#[derive(Clone)]
+struct Kept(
+    Shares,
+    #[expect(dead_code, reason = "it is counted")] Arc<()>,
+);
+
+impl CorePolicy for Kept {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        to: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        self.0.decide(event, cores, to)
+    }
+}
+
+#[test]
+fn a_control_of_a_job_that_is_over_keeps_no_core_set() {
+    ends(|| {
+        let kept = Arc::new(());
+        let policy = Kept(Shares::default(), kept.clone());
+        let cores = CoreSet::builder().cores(1).core_policy(policy);
+        let cores = cores.build().unwrap();
+        let job = cores.spawn_fn(|| ()).unwrap();
+        let control = job.control();
+        job.get().unwrap();
+        drop(cores);
+        until(|| Arc::strong_count(&kept) == 1);
+        assert!(control.is_over());
+        control.cancel();
+        control.set_demand(Demand::default()).unwrap();
     });
 }
 

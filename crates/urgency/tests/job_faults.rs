@@ -5,7 +5,9 @@ mod common;
 
 use common::{ends, fib, quiet};
 use std::{
+    future::IntoFuture,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    pin::pin,
     sync::{
         Arc, Mutex, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
@@ -16,7 +18,7 @@ use std::{
 use urgency::{
     BuildError, Runtime, Shutdown,
     embed::Host,
-    jobs::{CoreSet, JobControl, JobErrorKind, SubmitError},
+    jobs::{CoreSet, JobControl, JobErrorKind, JobHandle, JobState, SubmitError},
     policy::{
         Layout, PoolOrder,
         cores::{
@@ -111,6 +113,67 @@ fn a_policy_that_panics_when_it_is_asked_about_a_demand_refuses_it_and_the_set_g
             assert_eq!((stats.running, stats.over), (0, stats.submitted));
         });
     }
+}
+
+/// *Shares*, which take their time and then refuse a weight of 13.
+#[derive(Clone, Default)]
+struct Slow {
+    shares: Shares,
+    asked: Arc<AtomicBool>,
+    go_on: Arc<AtomicBool>,
+}
+
+impl CorePolicy for Slow {
+    fn decide(
+        &mut self,
+        event: Event,
+        cores: &Cores,
+        to: &mut Decision,
+    ) -> Result<(), DecisionError> {
+        self.shares.decide(event, cores, to)
+    }
+
+    fn admit(&mut self, _: JobId, demand: &Demand, _: &Cores) -> Result<(), Refusal> {
+        if demand.weight != 13 {
+            return Ok(());
+        }
+        self.asked.store(true, SeqCst);
+        while !self.go_on.load(SeqCst) {
+            thread::yield_now();
+        }
+        Err(Refusal::Own("on purpose"))
+    }
+}
+
+#[test]
+fn a_job_that_begins_to_wait_for_one_that_is_just_refused_has_its_error() {
+    ends(|| {
+        let slow = Slow::default();
+        let set = CoreSet::builder().cores(2).most_running(2);
+        let set = set.core_policy(slow.clone()).build().unwrap();
+        let (give, take) = urgency::sync::oneshot::channel::<JobHandle<()>>();
+        let (asked, go_on) = (slow.asked, slow.go_on);
+        let waits = set.spawn(async move {
+            let refused = take.await.unwrap();
+            while !asked.load(SeqCst) {
+                urgency::yield_now().await;
+            }
+            let mut wait = pin!(refused.into_future());
+            assert!(common::poll(wait.as_mut()).is_pending());
+            go_on.store(true, SeqCst);
+            wait.await.unwrap_err().kind()
+        });
+        let (end, ends) = urgency::sync::oneshot::channel::<()>();
+        let first = set.spawn(ends).unwrap();
+        let refused = set.job().weight(13).spawn_fn(|| ()).unwrap();
+        assert_eq!(refused.state(), JobState::Queued);
+        give.send(refused).unwrap();
+        end.send(()).unwrap();
+        first.get().unwrap().unwrap();
+        let kind = waits.unwrap().get().unwrap();
+        let refused = BuildError::Demand(Refusal::Own("on purpose"));
+        assert_eq!(kind, JobErrorKind::Refused(refused));
+    });
 }
 
 #[test]

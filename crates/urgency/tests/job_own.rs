@@ -10,7 +10,7 @@ use std::sync::{
 };
 use urgency::{
     Builder, Runtime,
-    jobs::{CoreSet, JobBuilder},
+    jobs::{self, CoreSet, JobBuilder},
     levels,
     life::{Capacity, PanicPolicy, try_admit},
     policy::{FixedShares, Kind, Otherwise},
@@ -154,5 +154,25 @@ fn accounts_of_a_job_are_its_own_though_its_container_was_anothers() {
             job.get().unwrap();
             assert_eq!(control.stats().unwrap().total().closures, count);
         }
+    });
+}
+
+#[test]
+fn code_of_a_job_in_another_runtime_is_to_end_also_when_the_job_is_over() {
+    ends(|| {
+        let service = Runtime::builder().workers(1).build().unwrap();
+        let cores = CoreSet::builder().cores(1).build().unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let elsewhere = service.clone();
+        let job = cores.spawn_fn(move || {
+            elsewhere.spawn_fn(move || {
+                told.recv().unwrap();
+                jobs::is_cancelled()
+            })
+        });
+        let job = job.unwrap();
+        let task = job.get().unwrap();
+        tell.send(()).unwrap();
+        assert!(task.get().unwrap());
     });
 }

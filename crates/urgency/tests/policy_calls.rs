@@ -166,6 +166,34 @@ fn a_job_that_is_cancelled_inside_of_a_decision_ends_and_the_next_one_starts() {
     the_next_one_starts(cancel, JobErrorKind::Cancelled);
 }
 
+/// What a call about a job gives, which the policy makes while the decision is about a new demand of that job.
+fn made_during_a_change<T: Send + 'static>(
+    call: impl FnOnce(&JobControl) -> T + Send + 'static,
+) -> T {
+    let (policy, cores) = set();
+    let (job, end) = busy(&cores);
+    let (tell, told) = channel();
+    let control = job.control();
+    policy.make(move || tell.send(call(&control)).unwrap());
+    job.set_demand(Demand::default()).unwrap();
+    until(|| policy.is_made());
+    end.store(true, SeqCst);
+    job.get().unwrap();
+    told.recv().unwrap()
+}
+
+#[test]
+fn a_job_may_be_cancelled_inside_of_a_decision_about_its_own_demand() {
+    let is_cancelled = |job: &JobControl| job.cancel();
+    ends(move || made_during_a_change(is_cancelled));
+}
+
+#[test]
+fn another_demand_is_refused_inside_of_a_decision_about_the_same_jobs_demand() {
+    let change = |job: &JobControl| job.set_demand(job.demand());
+    assert_eq!(ends(move || made_during_a_change(change)), Err(deciding()));
+}
+
 #[test]
 fn a_job_that_is_shut_down_inside_of_a_decision_ends_and_the_next_one_starts() {
     let shut_down = |runtime: Runtime, _| {

@@ -37,6 +37,35 @@ async fn is_ready(future: impl Future) -> bool {
 }
 
 #[test]
+fn a_signal_to_a_child_of_a_fork_is_not_the_parents() {
+    if !is_child() {
+        return in_child("a_signal_to_a_child_of_a_fork_is_not_the_parents");
+    }
+    ends(|| {
+        let mut hears = signal(SignalKind::user_defined1()).unwrap();
+        // SAFETY: the child makes two system calls.
+        unsafe {
+            match libc::fork() {
+                0 => {
+                    libc::raise(libc::SIGUSR1);
+                    libc::_exit(0);
+                }
+                child => {
+                    let mut status = 1;
+                    assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+                    assert_eq!(status, 0);
+                }
+            }
+        }
+        block_on(async {
+            assert!(!is_ready(hears.recv()).await);
+            raise(Number::USR1);
+            hears.recv().await;
+        });
+    });
+}
+
+#[test]
 fn a_signal_between_two_waits_is_not_lost_and_several_are_one() {
     if !is_child() {
         return in_child("a_signal_between_two_waits_is_not_lost_and_several_are_one");

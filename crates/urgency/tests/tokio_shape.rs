@@ -4,10 +4,17 @@
 mod common;
 
 use common::ends;
-use std::io::{ErrorKind, SeekFrom};
+use std::{
+    io::{ErrorKind, SeekFrom},
+    pin::Pin,
+    task::{Context, Waker},
+};
 use urgency::{
     block_on, fs,
-    io::{self, AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter},
+    io::{
+        self, AsyncBufReadExt, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWriteExt, BufReader,
+        BufWriter,
+    },
     net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixStream, lookup_host, tcp},
     spawn,
 };
@@ -92,6 +99,36 @@ fn a_file_is_written_sought_and_read_by_the_traits() {
             let mut text = String::new();
             BufReader::new(file).read_line(&mut text).await?;
             assert_eq!(text, "ab23456789");
+            fs::remove_file(path).await
+        })
+        .unwrap();
+    });
+}
+
+/// As the first polls of a seek that is dropped then.
+fn begin_to_seek(file: &mut fs::File, to: SeekFrom) {
+    let mut file = Pin::new(file);
+    file.as_mut().start_seek(to).unwrap();
+    let _ = file.poll_complete(&mut Context::from_waker(Waker::noop()));
+}
+
+#[test]
+fn a_seek_that_was_given_up_is_not_made_again_after_the_next_call() {
+    ends(|| {
+        let path = std::env::temp_dir().join(format!("urgency-sought-{}", std::process::id()));
+        let path = path.as_path();
+        block_on(async {
+            std::fs::write(path, "0123456789")?;
+            let mut options = fs::OpenOptions::new();
+            let mut file = options.read(true).write(true).open(path).await?;
+            begin_to_seek(&mut file, SeekFrom::Start(2));
+            let mut read = [0; 4];
+            file.read_exact(&mut read).await?;
+            assert_eq!(&read, b"2345");
+            assert_eq!(file.stream_position().await?, 6);
+            begin_to_seek(&mut file, SeekFrom::Current(1));
+            file.flush().await?;
+            assert_eq!(file.stream_position().await?, 7);
             fs::remove_file(path).await
         })
         .unwrap();

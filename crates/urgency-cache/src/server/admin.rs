@@ -58,7 +58,13 @@ impl Session<'_> {
         let mut words = admin.arguments;
         let quiet = words.last_word() == Some(b"noreply");
         match admin.name {
-            b"stats" => self.stats(words, out),
+            b"stats" => {
+                let mut answer = Vec::new();
+                self.stats(words, &mut answer);
+                if self.append(&answer, out).is_none() {
+                    line(out, "SERVER_ERROR out of memory writing stats");
+                }
+            }
             b"shutdown" => return self.shutdown(words, out),
             b"debugtime" if self.server.settings.debug_commands => {
                 line(out, self.debug_time(words.next()));
@@ -200,8 +206,21 @@ impl Session<'_> {
         After::Next
     }
 
-    /// A part of `lru_crawler metadump`: keys with what is known of their items. `false` once it was the last.
+    /// A part of `lru_crawler metadump`: keys with what is known of their items. `false` once it was the last. If there
+    /// is no room for the part, nothing is done.
     pub fn dump_part(&mut self, cursor: &mut Cursor, out: &mut Vec<u8>) -> bool {
+        let (before, mut part) = (*cursor, Vec::new());
+        let more = self.make_part(cursor, &mut part);
+        // A part is some pages of the store, which are never too long.
+        let _ = self.append(&part, out);
+        if self.room.missed() == 0 {
+            return more;
+        }
+        *cursor = before;
+        true
+    }
+
+    fn make_part(&mut self, cursor: &mut Cursor, out: &mut Vec<u8>) -> bool {
         let clock = &self.server.clock;
         let done = self
             .server
@@ -232,5 +251,70 @@ impl Session<'_> {
             line(out, "END");
         }
         done.more
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        protocol::{Limits, Next, text},
+        server::{
+            Server, Settings,
+            output::{BASE, Room},
+        },
+        store::{self, NewItem, Store},
+    };
+
+    /// What a request is answered without a share of the memory, and how much room it misses.
+    fn answer(session: &mut Session<'_>, request: &str) -> (Vec<u8>, usize) {
+        let limits = Limits { value_max: 1 << 20 };
+        let Next::Request { request, .. } = text::parse(request.as_bytes(), &mut 0, limits) else {
+            panic!("{request} is a request");
+        };
+        let mut out = Vec::new();
+        session.text(&request, &mut out);
+        (out, session.room.missed())
+    }
+
+    #[test]
+    fn a_long_answer_about_the_server_needs_room_as_a_value_does() {
+        let settings = Settings {
+            detail: true,
+            ..Settings::default()
+        };
+        let server = Server::new(Store::new(&store::Limits::default()).unwrap(), settings);
+        for number in 0..20_000 {
+            let key = format!("{number}:{}", "k".repeat(50));
+            let now = server.clock.now();
+            let new = NewItem::default();
+            server.store.entry(key.as_bytes(), now).set(&new).unwrap();
+            server.prefixes.record_set(key.as_bytes());
+        }
+        for request in ["stats cachedump 1 0\r\n", "stats detail dump\r\n"] {
+            let mut session = Session::new(&server, 0, Room::OF_BASE);
+            let (out, missed) = answer(&mut session, request);
+            assert!(out.is_empty() && missed > BASE, "{} bytes", out.len());
+            session.room = Room::ENDLESS;
+            let (out, missed) = answer(&mut session, request);
+            assert!(out.len() > BASE && missed == 0, "{request}");
+        }
+        let mut session = Session::new(&server, 0, Room::OF_BASE);
+        let (mut cursor, mut out) = (Cursor::default(), Vec::new());
+        let (mut lines, mut most) = (0, BASE);
+        while {
+            let more = session.dump_part(&mut cursor, &mut out);
+            let has_room = session.room.missed() == 0;
+            assert!(has_room || out.is_empty(), "{} bytes", out.len());
+            assert!(out.len() <= most, "{} bytes", out.len());
+            lines += out.iter().filter(|&&byte| byte == b'\n').count();
+            out.clear();
+            (session.room, most) = match has_room {
+                true => (Room::OF_BASE, BASE),
+                false => (Room::ENDLESS, usize::MAX),
+            };
+            more
+        } {}
+        assert_eq!(lines, 20_001, "each item once, and the end");
     }
 }

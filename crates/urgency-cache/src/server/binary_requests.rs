@@ -103,7 +103,13 @@ impl Session<'_> {
                 self.server.set_verbosity(level);
                 succeed(out, request, 0);
             }
-            Action::Stats => self.binary_stats(request, out),
+            Action::Stats => {
+                let mut answer = Vec::new();
+                self.binary_stats(request, &mut answer);
+                if self.append(&answer, out).is_none() {
+                    fail(out, request, Status::NoMemory);
+                }
+            }
             Action::Quit => {
                 succeed(out, request, 0);
                 return After::Close;

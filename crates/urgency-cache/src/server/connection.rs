@@ -215,7 +215,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     async fn dump(&mut self) -> io::Result<()> {
         let mut cursor = Cursor::default();
         while self.session.dump_part(&mut cursor, &mut self.output.bytes) {
-            self.send().await?;
+            if self.session.room.missed() > 0 {
+                let (stream, input, out) = (&mut self.stream, &self.input, &mut self.output);
+                make_room(stream, input, out, &mut self.session, self.registered).await?;
+            } else {
+                self.send().await?;
+            }
         }
         Ok(())
     }
@@ -259,7 +264,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<'_, S> {
     /// After a request: sends answers that have become many, and lets waiting tasks run.
     #[inline]
     async fn give_way(&mut self) -> io::Result<()> {
-        self.turn -= 1;
+        self.turn = self.turn.saturating_sub(1);
         if self.turn == 0 {
             self.turn = self.session.server.settings.requests_per_turn;
             self.session.tally.add(Count::ConnYields);

@@ -283,7 +283,9 @@ where
 /// The clock counts whole seconds, so a client that it says to be silent for one may have been heard a moment
 /// ago: the time is over when it says one more.
 async fn idle(line: &Registered, server: &Server, timeout: Duration) {
-    let seconds = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+    let seconds = timeout
+        .as_secs()
+        .saturating_add(u64::from(timeout.subsec_nanos() > 0));
     let allowed = u32::try_from(seconds).unwrap_or(u32::MAX);
     loop {
         let silent = server.clock.now().saturating_sub(line.last_active());

@@ -100,7 +100,7 @@ impl Server {
     #[must_use]
     pub fn new(store: Store, settings: Settings) -> Self {
         let crowded = Arc::<Kick>::default();
-        let allowance = ALLOWANCE.max(4 * settings.item_size_max);
+        let allowance = ALLOWANCE.max(settings.item_size_max.saturating_mul(4));
         Server {
             clock: Clock::new(),
             stop: Stop::default(),

@@ -129,8 +129,9 @@ impl<'s> Output<'s> {
         }
         self.bytes.clear();
         // One large value does not make the connection large for good.
-        if let Some(share) = self.share.take() {
-            share.keep(std::mem::take(&mut self.bytes));
+        match self.share.take() {
+            Some(share) => share.keep(std::mem::take(&mut self.bytes)),
+            None => self.bytes.shrink_to(BASE),
         }
         Ok(())
     }
@@ -160,5 +161,44 @@ impl<'s> Output<'s> {
             self.bytes = spare;
         }
         Ok(Room::of(missed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    /// A client that takes everything.
+    struct Takes;
+
+    impl AsyncWrite for Takes {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn one_long_answer_does_not_make_a_connection_large_for_good() {
+        let mut output = Output {
+            bytes: vec![b'x'; 10 * BASE],
+            share: None,
+        };
+        let flushed = pin!(output.flush(&mut Takes, None, || ()))
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(flushed, Poll::Ready(Ok(()))));
+        assert!(output.bytes.capacity() <= BASE);
     }
 }

@@ -16,6 +16,9 @@ use crate::{
 /// The longest number: 20 digits with white space and zeros before it. What follows it may be longer.
 const NUMBER_MAX: usize = 64;
 
+/// A longer answer about the server would take what large values need.
+const LONGEST: usize = super::ALLOWANCE / 2;
+
 /// What became of a value that was to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
@@ -114,6 +117,18 @@ impl<'s> Session<'s> {
             self.server.was_changed();
         }
         self.server.counters.report(self.number, &mut self.tally);
+    }
+
+    /// Appends an answer whose length depends on the server, if there is room for it. `None`: it is too long for any
+    /// connection.
+    pub fn append(&mut self, answer: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        if answer.len() > LONGEST {
+            return None;
+        }
+        if self.room.admits(out, answer.len()) {
+            out.extend_from_slice(answer);
+        }
+        Some(())
     }
 
     /// The server's time for what a client asks.

@@ -56,9 +56,6 @@ const BUFFER: usize = 64 * 1024;
 pub struct File {
     file: Arc<fs::File>,
     inner: Mutex<Inner>,
-    /// By Tokio's trait: it was started, and is polled without its target.
-    #[cfg(feature = "tokio-io")]
-    pub(crate) seeking: Option<SeekFrom>,
 }
 
 #[derive(Debug)]
@@ -66,6 +63,10 @@ struct Inner {
     state: State,
     /// Of a write whose result was not waited for.
     late_error: Option<io::Error>,
+    /// By Tokio's trait: it was started, and is polled without its target. It is over when the operation is, also if
+    /// the next call has settled that: to seek again would undo what came in between.
+    #[cfg(feature = "tokio-io")]
+    seeking: Option<SeekFrom>,
 }
 
 #[derive(Debug)]
@@ -282,6 +283,10 @@ impl Inner {
         {
             self.late_error = Some(error);
         }
+        #[cfg(feature = "tokio-io")]
+        if let Finished::Seek(to, _) = finished {
+            self.seeking.take_if(|seeking| *seeking == to);
+        }
         Poll::Ready(Ok(Some(finished)))
     }
 
@@ -314,6 +319,11 @@ impl Inner {
 impl File {
     fn parts(&mut self) -> (&Arc<fs::File>, &mut Inner) {
         (&self.file, self.inner.get_mut())
+    }
+
+    #[cfg(feature = "tokio-io")]
+    pub(crate) fn seeking(&mut self) -> &mut Option<SeekFrom> {
+        &mut self.inner.get_mut().seeking
     }
 }
 
@@ -377,9 +387,9 @@ impl From<fs::File> for File {
             inner: Mutex::new(Inner {
                 state: State::Idle(Buffer::default()),
                 late_error: None,
+                #[cfg(feature = "tokio-io")]
+                seeking: None,
             }),
-            #[cfg(feature = "tokio-io")]
-            seeking: None,
         }
     }
 }

@@ -157,7 +157,7 @@ impl JobBuilder {
         self,
         start: impl FnOnce(&Handle, u8) -> JoinHandle<T> + Send + 'static,
     ) -> Result<JobHandle<T>, SubmitError> {
-        let record = Record::new(self.set.clone(), self.name, self.demand);
+        let record = Record::new(Arc::downgrade(&self.set), self.name, self.demand);
         let outcome = Outcome::of(record.clone());
         let level = self.level;
         let pending = Pending {

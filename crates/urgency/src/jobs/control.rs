@@ -1,7 +1,7 @@
 //! `JobControl`: what can be asked and done about a job, without the right to its result.
 //!
 //! The handle is used up by the wait for the result. So the code that cancels, watches or changes a job meanwhile has a
-//! control. A control keeps the job's record only: neither its result nor its container.
+//! control. A control keeps the job's record only: neither its result, its container nor its set.
 
 use super::{JobId, JobState, Progress, SubmitError, record::Record};
 use crate::Stats;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use urgency_policy::cores::Demand;
 
 /// A job, to be cancelled, watched and changed by any code, while other code waits for its result. Clones are of the
-/// same job; none keeps its result or its container.
+/// same job; none keeps its result, its container or its core set.
 ///
 /// ```
 /// use urgency::{jobs::CoreSet, policy::cores::Demand};

@@ -91,7 +91,8 @@ pub enum JobErrorKind {
     /// The wait was refused: code of a job waits for its own job, or for a job that waits for it.
     /// [`JobError::into_handle`] gives the handle back.
     WaitsForItself,
-    /// The job was queued, and could not be started when its turn had come and no other job of the set ran.
+    /// The job was queued, and could not be started when its turn had come and no other job of the set ran, or when
+    /// code of a job waited for it.
     Refused(BuildError),
 }
 

@@ -15,10 +15,12 @@
 //! - *A change against a start, or against the end.* A job gets its container, and gives it up, under that same lock.
 //!   So a start reads what was changed, or the change finds the container; and no change comes to the container's next
 //!   job.
-//! - *Cancel against the end.* A cancel closes the container under that lock, too. (It did not: a cancel that came when
-//!   the job ended cancelled the container's next job.)
-//!
-//! The lock of the stage is not held while the runtime is told: that asks the core policy, which may look at jobs.
+//! - *Cancel against the end.* A cancel closes the container under the lock of the stage. (It did not: a cancel that
+//!   came when the job ended cancelled the container's next job.)
+//! - *The core policy against a change.* A thread that tells the runtime asks for the turn to decide, under the lock of
+//!   the telling. So code of the policy, which has the turn, never takes that lock: it may look at jobs and cancel them
+//!   (the lock of the stage, which is not held meanwhile), and what would tell a runtime is refused first. (A policy
+//!   that cancelled a job waited for ever for a thread that changed the job's demand.)
 
 use super::{JobErrorKind, set::Set};
 use crate::{
@@ -121,14 +123,15 @@ pub fn is_cancelled() -> bool {
 
 /// The set of the job whose code calls this.
 pub(super) fn current_set() -> Option<Arc<Set>> {
-    CURRENT.get().map(|current| current.0.set.clone())
+    CURRENT.get()?.0.set.upgrade()
 }
 
 /// See the module's text.
 pub(super) struct Record {
     pub(super) id: JobId,
     pub(super) name: Option<Arc<str>>,
-    pub(super) set: Arc<Set>,
+    /// It is there as long as the job is queued or runs: a control that the program keeps does not keep it.
+    pub(super) set: Weak<Set>,
     /// What the program asks for.
     demand: Mutex<Demand>,
     /// For the thread that tells the container, or changes the stage.
@@ -159,7 +162,7 @@ enum Stage {
 }
 
 impl Record {
-    pub(super) fn new(set: Arc<Set>, name: Option<Arc<str>>, demand: Demand) -> Arc<Self> {
+    pub(super) fn new(set: Weak<Set>, name: Option<Arc<str>>, demand: Demand) -> Arc<Self> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let (filler, over) = promise();
         Arc::new(Record {
@@ -250,25 +253,32 @@ impl Record {
 
     pub(super) fn cancel(&self) {
         self.is_cancelled.store(true, SeqCst);
-        if !self.set.unqueue(self) && self.is_begun.load(SeqCst) {
+        let is_unqueued = self.set.upgrade().is_some_and(|set| set.unqueue(self));
+        if !is_unqueued && self.is_begun.load(SeqCst) {
             self.end();
         }
     }
 
     /// Ends the job if it runs. It gives its container up under the same lock, so what ends is no other job's.
     fn end(&self) {
-        let telling = self.tells.lock();
-        let container = self.container();
-        chaos::delay();
-        let tasks = container.map(|container| close(&container));
-        drop(telling);
-        cancel(tasks.unwrap_or_default());
+        let tasks = match &*self.stage.lock() {
+            Stage::Running(container, _) => {
+                chaos::delay();
+                close(container)
+            }
+            Stage::Queued | Stage::Over(_) => Vec::new(),
+        };
+        cancel(tasks);
     }
 
     fn is_to_end(&self) -> bool {
-        let ends = |handle: &Handle| handle.shared().tasks.live.is_closed();
         self.is_cancelled.load(Relaxed)
-            || matches!(&*self.stage.lock(), Stage::Running(handle, _) if ends(handle))
+            || match &*self.stage.lock() {
+                Stage::Queued => false,
+                Stage::Running(handle, _) => handle.shared().tasks.live.is_closed(),
+                // Code of the job may run in other runtimes.
+                Stage::Over(_) => true,
+            }
     }
 
     pub(super) fn state(&self) -> JobState {
@@ -326,6 +336,9 @@ impl Record {
 
     pub(super) fn set_demand(&self, demand: Demand) -> Result<(), BuildError> {
         demand.check().map_err(Refusal::Demand)?;
+        if self.is_deciding() {
+            return Err(Refusal::Deciding.into());
+        }
         let telling = self.tells.lock();
         let inherited = self.inherited(demand);
         if let Some(handle) = self.container() {
@@ -337,9 +350,17 @@ impl Record {
         Ok(())
     }
 
+    /// Whether the calling code is the core policy's, in a decision.
+    fn is_deciding(&self) -> bool {
+        self.set.upgrade().is_some_and(|set| set.is_deciding())
+    }
+
     /// The container hears what the job asks for now. What can be had is as good as what could be had before: a policy
     /// that refuses leaves the job where it is.
     fn tell(&self) {
+        if self.is_deciding() {
+            return;
+        }
         let _telling = self.tells.lock();
         let demand = self.asked();
         if let Some(handle) = self.container()
@@ -359,6 +380,11 @@ impl Record {
     fn awaited(&self) -> Vec<Arc<Record>> {
         let awaits = |record: &Record| record.awaits.lock().clone();
         reached_from(awaits(self), |record| awaits(record))
+    }
+
+    /// Whether code of a job waits for it.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.awaited_by.lock().is_empty()
     }
 
     /// Whether it is this job, or waits for it, or for a job that waits for it, and so on.
@@ -391,6 +417,11 @@ pub(super) struct Waits<'a> {
 impl<'a> Waits<'a> {
     /// The calling code begins to wait for this job.
     pub(super) fn begin(awaited: &'a Arc<Record>) -> Result<Self, JobErrorKind> {
+        if awaited.state() != JobState::Over
+            && let Some(set) = awaited.set.upgrade()
+        {
+            set.must_be_of_this_process();
+        }
         let waiter = CURRENT.get();
         if let Some(current) = &waiter {
             let waiter = &current.0;
@@ -404,7 +435,9 @@ impl<'a> Waits<'a> {
                 return Err(JobErrorKind::WaitsForItself);
             }
             awaited.tell_all();
-            awaited.set.start_awaited(awaited);
+            if let Some(set) = awaited.set.upgrade() {
+                set.start_awaited(awaited);
+            }
         }
         Ok(waits)
     }

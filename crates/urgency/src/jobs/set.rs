@@ -259,8 +259,9 @@ impl CoreSet {
     ///
     /// # Panics
     ///
-    /// If code of a job of this set calls it: the job would wait for itself.
+    /// If code of a job of this set calls it: the job would wait for itself. In a child of `fork`.
     pub fn drain(&self) {
+        self.set.must_be_of_this_process();
         assert!(
             !record::current_set().is_some_and(|set| Arc::ptr_eq(&set, &self.set)),
             "a job called `CoreSet::drain` of its own core set, and would wait for itself: call it from outside of the jobs"
@@ -303,6 +304,18 @@ impl State {
 }
 
 impl Set {
+    /// # Panics
+    ///
+    /// If this process is a copy of the one that has the cores.
+    pub(super) fn must_be_of_this_process(&self) {
+        self.keeper.shared().core.process.must_be_this();
+    }
+
+    /// Whether the calling code is the core policy's, in a decision.
+    pub(super) fn is_deciding(&self) -> bool {
+        self.keeper.shared().core.is_deciding()
+    }
+
     /// Starts the job, or queues it.
     pub(super) fn submit(self: &Arc<Self>, pending: Pending) -> Result<(), SubmitError> {
         let demand = pending.record.demand();
@@ -394,11 +407,9 @@ impl Set {
         let surplus = {
             let mut state = self.state.lock();
             state.over += 1;
-            if is_usual && state.parked.len() < self.most_running {
-                state.parked.put(container);
-                None
-            } else {
-                Some(container)
+            match is_usual {
+                true => state.parked.put(container, self.most_running),
+                false => Some(container),
             }
         };
         drop(surplus);
@@ -435,8 +446,10 @@ impl Set {
                 continue;
             };
             let mut state = self.no_longer_runs(&pending.record);
-            let is_cancelled = pending.record.is_cancelled.load(Ordering::SeqCst);
-            if !state.running.is_empty() && !is_cancelled {
+            let record = &pending.record;
+            let is_cancelled = record.is_cancelled.load(Ordering::SeqCst);
+            // A wait that began meanwhile has not found it in the queue, and may be a wait of the only running job.
+            if !state.running.is_empty() && !is_cancelled && !record.is_awaited() {
                 // Other jobs have what it needs: it has its turn when one of them is over.
                 state.queue.push_front(pending);
                 return;

@@ -35,7 +35,9 @@
 //! # What stays
 //!
 //! The first listener of a signal takes the signal's default action from the process for good, also when the listener
-//! is gone: SIGTERM no longer ends the process. Tokio does the same. A child process has the default action again.
+//! is gone: SIGTERM no longer ends the process. Tokio does the same. A program that a child process executes has the
+//! default action again. In a child of `fork` that executes none, the signal does nothing until the child listens
+//! itself.
 
 pub mod unix;
 

@@ -1,6 +1,6 @@
 //! Signals by their number. The [parent's text](super) says how they work.
 
-use crate::io::Async;
+use crate::{io::Async, sys::fork::Process};
 use rustix::{
     event::{EventfdFlags, eventfd},
     fd::OwnedFd,
@@ -89,13 +89,16 @@ impl Listener {
         }
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let counter = Arc::new(eventfd(0, flags)?);
-        let handlers = counter.clone();
+        let (handlers, process) = (counter.clone(), Process::this());
         let add = move || {
-            // A counter that is full says all that it has to say.
-            let _ = rustix::io::write(&handlers, &1u64.to_ne_bytes());
+            // A child of `fork` has the handlers, and shares the counters with its parent.
+            if process.is_this() {
+                // A counter that is full says all that it has to say.
+                let _ = rustix::io::write(&handlers, &1u64.to_ne_bytes());
+            }
         };
-        // SAFETY: the action is one system call, `write`, which a handler may make. It takes no lock, allocates
-        // nothing and does not unwind. The descriptor lives as long as the action, which owns it.
+        // SAFETY: the action is an atomic load and one system call, `write`, which a handler may make. It takes no
+        // lock, allocates nothing and does not unwind. The descriptor lives as long as the action, which owns it.
         let id = unsafe { signal_hook_registry::register(kind.0, add) }?;
         Ok(Arc::new(Listener { counter, id }))
     }

@@ -29,8 +29,16 @@ impl Parked {
         self.hidden.len() + self.shown.len()
     }
 
-    pub(super) fn put(&mut self, container: Container) {
+    /// Parks a container beside at most so many others. Else the one that has been parked for longest is returned: the
+    /// description of its jobs may be gone, and nothing would ever take it.
+    pub(super) fn put(&mut self, container: Container, most: usize) -> Option<Container> {
+        let is_full = self.len() >= most;
+        let oldest = [&mut self.hidden, &mut self.shown]
+            .into_iter()
+            .find(|parked| is_full && !parked.is_empty())
+            .map(|parked| parked.remove(0));
         self.shown.push(container);
+        oldest
     }
 
     /// Takes out what no job can have any more. (A job that shuts its own runtime down is over before the shutdown is.)

@@ -25,6 +25,11 @@ pub(crate) struct Share {
 }
 
 impl Core {
+    /// Whether the calling code is the policy's, in a decision: it may wait for no thread that waits for the turn.
+    pub(crate) fn is_deciding(&self) -> bool {
+        self.sharing.decider.is_me()
+    }
+
     /// Calls `then` if this demand can be kept beside all others but `except`'s. No demand changes meanwhile.
     pub(crate) fn admit<R>(
         &self,
@@ -37,7 +42,7 @@ impl Core {
                 "a runtime with provided threads has all of them for itself: leave `demand` out",
             ));
         }
-        if self.sharing.decider.is_me() {
+        if self.is_deciding() {
             return Err(Refusal::Deciding);
         }
         let is_other = |job: &&Arc<Job>| {
