@@ -12,7 +12,8 @@ use std::{
     time::Duration,
 };
 use urgency::{
-    JoinErrorKind, JoinHandle, Runtime, Shutdown, block_on, sync::oneshot, task, time::timeout,
+    JoinErrorKind, JoinHandle, Runtime, Shutdown, block_on, life::task_scope, sync::oneshot, task,
+    time::timeout,
 };
 
 urgency::levels! { App: High > Low }
@@ -197,6 +198,26 @@ fn a_panic_in_a_detached_task_is_heard_with_its_level_and_name() {
     assert_eq!(heard.len(), 1, "not the one that is awaited: {text}");
     let (named, leveled) = (heard[0].contains("unlucky"), heard[0].contains("`Low`"));
     assert!(named && leveled, "{}", heard[0]);
+}
+
+#[test]
+fn the_line_about_a_panic_in_a_scope_claims_nothing_about_the_code_that_waits_for_the_scope() {
+    const NAME: &str =
+        "the_line_about_a_panic_in_a_scope_claims_nothing_about_the_code_that_waits_for_the_scope";
+    if is_child() {
+        let runtime = Runtime::builder().workers(1).build().unwrap();
+        let waiter = runtime.spawn(task_scope(async |scope| {
+            scope.spawn(async { panic!("on purpose") }).detach();
+        }));
+        assert!(waiter.get().unwrap_err().is_panic(), "code learns of it");
+        panic!("over");
+    }
+    let ended = std::panic::catch_unwind(|| in_child(NAME));
+    let text = *ended.unwrap_err().downcast::<String>().unwrap();
+    let mut heard = text.lines().filter(|line| line.starts_with("urgency: "));
+    let line = heard.next().expect("the task's handle was dropped");
+    assert!(line.contains("its handle was dropped"), "{line}");
+    assert!(!line.contains("no code"), "{line}");
 }
 
 /// A select in a loop polls the handle each time.

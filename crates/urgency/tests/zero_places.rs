@@ -59,3 +59,15 @@ fn sockets_may_cross_a_panic_as_tokios_may() {
     both::<UnixStream>();
     both::<Async<std::os::fd::OwnedFd>>();
 }
+
+#[test]
+fn permits_that_were_handed_over_before_a_semaphore_is_closed_are_had() {
+    let semaphore = Semaphore::new(0);
+    let (mut served, mut refused) = (pin!(semaphore.acquire()), pin!(semaphore.acquire()));
+    assert!(poll(served.as_mut()).is_pending());
+    assert!(poll(refused.as_mut()).is_pending());
+    semaphore.add_permits(1);
+    semaphore.close();
+    assert!(matches!(poll(served), std::task::Poll::Ready(Ok(_))));
+    assert!(matches!(poll(refused), std::task::Poll::Ready(Err(_))));
+}

@@ -119,6 +119,35 @@ impl File {
             .open(path)
     }
 
+    /// Makes a file, for reading and writing, which must not exist. That begins now, and happens even if the future is
+    /// dropped.
+    ///
+    /// ```
+    /// use std::io::ErrorKind::AlreadyExists;
+    /// use urgency::fs::{self, File};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let path = std::env::temp_dir().join(format!("urgency-create-new-{}", std::process::id()));
+    /// urgency::block_on(async {
+    ///     File::create_new(&path).await?;
+    ///     assert_eq!(File::create_new(&path).await.unwrap_err().kind(), AlreadyExists);
+    ///     fs::remove_file(&path).await
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The future gives the errors of [`std::fs::File::create_new`]: `AlreadyExists` if it exists.
+    pub fn create_new<P: AsRef<Path>>(
+        path: P,
+    ) -> impl Future<Output = io::Result<File>> + Send + use<P> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+    }
+
     /// As [`OpenOptions::new`].
     pub fn options() -> OpenOptions {
         OpenOptions::new()

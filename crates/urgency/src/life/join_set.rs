@@ -10,9 +10,10 @@
 use super::held::Held;
 use crate::{
     rank::LevelId,
+    runtime::Handle,
     spawn::{At, at},
     sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
-    tasks::{AbortHandle, JoinError, JoinHandle},
+    tasks::{AbortHandle, Id, JoinError, JoinHandle},
 };
 use std::{
     collections::HashMap,
@@ -64,7 +65,7 @@ impl Drop for Bell {
     }
 }
 
-impl<T: Send + 'static> JoinSet<T> {
+impl<T: 'static> JoinSet<T> {
     /// Without tasks.
     pub fn new() -> Self {
         let (bell, ended) = mpsc::unbounded_channel();
@@ -76,7 +77,9 @@ impl<T: Send + 'static> JoinSet<T> {
             bell,
         }
     }
+}
 
+impl<T: Send + 'static> JoinSet<T> {
     /// As [`spawn`](crate::spawn), as a task of the set.
     pub fn spawn(&mut self, future: impl Future<Output = T> + Send + 'static) -> AbortHandle {
         self.here().spawn(future)
@@ -85,6 +88,31 @@ impl<T: Send + 'static> JoinSet<T> {
     /// As [`spawn_fn`](crate::spawn_fn), as a task of the set.
     pub fn spawn_fn(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
         self.here().spawn_fn(closure)
+    }
+
+    /// As [`spawn_blocking`](crate::task::spawn_blocking), as a task of the set.
+    pub fn spawn_blocking(&mut self, closure: impl FnOnce() -> T + Send + 'static) -> AbortHandle {
+        self.spawn_fn(move || crate::blocking(closure))
+    }
+
+    /// As [`Handle::spawn`], as a task of the set: it runs on that runtime.
+    pub fn spawn_on(
+        &mut self,
+        future: impl Future<Output = T> + Send + 'static,
+        runtime: &Handle,
+    ) -> AbortHandle {
+        let held = Held::new(future, self.bell());
+        self.add(runtime.spawn(held.run()))
+    }
+
+    /// As [`Handle::spawn_blocking`], as a task of the set: it runs on that runtime.
+    pub fn spawn_blocking_on(
+        &mut self,
+        closure: impl FnOnce() -> T + Send + 'static,
+        runtime: &Handle,
+    ) -> AbortHandle {
+        let held = Held::new(closure, self.bell());
+        self.add(runtime.spawn_blocking(move || held.call()))
     }
 
     /// The set, whose tasks start at a level of the calling code's runtime.
@@ -135,13 +163,52 @@ impl<T: Send + 'static> JoinSet<T> {
         poll_fn(|cx| self.poll_join_next(cx)).await
     }
 
+    /// As [`join_next`](Self::join_next), with the task's number beside its result; an error has it as
+    /// [`JoinError::id`].
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use urgency::task::JoinSet;
+    ///
+    /// urgency::block_on(async {
+    ///     let (mut tasks, mut names) = (JoinSet::new(), HashMap::new());
+    ///     for name in ["one", "two"] {
+    ///         names.insert(tasks.spawn(async { name.len() }).id(), name);
+    ///     }
+    ///     while let Some(Ok((id, length))) = tasks.join_next_with_id().await {
+    ///         assert_eq!(names.remove(&id).map(str::len), Some(length));
+    ///     }
+    ///     assert!(names.is_empty());
+    /// });
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`join_next`](Self::join_next).
+    ///
+    /// # Cancellation
+    ///
+    /// Dropping the future loses no result.
+    pub async fn join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
+        poll_fn(|cx| self.poll_join_next_with_id(cx)).await
+    }
+
     /// The form for hand-written futures: [`join_next`](Self::join_next) as a poll.
     pub fn poll_join_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, JoinError>>> {
+        self.poll_join_next_with_id(cx).map(without_id)
+    }
+
+    /// The form for hand-written futures: [`join_next_with_id`](Self::join_next_with_id) as a poll.
+    pub fn poll_join_next_with_id(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Id, T), JoinError>>> {
         loop {
             if let Some(handle) = &mut self.ending {
+                let id = handle.id();
                 let result = ready!(handle.poll_device(cx));
                 self.ending = None;
-                return Poll::Ready(Some(result));
+                return Poll::Ready(Some(result.map(|value| (id, value))));
             }
             if self.tasks.is_empty() {
                 return Poll::Ready(None);
@@ -157,11 +224,21 @@ impl<T: Send + 'static> JoinSet<T> {
     ///
     /// As [`join_next`](Self::join_next).
     pub fn try_join_next(&mut self) -> Option<Result<T, JoinError>> {
+        without_id(self.try_join_next_with_id())
+    }
+
+    /// As [`try_join_next`](Self::try_join_next), with the task's number beside its result.
+    ///
+    /// # Errors
+    ///
+    /// As [`join_next`](Self::join_next).
+    pub fn try_join_next_with_id(&mut self) -> Option<Result<(Id, T), JoinError>> {
         loop {
             if let Some(handle) = self.ending.as_mut() {
+                let id = handle.id();
                 let result = handle.try_get()?;
                 self.ending = None;
-                return Some(result);
+                return Some(result.map(|value| (id, value)));
             }
             let number = self.ended.try_recv().ok()?;
             self.ending = self.tasks.remove(&number);
@@ -227,6 +304,27 @@ impl<T: Send + 'static> JoinSet<T> {
     }
 }
 
+fn without_id<T>(next: Option<Result<(Id, T), JoinError>>) -> Option<Result<T, JoinError>> {
+    next.map(|result| result.map(|(_, value)| value))
+}
+
+impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> FromIterator<F> for JoinSet<T> {
+    /// A set with a task of each future.
+    fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
+        let mut set = JoinSet::new();
+        set.extend(futures);
+        set
+    }
+}
+
+impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> Extend<F> for JoinSet<T> {
+    fn extend<I: IntoIterator<Item = F>>(&mut self, futures: I) {
+        for future in futures {
+            self.spawn(future);
+        }
+    }
+}
+
 /// A [`JoinSet`] at a level; see [`JoinSet::at`].
 #[derive(Debug)]
 pub struct JoinSetAt<'a, T: 'static> {
@@ -273,7 +371,7 @@ impl<T: 'static> JoinSet<T> {
     }
 }
 
-impl<T: Send + 'static> Default for JoinSet<T> {
+impl<T: 'static> Default for JoinSet<T> {
     fn default() -> Self {
         JoinSet::new()
     }

@@ -38,7 +38,7 @@ pub use join_set::{JoinSet, JoinSetAt};
 pub use local::{Local, WithLocal};
 pub use local_set::{LocalEnterGuard, LocalSet, spawn_local};
 pub use scope::{TaskScope, task_scope};
-pub use token::{CancellationToken, Cancelled, DropGuard};
+pub use token::{CancellationToken, Cancelled, DropGuard, DropGuardRef};
 pub use tracker::{TaskTracker, TaskTrackerToken, TaskTrackerWait};
 
 pub use crate::{spawn::carried::Within, tasks::PanicPolicy};

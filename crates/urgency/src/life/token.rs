@@ -15,6 +15,7 @@ use crate::{
 };
 use std::{
     future::Future,
+    hash::{Hash, Hasher},
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -180,6 +181,26 @@ impl CancellationToken {
     pub fn drop_guard(self) -> DropGuard {
         DropGuard(Some(self))
     }
+
+    /// As [`drop_guard`](Self::drop_guard), of a token that is borrowed.
+    pub fn drop_guard_ref(&self) -> DropGuardRef<'_> {
+        DropGuardRef(Some(self))
+    }
+}
+
+/// The same token: clones are, children are not.
+impl PartialEq for CancellationToken {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.node, &other.node)
+    }
+}
+
+impl Eq for CancellationToken {}
+
+impl Hash for CancellationToken {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.node).hash(state);
+    }
 }
 
 impl Default for CancellationToken {
@@ -229,6 +250,26 @@ impl DropGuard {
 impl Drop for DropGuard {
     fn drop(&mut self) {
         if let Some(token) = &self.0 {
+            token.cancel();
+        }
+    }
+}
+
+/// Cancels its token when it is dropped; made by [`CancellationToken::drop_guard_ref`].
+#[derive(Debug)]
+#[must_use = "dropping it cancels the token"]
+pub struct DropGuardRef<'a>(Option<&'a CancellationToken>);
+
+impl<'a> DropGuardRef<'a> {
+    /// The token, which is not cancelled by this any more.
+    pub fn disarm(mut self) -> &'a CancellationToken {
+        self.0.take().expect("only this takes it")
+    }
+}
+
+impl Drop for DropGuardRef<'_> {
+    fn drop(&mut self) {
+        if let Some(token) = self.0 {
             token.cancel();
         }
     }

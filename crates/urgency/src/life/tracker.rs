@@ -7,6 +7,7 @@
 use super::held::Held;
 use crate::{
     JoinHandle,
+    runtime::Handle,
     sync::{Notified, Notify},
 };
 use std::{
@@ -87,6 +88,30 @@ impl TaskTracker {
     {
         let held = Held::new(closure, self.token());
         crate::spawn::spawn_blocking(move || held.call())
+    }
+
+    /// As [`Handle::spawn`], and tracked until the task's future is gone.
+    pub fn spawn_on<F>(&self, future: F, runtime: &Handle) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        runtime.spawn(self.track_future(future))
+    }
+
+    /// As [`Handle::spawn_blocking`], and tracked until the closure is gone.
+    pub fn spawn_blocking_on<F, T>(&self, closure: F, runtime: &Handle) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let held = Held::new(closure, self.token());
+        runtime.spawn_blocking(move || held.call())
+    }
+
+    /// Whether both are the same tracker.
+    pub fn ptr_eq(left: &TaskTracker, right: &TaskTracker) -> bool {
+        Arc::ptr_eq(&left.inner, &right.inner)
     }
 
     /// `future`, tracked until it is dropped, wherever it is spawned or awaited.

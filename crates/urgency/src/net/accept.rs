@@ -41,6 +41,10 @@ impl<C: Accepted> Acceptor<C> {
         &self.io
     }
 
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.io.into_inner()
+    }
+
     fn attempt(&self) -> io::Result<Done<C>> {
         let unread = self.unread.take_with(|_, accepted| (accepted, None));
         unread

@@ -4,7 +4,7 @@ use super::started::Startable;
 use crate::{
     io::{
         Async,
-        source::Done,
+        source::{Done, ready_now},
         unread::{Place, Unread},
     },
     reactor::directions::Direction,
@@ -74,6 +74,32 @@ impl<S: Socket> Datagrams<S> {
         unread
             .map_or_else(|| self.socket().receive(buffer), Ok)
             .map(Done::maybe_more)
+    }
+
+    pub(crate) fn try_receive(&self, buffer: &mut [u8]) -> io::Result<(usize, S::Address)> {
+        Ok(self.attempt_receive(buffer)?.value)
+    }
+
+    fn attempt_readable(&self) -> io::Result<Done<()>> {
+        if self.unread.is_empty() {
+            return ready_now(self.socket(), Direction::Read);
+        }
+        Ok(Done::maybe_more(()))
+    }
+
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.io
+            .operate(Direction::Read, |_| self.attempt_readable())
+            .await
+    }
+
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io
+            .poll_operate(cx, Direction::Read, |_| self.attempt_readable())
+    }
+
+    pub(crate) fn into_socket(self) -> S {
+        self.io.into_inner()
     }
 
     pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, S::Address)> {
@@ -229,6 +255,74 @@ macro_rules! impl_datagrams {
             /// The kernel's errors, or that the runtime was shut down.
             pub async fn recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, $address)> {
                 self.datagrams.receive(buffer).await
+            }
+
+            /// Receives the datagram that is there now: its length and where it came from.
+            ///
+            /// # Errors
+            /// `WouldBlock` if none is there; else as [`recv_from`](Self::recv_from).
+            pub fn try_recv_from(&self, buffer: &mut [u8]) -> io::Result<(usize, $address)> {
+                self.datagrams.try_receive(buffer)
+            }
+
+            /// As [`try_recv_from`](Self::try_recv_from), without the address.
+            ///
+            /// # Errors
+            /// As [`try_recv_from`](Self::try_recv_from).
+            pub fn try_recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
+                Ok(self.try_recv_from(buffer)?.0)
+            }
+
+            /// Sends one datagram to the connected peer, if there is room for it now.
+            ///
+            /// # Errors
+            /// `WouldBlock` if there is no room; else as [`send`](Self::send).
+            pub fn try_send(&self, datagram: &[u8]) -> io::Result<usize> {
+                self.socket().transmit(datagram, None)
+            }
+
+            /// Waits until a datagram would be received at once. Dropping the future changes nothing.
+            ///
+            /// # Errors
+            /// As [`recv_from`](Self::recv_from).
+            pub async fn readable(&self) -> io::Result<()> {
+                self.datagrams.readable().await
+            }
+
+            /// Waits until a datagram would be sent at once. Dropping the future changes nothing.
+            ///
+            /// # Errors
+            /// As [`send`](Self::send).
+            pub async fn writable(&self) -> io::Result<()> {
+                self.datagrams.io().writable().await
+            }
+
+            /// The `poll_*` form of [`readable`](Self::readable).
+            pub fn poll_recv_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.datagrams.poll_readable(cx)
+            }
+
+            /// The `poll_*` form of [`writable`](Self::writable).
+            pub fn poll_send_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.datagrams.io().poll_writable(cx)
+            }
+
+            /// The `poll_*` form of [`send`](Self::send).
+            pub fn poll_send(
+                &self,
+                cx: &mut Context<'_>,
+                datagram: &[u8],
+            ) -> Poll<io::Result<usize>> {
+                self.datagrams.poll_transmit(cx, datagram, None)
+            }
+
+            /// The socket of the standard library, still non-blocking. Datagrams that a dropped started receive put
+            /// back are lost: receive them first.
+            ///
+            /// # Errors
+            /// None yet.
+            pub fn into_std(self) -> io::Result<$std> {
+                Ok(self.datagrams.into_socket())
             }
 
             /// Starts to receive now; await the datagram later. Dropping it loses no datagram.

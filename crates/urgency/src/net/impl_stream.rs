@@ -143,6 +143,32 @@ macro_rules! impl_stream {
                 self.stream.try_write(buffer)
             }
 
+            /// As [`try_read`](Self::try_read), into several buffers, one after the other.
+            ///
+            /// # Errors
+            /// As [`try_read`](Self::try_read).
+            pub fn try_read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                self.stream.try_read_vectored(buffers)
+            }
+
+            /// As [`try_write`](Self::try_write), from several buffers, one after the other.
+            ///
+            /// # Errors
+            /// As [`try_write`](Self::try_write).
+            pub fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+                self.stream.try_write_vectored(buffers)
+            }
+
+            /// The `poll_*` form of [`readable`](Self::readable).
+            pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.stream.poll_readable(cx)
+            }
+
+            /// The `poll_*` form of [`writable`](Self::writable).
+            pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+                self.stream.io().poll_writable(cx)
+            }
+
             /// Two halves for code of one task. (The methods need no half: `&stream` does it, too.)
             pub fn split(&mut self) -> (split::ReadHalf<'_, Self>, split::WriteHalf<'_, Self>) {
                 split::split(self)

@@ -27,6 +27,7 @@ mod connect;
 mod datagram;
 mod impl_stream;
 mod of_std;
+mod options;
 mod split;
 mod started;
 mod stream;
@@ -62,8 +63,8 @@ pub mod tcp {
 
 /// The halves of a [`UnixStream`].
 pub mod unix {
-    pub use super::split::ReuniteError;
     use super::{UnixStream, split};
+    pub use super::{split::ReuniteError, unix_stream::UCred};
 
     /// The half that reads, borrowed: [`UnixStream::split`].
     pub type ReadHalf<'a> = split::ReadHalf<'a, UnixStream>;

@@ -104,6 +104,12 @@ macro_rules! dereference {
                 $stream
             }
         }
+
+        impl<S: Duplex> AsRef<S> for $half {
+            fn as_ref(&self) -> &S {
+                self
+            }
+        }
     )*};
 }
 

@@ -146,14 +146,22 @@ impl Stream {
             .operate(Direction::Read, move |_| self.attempt_peek(buffer))
     }
 
+    fn attempt_readable(&self) -> io::Result<Done<()>> {
+        if self.unread.is_empty() {
+            return ready_now(self.io.get_ref(), Direction::Read);
+        }
+        Ok(Done::maybe_more(()))
+    }
+
     pub(crate) async fn readable(&self) -> io::Result<()> {
-        let attempt = |socket: &OwnedFd| {
-            if self.unread.is_empty() {
-                return ready_now(socket, Direction::Read);
-            }
-            Ok(Done::maybe_more(()))
-        };
-        self.io.operate(Direction::Read, attempt).await
+        self.io
+            .operate(Direction::Read, |_| self.attempt_readable())
+            .await
+    }
+
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io
+            .poll_operate(cx, Direction::Read, |_| self.attempt_readable())
     }
 
     pub(crate) fn write(&self, buffer: &[u8]) -> impl Future<Output = io::Result<usize>> + Send {
@@ -176,6 +184,14 @@ impl Stream {
 
     pub(crate) fn try_write(&self, buffer: &[u8]) -> io::Result<usize> {
         Ok(self.attempt_write(buffer)?.value)
+    }
+
+    pub(crate) fn try_read_vectored(&self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        Ok(self.attempt_read_vectored(buffers)?.value)
+    }
+
+    pub(crate) fn try_write_vectored(&self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        Ok(self.attempt_write_vectored(buffers)?.value)
     }
 
     pub(crate) async fn read_exact(&self, mut buffer: &mut [u8]) -> io::Result<usize> {

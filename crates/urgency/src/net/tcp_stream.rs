@@ -244,6 +244,15 @@ impl TcpListener {
         listener.try_into()
     }
 
+    /// The listener of the standard library, still non-blocking. Connections that a dropped started accept put back
+    /// are closed: accept them first.
+    ///
+    /// # Errors
+    /// None yet.
+    pub fn into_std(self) -> io::Result<std::net::TcpListener> {
+        Ok(self.acceptor.into_fd().into())
+    }
+
     /// The address it listens on.
     ///
     /// # Errors

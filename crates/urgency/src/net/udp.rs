@@ -109,6 +109,22 @@ impl UdpSocket {
         self.datagrams.peek(buffer, peek).await
     }
 
+    /// As [`recv`](UdpSocket::recv), but the datagram will be received again.
+    ///
+    /// # Errors
+    /// As [`recv`](UdpSocket::recv).
+    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(self.peek_from(buffer).await?.0)
+    }
+
+    /// Sends one datagram to `to`, if there is room for it now.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is no room; else as [`send_to`](UdpSocket::send_to).
+    pub fn try_send_to(&self, datagram: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.socket().transmit(datagram, Some(&to))
+    }
+
     /// The `poll_*` form of [`recv_from`](UdpSocket::recv_from).
     pub fn poll_recv_from(
         &self,

@@ -17,7 +17,12 @@ use crate::{
     reactor::{poller::Interest, sockets::is_ready_now},
 };
 use rustix::fd::{AsFd, BorrowedFd};
-use std::{io, os::unix::net as unix, path::Path};
+use std::{
+    io,
+    os::unix::net as unix,
+    path::Path,
+    task::{Context, Poll},
+};
 
 /// A Unix socket for datagrams, which are neither lost nor reordered.
 ///
@@ -89,6 +94,48 @@ impl UnixDatagram {
     /// The kernel's errors.
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
         self.socket().connect(path)
+    }
+
+    /// Of a socket of the standard library, which is made non-blocking.
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn from_std(socket: unix::UnixDatagram) -> io::Result<Self> {
+        socket.try_into()
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// The kernel's errors.
+    pub fn local_addr(&self) -> io::Result<unix::SocketAddr> {
+        self.socket().local_addr()
+    }
+
+    /// The address of the connected peer.
+    ///
+    /// # Errors
+    /// `NotConnected` if there is none.
+    pub fn peer_addr(&self) -> io::Result<unix::SocketAddr> {
+        self.socket().peer_addr()
+    }
+
+    /// Ends one direction or both.
+    ///
+    /// ```
+    /// use std::net::Shutdown;
+    /// use urgency::net::UnixDatagram;
+    ///
+    /// let (a, _b) = UnixDatagram::pair()?;
+    /// a.shutdown(Shutdown::Write)?;
+    /// assert!(a.try_send(b"too late").is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `NotConnected` if there is no peer.
+    pub fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
+        self.socket().shutdown(how)
     }
 
     /// Sends one datagram to the socket at `to`: the address that [`recv_from`](UnixDatagram::recv_from)

@@ -12,11 +12,15 @@ use crate::io::{Async, Blocking};
 use futures_io::{AsyncRead, AsyncWrite};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    net::SocketAddrAny,
+    net::{SocketAddrAny, SocketAddrUnix},
 };
 use std::{
+    ffi::OsStr,
     io::{self, IoSlice, IoSliceMut},
-    os::unix::net as unix,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::{ffi::OsStrExt, net as unix},
+    },
     path::Path,
     pin::Pin,
     task::{Context, Poll},
@@ -66,6 +70,76 @@ impl UnixStream {
         Ok((a.try_into()?, b.try_into()?))
     }
 
+    /// Of a stream of the standard library, which is made non-blocking.
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn from_std(stream: unix::UnixStream) -> io::Result<Self> {
+        stream.try_into()
+    }
+
+    /// The stream of the standard library, still non-blocking. Bytes that a dropped started read put back are lost:
+    /// read them first.
+    ///
+    /// # Errors
+    /// None yet.
+    pub fn into_std(self) -> io::Result<unix::UnixStream> {
+        Ok(self.into())
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// The kernel's errors.
+    pub fn local_addr(&self) -> io::Result<unix::SocketAddr> {
+        address(rustix::net::getsockname(self.stream.io().get_ref())?)
+    }
+
+    /// The address of the other end.
+    ///
+    /// ```
+    /// use urgency::net::{UnixListener, UnixStream};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let path = std::env::temp_dir().join(format!("urgency-peer-addr-{}", std::process::id()));
+    /// urgency::block_on(async {
+    ///     let listener = UnixListener::bind(&path)?;
+    ///     let client = UnixStream::connect(&path).await?;
+    ///     assert_eq!(listener.local_addr()?.as_pathname(), Some(&*path));
+    ///     assert_eq!(client.peer_addr()?.as_pathname(), Some(&*path));
+    ///     assert!(listener.accept().await?.peer_addr()?.is_unnamed());
+    ///     std::fs::remove_file(&path)
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotConnected` if the connection is gone.
+    pub fn peer_addr(&self) -> io::Result<unix::SocketAddr> {
+        let peer = rustix::net::getpeername(self.stream.io().get_ref())?;
+        address(peer.ok_or(io::ErrorKind::NotConnected)?)
+    }
+
+    /// The process at the other end, as it was when the connection was made.
+    ///
+    /// ```
+    /// let (a, _b) = urgency::net::UnixStream::pair()?;
+    /// let peer = a.peer_cred()?;
+    /// assert_eq!(peer.pid(), Some(std::process::id().try_into().unwrap()));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The kernel's errors.
+    pub fn peer_cred(&self) -> io::Result<UCred> {
+        let peer = rustix::net::sockopt::socket_peercred(self.stream.io().get_ref())?;
+        Ok(UCred {
+            user: peer.uid.as_raw(),
+            group: peer.gid.as_raw(),
+            process: peer.pid.as_raw_nonzero().get(),
+        })
+    }
+
     pub(crate) fn from_nonblocking(socket: OwnedFd) -> Self {
         UnixStream {
             stream: Stream::new(Async::from_nonblocking(socket), false),
@@ -80,6 +154,42 @@ impl From<UnixStream> for unix::UnixStream {
     /// first.
     fn from(stream: UnixStream) -> Self {
         stream.stream.into_fd().into()
+    }
+}
+
+/// The process at the other end of a connection: see [`UnixStream::peer_cred`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UCred {
+    user: u32,
+    group: u32,
+    process: i32,
+}
+
+impl UCred {
+    /// Its effective user.
+    pub fn uid(&self) -> u32 {
+        self.user
+    }
+
+    /// Its effective group.
+    pub fn gid(&self) -> u32 {
+        self.group
+    }
+
+    /// Its number; always there on Linux.
+    pub fn pid(&self) -> Option<i32> {
+        Some(self.process)
+    }
+}
+
+/// As the standard library has it.
+fn address(any: SocketAddrAny) -> io::Result<unix::SocketAddr> {
+    let address = SocketAddrUnix::try_from(any)?;
+    match (address.path_bytes(), address.abstract_name()) {
+        (Some(path), _) => unix::SocketAddr::from_pathname(OsStr::from_bytes(path)),
+        (_, Some(name)) if !name.is_empty() => unix::SocketAddr::from_abstract_name(name),
+        // Without a name.
+        _ => unix::SocketAddr::from_pathname(""),
     }
 }
 
@@ -104,6 +214,31 @@ impl UnixListener {
     /// The kernel's errors; `AddrInUse` if the path exists.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         unix::UnixListener::bind(path)?.try_into()
+    }
+
+    /// Of a listener of the standard library, which is made non-blocking.
+    ///
+    /// # Errors
+    /// The errors of the kernel.
+    pub fn from_std(listener: unix::UnixListener) -> io::Result<Self> {
+        listener.try_into()
+    }
+
+    /// The listener of the standard library, still non-blocking. Connections that a dropped started accept put back
+    /// are closed: accept them first.
+    ///
+    /// # Errors
+    /// None yet.
+    pub fn into_std(self) -> io::Result<unix::UnixListener> {
+        Ok(self.acceptor.into_fd().into())
+    }
+
+    /// The address it listens on.
+    ///
+    /// # Errors
+    /// The kernel's errors.
+    pub fn local_addr(&self) -> io::Result<unix::SocketAddr> {
+        address(rustix::net::getsockname(self.acceptor.io().get_ref())?)
     }
 }
 

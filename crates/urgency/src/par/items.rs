@@ -16,6 +16,11 @@ use std::{mem, ops::Range, slice};
 /// // The closure says of which type the numbers are.
 /// assert_eq!(urgency::par::map(0..3, |n| u64::count_ones(n)), [0, 1, 1]);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is nothing to run over in parallel",
+    label = "of a vector or an array write `&items[..]` or `&mut items[..]`",
+    note = "slices, their `chunks` and `chunks_mut`, and ranges of numbers can be cut in two"
+)]
 #[allow(clippy::len_without_is_empty, reason = "nobody asks that")]
 pub trait Items: Send + Sized {
     /// One item.

@@ -17,7 +17,7 @@ use std::{
     cell::{Cell, RefCell},
     marker::PhantomData,
     ptr::{self, NonNull},
-    sync::Arc,
+    sync::{Arc, MutexGuard},
     thread,
 };
 
@@ -69,8 +69,8 @@ pub(super) fn entered_again(job: &Arc<Job>) -> Option<EnterGuard<'static>> {
 #[must_use = "the runtime is left when the guard is dropped"]
 pub struct EnterGuard<'a> {
     depth: usize,
-    /// Not `Send`: the entry is the thread's.
-    runtime: PhantomData<(&'a Handle, *const ())>,
+    /// Not `Send`, as the guard of a lock: the entry is the thread's.
+    runtime: PhantomData<(&'a Handle, MutexGuard<'static, ()>)>,
 }
 
 impl EnterGuard<'_> {

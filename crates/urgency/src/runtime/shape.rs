@@ -1,11 +1,13 @@
 //! The builder's methods that Tokio's has under other names, for programs that come over.
 
-use super::{Builder, Runtime};
+use super::{Builder, Handle, Runtime};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// A panic in a program leaves nothing of the runtime half changed: what runs in it is caught at the task.
 impl UnwindSafe for Runtime {}
 impl RefUnwindSafe for Runtime {}
+impl UnwindSafe for Handle {}
+impl RefUnwindSafe for Handle {}
 
 impl Builder {
     /// A builder for a runtime with one worker. It has threads of its own, unlike Tokio's.

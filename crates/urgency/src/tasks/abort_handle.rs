@@ -1,6 +1,7 @@
 //! `AbortHandle`: the right to cancel a task, without its result.
 
 use super::{Id, TaskRef};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// The right to cancel a task, without its result; made by
 /// [`JoinHandle::abort_handle`](super::JoinHandle::abort_handle).
@@ -8,6 +9,10 @@ use super::{Id, TaskRef};
 pub struct AbortHandle {
     task: TaskRef,
 }
+
+/// A panic leaves nothing of a task half changed.
+impl UnwindSafe for AbortHandle {}
+impl RefUnwindSafe for AbortHandle {}
 
 impl AbortHandle {
     pub(crate) fn new(task: TaskRef) -> Self {

@@ -83,7 +83,7 @@ use std::{
 /// assert_eq!(handle.get()?, name);
 /// # Ok::<(), task::JoinError>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(usize);
 
 impl fmt::Display for Id {

@@ -71,7 +71,7 @@ impl PanicPolicy {
     pub(crate) fn panicked(&self, task: &TaskRef) {
         match &self.0 {
             Choice::Propagate if task.is_detached() => say(format_args!(
-                "the task `{}` at level `{}` panicked; its handle was dropped, so no code learns of it",
+                "the task `{}` at level `{}` panicked; its handle was dropped, and with it the panic's value",
                 task.name()(),
                 task.level_id()
             )),

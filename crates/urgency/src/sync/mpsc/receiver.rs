@@ -238,6 +238,10 @@ impl<T> Receiver<T> {
 impl<T, const BOUNDED: bool> RefUnwindSafe for Receiver<T, BOUNDED> {}
 impl<T, const BOUNDED: bool> UnwindSafe for Receiver<T, BOUNDED> {}
 
+// SAFETY: what takes `&self` counts messages, and gives no reference to one. The channel's part is under its lock; the
+// batch changes through `&mut self` only.
+unsafe impl<T: Send, const BOUNDED: bool> Sync for Receiver<T, BOUNDED> {}
+
 /// Messages are never pinned.
 impl<T, const BOUNDED: bool> Unpin for Receiver<T, BOUNDED> {}
 

@@ -1,0 +1,296 @@
+//! Names and traits that programs for Tokio use: of sockets, of sets of tasks, of tokens, and how types cross threads.
+
+mod common;
+
+use common::ends;
+use std::{
+    cell::Cell,
+    collections::{BTreeSet, HashMap, HashSet},
+    io::{ErrorKind, IoSlice, IoSliceMut},
+    net::{Ipv4Addr, Shutdown},
+    os::fd::{AsFd, AsRawFd},
+    panic::{RefUnwindSafe, UnwindSafe},
+    rc::Rc,
+    task::{Context, Poll, Waker},
+};
+use urgency::{
+    Runtime, block_on, fs,
+    life::{CancellationToken, TaskTracker},
+    net::{
+        TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, tcp,
+    },
+    runtime::{EnterGuard, Handle},
+    sync::mpsc,
+    task::{self, AbortHandle, JoinSet},
+};
+
+#[test]
+fn types_cross_threads_and_panics_as_tokios_do() {
+    fn sync<T: Sync>() {}
+    fn panics<T: UnwindSafe + RefUnwindSafe>() {}
+    fn numbered<T: AsRawFd + AsFd>() {}
+    sync::<mpsc::Receiver<Cell<u8>>>();
+    sync::<mpsc::UnboundedReceiver<Cell<u8>>>();
+    sync::<EnterGuard<'_>>();
+    panics::<Handle>();
+    panics::<AbortHandle>();
+    numbered::<TcpListener>();
+    numbered::<TcpSocket>();
+    numbered::<TcpStream>();
+    numbered::<UdpSocket>();
+    numbered::<UnixDatagram>();
+    numbered::<UnixListener>();
+    numbered::<UnixStream>();
+    assert!(JoinSet::<Rc<u8>>::default().is_empty());
+}
+
+#[test]
+fn the_ids_of_tasks_have_an_order() {
+    let tasks: Vec<_> = (0..3)
+        .map(|_| urgency::spawn(std::future::pending::<()>()))
+        .collect();
+    let ids: BTreeSet<task::Id> = tasks.iter().map(|task| task.id()).collect();
+    assert_eq!(ids.len(), 3);
+    tasks.iter().for_each(|task| task.abort());
+}
+
+#[test]
+fn a_set_of_tasks_says_which_of_them_ended() {
+    let elsewhere = Runtime::builder().workers(1).build().unwrap();
+    ends(move || {
+        block_on(async {
+            let mut set: JoinSet<u32> = [1, 2].into_iter().map(|n| async move { n }).collect();
+            set.extend([std::future::ready(3)]);
+            let mut expected = HashMap::new();
+            expected.insert(set.spawn_blocking(|| 4).id(), 4);
+            expected.insert(set.spawn_on(async { 5 }, &elsewhere).id(), 5);
+            expected.insert(set.spawn_blocking_on(|| 6, &elsewhere).id(), 6);
+            let doomed = set.spawn(async { panic!("seven") }).id();
+            let (mut sum, mut panicked) = (0, None);
+            while let Some(result) = set.join_next_with_id().await {
+                match result {
+                    Ok((id, value)) => {
+                        sum += value;
+                        assert_eq!(expected.remove(&id).unwrap_or(value), value);
+                    }
+                    Err(error) => panicked = Some(error.id()),
+                }
+            }
+            assert_eq!((sum, panicked), (21, Some(doomed)));
+            assert!(expected.is_empty());
+
+            let id = set.spawn(async { 8 }).id();
+            loop {
+                if let Some(result) = set.try_join_next_with_id() {
+                    break assert_eq!(result.unwrap(), (id, 8));
+                }
+                task::yield_now().await;
+            }
+        });
+    });
+}
+
+#[test]
+fn a_tracker_follows_what_runs_on_another_runtime() {
+    let runtime = Runtime::builder().workers(1).build().unwrap();
+    let tracker = TaskTracker::new();
+    let threads = [
+        tracker.spawn_on(async { Handle::current() }, &runtime),
+        tracker.spawn_blocking_on(Handle::current, &runtime),
+    ];
+    tracker.close();
+    ends({
+        let tracker = tracker.clone();
+        move || block_on(tracker.wait())
+    });
+    for handle in threads {
+        assert!(handle.is_finished());
+        handle.get().unwrap();
+    }
+    assert!(TaskTracker::ptr_eq(&tracker, &tracker.clone()));
+    assert!(!TaskTracker::ptr_eq(&tracker, &TaskTracker::new()));
+}
+
+#[expect(clippy::mutable_key_type, reason = "a token is hashed by what it is")]
+#[test]
+fn clones_of_a_token_are_equal_and_its_child_is_another() {
+    let token = CancellationToken::new();
+    let mut tokens = HashSet::from([token.clone()]);
+    assert!(!tokens.insert(token.clone()));
+    assert!(tokens.insert(token.child_token()));
+    assert_ne!(token, CancellationToken::new());
+
+    assert_eq!(token.drop_guard_ref().disarm(), &token);
+    assert!(!token.is_cancelled());
+    drop(token.drop_guard_ref());
+    assert!(token.is_cancelled());
+}
+
+#[test]
+fn a_stream_is_read_and_written_in_slices_at_once_or_would_block() {
+    block_on(async {
+        let (a, b) = UnixStream::pair().unwrap();
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut first, mut second) = ([0; 2], [0; 4]);
+        let mut read = || {
+            let slices = &mut [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+            b.try_read_vectored(slices)
+        };
+        assert_eq!(read().unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(b.poll_read_ready(&mut cx).is_pending());
+        assert!(matches!(a.poll_write_ready(&mut cx), Poll::Ready(Ok(()))));
+        let sent = a.try_write_vectored(&[IoSlice::new(b"abc"), IoSlice::new(b"de")]);
+        assert_eq!(sent.unwrap(), 5);
+        b.readable().await.unwrap();
+        assert!(matches!(b.poll_read_ready(&mut cx), Poll::Ready(Ok(()))));
+        assert_eq!(read().unwrap(), 5);
+        assert_eq!((&first, &second[..3]), (b"ab", &b"cde"[..]));
+
+        // What a dropped started read gave back is ready, though the kernel has nothing.
+        a.write_all(b"x").await.unwrap();
+        drop(b.start_read(vec![0; 8]));
+        assert!(matches!(b.poll_read_ready(&mut cx), Poll::Ready(Ok(()))));
+    });
+}
+
+#[test]
+fn a_unix_stream_knows_its_addresses_and_its_peer() {
+    let path = std::env::temp_dir().join(format!("urgency-names-{}", std::process::id()));
+    block_on(async {
+        let listener = UnixListener::bind(&path).unwrap();
+        let listener = UnixListener::from_std(listener.into_std().unwrap()).unwrap();
+        let client = UnixStream::connect(&path).await.unwrap();
+        let server = listener.accept().await.unwrap();
+        assert_eq!(listener.local_addr().unwrap().as_pathname(), Some(&*path));
+        assert_eq!(server.local_addr().unwrap().as_pathname(), Some(&*path));
+        assert_eq!(client.peer_addr().unwrap().as_pathname(), Some(&*path));
+        assert!(client.local_addr().unwrap().is_unnamed());
+        let peer = server.peer_cred().unwrap();
+        assert_eq!(peer.pid(), Some(std::process::id().try_into().unwrap()));
+        assert_eq!(peer, client.peer_cred().unwrap());
+
+        use std::os::{linux::net::SocketAddrExt, unix::net};
+        let name = net::SocketAddr::from_abstract_name(path.as_os_str().as_encoded_bytes());
+        let hidden = net::UnixListener::bind_addr(&name.unwrap()).unwrap();
+        let hidden = UnixListener::from_std(hidden).unwrap().local_addr();
+        let found = hidden.unwrap();
+        assert_eq!(
+            found.as_abstract_name(),
+            Some(path.as_os_str().as_encoded_bytes())
+        );
+
+        let server = UnixStream::from_std(server.into_std().unwrap()).unwrap();
+        client.write_all(b"!").await.unwrap();
+        assert_eq!(server.read(&mut [0; 2]).await.unwrap(), 1);
+    });
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_datagram_comes_at_once_or_would_block() {
+    block_on(async {
+        let a = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let b = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (from, to) = (a.local_addr().unwrap(), b.local_addr().unwrap());
+        let mut buffer = [0; 8];
+        let mut cx = Context::from_waker(Waker::noop());
+        let nothing = b.try_recv_from(&mut buffer).unwrap_err();
+        assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+        assert!(b.poll_recv_ready(&mut cx).is_pending());
+        a.writable().await.unwrap();
+        assert!(matches!(a.poll_send_ready(&mut cx), Poll::Ready(Ok(()))));
+        assert_eq!(a.try_send_to(b"one", to).unwrap(), 3);
+        b.readable().await.unwrap();
+        assert_eq!(b.peek(&mut buffer).await.unwrap(), 3);
+        assert_eq!(b.try_recv_from(&mut buffer).unwrap(), (3, from));
+
+        // What a dropped started receive gave back is there, though the kernel has nothing.
+        a.send_to(b"three", to).await.unwrap();
+        b.readable().await.unwrap();
+        drop(b.start_recv_from(vec![0; 8]));
+        b.readable().await.unwrap();
+        assert!(matches!(b.poll_recv_ready(&mut cx), Poll::Ready(Ok(()))));
+        assert_eq!(b.try_recv(&mut buffer).unwrap(), 5);
+        assert_eq!(&buffer[..5], b"three");
+
+        a.connect(to).await.unwrap();
+        assert_eq!(a.try_send(b"four").unwrap(), 4);
+        assert!(matches!(a.poll_send(&mut cx, b""), Poll::Ready(Ok(0))));
+        assert_eq!(b.recv(&mut buffer).await.unwrap(), 4);
+        let b = UdpSocket::from_std(b.into_std().unwrap()).unwrap();
+        assert_eq!(b.recv(&mut buffer).await.unwrap(), 0);
+
+        let (c, d) = UnixDatagram::pair().unwrap();
+        assert_eq!(c.try_send(b"five").unwrap(), 4);
+        let d = UnixDatagram::from_std(d.into_std().unwrap()).unwrap();
+        assert!(d.local_addr().unwrap().is_unnamed());
+        assert!(d.peer_addr().unwrap().is_unnamed());
+        assert_eq!(d.try_recv(&mut buffer).unwrap(), 4);
+        c.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(
+            c.try_send(b"six").unwrap_err().kind(),
+            ErrorKind::BrokenPipe
+        );
+    });
+}
+
+#[test]
+fn options_of_ip_are_set_and_read_back() {
+    block_on(async {
+        let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        udp.set_broadcast(true).unwrap();
+        udp.set_ttl(7).unwrap();
+        udp.set_multicast_loop_v4(false).unwrap();
+        udp.set_multicast_ttl_v4(3).unwrap();
+        assert!(udp.broadcast().unwrap() && !udp.multicast_loop_v4().unwrap());
+        assert_eq!(
+            (udp.ttl().unwrap(), udp.multicast_ttl_v4().unwrap()),
+            (7, 3)
+        );
+        let no_group = udp.join_multicast_v4(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
+        assert_eq!(no_group.unwrap_err().kind(), ErrorKind::InvalidInput);
+
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.set_ttl(9).unwrap();
+        let listener = TcpListener::from_std(listener.into_std().unwrap()).unwrap();
+        assert_eq!(listener.ttl().unwrap(), 9);
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await;
+        let mut client = client.unwrap();
+        client.set_ttl(11).unwrap();
+        assert_eq!(client.ttl().unwrap(), 11);
+        assert_eq!(client.as_raw_fd(), client.as_fd().as_raw_fd());
+        let stream: *const TcpStream = &raw const client;
+        let (reader, writer): (tcp::ReadHalf<'_>, tcp::WriteHalf<'_>) = client.split();
+        assert_eq!(
+            [reader.as_ref(), writer.as_ref()].map(|it| it as *const TcpStream),
+            [stream; 2]
+        );
+    });
+}
+
+#[test]
+fn the_pending_error_of_a_socket_is_told_once() {
+    block_on(async {
+        let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        sender.connect(target.local_addr().unwrap()).await.unwrap();
+        drop(target);
+        sender.send(b"nobody is there").await.unwrap();
+        sender.readable().await.unwrap();
+        let error = sender.take_error().unwrap().expect("the port is closed");
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        assert!(sender.take_error().unwrap().is_none());
+    });
+}
+
+#[test]
+fn a_file_that_must_be_new_is_made_once() {
+    let path = std::env::temp_dir().join(format!("urgency-new-{}", std::process::id()));
+    block_on(async {
+        let file = fs::File::create_new(&path).await.unwrap();
+        drop(file);
+        let again = fs::File::create_new(&path).await.unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+        fs::remove_file(&path).await.unwrap();
+    });
+}
