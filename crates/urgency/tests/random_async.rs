@@ -1,6 +1,6 @@
 //! Random async programs: sockets, timers, channels, locks, forks and blocking calls of three levels, under `select!`,
-//! timeouts and aborts that drop each of them in the middle, under any schedule and any order. A program ends by itself,
-//! or its runtime is shut down at some instant.
+//! timeouts and aborts that drop each of them in the middle, under any schedule and any order. A program ends by
+//! itself, or its runtime is shut down at some instant.
 //!
 //! What arrives is what was sent, a lock has one holder, no future is left, the shutdown's report accounts for each
 //! task, and the threads and descriptors are returned. `URGENCY_RANDOM_ASYNC` says how many programs,

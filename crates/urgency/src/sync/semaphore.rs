@@ -281,8 +281,8 @@ impl Semaphore {
         forgotten(before) as usize
     }
 
-    /// From now on no permit is acquired: all present and later waiters get an error. A waiter to which its permits were
-    /// handed over before has them, also if it is polled only later. Permits that were acquired can be given back.
+    /// From now on no permit is acquired: all present and later waiters get an error. A waiter to which its permits
+    /// were handed over before has them, also if it is polled only later. Permits that were acquired can be given back.
     pub fn close(&self) {
         let mut wakers = Wakers::default();
         {

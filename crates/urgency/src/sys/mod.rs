@@ -1,7 +1,7 @@
 //! What the library needs of the machine: the processor's clock, thread ids and scheduling classes, copies of the
-//! process, the primitives of every protocol, a mutex for everything else, a slab, an end for panics that nobody could hear of, and chaos. The poller and the
-//! sockets (`reactor/epoll.rs`, `reactor/sockets.rs`) and the barrier (`protocol/fence.rs`) are the others that know
-//! the system.
+//! process, the primitives of every protocol, a mutex for everything else, a slab, an end for panics that no code could
+//! hear of, and chaos. The poller and the sockets (`reactor/epoll.rs`, `reactor/sockets.rs`) and the barrier
+//! (`protocol/fence.rs`) are the others that know the system.
 
 #[macro_use]
 mod formats;
