@@ -172,3 +172,105 @@ fn a_schedule_that_panics_when_it_is_set_is_not_asked_again() {
         assert_eq!(asked.load(SeqCst), 2, "for two workers");
     });
 }
+
+/// Any seats, any answers, by lot.
+#[derive(Clone, Debug)]
+struct Nonsense {
+    period: Period,
+    says: bool,
+    state: u64,
+}
+
+impl Nonsense {
+    fn draw(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+
+    fn any(&mut self) -> Seat {
+        let level = match self.draw() % 8 {
+            0 => return Seat::PROMPT,
+            1 => (self.draw() % 64) as u8,
+            _ => (self.draw() % 2) as u8,
+        };
+        let otherwise = match self.draw() % 2 {
+            0 => Otherwise::Wait,
+            _ => Otherwise::Donate,
+        };
+        Seat::at(level, otherwise).with_ahead(self.draw())
+    }
+}
+
+impl LevelSchedule for Nonsense {
+    fn period(&self) -> Period {
+        self.period
+    }
+
+    fn seat(&mut self, _: usize, _: usize, _: u64) -> Seat {
+        self.any()
+    }
+
+    fn settle(&mut self, _: &[u64]) -> u64 {
+        self.draw()
+    }
+
+    fn reallocate(&mut self, _: &[Use], seats: &mut [Seat]) {
+        seats.iter_mut().for_each(|seat| *seat = self.any());
+    }
+
+    fn is_work_conserving(&self) -> bool {
+        self.says
+    }
+}
+
+#[test]
+fn under_a_schedule_by_lot_all_work_is_done() {
+    let seed = common::number("URGENCY_TEST_SEED", 7);
+    for period in [
+        Period::EachWorker(0),
+        Period::EachWorker(2_000_000),
+        Period::AllWorkers(0),
+        Period::AllWorkers(2_000_000),
+    ] {
+        for (workers, says) in [(1, true), (2, false), (2, true), (8, false), (64, true)] {
+            ends(move || {
+                let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+                let own = Nonsense {
+                    period,
+                    says,
+                    state,
+                };
+                let runtime = two(workers, Schedule::own(own));
+                let tasks: Vec<_> = (0..40u64)
+                    .map(|number| {
+                        let level = if number % 2 == 0 {
+                            runtime.at(Upper)
+                        } else {
+                            runtime.at(Lower)
+                        };
+                        match number % 3 {
+                            0 => level.spawn_fn(move || common::fib(10 + number % 10)),
+                            1 => level.spawn(async move {
+                                for _ in 0..20 {
+                                    urgency::yield_now().await;
+                                }
+                                common::fib(10 + number % 10)
+                            }),
+                            _ => level.spawn_fn(move || {
+                                let n = 10 + number % 10;
+                                let (a, b) =
+                                    urgency::join(|| common::fib(n - 1), || common::fib(n - 2));
+                                a + b
+                            }),
+                        }
+                    })
+                    .collect();
+                for (number, task) in (0..).zip(tasks) {
+                    assert_eq!(task.get().unwrap(), common::fib(10 + number % 10));
+                }
+            });
+        }
+    }
+}
