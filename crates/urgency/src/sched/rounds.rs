@@ -5,7 +5,7 @@
 //!    until a thread has woken up is at the expense of the round's level. A worker that is idle at the expiry has taken
 //!    nothing from other levels: its next round is drawn when it is busy at an expiry, and the round before is not
 //!    charged. (A seat of a schedule of the program's own may wait. Its round ends by time also while its worker is
-//!    idle: the levels with work may be those that the seat does not serve.)
+//!    idle: the seat may serve none of the levels with work.)
 //! 2. **What others ran in it.** A worker in a round for level P may run another level L. At each expiry
 //!    [`Settlement`] charges that time to L, unless it was a donation: P had no queued work and the worker has not
 //!    returned to P. (Time that is no donation has one of two reasons: the worker was late, or L is ahead.) A level is
