@@ -4,7 +4,8 @@
 //!    level is charged what the worker *ran* in it, and the next seat is drawn. So neither a late expiry nor the time
 //!    until a thread has woken up is at the expense of the round's level. A worker that is idle at the expiry has taken
 //!    nothing from other levels: its next round is drawn when it is busy at an expiry, and the round before is not
-//!    charged.
+//!    charged. (A seat of a schedule of the program's own may wait. Its round ends by time also while its worker is
+//!    idle: the seat may serve none of the levels with work.)
 //! 2. **What others ran in it.** A worker in a round for level P may run another level L. At each expiry
 //!    [`Settlement`] charges that time to L, unless it was a donation: P had no queued work and the worker has not
 //!    returned to P. (Time that is no donation has one of two reasons: the worker was late, or L is ahead.) A level is
@@ -34,7 +35,7 @@ use super::{
 use crate::protocol::attention::{PREEMPT, SHARE};
 use crate::sys::clock;
 use std::sync::atomic::Ordering;
-use urgency_policy::level::Settlement;
+use urgency_policy::level::{Otherwise, Settlement};
 
 impl Job {
     /// Whether an event may take the worker from its stack. Not within half a relief period after a new seat asked the
@@ -64,7 +65,8 @@ impl Job {
         let due = clock::ticks(length as f64 - (length as f64 / 2.0).min(500_000.0));
         for worker in &self.core.workers {
             self.seating(worker).set_ahead(ahead);
-            if worker.level_in(self) == NO_LEVEL {
+            if worker.level_in(self) == NO_LEVEL && self.seat(worker).otherwise() != Otherwise::Wait
+            {
                 self.seating(worker).since().store(0, Ordering::Relaxed);
                 state.round_ran[worker.id] = 0;
                 continue;
@@ -78,8 +80,8 @@ impl Job {
                 }
                 let count = self.core.workers.len();
                 let with_work = levels | worker.levels_in_hand(self) | overrunning;
-                self.seating(worker)
-                    .set(state.schedule.seat(worker.id, count, with_work));
+                let seat = state.schedule.seat(worker.id, count, with_work);
+                self.give_seat(worker, seat);
                 self.seating(worker).since().store(now, Ordering::Relaxed);
             }
             self.alert_if_drawn(worker, levels);

@@ -44,10 +44,13 @@ use crate::{
     tasks::{contained, discard_payload},
 };
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     time::Duration,
 };
 use urgency_policy::level::{Criterion, LevelPolicy, Otherwise, Period, Schedule, Seat, Use};
+
+/// Of any longer quantum, in ticks: centuries. Sums of a time and quanta do not overflow.
+const LONGEST_QUANTUM: u64 = 1 << 60;
 
 /// See the module's text.
 #[derive(Debug, Default)]
@@ -129,7 +132,7 @@ impl Seating {
     }
 
     /// The worker has another seat from now on. Only the seat assigner calls this.
-    pub(super) fn set(&self, seat: Seat) {
+    fn set(&self, seat: Seat) {
         let waits = match seat.otherwise() {
             Otherwise::Donate => 0,
             Otherwise::Wait => WAITS,
@@ -201,13 +204,22 @@ impl Job {
         &self.seatings[worker.id]
     }
 
-    /// From now on this schedule holds, which fits the runtime.
+    /// From now on this schedule holds, which fits the runtime. If it is the program's own and panics, the workers are
+    /// prompt, and the panic goes on.
     pub(crate) fn set_schedule(&self, schedule: Schedule) {
+        let set = AssertUnwindSafe(|| self.replace_schedule(schedule));
+        if let Err(payload) = catch_unwind(set) {
+            self.replace_schedule(Schedule::Prompt);
+            resume_unwind(payload);
+        }
+    }
+
+    fn replace_schedule(&self, schedule: Schedule) {
         let mut state = self.seats.state.lock();
         let now = clock::now();
         let period = schedule.period();
         let quantum = match period {
-            Period::AllWorkers(nanos) => clock::ticks(nanos as f64).max(1),
+            Period::AllWorkers(nanos) => clock::ticks(nanos as f64).clamp(1, LONGEST_QUANTUM),
             Period::Never | Period::EachWorker(_) => 0,
         };
         let ran = (0..self.pools.len()).map(|level| self.run_ticks(level as u8, now));
@@ -239,7 +251,7 @@ impl Job {
                 Period::EachWorker(_) => Seat::PROMPT,
                 _ => state.schedule.seat(worker.id, count, levels),
             };
-            self.seating(worker).set(seat);
+            self.give_seat(worker, seat);
             self.seating(worker).set_ahead(0);
             self.seating(worker).since().store(0, Ordering::Relaxed);
         }
@@ -247,6 +259,15 @@ impl Job {
         // A schedule of the program's own: the scheduler may be the one that calls.
         contained(|| drop(before));
         self.reseated();
+    }
+
+    /// The worker has this seat from now on. A schedule of the program's own may call itself work-conserving and give
+    /// seats that wait: it is not, from the first of them on.
+    pub(super) fn give_seat(&self, worker: &Worker, seat: Seat) {
+        if seat.otherwise() == Otherwise::Wait && seat.primary().is_some() {
+            self.seats.waits.store(true, Ordering::Relaxed);
+        }
+        self.seating(worker).set(seat);
     }
 
     /// From the next round on, this criterion holds.
@@ -340,7 +361,7 @@ impl Job {
         state.schedule.reallocate(&used, &mut seats);
         for (worker, seat) in self.core.workers.iter().zip(seats) {
             if self.seat(worker) != seat {
-                self.seating(worker).set(seat);
+                self.give_seat(worker, seat);
                 self.seating(worker).since().store(now, Ordering::Relaxed);
             }
         }

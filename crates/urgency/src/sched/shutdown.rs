@@ -157,7 +157,9 @@ impl Job {
             return super::block::blocking(|| self.shut_down(how, within));
         }
         // A plain thread that entered is no task.
-        let inside = Stack::is_aside_of(self) && !self.is_visited_here();
+        let is_above =
+            || Stack::with_own(|me| me.is_some_and(|me| Stack::is_above_code_of(me, self)));
+        let inside = Stack::is_aside_of(self) && !self.is_visited_here() || is_above();
         let ending = &self.tasks.ending;
         ending.fetch_add(usize::from(inside), Ordering::SeqCst);
         self.tasks.something_ended();

@@ -100,6 +100,8 @@ pub(crate) struct Stack {
     pub(crate) relieved_at: AtomicU64,
     /// The kind of the stolen fork that the thread runs; null if it runs none.
     forked: AtomicPtr<Kind>,
+    /// The stack that the thread was, or had set aside, before it was this one; null if none. The thread's own.
+    under: AtomicPtr<Stack>,
     /// The processor that the thread was last seen on.
     cpu: AtomicI32,
     /// Whether the thread asked the kernel to run it soon when it wakes. Used by the thread itself.
@@ -184,6 +186,7 @@ impl Stack {
             ready_since: AtomicU64::new(0),
             relieved_at: AtomicU64::new(0),
             forked: AtomicPtr::new(ptr::null_mut()),
+            under: AtomicPtr::new(ptr::null_mut()),
             cpu: AtomicI32::new(-1),
             urgent: AtomicBool::new(false),
             home: Mutex::new(None),
@@ -270,6 +273,21 @@ impl Stack {
         };
         let stolen = self.deque.steal(raise, admit, on_steal);
         (stolen, origin)
+    }
+
+    /// Whether the thread of `me` was a stack with a task or fork of `job` before, which called into another core set.
+    pub(crate) fn is_above_code_of(me: Me<'_>, job: &Job) -> bool {
+        let mut under = me.under.load(Ordering::Relaxed);
+        // SAFETY: the calling thread is `me`. Each of these was written when the binding of the stack above was made;
+        // the binding of the one below, which keeps it, is further out on this thread and outlives that.
+        while let Some(stack) = unsafe { under.as_ref() } {
+            let runs = stack.task().is_some() || !stack.forked.load(Ordering::Relaxed).is_null();
+            if runs && stack.is_of(job) {
+                return true;
+            }
+            under = stack.under.load(Ordering::Relaxed);
+        }
+        false
     }
 
     /// The stack is ready to go on. The caller has not yet told any other thread.

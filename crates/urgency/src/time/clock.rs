@@ -53,7 +53,7 @@ pub fn resume() {
 }
 
 /// Moves a paused clock on, fires the timers that are due then, and lets others run once. The clock moves when the
-/// future is first polled.
+/// future is first polled. It goes no further than 146 years from the runtime's start.
 ///
 /// # Panics
 ///

@@ -166,3 +166,17 @@ fn a_dropped_tick_is_not_lost() {
 fn an_interval_of_zero_is_refused() {
     let _ = interval(Duration::ZERO);
 }
+
+#[test]
+fn after_the_longest_advance_a_sleep_still_ends() {
+    let runtime = crate::Runtime::builder().workers(1).build().unwrap();
+    runtime.block_on(async {
+        pause();
+        for _ in 0..2 {
+            advance(Duration::MAX).await;
+            let before = super::Instant::now();
+            sleep(LONG).await;
+            assert!(before.elapsed() >= LONG);
+        }
+    });
+}

@@ -11,6 +11,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// 146 years. [`DriverOver::advance_clock`] goes no further, so that there are later times for timers.
+const FARTHEST: u64 = i64::MAX as u64 / 2;
+
 impl<P: Poller> DriverOver<P> {
     /// A paused clock goes on to the earliest timer, if the runtime is idle.
     #[cold]
@@ -83,7 +86,8 @@ impl<P: Poller> DriverOver<P> {
                 return false;
             }
             let by = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-            let to = schedule.now(0).saturating_add(by);
+            let now = schedule.now(0);
+            let to = now.saturating_add(by).min(FARTHEST.max(now));
             self.move_clock(&mut schedule, to, &mut ready);
         }
         wake_all(&mut ready);

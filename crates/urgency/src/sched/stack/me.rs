@@ -76,6 +76,8 @@ impl Binding {
         stack.tid.store(tid, Ordering::Relaxed);
         stack.base.store(sys::thread::frame(), Ordering::Relaxed);
         let outer = CURRENT.replace(&*stack);
+        let under = if outer.is_null() { ASIDE.get() } else { outer };
+        stack.under.store(under.cast_mut(), Ordering::Relaxed);
         Binding {
             stack,
             outer,
