@@ -19,6 +19,8 @@ struct Running {
     process: Child,
     stderr: BufReader<ChildStderr>,
     port: u16,
+    /// What it said before it listened.
+    said: String,
 }
 
 impl Running {
@@ -45,6 +47,7 @@ impl Running {
             process,
             stderr,
             port,
+            said,
         }
     }
 
@@ -453,4 +456,20 @@ fn memory_stays_within_its_bound_over_cycles_of_slow_readers_and_writers() {
     );
     assert!(left[4] <= left[1] + 16, "it grows: {left:?} MiB");
     running.end();
+}
+
+#[test]
+fn a_server_that_cannot_have_all_its_descriptors_takes_what_is_allowed_and_says_how_many() {
+    let running = Running::start("ulimit -Sn 256; ulimit -Hn 1000;", "-c 4294967295");
+    let limits = fs::read_to_string(format!("/proc/{}/limits", running.process.id())).unwrap();
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let words: Vec<_> = files.unwrap().split_whitespace().collect();
+    assert_eq!(words[3..5], ["1000", "1000"], "{limits}");
+    assert!(
+        running.said.contains("; 1000 are allowed"),
+        "{}",
+        running.said
+    );
 }

@@ -136,7 +136,7 @@ pub(crate) fn select(input: TokenStream) -> TokenStream {
     let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<String>();
     let backwards = |item: &dyn Fn(usize) -> String| (0..count).rev().map(item).collect::<String>();
     let mut text = format!(
-        "enum Won<{}> {{ {} Nobody, Default }}",
+        "enum __Won<{}> {{ {} Nobody, Default }}",
         list(&|n| format!("T{n},")),
         list(&|n| format!("W{n}(T{n}),")),
     );
@@ -154,7 +154,7 @@ pub(crate) fn select(input: TokenStream) -> TokenStream {
             for i in 0..{count}usize {{
                 match (start + i) % {count}usize {{ {} _ => ::core::unreachable!(), }}
             }}
-            if !waits {{ return ::core::task::Poll::Ready(Won::Nobody); }}
+            if !waits {{ return ::core::task::Poll::Ready(__Won::Nobody); }}
             {}
         }}).await }};",
         list(&|n| {
@@ -167,20 +167,20 @@ pub(crate) fn select(input: TokenStream) -> TokenStream {
                 }};
                 enabled &= !(1u64 << {n}u32);
                 match &result {{ LOOK{n} => {{}} _ => continue, }}
-                return ::core::task::Poll::Ready(Won::W{n}(result));
+                return ::core::task::Poll::Ready(__Won::W{n}(result));
             }}"
         )
         }),
         if has_default {
-            "::core::task::Poll::Ready(Won::Default)"
+            "::core::task::Poll::Ready(__Won::Default)"
         } else {
             "::core::task::Poll::Pending"
         },
     );
     let _ = write!(
         text,
-        "match won {{ {} Won::Nobody => OTHERWISE, Won::Default => {}, _ => ::core::unreachable!(), }}",
-        list(&|n| format!("Won::W{n}(PATTERN{n}) => BODY{n},")),
+        "match won {{ {} __Won::Nobody => OTHERWISE, __Won::Default => {}, _ => ::core::unreachable!(), }}",
+        list(&|n| format!("__Won::W{n}(PATTERN{n}) => BODY{n},")),
         if has_default {
             "DEFAULT"
         } else {

@@ -115,7 +115,8 @@ pub fn levels(input: TokenStream) -> TokenStream {
 ///
 /// # Errors
 ///
-/// A function that is not `async` or takes arguments, and an option that there is not, are compile errors.
+/// A function that is not `async`, and an option that there is not, are compile errors. A function of another name than
+/// `main` may take arguments.
 #[proc_macro_attribute]
 pub fn main(options: TokenStream, item: TokenStream) -> TokenStream {
     entry::expand(entry::Kind::Main, options, item).unwrap_or_else(error::Error::into_tokens)
@@ -135,7 +136,7 @@ pub fn main(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Errors
 ///
-/// As `main`'s.
+/// As `main`'s, and a test that takes arguments.
 #[proc_macro_attribute]
 pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
     entry::expand(entry::Kind::Test, options, item).unwrap_or_else(error::Error::into_tokens)

@@ -25,10 +25,11 @@ fn renamed(manifest: &str) -> Option<&str> {
         if let Some(name) = line.strip_prefix('[') {
             header = name.trim_end_matches(']');
         } else if names_package(line) {
-            // `[dependencies.name]`, or `name = { .. }` below `[dependencies]`.
-            let name = match line.starts_with("package") {
-                true => header.rsplit('.').next()?,
-                false => line.split('=').next()?,
+            // `[dependencies.name]`; or below `[dependencies]`, `name = { .. }` or `name.package = ..`.
+            let key = line.split('=').next()?.trim();
+            let name = match key {
+                "package" => header.rsplit('.').next()?,
+                key => key.strip_suffix(".package").unwrap_or(key),
             };
             return Some(name.trim().trim_matches('"'));
         }
@@ -38,10 +39,12 @@ fn renamed(manifest: &str) -> Option<&str> {
 
 /// Whether the line says that the package of a dependency is the library.
 fn names_package(line: &str) -> bool {
-    line.match_indices("package").any(|(at, word)| {
-        let value = line[at + word.len()..].trim_start().strip_prefix('=');
-        value.is_some_and(|value| value.trim_start().starts_with("\"urgency\""))
-    })
+    let comment = line.starts_with('#');
+    !comment
+        && line.match_indices("package").any(|(at, word)| {
+            let value = line[at + word.len()..].trim_start().strip_prefix('=');
+            value.is_some_and(|value| value.trim_start().starts_with("\"urgency\""))
+        })
 }
 
 #[cfg(test)]
@@ -55,6 +58,16 @@ mod tests {
         assert_eq!(renamed(one_line), Some("tokio"));
         let header = "[package]\nname = \"x\"\n[dependencies.my-tokio]\nversion = \"1\"\npackage=\"urgency\"\n";
         assert_eq!(renamed(header), Some("my-tokio"));
+    }
+
+    #[test]
+    fn a_dotted_key_names_a_package_and_a_comment_does_not() {
+        let dotted = "[dependencies]\ntokio.package = \"urgency\"\ntokio.path = \"..\"\n";
+        assert_eq!(renamed(dotted), Some("tokio"));
+        let packager = "[dependencies]\npackager = { package = \"urgency\" }\n";
+        assert_eq!(renamed(packager), Some("packager"));
+        let comment = "[dependencies]\nurgency = \"1\"\n# tokio = { package = \"urgency\" }\n";
+        assert_eq!(renamed(comment), None);
     }
 
     #[test]

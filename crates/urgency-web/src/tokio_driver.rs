@@ -149,7 +149,7 @@ impl TokioDriver {
     pub fn run<F: IntoFuture>(&self, future: F) -> InTokio<F::IntoFuture> {
         InTokio {
             handle: self.handle.clone(),
-            future: Some(future.into_future()),
+            future: Some(self.enter(|| future.into_future())),
         }
     }
 
@@ -222,7 +222,11 @@ impl<T> Kept<T> {
     /// Dropping the returned future drops the future that `body` made, in Tokio's context too.
     pub async fn call<R>(&self, body: impl AsyncFnOnce(&T) -> R) -> R {
         let handle = self.handle.clone();
-        let future = Some(body(self.value()));
+        // A closure that is not async does its work here.
+        let future = {
+            let _context = handle.enter();
+            Some(body(self.value()))
+        };
         InTokio { handle, future }.await
     }
 }

@@ -333,6 +333,39 @@ fn a_client_that_does_not_read_its_answer_gives_its_place_back() {
     assert_eq!(server.stop().cut, 1);
 }
 
+/// A body without an end, in pieces of 64 KiB.
+struct Endless;
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[0; 1 << 16])))))
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_a_response_that_is_still_made_gives_its_place_back() {
+    let answer = || async { axum::body::Body::new(Endless) };
+    let router = Router::new()
+        .route("/endless", get(answer))
+        .route("/", get(|| async { "served" }));
+    let (listener, address) = bound();
+    let mut lazy = TcpStream::connect(address).unwrap();
+    lazy.write_all(request("/endless").as_bytes()).unwrap();
+    let server = Server::on(listener, router, |serve| serve.connections(1).idle(IDLE));
+    let mut next = TcpStream::connect(address).unwrap();
+    next.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    next.write_all(request("/").as_bytes()).unwrap();
+    assert!(read_answer(&mut next).ends_with("served"));
+    assert_eq!(server.stop().cut, 1);
+}
+
 #[test]
 fn an_http_2_connection_without_requests_is_told_to_go() {
     let router = Router::new().route("/", get(|| async { "served" }));

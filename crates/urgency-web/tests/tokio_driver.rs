@@ -179,3 +179,22 @@ fn what_a_driver_keeps_is_made_called_cloned_and_dropped_inside_only() {
     ));
     assert!(cancelled.is_err());
 }
+
+#[test]
+fn a_future_is_made_inside_too_whether_by_a_plain_closure_or_by_into_future() {
+    struct Nap;
+    impl IntoFuture for Nap {
+        type Output = ();
+        type IntoFuture = tokio::time::Sleep;
+        fn into_future(self) -> tokio::time::Sleep {
+            sleep(Duration::from_millis(1))
+        }
+    }
+    let driver = TokioDriver::start().unwrap();
+    let kept = driver.keep(|| Duration::from_millis(1));
+    urgency::block_on(async {
+        driver.run(Nap).await;
+        kept.call(|length: &Duration| sleep(*length)).await;
+    });
+    assert!(Handle::try_current().is_err());
+}

@@ -198,3 +198,21 @@ fn branches_are_dropped_in_the_order_in_which_they_are_written() {
         assert_eq!(taken(), [1, 2]);
     });
 }
+
+#[test]
+fn a_select_names_nothing_that_hides_a_name_of_the_program() {
+    #[derive(Debug, PartialEq)]
+    enum Won {
+        Alice,
+        Nobody,
+    }
+    let won = |alice: bool| {
+        block_on(async {
+            select! {
+                Won::Alice = async { if alice { Won::Alice } else { Won::Nobody } } => Won::Alice,
+                else => Won::Nobody,
+            }
+        })
+    };
+    assert_eq!([won(true), won(false)], [Won::Alice, Won::Nobody]);
+}

@@ -89,22 +89,16 @@ pub fn prepare(options: &Options) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let needed = u64::from(options.connections) + DESCRIPTORS;
     if limit.current.is_some_and(|current| current < needed) {
-        let wanted = match limit.maximum {
-            Some(maximum) if maximum < needed && getuid().is_root() => Rlimit {
-                current: Some(needed),
-                maximum: Some(needed),
-            },
-            Some(maximum) => Rlimit {
-                current: Some(needed.min(maximum)),
-                maximum: limit.maximum,
-            },
-            None => Rlimit {
-                current: Some(needed),
-                maximum: None,
-            },
-        };
-        let allowed = wanted.current.unwrap_or(u64::MAX);
-        if setrlimit(Resource::Nofile, wanted).is_err() || allowed < needed {
+        let raise = |current, maximum| setrlimit(Resource::Nofile, Rlimit { current, maximum });
+        // Only root may go beyond the maximum, and not always: the kernel and a container have limits of their own.
+        let is_beyond = limit.maximum.is_some_and(|maximum| maximum < needed);
+        if !is_beyond || !getuid().is_root() || raise(Some(needed), Some(needed)).is_err() {
+            let most = limit.maximum.map_or(needed, |maximum| needed.min(maximum));
+            // How many there are then is said below.
+            let _ = raise(Some(most), limit.maximum);
+        }
+        let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        if allowed < needed {
             eprintln!(
                 "urgency cache: -c {} needs {needed} descriptors; {allowed} are allowed (ulimit -n), the others will have to wait",
                 options.connections

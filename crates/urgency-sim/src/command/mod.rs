@@ -247,6 +247,19 @@ mod tests {
                 }
             }
         }
+        for option in ["--piece", "--pieces", "--far", "--transfer"] {
+            let known = if option == "--transfer" {
+                ""
+            } else {
+                "--transfer 9"
+            };
+            let most = u64::MAX;
+            let (code, text) = said(&format!(
+                "scaling --cores 8 --own 9 {known} {option} {most}"
+            ));
+            assert_eq!(code, 2);
+            assert!(text.contains("can be 9223372037 s"), "{text}");
+        }
         assert!(said("--pool filo").1.contains("fifo, lifo"));
         assert!(said("--workers 2000").1.contains("1 to 1024"));
         assert!(said("--dag nothing").1.contains("fork-join"));

@@ -228,7 +228,7 @@ impl Options {
         // Work and the longest path may be the same.
         if 2.0 * (longest + time) > LONGEST as f64 {
             return Err(wrong(format!(
-                "--size {}, --work {}, --latency {} and --time-ms {} make a {} of up to {:.0} s; work and longest path                  together can be {:.0} s",
+                "--size {}, --work {}, --latency {} and --time-ms {} make a {} of up to {:.0} s; work and longest path together can be {:.0} s",
                 self.size,
                 self.work,
                 self.latency,

@@ -64,6 +64,7 @@ impl ScalingOptions {
             }
         }
         let costs = self.costs();
+        self.check_length(costs)?;
         println!(
             "pieces of {} ns; an operation costs {} ns after one of the same core, {} after another's, {} after one of \
              another socket",
@@ -99,6 +100,28 @@ impl ScalingOptions {
         Ok(())
     }
 
+    /// Whether the times of all cores together can be a number of nanoseconds.
+    fn check_length(&self, costs: LineCosts) -> Result<(), Stop> {
+        // No draw is more than 37 times the mean. A piece takes far fewer operations.
+        const LONGEST_DRAW: f64 = 37.0;
+        const OPERATIONS: f64 = 1000.0;
+        let cores = self.cores.iter().copied().max().unwrap_or(0) as f64;
+        let dearest = costs.own.max(costs.transfer).max(costs.far) as f64;
+        let piece = LONGEST_DRAW * self.piece as f64 + OPERATIONS * dearest;
+        let longest = cores * cores * self.pieces as f64 * piece;
+        if longest > i64::MAX as f64 {
+            return Err(wrong(format!(
+                "--pieces {} of --piece {} ns, with operations of up to {dearest} ns, take {cores} cores up to {:.0} s \
+                 together; it can be {:.0} s",
+                self.pieces,
+                self.piece,
+                1e-9 * longest,
+                1e-9 * i64::MAX as f64
+            )));
+        }
+        Ok(())
+    }
+
     fn run(&self, costs: LineCosts, workers: usize, group: usize) -> Scaled {
         scaling(Scaling {
             workers,
@@ -115,7 +138,7 @@ impl ScalingOptions {
     fn costs(&self) -> LineCosts {
         let own = self.own.unwrap_or_else(|| operation(1));
         let transfer = self.transfer.unwrap_or_else(|| operation(2).max(own));
-        let far = self.far.unwrap_or(3 * transfer);
+        let far = self.far.unwrap_or(transfer.saturating_mul(3));
         LineCosts { own, transfer, far }
     }
 }

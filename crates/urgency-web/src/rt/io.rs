@@ -103,10 +103,11 @@ impl<T: AsyncRead> rt::Read for Io<T> {
     }
 }
 
+/// Notes whether the stream took what was to be written.
 #[inline]
-fn note(activity: &Option<Arc<Activity>>) {
+fn note<R>(activity: &Option<Arc<Activity>>, written: &Poll<R>) {
     if let Some(activity) = activity {
-        activity.step();
+        activity.wrote(written.is_ready());
     }
 }
 
@@ -117,9 +118,9 @@ impl<T: AsyncWrite> rt::Write for Io<T> {
         buffer: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
-        let written = ready!(this.inner.poll_write(cx, buffer));
-        note(this.activity);
-        Poll::Ready(written)
+        let written = this.inner.poll_write(cx, buffer);
+        note(this.activity, &written);
+        written
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -140,9 +141,9 @@ impl<T: AsyncWrite> rt::Write for Io<T> {
         buffers: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
-        let written = ready!(this.inner.poll_write_vectored(cx, buffers));
-        note(this.activity);
-        Poll::Ready(written)
+        let written = this.inner.poll_write_vectored(cx, buffers);
+        note(this.activity, &written);
+        written
     }
 }
 

@@ -13,6 +13,10 @@
 //! made ([`Io`](crate::rt::Io)). A connection is idle while no request is under way and nothing is written: the client
 //! has sent nothing yet, or a part of a request's head, or waits between two requests, or does not read its answer.
 //!
+//! hyper keeps a body that is not all sent, so a client that does not read a long response would keep its request under
+//! way. So a connection is idle also while its stream does not take what is to be written (*blocked*), whatever is
+//! under way. The client's windows of HTTP/2 do not show in this.
+//!
 //! # Protocol
 //!
 //! 1. After each poll of the connection [`Idle::poll`] compares the activity with what it was. If it made
@@ -51,6 +55,8 @@ pub(crate) struct Activity {
     steps: AtomicU32,
     /// Whether a request came by HTTP/2.
     http2: AtomicBool,
+    /// Whether the stream did not take the last write.
+    blocked: AtomicBool,
 }
 
 impl Activity {
@@ -58,6 +64,19 @@ impl Activity {
     pub(crate) fn step(&self) {
         self.steps
             .store(self.steps.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// A write was tried, and the stream took something or not.
+    pub(crate) fn wrote(&self, taken: bool) {
+        self.blocked.store(!taken, Relaxed);
+        if taken {
+            self.step();
+        }
+    }
+
+    /// Whether a request is under way and does not wait for the client to read.
+    fn is_under_way(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > OTHERS && !self.blocked.load(Relaxed)
     }
 }
 
@@ -182,7 +201,7 @@ impl Idle {
     #[inline]
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let steps = self.activity.steps.load(Relaxed);
-        if steps != self.seen || Arc::strong_count(&self.activity) > OTHERS {
+        if steps != self.seen || self.activity.is_under_way() {
             self.seen = steps;
             self.since = Instant::now();
             if self.set && self.since < self.timer.deadline() {

@@ -217,7 +217,8 @@ impl<L, S, H> Serve<L, S, H> {
     /// A request is under way from the last byte of its head until its response has been made and sent. A
     /// connection without one is closed when nothing was sent on it for so long: a client has so much time
     /// for the first request's head, and for each further one from the end of the response before. Handlers,
-    /// and responses that go on for ever, are not limited by this.
+    /// and responses that go on for ever, are not limited by this, as long as the client reads: if its socket
+    /// takes nothing of a response for so long, the connection is cut.
     pub fn idle(mut self, limit: Duration) -> Self {
         self.idle = limit;
         self
