@@ -16,7 +16,7 @@ use crate::jobs::{
     Carrying, JobCosts, JobsMachine, JobsReport, MAX_CORES, MOST_LOAD, Shape, Sizes, Thieves,
     elastic_pair, feedback_pair, flow, run,
 };
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::RangedU64ValueParser, value_parser};
 use serde::Serialize;
 use std::path::PathBuf;
 use urgency_policy::cores::{
@@ -50,8 +50,8 @@ pub(super) struct JobsOptions {
     /// flow: the loads in percent.
     #[arg(long, value_delimiter = ',', default_values_t = [60.0, 75.0, 90.0])]
     loads: Vec<f64>,
-    /// flow: how many jobs.
-    #[arg(long, default_value_t = 50_000)]
+    /// flow: how many jobs, up to ten million: all are in memory.
+    #[arg(long, default_value_t = 50_000, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000_000))]
     jobs: usize,
     /// flow: the sizes, bing or finance.
     #[arg(long, default_value = "bing")]
@@ -63,7 +63,7 @@ pub(super) struct JobsOptions {
     #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600])]
     periods_ms: Vec<u64>,
     /// elastic: how many iterations the first task has.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(1..))]
     iterations: u32,
     /// static: how many parts.
     #[arg(long, default_value_t = 2)]
@@ -358,6 +358,19 @@ mod tests {
                 options.names().iter().all(|name| text.contains(name)),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_number_of_jobs_or_iterations_out_of_its_range_is_refused() {
+        for (line, expected) in [
+            ("jobs flow --jobs 0", "1..=10000000"),
+            ("jobs flow --jobs 4294967295", "1..=10000000"),
+            ("jobs elastic --iterations 0", "1.."),
+        ] {
+            let refused = Line::try_parse_from(line.split_whitespace()).err();
+            let text = refused.expect("refused").to_string();
+            assert!(text.contains(expected), "{line}: {text}");
         }
     }
 
