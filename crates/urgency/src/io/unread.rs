@@ -16,9 +16,12 @@
 //! back, the source's read direction is raised; [`Source::raise`](super::source::Source::raise) says why no
 //! waiting reader misses it.
 
-use crate::sys::mutex::Mutex;
+use super::source::{Done, ready_now};
+use crate::{reactor::directions::Direction, sys::mutex::Mutex};
 use std::{
     collections::VecDeque,
+    io,
+    os::fd::AsFd,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
@@ -68,6 +71,14 @@ impl<T> Unread<T> {
     /// Whether there is nothing.
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Acquire)
+    }
+
+    /// An attempt that only asks: `WouldBlock` unless there is something here, or a read of `io` would return at once.
+    pub(crate) fn is_readable(&self, io: impl AsFd) -> io::Result<Done<()>> {
+        if self.is_empty() {
+            return ready_now(io, Direction::Read);
+        }
+        Ok(Done::maybe_more(()))
     }
 
     /// Shows the first result and its place to `take`, which may keep it, or a part: `Some` goes back to the

@@ -4,7 +4,7 @@ use super::started::Startable;
 use crate::{
     io::{
         Async,
-        source::{Done, ready_now},
+        source::Done,
         unread::{Place, Unread},
     },
     reactor::directions::Direction,
@@ -80,22 +80,15 @@ impl<S: Socket> Datagrams<S> {
         Ok(self.attempt_receive(buffer)?.value)
     }
 
-    fn attempt_readable(&self) -> io::Result<Done<()>> {
-        if self.unread.is_empty() {
-            return ready_now(self.socket(), Direction::Read);
-        }
-        Ok(Done::maybe_more(()))
-    }
-
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.io
-            .operate(Direction::Read, |_| self.attempt_readable())
+            .operate(Direction::Read, |io| self.unread.is_readable(io))
             .await
     }
 
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.io
-            .poll_operate(cx, Direction::Read, |_| self.attempt_readable())
+            .poll_operate(cx, Direction::Read, |io| self.unread.is_readable(io))
     }
 
     pub(crate) fn into_socket(self) -> S {

@@ -9,7 +9,7 @@ use super::started::Startable;
 use crate::{
     io::{
         Async,
-        source::{Done, ready_now},
+        source::Done,
         unread::{Bytes, Place, Unread},
     },
     reactor::{
@@ -146,22 +146,15 @@ impl Stream {
             .operate(Direction::Read, move |_| self.attempt_peek(buffer))
     }
 
-    fn attempt_readable(&self) -> io::Result<Done<()>> {
-        if self.unread.is_empty() {
-            return ready_now(self.io.get_ref(), Direction::Read);
-        }
-        Ok(Done::maybe_more(()))
-    }
-
     pub(crate) async fn readable(&self) -> io::Result<()> {
         self.io
-            .operate(Direction::Read, |_| self.attempt_readable())
+            .operate(Direction::Read, |io| self.unread.is_readable(io))
             .await
     }
 
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.io
-            .poll_operate(cx, Direction::Read, |_| self.attempt_readable())
+            .poll_operate(cx, Direction::Read, |io| self.unread.is_readable(io))
     }
 
     pub(crate) fn write(&self, buffer: &[u8]) -> impl Future<Output = io::Result<usize>> + Send {
