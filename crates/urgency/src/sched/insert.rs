@@ -48,7 +48,7 @@ const MOST_ALERTED: usize = 8;
 
 impl Job {
     /// A task became ready.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert_task(&self, task: TaskRef) {
         let level = task.level();
         if self.has_queues(level) {

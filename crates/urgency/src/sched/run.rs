@@ -244,7 +244,7 @@ impl Job {
 
     /// The way out to user code, with a reading of the clock in hand, and with so much room for forks. Prompt: if more
     /// urgent work is ready by now, the request for attention is set, and the first scheduling point acts on it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn go_at(&self, me: Me<'_>, level: u8, now: u64, room: usize) {
         let worker = me.worker();
         if self.notes_places() {
@@ -293,7 +293,7 @@ impl Job {
 
     /// As `come_in`, at the end of what a thread ran on an empty stack: without a worker there is
     /// nothing to wait for. Returns whether it still holds one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&self, me: Me<'_>, what: Name) -> bool {
         match me.attention().enter() {
             Entered::Holding(requests) => {
@@ -315,7 +315,7 @@ impl Job {
         self.flush_ring(&me);
     }
 
-    #[inline]
+    #[inline(always)]
     fn account_running(&self, me: Me<'_>, requests: u32) {
         let worker = me.worker();
         let now = clock::now();

@@ -46,6 +46,7 @@ impl Schedule for Job {
         self.levels.names()[usize::from(level)]
     }
 
+    #[inline]
     fn is_kept_alive_here(&self) -> bool {
         Stack::with_own(|me| me.is_some_and(|me| me.is_of(self)))
     }
